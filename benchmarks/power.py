@@ -27,7 +27,8 @@ import numpy as np
 
 from surestep import FiniteMDP, Policy, Problem, certify
 from surestep.algorithms.limits import Limits
-from surestep.certificates import Asked, training_for
+from surestep.certificates import training_for
+from surestep.certificates.registry import Asked
 from surestep.description import DEFAULTS
 from surestep.environments import Benchmark, make
 from surestep.model.known import Known, Split

@@ -22,8 +22,9 @@ from power import FAMILIES, Family
 
 from surestep import Problem, certify, estimate_behavior
 from surestep.algorithms.limits import Limits
-from surestep.certificates import Asked, training_for
+from surestep.certificates import training_for
 from surestep.certificates.episodes import held_out_part
+from surestep.certificates.registry import Asked
 from surestep.description import DEFAULTS
 from surestep.environments import Benchmark
 from surestep.model.known import Known, Split

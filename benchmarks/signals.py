@@ -40,7 +40,8 @@ import surestep
 from surestep import DecisionLog, FiniteMDP, Policy, Problem, certify, performance, sample_log
 from surestep.algorithms import SPIBB
 from surestep.algorithms.limits import Limits
-from surestep.certificates import Asked, Robust, training_for
+from surestep.certificates import Robust, training_for
+from surestep.certificates.registry import Asked
 from surestep.experiments.intervals import binomial_interval, lower_limit
 from surestep.io.logs.source import given_as
 from surestep.model import Certificate, Reach, Signal, reaching

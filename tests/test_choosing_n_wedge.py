@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from support.chosen import chosen_spibb
+from support.posterior_examples import posterior_gains
 from support.problems import logged_problem
 from surestep import Counts, FiniteMDP, Policy, Problem, certify, sample_log
 from surestep.algorithms import SPIBB, BasicRL, BetaSPIBB, Constrained, Provable
@@ -16,7 +17,6 @@ from surestep.certificates import (
     Robust,
     Stitched,
     Trajectory,
-    posterior_gains,
     training_part,
 )
 from surestep.certificates.episodes import training_for
@@ -242,7 +242,7 @@ def test_candidates_beside_are_scored_with_one_action_too():
     names = [each.algorithm.name for each in choice.candidates]
     assert names[number - 2 : number] == ["provable", "provable"]
     policies = [each.improvement.policy for each in choice.candidates]
-    (lower,) = judge.expected_bounds([part], [policies])
+    (lower,) = judge.choosing_bounds([part], [policies], None)
     assert [each.lower for each in choice.candidates] == lower
     for each in choice.candidates:
         gained = each.improvement.policy.probability - part.behavior.probability
@@ -324,8 +324,8 @@ def test_constrained_policies_are_chosen_by_what_is_expected_of_all_signals():
         ).choose(part)
         policies = [each.improvement.policy for each in choice.candidates]
         assert policies[0] == part.behavior
-        (first,) = judge.expected_bounds([part], [policies])
-        (second,) = own.expected_bounds([signal.problem], [policies])
+        (first,) = judge.choosing_bounds([part], [policies], None)
+        (second,) = own.choosing_bounds([signal.problem], [policies], None)
         assert [each.lower for each in choice.candidates] == first
         short = [max(0.0, -margin - bound) for bound in second]
         best = max(range(len(first)), key=lambda i: (-short[i], first[i]))

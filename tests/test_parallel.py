@@ -153,12 +153,6 @@ def test_a_worker_that_dies_is_told_in_a_sentence():
         list(map_in_order(tasks.die, range(3), workers=2))
 
 
-def test_work_that_is_soon_done_starts_no_processes(monkeypatch):
-    monkeypatch.setattr(parallel, "available_cores", lambda engine: 7 if engine == "local" else 90)
-    given = [("local", 9.9), ("local", 10.0), ("ray", 0.1)]
-    assert [parallel.usual_workers(*each) for each in given] == [1, 7, 90]
-
-
 def test_threads_do_every_task_in_its_place_and_hand_on_what_goes_wrong(monkeypatch):
     names = set()
 

@@ -31,7 +31,6 @@ from surestep.algorithms.contract import improvement_of
 from surestep.algorithms.limits import NO_LIMITS, ROUNDING, Limited, Limits, limited
 from surestep.algorithms.registry import is_algorithm
 from surestep.certificates import CERTIFIERS, Certifier
-from surestep.certificates.certifying import choosing_bounds
 from surestep.certificates.common import Bound
 from surestep.certificates.registry import certifier_for, check_certifier
 from surestep.errors import CertificateRefused, InvalidParameter, NeverEnds, NotConverged
@@ -160,6 +159,11 @@ class AutoNWedge:
                 taken.append(problems[b].behavior.probability)
         return np.stack(taken)
 
+    def lighter(self) -> AutoNWedge:
+        """Returns the same, which chooses with less work: as a stress test does in its worlds."""
+        other = None if self.otherwise is None else self.otherwise.lightest()
+        return replace(self, certifier=self.certifier.lightest(), otherwise=other)
+
     def algorithms(self, most_visits: int) -> list[Algorithm]:
         """Returns the algorithm at each N∧ for so many visits of a pair, and those beside it."""
         grid = usual_grid(most_visits, self.least) if self.grid is None else self.grid
@@ -176,13 +180,13 @@ class AutoNWedge:
         def again(part: Problem) -> list[Policy]:
             return [improvement.policy for improvement in self.improved(part, algorithms)]
 
-        lower = choosing_bounds(self.certifier, problems, policies, again)
+        lower = self.certifier.choosing_bounds(problems, policies, again)
         chosen = [(self.certifier, bounds) for bounds in lower]
         left = [b for b, bounds in enumerate(lower) if not any_gain(bounds)]
         if self.otherwise is None or not left:
             return chosen
-        others = choosing_bounds(
-            self.otherwise, [problems[b] for b in left], [policies[b] for b in left], again
+        others = self.otherwise.choosing_bounds(
+            [problems[b] for b in left], [policies[b] for b in left], again
         )
         for b, bounds in zip(left, others, strict=True):
             chosen[b] = self.otherwise, bounds
@@ -296,7 +300,7 @@ def bounds_of(certifier: Certifier, problem: Problem, tried: Sequence[Tried]) ->
     judges += [(certifier_for(certifier, signal), signal.problem) for signal in problem.signals]
     found = np.full((len(judges), len(policies)), -np.inf)
     for j, (judge, part) in enumerate(judges):
-        (lower,) = choosing_bounds(judge, [part], [policies], lambda _: policies)
+        (lower,) = judge.choosing_bounds([part], [policies], lambda _: policies)
         refused = [bound for bound in lower if isinstance(bound, CertificateRefused)]
         if j == 0 and refused and len(refused) == len(lower):
             raise refused[0]
@@ -362,10 +366,10 @@ def with_one_action(policy: Policy, behavior: Policy) -> Policy:
     return Policy(policy.pairs, alone)
 
 
-def check_may_choose(name: str, certifier: object) -> None:
+def check_may_choose(name: str, certifier: Certifier) -> None:
     """Refuses a certifier by whose claims no policy may be chosen."""
     check_certifier(certifier)
-    if not certifier.may_choose:  # type: ignore[attr-defined]
+    if not certifier.may_choose:
         choosing = " or ".join(kind.__name__ for kind in CERTIFIERS.values() if kind.may_choose)
         raise InvalidParameter(
             f"{name} is of type {type(certifier).__name__}, expected {choosing}: the claims of "

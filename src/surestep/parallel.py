@@ -46,7 +46,6 @@ TASKS_A_CORE = 2  # that Ray has at a time: one runs, and one waits; each holds 
 LEAST_SHARE = 1 / 16  # of a GPU: with more tasks than that on one, its memory becomes too small
 SECONDS_TO_ANSWER = 10  # for a cluster
 OF_TERMINALS = [each for each in signal.Signals if each.name in ("SIGINT", "SIGHUP")]
-SOON = 10.0  # seconds of one core that are over before more processes are of any use
 
 
 def map_in_order(
@@ -116,14 +115,6 @@ def map_in_threads(function: Callable[[Task], Result], tasks: Sequence[Task]) ->
     first = function(tasks[0])
     with ThreadPoolExecutor(threads) as pool:
         return [first, *pool.map(function, tasks[1:])]
-
-
-def usual_workers(engine: str, seconds: float) -> int:
-    """Returns how many processes pay for work that takes one core so many seconds.
-
-    A process takes its time to start, and one alone runs batches on all cores too.
-    """
-    return 1 if engine == "local" and seconds < SOON else available_cores(engine)
 
 
 # ---- on a Ray cluster ---------------------------------------------------------------------------

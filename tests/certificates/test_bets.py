@@ -35,7 +35,16 @@ from surestep.certificates.bets import (
     usual_stakes,
 )
 from surestep.certificates.stacks import Rounds, Tallies, Way
-from surestep.certificates.stitched import Planning, check_rounds, figures_of, grown, plans_of
+from surestep.certificates.stitched import (
+    Planning,
+    check_rounds,
+    course_for,
+    figures_of,
+    grown,
+    may_have_tails,
+    plans_of,
+    robust_tails,
+)
 from surestep.errors import RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS, THEIRS, Course, Turns, along_cell
 
@@ -346,7 +355,7 @@ def test_robust_sets_are_for_small_models_with_a_discount():
             pairs=SimpleNamespace(num_pairs=num_pairs), rewards=SimpleNamespace(known=known)
         )
         problem = SimpleNamespace(counts=counts, single_discount=discount)
-        return Stitched(**settings).may_have_tails(problem, log)
+        return may_have_tails(Stitched(**settings), problem, log)
 
     assert may()
     assert may(known=False, reward_low=0.0, reward_high=0.0)
@@ -359,11 +368,11 @@ def test_robust_sets_are_for_small_models_with_a_discount():
 def test_a_robust_set_has_its_share_of_the_level_and_the_rewards_that_are_given(monkeypatch):
     terms = []
     monkeypatch.setattr(stitched, "uncertainty_of", lambda _, given: terms.append(given))
-    monkeypatch.setattr(Stitched, "may_have_tails", lambda *_: True)
+    monkeypatch.setattr(stitched, "may_have_tails", lambda *_: True)
     for ends in ((0.0, 0.0), (-2.0, 3.0), (None, None)):
         certifier = Stitched(delta=0.1, tails=0.25, reward_low=ends[0], reward_high=ends[1])
         with pytest.raises(AttributeError):
-            certifier.robust_tails(SimpleNamespace(log=None), None)
+            robust_tails(certifier, SimpleNamespace(log=None), None)
     assert [given.reward_range for given in terms] == [(0.0, 0.0), (-2.0, 3.0), None]
     assert {given.delta for given in terms} == {0.025}
 
@@ -391,8 +400,13 @@ def test_rounds_may_not_go_beyond_what_returns_allow():
 def test_a_known_start_is_that_of_the_counts():
     counts = Counts.from_dense(np.ones((2, 2, 2), int), rewards=np.zeros((2, 2)), starts=[3, 1])
     problem = uniform_problem(counts, 0.5, (-1.0, 3.0))
-    assert Stitched(known_start=True).initial(problem).tolist() == [0.75, 0.25]
-    assert Stitched().initial(problem) is None
+
+    def cumulated(**settings):
+        course = course_for(Stitched(**settings), problem, problem.behavior)
+        return course.start_chances.tolist()
+
+    assert cumulated(known_start=True) == [0.75, 1.0]
+    assert cumulated() == []
 
 
 @pytest.mark.parametrize("per", ["pair", "transition"])

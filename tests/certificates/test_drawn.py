@@ -28,7 +28,7 @@ def models_of(**terms):
     )
     problem = uniform_problem(counts, 0.75, (-1.0, 8.0))
     settings = Posterior(prior="weight")
-    return replace(model_draws(problem, settings, settings.priors_for(problem)), **terms)
+    return replace(model_draws(problem, settings), **terms)
 
 
 @pytest.mark.parametrize("memory", [10_000, 123_457])
@@ -79,7 +79,7 @@ def test_models_drawn_under_two_priors_are_those_drawn_under_each(weight, reward
     problem = uniform_problem(counts, 0.75, (-9.0, 36.0))
     behavior = problem.behavior
     settings = Posterior(prior_weight=weight, starts=starts)
-    models = model_draws(problem, settings, settings.priors_for(problem))
+    models = model_draws(problem, settings)
     assert models.rows.singly == (weight == 5.0)
     used = np.isin(np.arange(10), [0, 1, 2, 4, 5, 6, 7])  # those of the end have no rows
     chunk = drawn.room_for(models, 60, 7, 2**20)
@@ -123,7 +123,7 @@ def test_signals_of_a_log_share_their_rows_and_starts_and_change_no_bit(
         if signal == 2:  # of other steps
             of_signal = replace(of_signal, times=counts.times + 1)
         problem = uniform_problem(of_signal, 0.75, bounds)
-        models = model_draws(problem, settings, settings.priors_for(problem))
+        models = model_draws(problem, settings)
         other = Policy.deterministic(counts.pairs, [1, 0, 1, 0, 0]).probability[np.newaxis]
         questions.append(drawn.DrawnQuestion(models, problem.behavior.probability, other))
     every = [question.models for question in questions]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from support.logs import log_of
+from support.posterior_examples import posterior_gains
 from support.problems import logged_problem
 from surestep import DecisionLog, FiniteMDP, Pairs, Policy, certify, sample_log
 from surestep.certificates import (
@@ -14,7 +15,6 @@ from surestep.certificates import (
     Robust,
     Stitched,
     Trajectory,
-    posterior_gains,
     training_part,
 )
 from surestep.certificates.episodes import (

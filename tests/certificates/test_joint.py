@@ -20,10 +20,9 @@ from support.failures import allowed_failures
 from support.problems import logged_problem
 from surestep import Certificate, FiniteMDP, Policy, performance, sample_log
 from surestep.algorithms import Constrained
-from surestep.certificates import Posterior, Robust, Stitched, certify, verify
+from surestep.certificates import Certifier, Posterior, Robust, Stitched, certify, verify
+from surestep.certificates.certifier import SignalPart
 from surestep.certificates.common import Needs, claim_of, values_statement
-from surestep.certificates.joint import Part, shares_of_one_event
-from surestep.certificates.posterior import gains_each
 from surestep.certificates.uncertainty import SetTerms, uncertainty_of
 from surestep.choosing_n_wedge import ConstrainedChoice
 from surestep.errors import CertificateMismatch
@@ -139,7 +138,7 @@ def test_joint_claims_are_wrong_no_more_often_than_they_may_be(world, kind):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Normal:
+class Normal(Certifier):
     """An interval of one-step gains that is wrong as often as it may be, but for the log's size."""
 
     delta: float = DELTA
@@ -155,7 +154,9 @@ class Normal:
         gain = (weight - 1) * log.reward
         error = gain.std(ddof=1) / np.sqrt(gain.size)
         lower = float(gain.mean() - scipy.stats.norm.isf(self.delta) * error)
-        return claim_of(self, problem, lower, "asymptotic", (values_statement(problem),), {})
+        return claim_of(
+            self, problem, lower, "asymptotic", assumptions=(values_statement(problem),)
+        )
 
 
 def test_bounds_at_the_whole_delta_do_not_hold_at_once_and_shared_ones_do():
@@ -181,7 +182,7 @@ def test_robust_bounds_have_the_same_sets_of_rows_for_all_signals(known_start):
     models = models_of((0.3, 0.7), (0.5, 0.5), (0.02, 0.05))
     problem = posed(models, taking(0.5, models))
     parts = [problem, *(signal.problem for signal in problem.signals)]
-    shares = shares_of_one_event(parts, known_start)
+    shares = Robust(known_start=known_start).shares(parts)
     rows, rewards = 6 + (not known_start), 6  # pairs in which somebody decides
     total = rows + 2 * rewards
     chance_rows = rows - 2  # nothing is decided any more in the unsafe state
@@ -205,9 +206,9 @@ def test_all_hold_by_the_share_of_draws_in_which_all_do():
     behavior, policy = taking(0.5, models), taking(0.9, models)
     judge = KINDS["posterior"]
     problem = posed(models, behavior, episodes=400, margins=(0.0, 1.0))
-    tested = [problem, *(Part.of(signal).tested for signal in problem.signals)]
+    tested = [problem, *(SignalPart.of(signal).tested for signal in problem.signals)]
     settings = [judge, judge, Posterior(delta=DELTA, draws=judge.draws)]
-    (first,), (second,), _ = gains_each(settings, tested, [[policy]] * 3)
+    (first,), (second,), _ = judge.gains_each(settings, tested, [[policy]] * 3)
     lost = np.count_nonzero(first <= 0)
     assert lost < judge.rank
     order = np.sort(second[first > 0])
@@ -218,9 +219,9 @@ def test_all_hold_by_the_share_of_draws_in_which_all_do():
         claim = certify(replace(problem, signals=signals), policy, judge)
         broken = sum(a <= 0 or b < -margin for a, b in zip(first, second, strict=True))
         assert (broken < judge.rank) == holds == claim.none_worse
-    shown = [tested[0], tested[1], Part.of(problem.signals[1]).shown]
+    shown = [tested[0], tested[1], SignalPart.of(problem.signals[1]).shown]
     lower = np.array([[part.lower] for part in claim.signals])
-    below = (np.concatenate(gains_each(settings, shown, [[policy]] * 3)) < lower).any(axis=0)
+    below = (np.concatenate(judge.gains_each(settings, shown, [[policy]] * 3)) < lower).any(axis=0)
     assert np.count_nonzero(below) < judge.rank
 
 

@@ -7,14 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.posterior_examples import BOUNDS, example, with_sums
+from support.posterior_examples import BOUNDS, example, posterior_gains, with_sums
 from support.problems import logged_problem, uniform_problem
 from support.strategies import problems
 from surestep import Counts, FiniteMDP, Policy, certify, estimate_behavior, sample_log
 from surestep.algorithms import SPIBB
-from surestep.certificates import Posterior, drawn, posterior_gains
-from surestep.certificates.posterior import model_draws, with_few_draws
-from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.certificates import Posterior, drawn
+from surestep.certificates.posterior import assumptions_of, model_draws
+from surestep.certificates.prior import priors_of
+from surestep.errors import CertificateRefused
 from surestep.model import Statement, Successors
 
 
@@ -68,7 +69,7 @@ def test_gains_without_a_discount_are_those_of_discounts_near_1(states, memory):
 def test_models_in_which_no_episode_is_proven_to_end_count_as_the_worst():
     problem, policy = ending_example(4)
     settings = Posterior(draws=19)
-    models = model_draws(problem, settings, settings.priors_for(problem)[:1])
+    models = replace(model_draws(problem, settings), others=())
     question = drawn.DrawnQuestion(
         models, problem.behavior.probability, policy.probability[np.newaxis]
     )
@@ -126,7 +127,7 @@ def test_rewards_that_differ_are_not_deterministic():
     ("delta", "draws"), [(0.1, 99), (0.01, 99), (0.001, 999), (0.003, 333), (0.004, 249)]
 )
 def test_few_draws_are_as_few_as_show_what_happens_so_rarely(delta, draws):
-    found = with_few_draws(Posterior(delta=delta, draws=5000))
+    found = Posterior(delta=delta, draws=5000).lighter()
     assert found == Posterior(delta=delta, draws=draws)
     assert found.rank >= 1
 
@@ -147,7 +148,8 @@ def test_the_assumptions_name_the_prior_and_what_is_no_posterior():
     assert "no exact posterior" not in assumed(problem, prior="weight")
     assert "start exactly as they did in the log" in assumed(problem, starts="known")
     assert "training part" not in text
-    part = Posterior(train_share=0.25).assumptions(problem, Posterior().priors_for(problem))[-1]
+    settings = Posterior(train_share=0.25)
+    part = assumptions_of(settings, problem, priors_of(problem, "cautious", 5.0))[-1]
     assert part == Statement("chosen-from-part", {"share": 0.25, "seed": None})
     assert "no exact posterior" in assumed(problem, prior="pooled")
     guessed = replace(problem, behavior=estimate_behavior(problem.counts))
@@ -160,13 +162,6 @@ def test_the_assumptions_name_the_prior_and_what_is_no_posterior():
     assert "where noise as elsewhere would have shown" in assumed(
         observed, rewards="bounded", **BOUNDS
     )
-
-
-@pytest.mark.parametrize("policies", [None, [], "policy", [None]])
-def test_what_are_no_policies_is_refused(policies):
-    problem, _ = example()
-    with pytest.raises(InvalidParameter, match=r"polic"):
-        posterior_gains(problem, policies, Posterior())
 
 
 def test_where_all_episodes_are_over_at_once_a_gain_is_that_of_the_ends():

@@ -16,12 +16,19 @@ import scipy.stats
 from support.failures import RARE
 from support.gpu import MANY, NEARLY
 from support.oracles import gains_in_draws
-from support.posterior_examples import BOUNDS, assert_moments, dense_times, example, with_sums
+from support.posterior_examples import (
+    BOUNDS,
+    assert_moments,
+    dense_times,
+    example,
+    posterior_gains,
+    with_sums,
+)
 from support.problems import uniform_problem
 from support.reward_oracle import unknown_rewards
 from surestep import Counts, Pairs, Policy, certify, device
 from surestep._arrays import run_sums
-from surestep.certificates import Posterior, drawn, posterior, posterior_gains, stepping, verify
+from surestep.certificates import Posterior, drawn, posterior, stepping, verify
 from surestep.certificates.posterior import model_draws
 from surestep.certificates.prior import ADVERSE, adverse_questions
 from surestep.kernels import devices
@@ -41,7 +48,7 @@ def drawn_rows(name):
     counts, prior, weight = ROWS[name]
     problem = uniform_problem(counts, 0.5, (0.0, 1.0))
     settings = Posterior(prior=prior, prior_weight=weight)
-    models = model_draws(problem, settings, settings.priors_for(problem))
+    models = model_draws(problem, settings)
     used = np.arange(counts.pairs.num_pairs) == 0
     chunk = drawn.room_for(models, drawn.expected_cells(models, used) + 40, DRAWS, 2**30)
     assert len(chunk.ends) == DRAWS
@@ -250,7 +257,10 @@ def test_in_a_wide_problem_the_fewest_draws_choose(monkeypatch):
     asked = []
     for wide in (10**6, 0):
         monkeypatch.setattr(posterior, "WIDE_TO_CHOOSE", wide)
-        asked += [judge.choosing(problem).draws for judge in (Posterior(), Posterior(draws=19))]
+        asked += [
+            posterior.for_choosing(judge, problem).draws
+            for judge in (Posterior(), Posterior(draws=19))
+        ]
     assert asked == [99, 19, 29, 19]
 
 
@@ -282,7 +292,7 @@ def test_gains_under_the_prior_against_a_policy_have_the_law_of_dense_draws():
     problem, policy = example()
     assert problem.counts.rewards.known
     settings = Posterior(draws=4000, starts="known")
-    models = model_draws(problem, settings, settings.priors_for(problem))
+    models = model_draws(problem, settings)
     question = drawn.DrawnQuestion(
         models, problem.behavior.probability, policy.probability[np.newaxis]
     )
@@ -301,7 +311,7 @@ def test_the_cautious_gains_are_the_smallest_ones_of_three_priors():
         posterior_gains(problem, policies, replace(settings, prior=prior))
         for prior in ("weight", "pooled")
     )
-    models = model_draws(problem, settings, settings.priors_for(problem))
+    models = model_draws(problem, settings)
     against = []
     for each in policies:
         single = each.probability[np.newaxis]
@@ -486,7 +496,7 @@ def test_no_draw_gains_or_loses_more_than_values_span(monkeypatch):
     assert (np.abs(held) <= 2.9).all()
     performance = Performance(PERFORMANCES, 0 * PERFORMANCES, 0 * PERFORMANCES)
     monkeypatch.setattr(drawn, "eliminated", lambda *_: performance)
-    models = model_draws(problem, settings, settings.priors_for(problem))
+    models = model_draws(problem, settings)
     models = replace(models, value_bounds=(-1.4, 3.6))
     others = np.stack([policy.probability] * 2)
     question = drawn.DrawnQuestion(models, problem.behavior.probability, others)

@@ -14,10 +14,11 @@ import pytest
 import scipy.stats
 
 from support.failures import RARE, allowed_failures
+from support.posterior_examples import posterior_gains
 from support.problems import uniform_problem
 from surestep import FiniteMDP, MDPBatch, Policy, certify, evaluate_batch, performance, sample_log
 from surestep.algorithms import SPIBB
-from surestep.certificates import Posterior, drawn, posterior_gains
+from surestep.certificates import Posterior, drawn
 from surestep.certificates.posterior import model_draws
 from surestep.environments import make
 

@@ -30,6 +30,7 @@ from surestep.certificates.bets import BetPlan, ReturnsBet
 from surestep.certificates.certifying import verify
 from surestep.certificates.episodes import held_out_part, training_for, training_part
 from surestep.certificates.practice import BehaviorDoubt, paid_returns
+from surestep.certificates.stitched import planned_returns
 from surestep.environments import make
 from surestep.errors import CertificateRefused
 from surestep.model import Statement
@@ -408,9 +409,9 @@ def test_a_known_start_is_not_that_of_returns_unless_all_begin_there(always):
     assert "practice_upper" in claim.figures
     moved = replace(problem, counts=replace(problem.counts, starts=starts), log=None)
     certifier = replace(LEARNS, known_start=True)
-    assert certifier.planned_returns(moved, elsewhere) is None
-    assert LEARNS.planned_returns(moved, elsewhere) is not None
-    assert LEARNS.planned_returns(problem, log.episodes([0])) is None  # as of a stream
+    assert planned_returns(certifier, moved, elsewhere) is None
+    assert planned_returns(LEARNS, moved, elsewhere) is not None
+    assert planned_returns(LEARNS, problem, log.episodes([0])) is None  # as of a stream
 
 
 # ---- what is done now, estimated from too little ------------------------------------------------

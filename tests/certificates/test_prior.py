@@ -78,7 +78,7 @@ def test_a_row_is_believed_to_do_what_was_seen_and_what_its_state_does(table, we
     prior = prior_of(problem, "pooled", float(weight))
     assert (prior.alpha, prior.total) == (None, float(weight))
     settings = Posterior(prior="pooled")
-    models = model_draws(problem, settings, [prior])
+    models = model_draws(problem, settings)
     rows, shapes = posteriors_of([models], [np.ones(6, bool)]).rows, np.empty((6, 3))
     for pair in range(6):
         target, shape = np.empty(3, np.int32), np.empty(3)
@@ -188,7 +188,7 @@ def question_in(times, reward, policies, discount, support=None):
     problem = uniform_problem(counts, discount, (-99.0, 99.0), support=support)
     problem = replace(problem, behavior=Policy.from_dense(counts, policies[0]))
     settings = Posterior()
-    models = model_draws(problem, settings, settings.priors_for(problem))
+    models = model_draws(problem, settings)
     ours = Policy.from_dense(counts, policies[1]).probability
     return DrawnQuestion(models, problem.behavior.probability, ours[np.newaxis])
 
@@ -253,7 +253,7 @@ def test_what_was_never_seen_earns_what_others_do_on_average_in_the_mean_model()
     counts = Counts.from_dense(times, reward_sums=6.0 * (times > 0), terminal=[False, True])
     problem = uniform_problem(counts, 0.5, (-9.0, 9.0))
     settings = Posterior()
-    mdp = mean_model(model_draws(problem, settings, settings.priors_for(problem)))
+    mdp = mean_model(model_draws(problem, settings))
     assert mdp.expected_reward.tolist() == pytest.approx([3, 3, 0, 0, 0])
     assert mdp.dense().P[0, 0].tolist() == pytest.approx([0, 2 / 7, 5 / 7])
     assert mdp.dense().P[2, 0].tolist() == [0.5, 0.5, 0]

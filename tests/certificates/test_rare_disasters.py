@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from support.failures import RARE
+from support.posterior_examples import posterior_gains
 from support.problems import uniform_problem
 from surestep import Policy, Problem, certify
 from surestep.algorithms import SPIBB
-from surestep.certificates import Posterior, drawn, posterior_gains
+from surestep.certificates import Posterior, drawn
 from surestep.certificates.episodes import training_for
 from surestep.certificates.posterior import model_draws
 from surestep.certificates.prior import adverse_questions, mean_model, worst_pair
@@ -77,7 +78,7 @@ def bandit_of(visits, earned):
 def test_the_worst_end_of_a_range_is_one_more_visit_of_the_pair_that_it_costs_most():
     problem = bandit_of([40, 10], [1.0, 2.0])
     second = Policy.from_dense(problem.counts, [[0.0, 1.0], [0.5, 0.5]])
-    models = model_draws(problem, WEIGHED, WEIGHED.priors_for(problem))
+    models = model_draws(problem, WEIGHED)
     everyone = np.stack([problem.behavior.probability, second.probability])
     ((against, _),) = adverse_questions(drawn.DrawnQuestion(models, everyone[0], everyone[1:]))
     # Half of 9 in 10 visits costs more than half of 7 in 40.
@@ -106,7 +107,7 @@ def test_the_worst_pair_is_the_one_whose_worst_reward_takes_the_most(times, rewa
     problem = Problem(counts=counts, behavior=behavior, discount=0.9, value_bounds=(-1e4, 1e4))
     if not counts.visits.any():
         return
-    models = model_draws(problem, WEIGHED, WEIGHED.priors_for(problem))
+    models = model_draws(problem, WEIGHED)
     mdp = mean_model(models)
 
     def extended(each):

@@ -14,14 +14,16 @@ import pytest
 
 from support.failures import allowed_failures
 from support.oracles import solve_exactly
+from support.posterior_examples import posterior_gains
 from support.problems import logged_problem
 from surestep import FiniteMDP, Policy, sample_log
 from surestep.certificates import Posterior, Robust, Stitched, certify, drawn
-from surestep.certificates.certifying import certify_many, choosing_bounds, verify
+from surestep.certificates.certifying import certify_many, verify
 from surestep.certificates.drawn import draw_chunk, expected_cells, room_for
-from surestep.certificates.posterior import model_draws, posterior_gains
+from surestep.certificates.posterior import judged_part, model_draws
+from surestep.certificates.stitched import judging_of, planning_of
 from surestep.model.problem import Reach
-from surestep.model.signals import reaching, stopped
+from surestep.model.signals import reaching
 
 DELTA, N = 0.1, 4
 START, MIDDLE, UNSAFE, END, HIDDEN = range(5)
@@ -249,8 +251,8 @@ def test_plans_know_unsafe_states_that_only_the_judging_part_ends_in():
     whole = logged_problem(log, 0.9, bounds, behavior)
     problem = reaching(whole, Reach(UNSAFE_STATES))
     certifier = KINDS["stitched"]
-    judging = certifier.judging_of(problem, policy)
-    over = certifier.planning(judging.problem, policy, judging.folds).course.over
+    judging = judging_of(certifier, problem, policy)
+    over = planning_of(certifier, judging.problem, policy, judging.folds).course.over
     assert over[UNSAFE_STATES].all()
     assert over[END]
 
@@ -261,8 +263,8 @@ def test_a_training_part_expects_bounds_of_chances():
     for alone in (False, True):
         problem = asked(mdp, behavior, Reach(UNSAFE_STATES, N, alone), episodes=500)
         for kind, certifier in KINDS.items():
-            ((bound, own),) = choosing_bounds(
-                certifier, [problem], [[policy, behavior]], lambda _: []
+            ((bound, own),) = certifier.choosing_bounds(
+                [problem], [[policy, behavior]], lambda _: []
             )
             assert -1 <= bound <= (0.0 if alone else 1.0)
             assert own < 0 if alone else own == 0.0, kind
@@ -270,8 +272,8 @@ def test_a_training_part_expects_bounds_of_chances():
 
 def dense_draws(problem, settings, policies):
     """Rows [draws, K, S] and starts [draws, S] of the models under the first prior."""
-    part = settings.judging(problem)
-    models = replace(model_draws(stopped(part), settings, settings.priors_for(part)), others=())
+    part = judged_part(settings, problem)
+    models = replace(model_draws(part, settings), others=())
     used = ~models.counts.terminal[models.counts.pairs.state] & (policies > 0)
     chunk = room_for(models, 2 * expected_cells(models, used), settings.draws, 2**28)
     draw_chunk(models, used, 0, chunk)

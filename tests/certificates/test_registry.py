@@ -26,8 +26,6 @@ from surestep.bounds import BOUNDS
 from surestep.certificates import (
     CERTIFIERS,
     APriori,
-    Asked,
-    NoClaim,
     Posterior,
     Robust,
     Stitched,
@@ -37,7 +35,7 @@ from surestep.certificates import (
     verify,
 )
 from surestep.certificates.episodes import training_for
-from surestep.certificates.registry import kinds
+from surestep.certificates.registry import Asked, NoClaim, kinds
 from surestep.environments import make
 from surestep.errors import (
     CertificateMismatch,

@@ -523,7 +523,7 @@ def test_rewards_that_are_not_given_are_assumed_to_lie_in_the_range(per, known, 
     problem = small_problem(counts=Counts.from_dense([[[1]]], **rewards))
     within = Statement("rewards-not-given-bounded", {"low": -1.0, "high": 2.0})
     expected = known and per == "transition" and bool(bounds)
-    assumed = Robust(**bounds).assumptions(problem)
+    assumed = robust.assumptions_of(Robust(**bounds), problem)
     assert (within in assumed) == (within.code in [each.code for each in assumed]) == expected
 
 

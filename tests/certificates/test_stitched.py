@@ -338,7 +338,7 @@ def test_a_claim_tells_its_bounds_and_what_must_hold():
 def test_what_must_hold_depends_on_the_settings():
     problem, _ = arms(3)
     fixed = Stitched(logger="fixed", seed=7, train_share=0.0, reward_low=-1.0, reward_high=2.0)
-    assumed = fixed.assumptions(problem, {"robust_tails": True})
+    assumed = stitched.assumptions_of(fixed, problem, {"robust_tails": True})
     for assumption in (
         Statement("part-only-planned", {"share": 0.2, "seed": 7}),
         Statement("logger-never-learnt"),
@@ -347,9 +347,11 @@ def test_what_must_hold_depends_on_the_settings():
         assert assumption in assumed
     # A value is a return, and has its bounds.
     assert "values-bounded" not in [assumption.code for assumption in assumed]
-    alone = [assumption.code for assumption in fixed.assumptions(problem, {})]
+    alone = [assumption.code for assumption in stitched.assumptions_of(fixed, problem, {})]
     assert "rewards-bounded" not in alone
-    assert Statement("rewards-known") in Stitched().assumptions(problem, {"robust_tails": True})
+    assert Statement("rewards-known") in stitched.assumptions_of(
+        Stitched(), problem, {"robust_tails": True}
+    )
 
 
 @pytest.mark.parametrize(("share", "steps"), [(0.3, 120), (0.0, 80)])
@@ -360,11 +362,11 @@ def test_tails_to_plan_with_come_from_the_first_part_as_if_it_were_all(share, st
         foreseen.append((problem.log.num_steps, factor))
         return "grown"
 
-    def robust_tails(self, problem, policy):
+    def robust_tails(certifier, problem, policy):
         assert problem == "grown"
 
     monkeypatch.setattr(stitched, "grown", grown)
-    monkeypatch.setattr(Stitched, "robust_tails", robust_tails)
+    monkeypatch.setattr(stitched, "robust_tails", robust_tails)
     certify(*arms(3), Stitched(train_share=share, reward_low=0.0, reward_high=1.0))
     assert foreseen == [(steps, pytest.approx(400 / steps))]
 
@@ -451,9 +453,10 @@ def test_what_cannot_be_split_or_has_no_level_is_refused(case, given, words):
 def test_two_episodes_or_twenty_steps_in_either_part_are_enough():
     episodes, steps = arms(0, episodes=6)[0].log, stream(60)[0].log
     certifier = Stitched(train_share=1 / 3, known_start=True)
-    assert certifier.folds(episodes).ratio == 2.0
-    assert certifier.folds(steps).ratio == 2.0
-    assert replace(certifier, train_share=2 / 3).folds(steps).ratio == 0.5
+    assert stitched.folds_of(certifier, episodes).ratio == 2.0
+    assert stitched.folds_of(certifier, steps).ratio == 2.0
+    larger = replace(certifier, train_share=2 / 3)
+    assert stitched.folds_of(larger, steps).ratio == 0.5
 
 
 def test_an_estimate_from_the_whole_log_is_refused():

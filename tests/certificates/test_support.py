@@ -12,12 +12,12 @@ import scipy.stats
 from support import posterior_examples
 from support.failures import RARE, allowed_failures
 from support.oracles import gains_in_draws
-from support.posterior_examples import assert_moments, dense_times
+from support.posterior_examples import assert_moments, dense_times, posterior_gains
 from support.problems import logged_problem, uniform_problem
 from support.reward_oracle import unknown_rewards
 from surestep import Counts, FiniteMDP, Policy, certify, performance, sample_log
 from surestep.algorithms import SPIBB
-from surestep.certificates import Posterior, Robust, drawn, posterior_gains, training_part, verify
+from surestep.certificates import Posterior, Robust, drawn, training_part, verify
 from surestep.certificates.posterior import model_draws
 from surestep.certificates.uncertainty import uncertainty_of
 from surestep.errors import CertificateMismatch, CertificateRefused, InvalidParameter
@@ -61,7 +61,7 @@ def example(*, allowed=ALLOWED, weight=WEIGHT, per="pair", known=True):
 
 def drawn_rows(problem, certifier, draws):
     """Drawn rows of all pairs [draws, K, S]."""
-    models = model_draws(problem, certifier, certifier.priors_for(problem))
+    models = model_draws(problem, certifier)
     counts = problem.counts
     used = ~counts.terminal[counts.pairs.state]
     chunk = drawn.room_for(models, drawn.expected_cells(models, used), draws, 2**30)

@@ -18,6 +18,7 @@ from support.pump_commands import run_surestep
 from surestep import DecisionLog, FiniteMDP, Policy, certify, performance, read_log
 from surestep.certificates import Robust, Stitched
 from surestep.certificates.certifying import certify_many
+from surestep.certificates.stitched import may_have_tails
 from surestep.errors import InvalidLog
 from surestep.io.logs.loading import STOPPED, UNFINISHED
 from surestep.model.log import UNKNOWN
@@ -140,8 +141,8 @@ def test_what_counts_leave_out_proves_nothing():
     assert not is_proved(replace(claim, assumptions=stops))
     # Nor is a robust set of such counts what is left where rollouts are cut.
     stitched = Stitched(tails=0.5, reward_low=-1.0, reward_high=0.5)
-    assert not stitched.may_have_tails(unknown, some)
-    assert stitched.may_have_tails(known, log)
+    assert not may_have_tails(stitched, unknown, some)
+    assert may_have_tails(stitched, known, log)
 
 
 def rows_of(log, *, ends):

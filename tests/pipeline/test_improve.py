@@ -15,7 +15,8 @@ from support.labelled_worlds import COLUMNS, DERIVED, ENDING, NAMES, NEXT, WORLD
 from support.log_tables import frame_of, table_of, write_table
 from surestep import Counts, Policy, Problem, certify, evaluate, load, performance, read_log
 from surestep.algorithms import ALGORITHMS, SPIBB
-from surestep.certificates import APriori, NoClaim
+from surestep.certificates import APriori
+from surestep.certificates.registry import NoClaim
 from surestep.cli.main import main
 from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter, ShapeMismatch
 from surestep.io import read_counts, write_counts

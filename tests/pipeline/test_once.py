@@ -5,7 +5,7 @@ import pytest
 import surestep
 from support.pump_commands import write_lines
 from surestep import read_log
-from surestep.certificates import Asked
+from surestep.certificates.registry import Asked
 from surestep.io.logs import counting, source
 from surestep.pipeline import certify_result, evidence
 

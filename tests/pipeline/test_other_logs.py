@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surestep
-from surestep.certificates import Asked
+from surestep.certificates.registry import Asked
 from surestep.errors import ShapeMismatch
 from surestep.io import write_counts
 from surestep.pipeline import certify_result, check_certificates

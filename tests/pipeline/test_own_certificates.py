@@ -8,13 +8,14 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+import surestep
 from support.labelled_worlds import COLUMNS, NAMES, world
 from support.log_tables import frame_of
 from support.toy_extension import Hopeful
 from surestep import certify, improve, read_log
 from surestep.algorithms import SPIBB
-from surestep.certificates import Asked, NoClaim, Posterior, Robust, Stitched, certify_many, verify
-from surestep.certificates.registry import MEMBERS
+from surestep.certificates import Posterior, Robust, Stitched, certify_many, verify
+from surestep.certificates.registry import MEMBERS, Asked, NoClaim
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.known import Known
@@ -25,7 +26,7 @@ from surestep.pipeline.improve import draft, prepared
 from surestep.pipeline.terms import Terms
 from surestep.pipeline.verify import verify_result
 from surestep.planning import performance
-from surestep.rehearsal import Completed, rehearse
+from surestep.rehearsal import Completed, EpisodeBootstrap, calibrate, rehearse
 from surestep.report.answer import verdict
 from surestep.results.findings import belief_in, rung_of
 from surestep.results.plots import tone_of
@@ -71,6 +72,32 @@ class ShyParting(Parting):
 
     name: ClassVar = "shy-parting"
     certify = Shy.certify
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing(Hopeful):
+    """Claims a quantile of its own draws around the estimated gain, less a bias."""
+
+    draws: int = 39
+    bias: float = 0.0
+    seed: int = 0
+
+    name: ClassVar = "drawing"
+    calibrates: ClassVar = True
+
+    def gains(self, problem, policies):
+        noise = np.random.default_rng(self.seed).normal(-self.bias, 0.1, self.draws)
+        return np.stack([estimated_gain(problem, policy) + noise for policy in policies])
+
+    def certify(self, problem, policy):
+        lower = float(np.sort(self.gains(problem, [policy])[0])[self.rank - 1])
+        claim = Hopeful.certify(Hopeful(delta=self.delta), problem, policy)
+        settings = dataclasses.asdict(self)
+        return dataclasses.replace(claim, kind=self.name, lower=lower, parameters=settings)
+
+    def choosing_bounds(self, problems, policies, again):
+        other = dataclasses.replace(self, seed=self.seed + 1)
+        return Hopeful.choosing_bounds(other, problems, policies, again)
 
 
 def table():
@@ -124,6 +151,34 @@ def test_its_claims_choose_n_wedge(problem):
     assert [each.lower for each in choice.candidates] == bounds
     assert choice.taken == best
     assert bounds[best] > min(bounds)
+
+
+def test_a_kind_with_draws_of_its_own_chooses_by_other_ones_and_is_calibrated(problem):
+    grid, kind = (1, 10, 1000), Drawing()
+    auto = AutoNWedge(algorithm=SPIBB(n_wedge=1), certifier=kind, grid=grid)
+    policies = [SPIBB(n_wedge=n).improve(problem).policy for n in grid]
+    other = Drawing(seed=1)
+    bounds = [certify(problem, policy, other).lower for policy in policies]
+    assert [each.lower for each in auto.choose(problem).candidates] == bounds
+    terms = {"rng": 0, "worlds": 19, "family": [Completed("self-loop"), EpisodeBootstrap()]}
+    found = rehearse(problem, auto, kind, sizes=[1.0], **terms)
+    assert (found.kind, found.calibration.draws) == ("drawing", 39)
+    assert found.calibration.rank_of_prior == kind.rank == 4
+    np.testing.assert_array_equal(found.belief, found.claim)
+    shy, bold = (calibrate(problem, auto, Drawing(bias=bias), **terms).rank for bias in (1e3, -1e3))
+    assert (shy, bold) == (4, 0)
+    rank = found.calibration.rank
+    assert 0 <= rank <= 4
+    left = dataclasses.replace(found.calibration, ranks=(2, 3))
+    assert left.applied_to(kind) == dataclasses.replace(kind, delta=2 / 40)
+    with pytest.raises(InvalidParameter, match="of type Toy, expected one that draws"):
+        calibrate(problem, auto, Toy(), rng=0)
+
+
+def test_a_kind_with_draws_is_calibrated_by_improve():
+    result = improve(known_log(), discount=0.9, certificates=[Drawing()], worlds=9)
+    assert result.record.parameters.n_wedge_chosen_by == "drawing"
+    assert result.rehearsal.calibration.draws == 39
 
 
 def test_it_is_rehearsed_as_a_belief(problem):
@@ -270,6 +325,16 @@ def test_a_missing_member_is_named(problem, missing):
         certify(problem, problem.behavior, kind())
     with pytest.raises(InvalidParameter, match=rf"; {missing} is missing; or a name, one of"):
         Asked.of(kind())
+
+
+def test_a_kind_has_to_inherit_what_it_does_not_say(problem):
+    members = {name: getattr(Toy, name) for name in MEMBERS if name != "delta"}
+    fields = [("delta", float, dataclasses.field(default=0.1))]
+    kind = dataclasses.make_dataclass("Loose", fields, namespace=members, frozen=True)
+    with pytest.raises(InvalidParameter, match=r"of type Loose, .* inherits from surestep\.cert"):
+        certify(problem, problem.behavior, kind())
+    with pytest.raises(InvalidParameter, match="told is missing"):
+        surestep.register(kind)
 
 
 def test_names_of_kinds_that_are_built_in_are_refused(problem):

@@ -16,7 +16,6 @@ from surestep.pipeline import Effort, Terms, draft, explain, gather, verify_resu
 from surestep.pipeline.improve import prepared, result_of
 from surestep.pipeline.stress_test import OWN_SIZE, planned
 from surestep.rehearsal.rehearse import rehearse
-from surestep.rehearsal.work import work_in
 from surestep.results.unfinished import STRESS_TEST, begin, finish, settle
 
 SIZES = (0.5, 1.0)
@@ -158,50 +157,54 @@ def test_a_stress_test_that_was_taken_away_is_missed(made, whole, log, tmp_path)
 
 
 def plan(log, **terms):
-    """The plan, and what it takes."""
     asked = Terms.of(**{"discount": 0.9, "certificates": ["posterior"]} | terms)
-    question = prepared(gather(surestep.read_log(log, columns=COLUMNS)), asked)
-    rehearsed = (question.problem, question.algorithm, question.certifiers)
-    return planned(asked, question), work_in(*rehearsed).of
+    return planned(asked, prepared(gather(surestep.read_log(log, columns=COLUMNS)), asked))
 
 
-def test_a_small_log_is_rehearsed_in_ten_worlds_or_what_delta_needs(log):
-    how, work = plan(log)
+def test_a_small_log_has_ten_worlds_or_what_delta_needs(log):
+    how = plan(log)
     assert (how.worlds, how.sizes) == (10, SIZES)
-    assert how.seconds == work(10, SIZES) / 1e9
-    assert plan(log, delta=0.05)[0].worlds == 19  # fewer cannot calibrate
-    assert plan(log, worlds=0)[0].why_none.why == "declined"
-    assert plan(log, worlds=40)[0].worlds == 40
+    assert plan(log, delta=0.05).worlds == 19  # fewer cannot calibrate
+    assert plan(log, worlds=0).why_none.why == "declined"
+    assert plan(log, worlds=40).worlds == 40
     horizon = "trajectory:horizon=2,claim=horizon"
-    assert plan(log, certificates=[horizon])[0].why_none.why == "impossible"
+    assert plan(log, certificates=[horizon]).why_none.why == "impossible"
 
 
-def test_more_work_is_done_at_one_size_and_too_much_is_not(log, monkeypatch):
-    _, work = plan(log)
-    constant = "surestep.pipeline.stress_test.MOST_WORK"
-    monkeypatch.setattr(constant, work(10, SIZES) - 1)
-    assert plan(log)[0][:2] == (10, OWN_SIZE)
-    _, lighter = plan(log, certificates=["robust"])
-    monkeypatch.setattr(constant, lighter(4, OWN_SIZE))
-    assert plan(log, certificates=["robust"])[0][:2] == (4, OWN_SIZE)
-    monkeypatch.setattr(constant, work(9, OWN_SIZE))
-    assert plan(log)[0][:2] == (9, OWN_SIZE)
-    assert plan(log, worlds=30)[0][:2] == (30, OWN_SIZE)  # as asked for
-    monkeypatch.setattr(constant, work(9, OWN_SIZE) - 1)
-    how, _ = plan(log)
-    assert (how.worlds, how.sizes, how.why_none.why) == (0, OWN_SIZE, "too much work")
-    assert how.seconds == work(0, OWN_SIZE) / 1e9
-    assert how.why_none.seconds == pytest.approx((work(10, OWN_SIZE) - work(0, OWN_SIZE)) / 1e9)
-    # Where nothing is only believed, there is nothing to measure.
-    monkeypatch.setattr(constant, 1.0)
-    how, _ = plan(log, certificates=["robust"])
-    assert (how.worlds, how.sizes, how.why_none.why) == (0, (), "too much work")
+@pytest.mark.parametrize("which", ["decisions", "situations"])
+def test_a_larger_log_is_tested_at_one_size_and_a_large_one_is_not(which, log, monkeypatch):
+    asked = Terms.of(discount=0.9)
+    problem = prepared(gather(surestep.read_log(log, columns=COLUMNS)), asked).problem
+    size = int(problem.counts.visits.sum()) if which == "decisions" else problem.num_states
+
+    def allow(name, worlds_times_size):
+        most = (worlds_times_size, 10**9) if which == "decisions" else (10**9, worlds_times_size)
+        monkeypatch.setattr(f"surestep.pipeline.stress_test.{name}", most)
+
+    kinds = ["posterior:train_share=0.3"]
+    allow("MOST_AT_ALL_SIZES", 10 * size)
+    assert plan(log, certificates=kinds)[:2] == (10, SIZES)
+    allow("MOST_AT_ALL_SIZES", 10 * size - 1)
+    assert plan(log, certificates=kinds)[:2] == (10, OWN_SIZE)
+    assert plan(log, certificates=kinds, worlds=30)[:2] == (30, OWN_SIZE)  # as asked for
+    allow("MOST_AT_OWN_SIZE", 10 * size)
+    assert plan(log, certificates=kinds)[:2] == (10, OWN_SIZE)
+    how = plan(log, certificates=kinds, delta=0.05)  # nineteen worlds are too many
+    assert (how.worlds, how.sizes, how.why_none.why) == (0, OWN_SIZE, "too large")
+    allow("MOST_AT_OWN_SIZE", 10 * size - 1)
+    how = plan(log, certificates=kinds)
+    assert (how.worlds, how.sizes, how.why_none.why) == (0, OWN_SIZE, "too large")
+    # Counts alone have no decisions to go through. Where nothing is believed, nothing can be wrong.
+    how = plan(log, certificates=["robust"], algorithm="spibb", n_wedge=3)
+    large = which == "situations"
+    assert (how.worlds, how.sizes) == ((0, ()) if large else (10, SIZES))
+    assert plan(log, certificates=kinds, worlds=30)[:2] == (30, OWN_SIZE)
 
 
 def test_beyond_the_allowance_the_page_still_says_how_often_beliefs_are_wrong(
     log, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("surestep.pipeline.stress_test.MOST_WORK", 1.0)
+    monkeypatch.setattr("surestep.pipeline.stress_test.MOST_AT_OWN_SIZE", (0, 0))
     terms = Terms.of(discount=0.9, n_wedge=3)
     made = draft(gather(surestep.read_log(log, columns=COLUMNS)), terms, nobody)
     out = tmp_path / "out"

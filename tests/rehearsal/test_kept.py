@@ -17,7 +17,7 @@ from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior, Robust
 from surestep.errors import OutOfTime, SurestepError
 from surestep.model import Statement
-from surestep.rehearsal import Completed, DrawnFromPosterior, KeptBlocks, TimeLimit, rehearse
+from surestep.rehearsal import Completed, DrawnFromPosterior, rehearse
 
 FAMILY = (Completed("self-loop"), DrawnFromPosterior("jeffreys"))
 WORLDS = 12
@@ -44,7 +44,7 @@ def kept_blocks(tmp_path_factory):
 def whole(kept_blocks):
     """What comes out without an interruption, by the number of worlds."""
     found = {worlds: run(worlds=worlds).to_json() for worlds in (5, 10)}
-    return found | {WORLDS: run(kept=KeptBlocks(kept_blocks)).to_json()}
+    return found | {WORLDS: run(folder=kept_blocks).to_json()}
 
 
 def interrupt_at(number):
@@ -60,33 +60,33 @@ def interrupt_at(number):
 
 @pytest.mark.parametrize("number", [0, 1, 7, BLOCKS - 1])
 def test_an_interrupted_rehearsal_goes_on_to_the_same_end(number, whole, tmp_path):
-    kept = KeptBlocks(tmp_path / "kept", "these versions")
+    kept = {"folder": tmp_path / "kept", "made_with": "these versions"}
     with pytest.raises(KeyboardInterrupt):
-        run(kept=kept, progress=interrupt_at(number))
+        run(**kept, progress=interrupt_at(number))
     calls = []
-    found = run(kept=kept, progress=lambda *call: calls.append(call))
+    found = run(**kept, progress=lambda *call: calls.append(call))
     assert calls[0] == (DONE[number], DONE[BLOCKS])  # what was finished is not made again
     assert found.to_json() == whole[WORLDS]
     assert len([*(tmp_path / "kept").iterdir()]) == BLOCKS
     calls.clear()
-    assert run(kept=kept, progress=lambda *call: calls.append(call)).to_json() == whole[WORLDS]
+    assert run(**kept, progress=lambda *call: calls.append(call)).to_json() == whole[WORLDS]
     assert set(calls) == {(DONE[BLOCKS], DONE[BLOCKS])}
 
 
 def test_blocks_of_a_cluster_are_kept_as_they_come(whole, tmp_path, monkeypatch):
     """Its answers come in another order than the blocks, and after any of them a run may end."""
     stand_in(monkeypatch, {"CPU": 1.0}, {"CPU": 1.0})
-    kept = KeptBlocks(tmp_path / "kept")
+    folder = tmp_path / "kept"
 
     def end_at_seven(done, total):
-        assert DONE[len([*kept.folder.glob("*")])] == done
+        assert DONE[len([*folder.glob("*")])] == done
         if done == DONE[7]:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(kept=kept, engine="ray", progress=end_at_seven)
+        run(folder=folder, engine="ray", progress=end_at_seven)
     calls = []
-    found = run(kept=kept, engine="ray", progress=lambda *call: calls.append(call))
+    found = run(folder=folder, engine="ray", progress=lambda *call: calls.append(call))
     assert calls == sorted(calls)
     assert (len(calls), calls[0], calls[-1]) == (BLOCKS - 6, (35, 60), (60, 60))
     assert found.to_json() == whole[WORLDS]
@@ -103,27 +103,27 @@ def test_a_machine_with_other_code_makes_no_blocks(monkeypatch):
 
 @pytest.mark.slow
 def test_blocks_that_something_else_made_are_not_used(tmp_path):
-    kept = KeptBlocks(tmp_path, "these versions")
-    run(kept=kept)
+    kept = {"folder": tmp_path, "made_with": "these versions"}
+    run(**kept)
     for other, used in (
-        ({"kept": replace(kept, made_with="other versions")}, 0),
+        ({"made_with": "other versions"}, 0),
         ({"n_wedge": 4}, 0),
         ({"seed": 2}, 0),
         ({"sizes": (1.0, 5.0)}, 36),  # calibration and luck are of the data's own size
         ({"certifier": replace(POSTERIOR, delta=0.25)}, 0),
         ({"certifier": Robust()}, 0),
     ):
-        calls, terms = [], {"kept": kept} | other
+        calls, terms = [], kept | other
         found = run(**terms, progress=lambda *call, calls=calls: calls.append(call))
         assert calls[0][0] == used, other
-        del terms["kept"]
+        del terms["folder"]
         assert found.to_json() == run(**terms).to_json()
-        run(kept=kept)
+        run(**kept)
 
 
 def test_blocks_of_certificates_without_draws_are_kept_too(tmp_path):
     calls = []
-    terms = {"certifier": Robust(known_start=True), "worlds": 2, "kept": KeptBlocks(tmp_path)}
+    terms = {"certifier": Robust(known_start=True), "worlds": 2, "folder": tmp_path}
     first = run(**terms)
     again = run(**terms, progress=lambda *call: calls.append(call))
     assert calls[0] == (14, 14)  # two kinds, and twice five worlds of luck
@@ -136,7 +136,7 @@ def test_damaged_blocks_are_made_again(damage, whole, kept_blocks, tmp_path):
     for number, file in enumerate(sorted(folder.iterdir())):
         content = file.read_bytes()
         file.write_bytes(content[: 50 * (number + 1)] if damage is None else damage)
-    assert run(kept=KeptBlocks(folder)).to_json() == whole[WORLDS]
+    assert run(folder=folder).to_json() == whole[WORLDS]
 
 
 def clock_of(monkeypatch, blocks):
@@ -150,8 +150,7 @@ def test_a_time_limit_leaves_a_rehearsal_of_the_worlds_reached(
     blocks, reached, whole, tmp_path, monkeypatch
 ):
     clock_of(monkeypatch, blocks)
-    assert TimeLimit(10.0).least_worlds == 1
-    found = run(time_limit=TimeLimit(10.0, reached))
+    found = run(time_limit=10.0, least_worlds=reached)
     assert found.worlds == reached
     assert found.to_json() == whole[reached]
 
@@ -160,19 +159,18 @@ def test_after_a_time_limit_there_are_no_more_worlds_of_luck_than_without_one(mo
     """δ = 0.05 asks for 19 of them, and the last of the four blocks that hold these has 20."""
     settings = {"certifier": Robust(delta=0.05), "sizes": (1.0,), "family": FAMILY[:1]}
     clock_of(monkeypatch, 6)
-    limited = run(worlds=30, time_limit=TimeLimit(10.0), **settings)
+    limited = run(worlds=30, time_limit=10.0, **settings)
     assert (limited.worlds, limited.luck.size) == (10, 19)
     assert limited.to_json() == run(worlds=10, **settings).to_json()
 
 
 def test_too_few_worlds_are_no_rehearsal_but_are_kept(whole, tmp_path, monkeypatch):
-    kept = KeptBlocks(tmp_path)
     clock_of(monkeypatch, 9)
     words = "time limit of 10 s ended the stress test after 5 of 12 worlds .* expected at least 9"
     with pytest.raises(OutOfTime, match=words):
-        run(time_limit=TimeLimit(10.0, 9), kept=kept)
+        run(time_limit=10.0, least_worlds=9, folder=tmp_path)
     clock_of(monkeypatch, 1)
-    found = run(time_limit=TimeLimit(10.0, 9), kept=kept)
+    found = run(time_limit=10.0, least_worlds=9, folder=tmp_path)
     assert found.to_json() == whole[10]
 
 

@@ -37,11 +37,10 @@ from surestep.rehearsal import block as block_module
 from surestep.rehearsal.block import LUCK, REPORTING, RehearsalPlan, run_block
 from surestep.rehearsal.rehearse import (
     SIZES,
-    actions_alike,
     claims_of_rank,
+    equal_actions,
     read_sizes,
     tolerance_of,
-    with_fewest_draws,
 )
 from surestep.rehearsal.sources import DataSize, problem_of
 from surestep.rehearsal.worlds import ActionsAlike
@@ -213,13 +212,13 @@ def test_luck_has_noise_where_the_certificate_expects_some(bounds):
     low, high = bounds
     noisy = replace(POSTERIOR, rewards="bounded", reward_low=low, reward_high=high)
     for judges in ((noisy, None), (Robust(), noisy)):
-        assert actions_alike(bandit_problem(10), judges) == ActionsAlike(bounds)
+        assert equal_actions(bandit_problem(10), judges) == ActionsAlike(bounds)
         known = bandit_problem(10, rewards=bandit().dense().R)
-        assert actions_alike(known, judges) == ActionsAlike()
+        assert equal_actions(known, judges) == ActionsAlike()
     exact = replace(noisy, rewards="deterministic")
-    assert actions_alike(bandit_problem(10), (exact, None)) == ActionsAlike()
-    assert actions_alike(bandit_problem(10), (Robust(), exact)) == ActionsAlike()
-    assert actions_alike(bandit_problem(10), (Robust(), None)) == ActionsAlike()
+    assert equal_actions(bandit_problem(10), (exact, None)) == ActionsAlike()
+    assert equal_actions(bandit_problem(10), (Robust(), exact)) == ActionsAlike()
+    assert equal_actions(bandit_problem(10), (Robust(), None)) == ActionsAlike()
 
 
 def plan_of(problem, worlds, *kinds):
@@ -415,7 +414,7 @@ def test_the_choice_of_n_wedge_is_rehearsed_too():
     terms = {"worlds": 9, "sizes": (1.0,), "family": [Completed("self-loop")]}
     found, alone = (
         run(problem, POSTERIOR, seed=2, algorithm=each, **terms)
-        for each in (auto, Alone(with_fewest_draws(auto)))
+        for each in (auto, Alone(auto.lighter()))
     )
     np.testing.assert_allclose(found.gain, alone.gain, atol=1e-9)
     np.testing.assert_allclose(found.claim, alone.claim, atol=1e-9)
@@ -428,7 +427,7 @@ def test_what_is_believed_where_nothing_is_provable_is_chosen_together_as_alone(
     auto = AutoNWedge(algorithm=SPIBB(n_wedge=1), certifier=judge, otherwise=POSTERIOR)
     found, alone, cautious = (
         run(problem, judge, seed=2, algorithm=each, **terms)
-        for each in (auto, Alone(with_fewest_draws(auto)), replace(auto, otherwise=None))
+        for each in (auto, Alone(auto.lighter()), replace(auto, otherwise=None))
     )
     np.testing.assert_allclose(found.gain, alone.gain, atol=1e-9)
     assert (found.gain > 0).any()

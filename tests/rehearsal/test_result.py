@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from surestep.certificates import Posterior
 from surestep.errors import CertificateRefused, InvalidParameter, InvalidResult
-from surestep.rehearsal import Calibration, Rate, Rehearsal, calibrated_rank, rehearsal_from_json
-from surestep.rehearsal.result import LIMITS, calibration_of, draws_below
+from surestep.rehearsal import Calibration, Rate, Rehearsal, rehearsal_from_json
+from surestep.rehearsal.result import LIMITS, calibrated_rank, draws_below
 
 
 def rehearsal(claim, gain=None, calibrated=None, sizes=(0.5, 1.0, 2.0, 5.0)):
@@ -210,7 +210,8 @@ def test_the_rank_is_the_largest_that_is_seldom_wrong(worlds, draws, tenths, see
 )
 def test_of_several_kinds_of_worlds_the_strictest_decides(lists):
     names = tuple(f"kind {i}" for i in range(len(lists)))
-    found = calibration_of([np.array(each) for each in lists], names, Posterior(draws=99))
+    ranks = tuple(calibrated_rank(np.array(each), 99, 0.1) for each in lists)
+    found = Calibration(99, 10, ranks, names)
     # δ(W+1) = 2.1, so the second smallest u_w of each kind; δ(K+1) = 10.
     second = [sorted(each)[1] for each in lists]
     assert found.rank == min([10, *second])

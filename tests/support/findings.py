@@ -24,7 +24,8 @@ from surestep import (
     sample_log,
 )
 from surestep.algorithms import SPIBB
-from surestep.certificates import APriori, NoClaim, Posterior, Robust
+from surestep.certificates import APriori, Posterior, Robust
+from surestep.certificates.registry import NoClaim
 from surestep.checks import Check
 from surestep.checks.check import Mark
 from surestep.environments.gridworld import gridworld

@@ -17,7 +17,7 @@ from support.known_worlds import two_ways_problem
 from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior
 from surestep.experiments import make_experiment, run_experiment
-from surestep.rehearsal import Completed, DrawnFromPosterior, KeptBlocks, rehearse
+from surestep.rehearsal import Completed, DrawnFromPosterior, rehearse
 
 BLOCKS = 15  # three rounds of five worlds at most: two kinds in two stages, and luck; or 15 sizes
 MOST_CALLS = 10  # of an algorithm in a block: five worlds, two sizes; or ten repetitions
@@ -78,7 +78,7 @@ def rehearsed(folder, kept=KEPT, **where):
         worlds=12,
         sizes=(1.0, 4.0),
         family=(Completed("self-loop"), DrawnFromPosterior("jeffreys")),
-        kept=KeptBlocks(folder / kept),
+        folder=folder / kept,
         **where,
     ).to_json()
 

@@ -8,6 +8,17 @@ import scipy.stats
 from support.failures import RARE
 from support.problems import uniform_problem
 from surestep import Counts, Policy
+from surestep.certificates.posterior import MEMORY, drawn_each
+from surestep.errors import CertificateRefused
+
+
+def posterior_gains(problem, policies, settings, memory=MEMORY):
+    """The gains of one policy [draws], or of several in the same draws [P, draws]."""
+    several = [policies] if isinstance(policies, Policy) else policies
+    (gains,) = drawn_each([settings], [problem], [several], memory)
+    if isinstance(gains, CertificateRefused):
+        raise gains
+    return gains.lower[0] if isinstance(policies, Policy) else gains.lower
 
 
 def example(**changes):

@@ -11,6 +11,7 @@ import numpy as np
 
 from surestep.algorithms import SPIBB
 from surestep.algorithms.contract import improvement_of
+from surestep.certificates import Certifier
 from surestep.certificates.common import Needs
 from surestep.environments.families import bandit
 from surestep.model import Certificate, Policy
@@ -36,7 +37,7 @@ class Halfway:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hopeful:
+class Hopeful(Certifier):
     """Claims the estimated gain less a margin, and calls that proved, which it is not."""
 
     delta: float = 0.1

@@ -19,6 +19,7 @@ from surestep._arrays import FloatArray
 from surestep._settings import Delta, Settings
 from surestep.bounds import BOUNDS, ProblemSize, zeta
 from surestep.bounds.loss import BoundName
+from surestep.certificates.certifier import Certifier
 from surestep.certificates.common import Needs
 from surestep.certificates.refuting import check_values
 from surestep.errors import CertificateRefused
@@ -34,11 +35,29 @@ UNCHANGED = 1e-12  # probabilities this close are the same
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class APriori(Settings):
+class APriori(Settings, Certifier):
     """The claim of a published bound, for policies that keep π_b wherever data is scarce.
 
-    `n_wedge` is N∧; None takes the largest with which the policy is covered, one less than the
-    smallest number of visits among the pairs it changes (for standard SPI, the smallest of all).
+    Parameters
+    ----------
+    bound : {"spibb", "spi", "two-successor", "beta", …}
+        The name of a bound of `surestep.bounds.BOUNDS`.
+    delta : float, default 0.1
+        The chance δ that the claim is wrong.
+    n_wedge : int, optional
+        N∧; by default the largest with which the policy is covered, one less than the smallest
+        number of visits among the pairs it changes (for standard SPI, the smallest of all).
+
+    Examples
+    --------
+    >>> counts = surestep.Counts.from_dense([[[30, 10], [5, 150]], [[0, 0], [0, 0]]],
+    ...     rewards=[[0.0, 1.0], [0.0, 0.0]], terminal=[False, True])
+    >>> problem = surestep.Problem(counts=counts, behavior=surestep.Policy.uniform(counts),
+    ...     discount=0.5, value_bounds=(0.0, 2.0))
+    >>> policy = surestep.Policy.from_dense(counts, [[0.0, 1.0], [0.5, 0.5]])
+    >>> claim = surestep.certify(problem, policy, surestep.certificates.APriori())
+    >>> str(claim.standing), claim.says_nothing
+    ('as-published', True)
     """
 
     bound: BoundName = "spibb"
@@ -53,11 +72,30 @@ class APriori(Settings):
     may_choose: ClassVar = False
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
-        """Returns L = gain − f(γ) · V_max · radius(N∧), less errors of evaluating and copying."""
+        """Returns L = gain − f(γ) · V_max · radius(N∧), less errors of evaluating and copying.
+
+        Parameters
+        ----------
+        problem : Problem
+            The data.
+        policy : Policy
+            The policy to be judged.
+
+        Returns
+        -------
+        Certificate
+            The claim.
+
+        Raises
+        ------
+        CertificateRefused
+            Where the bound does not cover the policy.
+        """
         check_discount(problem)
         check_values(problem)
         change = np.abs(policy.probability - problem.behavior.probability)
-        n_wedge, error = self.covering_n_wedge(problem, change), copying_error(problem, change)
+        n_wedge = covering_n_wedge(self, problem, change)
+        error = copying_error(problem, change)
         figures: dict[str, Scalar] = {
             "n_wedge": n_wedge,
             "states": problem.num_states,
@@ -68,67 +106,75 @@ class APriori(Settings):
             "changed_pairs": int(np.count_nonzero(change > UNCHANGED)),
             "copying_error": error,
         }
-        lower, notes = 0.0 - error, () if n_wedge else (Statement("nothing-changed"),)
+        lower = 0.0 - error
         if n_wedge is not None:
-            size, bound = ProblemSize.of(problem, self.delta), BOUNDS[self.bound]
-            radius, loss = float(bound.radius(n_wedge, size)), zeta(bound, n_wedge, size)
-            terms = {"radius": radius, "loss": loss} | gain_terms(problem, policy)
+            size = ProblemSize.of(problem, self.delta)
+            bound = BOUNDS[self.bound]
+            loss = zeta(bound, n_wedge, size)
+            terms = gain_terms(problem, policy)
             # The formula of standard SPI has no gain; but a loss in the estimate is a loss.
             gain = terms["gain"] if bound.bootstraps else min(terms["gain"], 0.0)
-            lower += gain - terms["loss"]
-            figures |= terms
-        standing = BOUNDS[self.bound].standing
+            lower += gain - loss
+            figures |= {"radius": float(bound.radius(n_wedge, size)), "loss": loss} | terms
         return common.claim_of(
-            self, problem, lower, standing, self.assumptions(problem), figures, notes
+            self,
+            problem,
+            lower,
+            BOUNDS[self.bound].standing,
+            assumptions=assumptions_of(self, problem),
+            figures=figures,
+            notes=() if n_wedge else (Statement("nothing-changed"),),
         )
 
-    def covering_n_wedge(self, problem: Problem, change: FloatArray) -> int | None:
-        """Returns the N∧ with which the bound covers the policy; None for π_b itself.
 
-        Standard SPI asks for N visits of every pair, the others for π = π_b on every pair with at
-        most N∧ visits.
-        """
-        visits, pairs = problem.counts.visits, problem.counts.pairs
-        changed = change > UNCHANGED
-        if not changed.any():
-            return None
-        if BOUNDS[self.bound].bootstraps:
-            n_wedge = self.n_wedge or max(int(visits[changed].min()) - 1, 1)
-            wrong = changed & (visits <= n_wedge)
-            does, needs = "the policy changes", f"more than {n_wedge}"
-        else:
-            # Nobody decides where episodes end. Without any other pair, nothing is asked.
-            asked = ~problem.counts.terminal[pairs.state]
-            n_wedge = self.n_wedge or max(int(visits[asked].min(initial=LARGEST_TOTAL)), 1)
-            wrong = asked & (visits < n_wedge)
-            does, needs = "there is", f"at least {n_wedge} of every pair, changed or not"
-        said = {"does": does, "bound": self.bound, "needs": needs}
-        for k, others in arrays.first_where(wrong, "pair"):
-            seen = {"pair": pairs.pair_name(k), "visits": visits[k], "others": others}
-            raise CertificateRefused(Statement("too-few-visits", said | seen))
-        return n_wedge
+def covering_n_wedge(certifier: APriori, problem: Problem, change: FloatArray) -> int | None:
+    """Returns the N∧ with which the bound covers the policy; None for π_b itself.
 
-    def assumptions(self, problem: Problem) -> tuple[Statement, ...]:
-        """Returns what must hold for the claim, and what the published proof leaves open."""
-        bound = BOUNDS[self.bound]
-        statements = [
-            *common.log_statements(problem),
-            Statement("rewards-known")
-            if problem.counts.rewards.known
-            else Statement("mean-rewards-exact"),
-            Statement("starts-as-logged"),
-            common.values_statement(problem),
-            Statement("visits-fixed"),
-        ]
-        if self.n_wedge is None:
-            statements.append(Statement("n-wedge-fixed"))
-        if bound.bootstraps:
-            statements.append(Statement("rare-pairs-known"))
-        if bound.covers == "split":
-            statements += [Statement("radius-of-one-split"), Statement("later-splits-unvisited")]
-        if self.bound == "beta":
-            statements += [Statement("split-prior-uniform"), Statement("interval-centred")]
-        return tuple(statements)
+    Standard SPI asks for N visits of every pair, the others for π = π_b on every pair with at
+    most N∧ visits.
+    """
+    visits, pairs = problem.counts.visits, problem.counts.pairs
+    changed = change > UNCHANGED
+    if not changed.any():
+        return None
+    if BOUNDS[certifier.bound].bootstraps:
+        n_wedge = certifier.n_wedge or max(int(visits[changed].min()) - 1, 1)
+        wrong = changed & (visits <= n_wedge)
+        does, needs = "the policy changes", f"more than {n_wedge}"
+    else:
+        # Nobody decides where episodes end. Without any other pair, nothing is asked.
+        asked = ~problem.counts.terminal[pairs.state]
+        n_wedge = certifier.n_wedge or max(int(visits[asked].min(initial=LARGEST_TOTAL)), 1)
+        wrong = asked & (visits < n_wedge)
+        does, needs = "there is", f"at least {n_wedge} of every pair, changed or not"
+    said = {"does": does, "bound": certifier.bound, "needs": needs}
+    for k, others in arrays.first_where(wrong, "pair"):
+        seen = {"pair": pairs.pair_name(k), "visits": visits[k], "others": others}
+        raise CertificateRefused(Statement("too-few-visits", said | seen))
+    return n_wedge
+
+
+def assumptions_of(certifier: APriori, problem: Problem) -> tuple[Statement, ...]:
+    """Returns the assumptions of the claim, and the gaps of the published proof."""
+    bound = BOUNDS[certifier.bound]
+    statements = [
+        *common.log_statements(problem),
+        Statement("rewards-known")
+        if problem.counts.rewards.known
+        else Statement("mean-rewards-exact"),
+        Statement("starts-as-logged"),
+        common.values_statement(problem),
+        Statement("visits-fixed"),
+    ]
+    if certifier.n_wedge is None:
+        statements.append(Statement("n-wedge-fixed"))
+    if bound.bootstraps:
+        statements.append(Statement("rare-pairs-known"))
+    if bound.covers == "split":
+        statements += [Statement("radius-of-one-split"), Statement("later-splits-unvisited")]
+    if certifier.bound == "beta":
+        statements += [Statement("split-prior-uniform"), Statement("interval-centred")]
+    return tuple(statements)
 
 
 def check_discount(problem: Problem) -> None:

@@ -39,7 +39,7 @@ which *all* μ′, and μ = μ′ + L, are refuted; a μ below `least` needs no 
 
 **Which bet to make** on rounds of a stitched certificate is planned by fold 1. Both policies may be
 rolled out together, which makes their difference vary less, or in turn, which lets a bet on either
-fear the bad luck of that one only. Fold 1 rehearses all ways; fold 2, which certifies, never sees
+fear the bad luck of that one only. Fold 1 tries all ways; fold 2, which certifies, never sees
 which of them would have been best on it.
 """
 
@@ -79,8 +79,8 @@ TOGETHER = 0.8  # w: of the capital, the part that bets on two means at once
 ROUNDING = 1e-9  # of the goal, for what rounding may add to a capital
 PLANNING, CERTIFYING = 1, 2  # what random numbers are for: never the same ones
 PLANNING_SEED = 0  # of all plans: near ties are decided alike, whatever seed certifies
-REHEARSALS = 8  # runs on fold 1 for each policy among which one is chosen
-LAST_REHEARSALS = 64  # for the one that is certified: as many as leave its plan to the data
+PLANNING_RUNS = 8  # runs on fold 1 for each policy among which one is chosen
+LAST_PLANNING_RUNS = 64  # for the one that is certified: as many as leave its plan to the data
 MOST_ROUNDS = 100_000  # of a run: rollouts that are cut at once would never end
 SMALLEST_SPREAD = 1e-3  # of X, relative to its range
 CLEARLY = 0.01  # of the range of returns: what rollouts in turn must promise more than paired ones

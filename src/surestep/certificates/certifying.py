@@ -7,22 +7,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 import surestep._arrays as arrays
-from surestep.certificates.common import (
-    Again,
-    Bound,
-    Certifier,
-    Claim,
-    Question,
-    bound_of,
-    claims_of,
-    tried,
-)
-from surestep.certificates.episodes import split_of, training_part
+from surestep.certificates.certifier import Certifier, Question, claims_of
+from surestep.certificates.common import Claim, tried
 from surestep.certificates.joint import certify_jointly
-from surestep.certificates.posterior import Posterior, gains_each
 from surestep.certificates.registry import (
     SHELF,
     check_certifier,
@@ -30,8 +18,6 @@ from surestep.certificates.registry import (
     make_certifier,
     standing_of,
 )
-from surestep.certificates.stitched import Stitched
-from surestep.certificates.trajectory import Trajectory
 from surestep.errors import (
     CertificateMismatch,
     CertificateRefused,
@@ -48,61 +34,38 @@ from surestep.model.statements import OWN_WORDS, STOPPING, WITHIN_SEEN, Statemen
 AGREEMENT = 1e-9  # relative; values of another machine may differ in their last digits
 
 
-def lower_bounds(
-    certifiers: Sequence[Certifier],
-    problems: Sequence[Problem],
-    policies: Sequence[Sequence[Policy]],
-) -> list[list[Bound]]:
-    """Returns L of the policies of each problem by its certifier, or why there is none.
-
-    The certifiers are of one kind; draws are the same for all policies of a problem.
-    """
-    believers = [certifier for certifier in certifiers if isinstance(certifier, Posterior)]
-    if not believers:
-        return [
-            [*map(bound_of, claims_of([Question(judge, problem, policy) for policy in several]))]
-            for judge, problem, several in zip(certifiers, problems, policies, strict=True)
-        ]
-    gains = gains_each(believers, problems, policies)
-    return [
-        [drawn] * len(several)
-        if isinstance(drawn, CertificateRefused)
-        else np.sort(drawn, axis=1)[:, certifier.rank - 1].tolist()
-        for certifier, several, drawn in zip(believers, policies, gains, strict=True)
-    ]
-
-
-def choosing_bounds(
-    certifier: Certifier,
-    problems: Sequence[Problem],
-    policies: Sequence[Sequence[Policy]],
-    again: Again,
-) -> list[list[Bound]]:
-    """Returns what a choice among the policies of each problem goes by.
-
-    All of a problem may choose, so that what chooses is no claim of its own data: a stitched one is
-    what a training part expects, a posterior has other draws, and for a trajectory certificate a
-    part of the problem makes the policies once more (`again`), about which the rest claims.
-    """
-    if isinstance(certifier, Stitched):
-        return certifier.expected_bounds(problems, policies)
-    certifiers = [certifier] * len(problems)
-    if isinstance(certifier, Posterior):
-        certifiers = [certifier.choosing(problem) for problem in problems]
-    if isinstance(certifier, Trajectory):
-        policies = [again(training_part(problem, *split_of(certifier))) for problem in problems]
-    return lower_bounds(certifiers, problems, policies)
-
-
 def certify(problem: Problem, policy: PolicyLike, certifier: Certifier | str) -> Certificate:
     """Returns a certificate about ρ(policy) − ρ(π_b), from the data of the problem alone.
 
-    The policy may come as the Plan, the Improvement or the Result that has it, or as an array of
-    probabilities [S, A].
+    Parameters
+    ----------
+    problem : Problem
+        The data, and their terms. Its premises come after the assumptions of the certifier.
+    policy : Policy, Plan, Improvement, Result or array of float [S, A]
+        The policy to be judged.
+    certifier : Certifier or str
+        A kind with its settings, or a text such as "posterior" or "robust:set=l1".
 
-    `certifier` is one of surestep.certificates with its settings, a text such as "posterior" or
-    "robust:set=l1", or whatever has the members of a `Certifier`. The problem's premises come after
-    the assumptions of the certifier itself.
+    Returns
+    -------
+    Certificate
+        The claim.
+
+    Raises
+    ------
+    CertificateRefused
+        Where the kind claims nothing of this policy by these data.
+
+    Examples
+    --------
+    >>> counts = surestep.Counts.from_dense([[[30, 10], [5, 150]], [[0, 0], [0, 0]]],
+    ...     rewards=[[0.0, 1.0], [0.0, 0.0]], terminal=[False, True])
+    >>> problem = surestep.Problem(counts=counts, behavior=surestep.Policy.uniform(counts),
+    ...     discount=0.5, value_bounds=(0.0, 2.0))
+    >>> policy = surestep.Policy.deterministic(counts, [1, 0])
+    >>> claim = surestep.certify(problem, policy, "robust:known_start=true")
+    >>> str(claim.standing), claim.lower > 0
+    ('proved', True)
     """
     if isinstance(certifier, str):
         certifier = make_certifier(certifier)
@@ -118,10 +81,35 @@ def certify_many(
     policies: Sequence[Policy],
     certifier: Certifier | Sequence[Certifier],
 ) -> list[Claim]:
-    """Returns the `certify` of each problem and its policy; a refusal is an answer too.
+    """Returns the certificate of each problem and its policy; a refusal is an answer too.
 
-    There is one certifier for all, or one for each. Robust certificates of small
-    problems over the same pairs are made together, on all cores, and so are stitched ones.
+    Parameters
+    ----------
+    problems : sequence of Problem
+        The data.
+    policies : sequence of Policy
+        A policy for each problem.
+    certifier : Certifier or sequence of Certifier
+        One for all, or one for each. Robust certificates of small problems over the same pairs are
+        made together, on all cores, and so are stitched ones.
+
+    Returns
+    -------
+    list of Certificate or CertificateRefused
+        The claims, or refusals.
+
+    Examples
+    --------
+    >>> counts = surestep.Counts.from_dense([[[30, 10], [5, 150]], [[0, 0], [0, 0]]],
+    ...     rewards=[[0.0, 1.0], [0.0, 0.0]], terminal=[False, True])
+    >>> problem = surestep.Problem(counts=counts, behavior=surestep.Policy.uniform(counts),
+    ...     discount=0.5, value_bounds=(0.0, 2.0))
+    >>> policy = surestep.Policy.deterministic(counts, [1, 0])
+    >>> robust = surestep.certificates.Robust(known_start=True)
+    >>> claims = surestep.certificates.certify_many(
+    ...     [problem] * 2, [policy, problem.behavior], robust)
+    >>> claims[0].lower > claims[1].lower == 0
+    True
     """
     certifiers = certifier if isinstance(certifier, Sequence) else [certifier] * len(problems)
     if not len(problems) == len(policies) == len(certifiers):
@@ -143,12 +131,6 @@ def certify_many(
         else accepted(claim, question.certifier, question.problem)
         for claim, question in zip(claims, asked, strict=True)
     ]
-
-
-def with_delta(certifier: Certifier, delta: float) -> Certifier:
-    """Returns the same certifier at another δ."""
-    changed: Certifier = dataclasses.replace(certifier, delta=delta)  # type: ignore[type-var]
-    return changed
 
 
 def accepted(claim: Certificate, certifier: Certifier, problem: Problem) -> Certificate:
@@ -199,11 +181,40 @@ def premises_of_signals(problem: Problem) -> tuple[Statement, ...]:
 
 
 def verify(certificate: Certificate, problem: Problem, policy: Policy) -> Certificate:
-    """Makes the certificate again, and refuses it where it comes out differently.
+    """Makes a certificate again, and refuses it where it comes out differently.
 
     Codes, words, whole numbers and settings must be the same, other numbers within 1e-9: relative
-    to themselves, or to the span where they are values. A setting that is missing, as there was
-    none of its name when the claim was made, is taken for what was done then.
+    to themselves, or to the span where they are values.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        The claim. A setting that was added later than the claim was made has its former value.
+    problem : Problem
+        The data that it was made from.
+    policy : Policy
+        The policy that it is about.
+
+    Returns
+    -------
+    Certificate
+        The certificate that was made again.
+
+    Raises
+    ------
+    CertificateMismatch
+        Where a part of it differs.
+
+    Examples
+    --------
+    >>> counts = surestep.Counts.from_dense([[[30, 10], [5, 150]], [[0, 0], [0, 0]]],
+    ...     rewards=[[0.0, 1.0], [0.0, 0.0]], terminal=[False, True])
+    >>> problem = surestep.Problem(counts=counts, behavior=surestep.Policy.uniform(counts),
+    ...     discount=0.5, value_bounds=(0.0, 2.0))
+    >>> policy = surestep.Policy.deterministic(counts, [1, 0])
+    >>> claim = surestep.certify(problem, policy, "robust:known_start=true")
+    >>> surestep.certificates.verify(claim, problem, policy) == claim
+    True
     """
     arrays.expect("certificate", certificate, Certificate)
     formerly = getattr(find_kind(certificate.kind), "formerly", {})

@@ -1,11 +1,12 @@
-"""The face of a kind of certificate to all others, and what several kinds share."""
+"""Checks, assumptions and figures that several kinds of certificates share."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta
 
@@ -23,7 +24,6 @@ Seed = Annotated[int, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, lt=1)]
 Claim = Certificate | CertificateRefused
 Bound = float | CertificateRefused  # L, or why there is none
-Again = Callable[[Problem], Sequence[Policy]]  # the policies that other data lead to
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ def terms_of(problem: Problem) -> dict[str, Scalar]:
 
 
 def tried(make: Callable[..., Made], *given: Any) -> Made | CertificateRefused:
-    """Returns what is made of what is given, or why it is refused."""
+    """Calls `make(*given)`; returns its result, or the `CertificateRefused` that it raised."""
     try:
         return make(*given)
     except CertificateRefused as refusal:
@@ -111,8 +111,9 @@ def claim_of(
     problem: Problem,
     lower: float | None,
     standing: Standing,
-    assumptions: tuple[Statement, ...],
-    figures: Mapping[str, Scalar],
+    *,
+    assumptions: tuple[Statement, ...] = (),
+    figures: Mapping[str, Scalar] = MappingProxyType({}),
     notes: tuple[Statement, ...] = (),
     span: float = math.inf,
 ) -> Certificate:
@@ -156,45 +157,6 @@ def values_statement(problem: Problem) -> Statement:
     """Returns the assumption that every value lies within the bounds of the problem."""
     low, high = problem.value_bounds
     return Statement("values-bounded", {"low": low, "high": high})
-
-
-class Certifier(Protocol):
-    """A frozen dataclass of settings with one verb, `certify` or `certify_many`.
-
-    `certify(problem, policy)` returns the claim about the policy; CertificateRefused where there is
-    none. A kind that makes many claims faster together has a static `certify_many(asked)` instead,
-    which returns the claim of each `Question`, or its refusal.
-    """
-
-    name: ClassVar[str]  # the kind of its certificates
-    value_figures: ClassVar[frozenset[str]]  # figures in the unit of values: 0 is as good as 1e-12
-    needs: ClassVar[Needs]  # what it must be given beside counts
-    may_choose: ClassVar[bool]  # whether its claims may choose among policies, as N∧ does
-
-    @property
-    def delta(self) -> float:
-        """δ, the chance that the claim is wrong."""
-        ...
-
-
-class Question(NamedTuple):
-    """A policy for a problem, about which a certifier is to say something."""
-
-    certifier: Any
-    problem: Problem
-    policy: Policy
-    at_least: float | None = None  # where no more is asked for than whether the gain is that
-    planned_for: float | None = None  # the δ of the plan, where it is that of another question
-
-
-def claims_of(asked: Sequence[Question]) -> list[Claim]:
-    """Returns what certifiers claim, or why they do not; those of one kind together if they can."""
-    if len({type(question.certifier) for question in asked}) > 1:
-        return [claim for question in asked for claim in claims_of([question])]
-    if asked and hasattr(asked[0].certifier, "certify_many"):
-        together: list[Claim] = asked[0].certifier.certify_many(asked)
-        return together
-    return [tried(judge.certify, problem, policy) for judge, problem, policy, *_ in asked]
 
 
 def bound_of(claim: Claim) -> Bound:

@@ -21,51 +21,64 @@ series, or to choose m or the series afterwards.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 
 from surestep._arrays import FloatArray
-from surestep.certificates.bets import CERTIFYING, PLANNING, PLANNING_SEED, REHEARSALS, most_rounds
-from surestep.certificates.stacks import Way, horizons, roll_out_each, stacks_of
-from surestep.kernels.stitched import OURS, THEIRS, Case, Tails
+from surestep.certificates.bets import (
+    CERTIFYING,
+    PLANNING,
+    PLANNING_RUNS,
+    PLANNING_SEED,
+    most_rounds,
+)
+from surestep.certificates.stacks import Way, horizons, roll_out_each
+from surestep.kernels.stitched import OURS, THEIRS, Case, Course, Stacks, Tails
 from surestep.model.known import with_zero
-from surestep.model.policy import Policy
-from surestep.model.problem import Problem
 from surestep.model.statements import Scalar
-
-if TYPE_CHECKING:
-    from surestep.certificates.stitched import Folds, Stitched
 
 CAREFUL = 3.0  # standard errors of the visits of the scarcest pair, by which the rest may have less
 LEFT = 0.01  # γ^t, at the most, where rollouts are cut
 
 
+class WorstShare(NamedTuple):
+    """The share α of returns to make a claim about, its δ, and the seed of the rounds."""
+
+    share: float
+    delta: float
+    seed: int
+
+
 def worst_figures(
-    certifier: Stitched, problem: Problem, policy: Policy, folds: Folds
+    asked: WorstShare, first: Stacks, second: Stacks, course: Course, ratio: float
 ) -> dict[str, Scalar]:
-    """Returns the figures of a claim about the worst share of returns; None where none is made."""
-    share, limits = certifier.worst_share, with_zero(certifier.limits(problem))
-    _, first, course, *_ = certifier.planning(problem, policy, folds)
-    ends, second = np.array(limits)[:, np.newaxis], stacks_of(folds.second)
+    """Returns the figures of a claim about the worst share of returns; None where none is made.
+
+    Fold 2 has the stacks `second`, and `ratio` times the size of fold 1.
+    """
+    limits = with_zero(course.limits)
+    ends = np.array(limits)[:, np.newaxis]
     tails = (np.repeat(ends, part.shape[1], axis=1) for part in course.tails)
     course = course._replace(tails=Tails(*tails), limits=limits)
-    steps = next(h for h in horizons(problem.single_discount) if left_after(h, problem) <= LEFT)
+    steps = next(
+        most for most in horizons(course.discount) if most is None or course.discount**most <= LEFT
+    )
     ends_of_band = []
     for who in (OURS, THEIRS):
         ways = [Way(who, steps, steps)]
         plan = Case(first, course, first.sizes > 0, PLANNING_SEED, most_rounds(first, course))
-        (tried,) = roll_out_each([plan], ways, PLANNING, REHEARSALS)
+        (tried,) = roll_out_each([plan], ways, PLANNING, PLANNING_RUNS)
         fewest = int(tried.complete.min())
-        rounds = int(folds.ratio * (fewest - CAREFUL * math.sqrt(fewest)))
+        rounds = int(ratio * (fewest - CAREFUL * math.sqrt(fewest)))
         if rounds < 1:
             return {"worst_lower": None, "worst_rounds": 0}
-        case = Case(second, course, first.sizes > 0, certifier.seed, rounds)
+        case = Case(second, course, first.sizes > 0, asked.seed, rounds)
         (made,) = roll_out_each([case], ways, CERTIFYING, 1)
         if made.complete[0] < rounds:
             return {"worst_lower": None, "worst_rounds": rounds}
         returns = np.sort(made.differences[0, :rounds] * who)
-        ends_of_band.append(worst_mean(returns, share, certifier.delta / 2, limits, who=who))
+        ends_of_band.append(worst_mean(returns, asked.share, asked.delta / 2, limits, who=who))
     ours, theirs = ends_of_band
     return {
         "worst_lower": ours - theirs,
@@ -73,11 +86,6 @@ def worst_figures(
         "worst_behavior": theirs,
         "worst_rounds": rounds,
     }
-
-
-def left_after(steps: int | None, problem: Problem) -> float:
-    """Returns γ^t after so many steps; nothing where rollouts go on."""
-    return 0.0 if steps is None else float(problem.single_discount**steps)
 
 
 def worst_mean(

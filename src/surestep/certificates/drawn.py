@@ -221,7 +221,7 @@ def answered(group: list[DrawnQuestion], draws: int, memory: int) -> list[list[G
                     for question, models in zip(group, each, strict=True)
                 ]
             most = max(map(len, everyone))
-            room = room_for(first, cells, draws * len(each), memory, machine, most)
+            room = room_for(first, cells, draws * len(each), memory, machine=machine, policies=most)
         size = min(len(room.ends) // len(everyone), draws - done)
         if size == 0:  # rows turned out longer than expected: too long to be drawn together
             return [answered([question], draws, memory)[0] for question in group]
@@ -365,7 +365,7 @@ def iterated(
     offsets, discount = models.counts.pairs.offsets, models.discount
     if is_there(chunk.share):
         with suppress(MemoryError):
-            stepped = step_until_near(chunk, offsets, discount, policies, aim, start)
+            stepped = step_until_near(chunk, offsets, discount, policies, start, aim=aim)
             if stepped is not None:
                 return stepped
         home: tuple[Any, ...] = tuple(brought_home(array) for array in chunk)
@@ -456,10 +456,11 @@ def room_for(
     cells: int,
     draws: int,
     memory: int,
+    *,
     machine: Machine = PROCESSOR,
     policies: int = 1,
 ) -> Chunk:
-    """Arrays for as many draws of models of so many transitions as fit into `memory` bytes.
+    """Returns arrays for as many draws of models of so many transitions as fit into `memory` bytes.
 
     On a GPU, where all models are evaluated at once, each needs what others need on a core.
     """

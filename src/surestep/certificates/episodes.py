@@ -22,9 +22,39 @@ from surestep.offpolicy.weights import unsupported_pairs
 def training_part(problem: Problem, train_share: float, seed: int | None) -> Problem:
     """Returns the problem that a policy may be chosen from, if the other episodes are to judge it.
 
-    What only the others show is left out: counts, sums, and where episodes are over. Without a
-    seed, it is the first part in the order of the log, which of a single episode is its first
-    steps.
+    Counts, sums and ends that only the others show are left out.
+
+    Parameters
+    ----------
+    problem : Problem
+        The data, with their log.
+    train_share : float
+        The share of the episodes that may choose.
+    seed : int or None
+        Shuffles the episodes. None: the share is the first part in the order of the log, which of
+        a single episode is its first steps.
+
+    Returns
+    -------
+    Problem
+        The training part.
+
+    Raises
+    ------
+    InvalidParameter
+        Where there is no log, or the share leaves no episode.
+
+    Examples
+    --------
+    >>> mdp = surestep.FiniteMDP.from_dense(
+    ...     [[[0.9, 0.1], [0.2, 0.8]], [[0.0, 1.0], [0.0, 1.0]]],
+    ...     [[0.0, 0.0], [1.0, 0.5]], discount=0.5)
+    >>> behavior = surestep.Policy.uniform(mdp)
+    >>> log = surestep.sample_log(mdp, behavior, 400, horizon=10, rng=np.random.default_rng(1))
+    >>> problem = surestep.Problem(counts=log.counts(), behavior=behavior, discount=0.5,
+    ...     value_bounds=(0.0, 2.0), log=log)
+    >>> surestep.certificates.training_part(problem, 0.3, seed=None).log.num_episodes
+    120
     """
     arrays.expect("problem", problem, Problem)
     if problem.log is None:
@@ -83,7 +113,33 @@ def counts_of_part(problem: Problem, part: DecisionLog, does: str) -> Counts:
 
 
 def training_for(problem: Problem, certifier: Any) -> Problem:
-    """Returns what may choose a policy that this certifier judges: all, or a training part."""
+    """Returns the data that may choose a policy that a certifier judges: all, or a training part.
+
+    Parameters
+    ----------
+    problem : Problem
+        The data.
+    certifier : Certifier
+        The certifier; one with a `train_share` above 0 judges by the rest.
+
+    Returns
+    -------
+    Problem
+        The problem itself, or its training part.
+
+    Examples
+    --------
+    >>> mdp = surestep.FiniteMDP.from_dense(
+    ...     [[[0.9, 0.1], [0.2, 0.8]], [[0.0, 1.0], [0.0, 1.0]]],
+    ...     [[0.0, 0.0], [1.0, 0.5]], discount=0.5)
+    >>> behavior = surestep.Policy.uniform(mdp)
+    >>> log = surestep.sample_log(mdp, behavior, 400, horizon=10, rng=np.random.default_rng(1))
+    >>> problem = surestep.Problem(counts=log.counts(), behavior=behavior, discount=0.5,
+    ...     value_bounds=(0.0, 2.0), log=log)
+    >>> stitched = surestep.certificates.Stitched(train_share=0.3)
+    >>> surestep.certificates.training_for(problem, stitched).log.num_episodes
+    120
+    """
     return training_part(problem, *split_of(certifier)) if holds_out(certifier) else problem
 
 

@@ -18,7 +18,6 @@ trifle more than the posterior does (`kernels.posterior`).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
@@ -28,20 +27,14 @@ from msgspec import Meta
 
 import surestep._arrays as arrays
 import surestep.certificates.common as common
-from surestep._arrays import BoolArray, FloatArray, IntArray
+from surestep._arrays import FloatArray, IntArray
 from surestep._settings import Delta, check_settings
-from surestep.certificates.common import End, Needs, Seed, Share
-from surestep.certificates.drawn import (
-    DrawnQuestion,
-    Gains,
-    ModelDraws,
-    drawn_gains_each,
-    expected_cells,
-)
+from surestep.certificates.certifier import Again, Certifier, JointBounds, SignalPart
+from surestep.certificates.common import Bound, End, Needs, Seed, Share
+from surestep.certificates.drawn import DrawnQuestion, Gains, ModelDraws, drawn_gains_each
 from surestep.certificates.episodes import held_out_part, log_of, parts_of_log, split_of
 from surestep.certificates.practice import BehaviorDoubt
 from surestep.certificates.prior import (
-    ADVERSE,
     OF_A_WEIGHT,
     Prior,
     PriorName,
@@ -53,7 +46,6 @@ from surestep.certificates.reward_draws import RewardModel, reward_draws, reward
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.certificate import Certificate
 from surestep.model.known import Known, Logger, Ranges, ends
-from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
 from surestep.model.signals import stopped
@@ -75,27 +67,60 @@ MEMORY = 2**29  # bytes of drawn models held at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Posterior:
-    """The claim of a Bayesian who drew `draws` models from the posterior.
+class Posterior(Certifier):
+    """The claim of a Bayesian who drew models from the posterior.
 
-    Priors of a row, over the states that its pair may lead to: "weight" has the total weight
-    `prior_weight`, the same for each state; "pooled" has it where steps of the row's state lead,
-    whatever the action; "cautious" is both, and a third one that is against the policy, and makes
-    the smallest claim of the three. "uniform" has weight 1 a state, "jeffreys" ½; "own" has the
-    weights of the problem's support. "pooled" is read off the data, as the third is, which leaves
-    no exact posterior. `starts` are "known" to be distributed as in the log, or have a
-    prior that is the same for each state, of the same weight ("own": of weight `prior_weight`).
+    Parameters
+    ----------
+    delta : float, default 0.1
+        The chance δ that the claim is wrong.
+    prior : {"cautious", "weight", "pooled", "uniform", "jeffreys", "own"}
+        The prior of a row, over the states that its pair may lead to. "weight" has the total
+        weight `prior_weight`, the same for each state; "pooled" has it where steps of the row's
+        state lead, whatever the action; "cautious" is both, and a third one that is against the
+        policy, and makes the smallest claim of the three. "uniform" has weight 1 a state,
+        "jeffreys" ½; "own" has the weights of the problem's support.
+    prior_weight : float, default 5.0
+        The total weight of a row.
+    draws : int, default 1000
+        The number of models, at least 1/δ − 1.
+    seed : int, default 0
+        Of the draws, and of the split where the logger is fixed.
+    starts : {"posterior", "known"}
+        "known": distributed as in the log. "posterior": with a prior that is the same for each
+        state, of the weight that a state of a row has ("own": of weight `prior_weight`).
+    rewards : {"deterministic", "bounded"}
+        Rewards that are not known: "deterministic" ones are the same each time, so that an
+        observed one is exact; "bounded" ones are noise between `reward_low` and `reward_high`.
+        Rewards that were never observed, or too rarely, are like the observed ones.
+    reward_low, reward_high : float, optional
+        The range of single rewards.
+    ending_low, ending_high : float, optional
+        The range of the reward of a step that ends an episode, where it is another one.
+    extreme_weight : float, default 0.0
+        The third prior of "cautious" takes the worst end of its range for so many visits of every
+        pair: a disaster that hardly ever shows is not impossible.
+    train_share : float, default 0.0
+        The share of the log that may have chosen the policy, and is not looked at; 0: none.
+    logger : {"adaptive", "fixed"}
+        "adaptive": whoever acted may have learnt, and that share is the first part of the log.
+        "fixed": it is drawn by `seed`.
 
-    Rewards that are not known: "deterministic" ones are the same each time, so that what was
-    observed is exact; "bounded" ones are noise between `reward_low` and `reward_high`. What was
-    never observed, or too rarely, is like what was; see `reward_draws`. A step that ends an episode
-    earns between `ending_low` and `ending_high`, if these are given. With an `extreme_weight`, the
-    third prior of "cautious" takes the worst end of its range for so many visits of every pair: a
-    disaster that hardly ever shows is not impossible. Gains are held to the value bounds.
+    Notes
+    -----
+    "pooled" is read off the data, as the third prior of "cautious" is, which leaves no exact
+    posterior. Gains are held to the value bounds. `surestep.certificates.posterior` has the proof.
 
-    `train_share` of the log may have chosen the policy, and is not looked at; see `Stitched` for
-    what it is with a `logger` who may have learnt, and with one who has not (`seed` then draws the
-    part, as it draws the models). 0: all of the log is looked at.
+    Examples
+    --------
+    >>> counts = surestep.Counts.from_dense([[[30, 10], [5, 15]], [[0, 0], [0, 0]]],
+    ...     rewards=[[0.0, 1.0], [0.0, 0.0]], terminal=[False, True])
+    >>> problem = surestep.Problem(counts=counts, behavior=surestep.Policy.uniform(counts),
+    ...     discount=0.5, value_bounds=(0.0, 2.0))
+    >>> policy = surestep.Policy.deterministic(counts, [1, 0])
+    >>> claim = surestep.certify(problem, policy, surestep.certificates.Posterior(draws=99))
+    >>> str(claim.standing), claim.lower > 0
+    ('posterior', True)
     """
 
     delta: Delta = 0.1
@@ -117,6 +142,8 @@ class Posterior:
     value_figures: ClassVar = frozenset({"mean_gain", "median_gain", "evaluation_error"})
     needs: ClassVar = Needs()
     may_choose: ClassVar = True
+    calibrates: ClassVar = True
+    claims_chances: ClassVar = True
 
     def __post_init__(self) -> None:
         """Checks the settings."""
@@ -141,11 +168,6 @@ class Posterior:
         )
 
     @property
-    def rank(self) -> int:
-        """Returns r = ⌊δ(n + 1)⌋, n at most: L is the r-th smallest of n draws."""
-        return min(math.floor(self.delta * (self.draws + 1) + 1e-9), self.draws)
-
-    @property
     def ranges(self) -> Ranges | None:
         """Returns the ranges of single rewards, where they are given."""
         running = common.range_of(self, "reward")
@@ -158,206 +180,339 @@ class Posterior:
         """Returns the bounds of single rewards, where they are noisy."""
         return None if self.rewards != "bounded" or self.ranges is None else self.ranges.rewards
 
-    def with_draws(self, most: int) -> Posterior:
-        """Returns the same with no more draws than these."""
+    @classmethod
+    def told(cls, known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the settings that follow from facts of the data.
+
+        Rewards that vary are noisy. The worst ends of declared ranges count as a visit. Of a wide
+        problem fewer models are drawn, as each takes its time. Any number from 1/δ − 1 on is as
+        honest; fewer make L vary more from seed to seed.
+
+        Parameters
+        ----------
+        known : Known
+            Facts of the data.
+        given : mapping of str to value
+            The settings that the user gave.
+
+        Returns
+        -------
+        dict of str to value
+            Settings by name.
+
+        Raises
+        ------
+        InvalidParameter
+            Where rewards are said to be deterministic, and vary.
+        """
+        noisy = given.get("rewards", "bounded" if known.rewards_vary else "deterministic")
+        if known.rewards_vary and noisy == "deterministic":
+            raise InvalidParameter(
+                "rewards is 'deterministic', but one transition earned different rewards; expected "
+                "'bounded', or leave it out"
+            )
+        told = known.usual() | {"rewards": "bounded" if known.rewards_vary else None}
+        delta = given.get("delta", known.delta)
+        enough = [
+            draws
+            for wide, draws in DRAWS_IF_WIDE.items()
+            if known.transitions > wide and delta is not None and delta >= 1 / draws
+        ]
+        if enough:
+            told["draws"] = enough[0]
+        if known.ranges is not None:
+            running, ending = known.ranges
+            told |= ends("reward", running) | ends("ending", ending)
+            cautious = given.get("prior", "cautious") == "cautious"
+            return told | {"extreme_weight": EXTREME_WEIGHT if cautious else None}
+        return told | (ends("reward", known.possible_rewards) if noisy == "bounded" else {})
+
+    def lighter(self) -> Posterior:
+        """Returns the same with at most 99 draws, or as many as δ needs: to compare by.
+
+        Returns
+        -------
+        Posterior
+            99 draws rank policies at a tenth of the cost of 1000.
+        """
+        most = max(FEW_DRAWS, arrays.least_draws(self.delta))
         return replace(self, draws=min(self.draws, most))
 
+    def lightest(self) -> Posterior:
+        """Returns the same with few draws, three times as many as δ needs: to count wrong claims.
+
+        Returns
+        -------
+        Posterior
+            Its claims are not made, only counted.
+        """
+        return replace(self, draws=min(self.draws, 3 * arrays.least_draws(self.delta) + 2))
+
     def has_prior(self, name: str, weight: float | None) -> bool:
-        """Tells whether this is its prior, one of two in which a cautious one believes."""
+        """Tells whether this is its prior, one of two in which a cautious one believes.
+
+        Parameters
+        ----------
+        name : str
+            The name of a prior of rows.
+        weight : float or None
+            Its weight, where the name does not say it.
+
+        Returns
+        -------
+        bool
+            Whether it is.
+        """
         same = name == self.prior or (name, self.prior) == ("weight", "cautious")
         return same and weight in (None, self.prior_weight)
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
-        """Returns L = the r-th smallest of the Δ_k, each less what evaluating it may be off."""
+        """Returns the claim: L is the r-th smallest Δ_k, each less its error of evaluation.
+
+        Parameters
+        ----------
+        problem : Problem
+            The data.
+        policy : Policy
+            The policy to be judged.
+
+        Returns
+        -------
+        Certificate
+            The claim.
+
+        Raises
+        ------
+        CertificateRefused
+            Where nothing can be drawn.
+        """
         if not problem.alone and common.nothing_changed(problem, policy):
-            part = self.judging(problem)  # of which nothing may be possible to draw, all the same
-            question_of(stopped(part), [policy], self, self.priors_for(part))
-            return self.claim(problem, policy, Gains(np.zeros((1, self.draws)), 0.0))
+            part = judged_part(
+                self, problem
+            )  # from which it may be impossible to draw, all the same
+            question_of(part, [policy], self)
+            return drawn_claim(self, problem, policy, Gains(np.zeros((1, self.draws)), 0.0))
         (drawn,) = drawn_each([self], [problem], [[policy]])
         if isinstance(drawn, CertificateRefused):
             raise drawn
-        return self.claim(problem, policy, drawn)
+        return drawn_claim(self, problem, policy, drawn)
 
-    def claim(self, problem: Problem, policy: Policy, drawn: Gains) -> Certificate:
-        """Returns the certificate of gains that were drawn."""
-        part = self.judging(problem)
-        priors, problem = self.priors_for(part), stopped(part)
-        notes = common.nothing_changed(problem, policy)
-        gains = np.sort(drawn.lower[0])
-        changed = policy.probability != problem.behavior.probability
-        counts = problem.counts
-        figures: dict[str, Scalar] = {
-            "rank": self.rank,
-            "mean_gain": float(gains.mean()),
-            "median_gain": float(np.median(gains)),
-            "draws_with_a_loss": int(np.count_nonzero(gains < 0)),
-            "evaluation_error": drawn.error,
-            "alpha": priors[0].alpha,
-            "total_prior_weight": priors[0].total,
-            "states": problem.num_states,
-            **common.terms_of(problem),
-            "visits": int(counts.visits.sum()),
-            "episodes": int(counts.starts.sum()),
-            "unseen_pairs": int(np.count_nonzero(problem.unseen_pairs())),
-            "changed_pairs": int(np.count_nonzero(changed)),
-        }
-        if problem.alone:  # what is worth less than nothing is no loss
-            del figures["draws_with_a_loss"]
-        if problem.support is not None:
-            figures["successors"] = problem.support.successor.size
-        lower, assumptions = float(gains[self.rank - 1]), self.assumptions(problem, priors)
-        return common.claim_of(self, problem, lower, "posterior", assumptions, figures, notes)
+    def gains(self, problem: Problem, policies: Sequence[Policy]) -> FloatArray:
+        """Returns Δ_k of several policies in the same draws, each less its error of evaluation.
 
-    def choosing(self, problem: Problem) -> Posterior:
-        """Returns the certifier with other draws, as many as a choice in the problem goes by."""
-        # What it would hold out is held out already.
-        other = replace(self, seed=(self.seed + CHOOSING) % SEEDS, train_share=0.0)
-        few = with_few_draws(other)
-        wide = np.count_nonzero(problem.counts.times) > WIDE_TO_CHOOSE
-        return few.with_draws(fewest_draws(self.delta)) if wide else few
+        Parameters
+        ----------
+        problem : Problem
+            The data.
+        policies : sequence of Policy
+            The policies.
 
-    def cells(self, problem: Problem, taken: BoolArray) -> list[int]:
-        """Returns how many transitions models drawn under each prior have, of the pairs taken."""
-        counts = problem.counts
-        used: BoolArray = taken & ~counts.terminal[counts.pairs.state]
-        try:
-            models = model_draws(stopped(problem), self, self.priors_for(problem))
-            cells = [expected_cells(models, used)] * models.priors
-            if models.others:  # and one against a policy
-                against = replace(models, rows=models.rows._replace(weight=ADVERSE))
-                cells.append(expected_cells(against, used))
-            return cells
-        except CertificateRefused:  # then nothing is drawn
-            return [int(counts.successor.size)]
+        Returns
+        -------
+        array of float [P, draws]
+            The gains by policy and draw.
 
-    def judging(self, problem: Problem) -> Problem:
-        """Returns the part of the problem that is looked at: all that chose no policy."""
-        return problem if self.train_share == 0 else held_out_part(problem, *split_of(self))
+        Raises
+        ------
+        CertificateRefused
+            Where nothing can be drawn.
+        """
+        (gains,) = self.gains_each([self], [problem], [policies])
+        if isinstance(gains, CertificateRefused):
+            raise gains
+        return gains
 
-    def doubted(
-        self, problem: Problem, policies: Sequence[Policy], gains: FloatArray
-    ) -> FloatArray:
-        """Returns gains [P, draws] over what π_b may be, where it is estimated."""
-        if not problem.behavior_is_estimated or problem.alone:
-            return gains
-        counts, part = problem.counts, stopped(self.judging(problem))
-        if self.train_share > 0:
-            first, _ = parts_of_log(log_of(problem), *split_of(self))
-            counts = counts if first is None else first.counts()
-        drawn = BehaviorDoubt.of(part, counts).draws(self.draws, self.seed)
-        low, high = part.value_bounds
-        same = [[(p.probability == part.behavior.probability).all()] for p in policies]
-        return np.where(same, gains, np.maximum(gains - drawn, low - high))
+    @staticmethod
+    def gains_each(
+        certifiers: Sequence[Posterior],
+        problems: Sequence[Problem],
+        policies: Sequence[Sequence[Policy]],
+    ) -> list[FloatArray | CertificateRefused]:
+        """Returns the `gains` of the policies of each problem, made together.
 
-    def priors_for(self, problem: Problem) -> tuple[Prior, ...]:
-        """Returns the priors of the problem's rows and starts; the claim holds under each."""
-        return priors_of(problem, self.prior, float(self.prior_weight))
+        Parameters
+        ----------
+        certifiers : sequence of Posterior
+            One for each problem.
+        problems : sequence of Problem
+            The data.
+        policies : sequence of sequences of Policy
+            The policies of each problem.
 
-    def assumptions(self, problem: Problem, priors: tuple[Prior, ...]) -> tuple[Statement, ...]:
-        """Returns what must hold for the claim, the prior first of all."""
-        weight = {
-            "states": int(priors[0].startable.sum()),
-            "weight": priors[0].start_alpha,
-        }
-        *about_log, behavior = common.log_statements(problem)
-        statements = [
-            *prior_statements(problem, priors),
-            *about_log,
-            Statement("behavior-drawn") if problem.behavior_is_estimated else behavior,
-            *reward_statements(problem, self.rewards, self.ranges, self.extreme_weight),
-            Statement("starts-as-logged")
-            if self.starts == "known"
-            else Statement("starts-prior", weight),
-            common.values_statement(problem),
-            Statement("chosen-without-draws"),
+        Returns
+        -------
+        list of arrays of float [P, draws] or CertificateRefused
+            The gains, or the refusal.
+        """
+        drawn = drawn_each(certifiers, problems, policies)
+        return [one if isinstance(one, CertificateRefused) else one.lower for one in drawn]
+
+    def choosing_bounds(
+        self, problems: Sequence[Problem], policies: Sequence[Sequence[Policy]], again: Again
+    ) -> list[list[Bound]]:
+        """Returns L of each candidate by other draws, which leaves its own fresh for the claim.
+
+        Parameters
+        ----------
+        problems : sequence of Problem
+            The data.
+        policies : sequence of sequences of Policy
+            The candidates of each problem.
+        again : callable
+            Not used.
+
+        Returns
+        -------
+        list of lists of float or CertificateRefused
+            The bound of each candidate, or the refusal.
+        """
+        choosing = [for_choosing(self, problem) for problem in problems]
+        gains = self.gains_each(choosing, problems, policies)
+        return [
+            [drawn] * len(several)
+            if isinstance(drawn, CertificateRefused)
+            else np.sort(drawn, axis=1)[:, judge.rank - 1].tolist()
+            for judge, several, drawn in zip(choosing, policies, gains, strict=True)
         ]
-        if self.train_share > 0:
-            share, seed = split_of(self)
-            statements.append(Statement("chosen-from-part", {"share": share, "seed": seed}))
-        return tuple(statements)
+
+    @staticmethod
+    def joint_bounds(
+        judges: Sequence[Posterior], parts: Sequence[SignalPart], policy: Policy
+    ) -> JointBounds:
+        """Returns bounds for several signals: r-th smallest gains, and such as hold at once.
+
+        Parameters
+        ----------
+        judges : sequence of Posterior
+            The certifier of each signal.
+        parts : sequence of SignalPart
+            The signals.
+        policy : Policy
+            The policy.
+
+        Returns
+        -------
+        JointBounds
+            The claim about the first signal, and all bounds.
+        """
+        asked = {  # the tested problem is mostly the shown one
+            id(problem): (judge, problem)
+            for judge, part in zip(judges, parts, strict=True)
+            for problem in (part.tested, part.shown)
+        }
+        every, problems = zip(*asked.values(), strict=True)
+        drawn = dict(zip(asked, drawn_each(every, problems, [[policy]] * len(asked)), strict=True))
+        first: Any = drawn[id(parts[0].tested)]
+        if isinstance(first, Gains):
+            first = drawn_claim(judges[0], parts[0].tested, policy, first)
+        for refusal in drawn.values():
+            if isinstance(refusal, CertificateRefused):
+                refused: list[Bound] = [refusal] * len(parts)
+                return JointBounds(first, refused, refused, together=False)
+        lower = {key: gains.lower for key, gains in drawn.items() if isinstance(gains, Gains)}
+        tested = np.concatenate([lower[id(part.tested)] for part in parts])
+        shown = np.concatenate([lower[id(part.shown)] for part in parts])
+        rank, rising = judges[0].rank, np.sort(shown, axis=1)
+        kept = [gain > 0 if k == 0 else gain >= parts[k].limit for k, gain in enumerate(tested)]
+        together = int(np.count_nonzero(~np.all(kept, axis=0))) < rank
+        below = [np.count_nonzero((shown < rising[:, [q]]).any(axis=0)) for q in range(rank)]
+        place = max((q for q in range(rank) if below[q] < rank), default=0)
+        alone = np.sort(tested, axis=1)[:, rank - 1]
+        return JointBounds(first, alone.tolist(), rising[:, place].tolist(), together)
 
 
-def told_posterior(known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the settings that follow from what is known: rewards that vary are noisy.
-
-    Where ranges of rewards were declared, their worst ends count as a visit.
-    Of a wide problem fewer models are drawn, as each takes its time. Any number from 1/δ − 1 on is
-    as honest; fewer make L vary more from seed to seed.
-    """
-    noisy = given.get("rewards", "bounded" if known.rewards_vary else "deterministic")
-    if known.rewards_vary and noisy == "deterministic":
-        raise InvalidParameter(
-            "rewards is 'deterministic', but one transition earned different rewards; expected "
-            "'bounded', or leave it out"
-        )
-    told = known.usual() | {"rewards": "bounded" if known.rewards_vary else None}
-    delta = given.get("delta", known.delta)
-    enough = [
-        draws
-        for wide, draws in DRAWS_IF_WIDE.items()
-        if known.transitions > wide and delta is not None and delta >= 1 / draws
-    ]
-    if enough:
-        told["draws"] = enough[0]
-    if known.ranges is not None:
-        running, ending = known.ranges
-        told |= ends("reward", running) | ends("ending", ending)
-        cautious = given.get("prior", "cautious") == "cautious"
-        return told | {"extreme_weight": EXTREME_WEIGHT if cautious else None}
-    return told | (ends("reward", known.possible_rewards) if noisy == "bounded" else {})
+def for_choosing(settings: Posterior, problem: Problem) -> Posterior:
+    """Returns the certifier with other draws, as many as a choice in the problem goes by."""
+    # The part that it would hold out is held out already.
+    other = replace(settings, seed=(settings.seed + CHOOSING) % SEEDS, train_share=0.0)
+    wide = np.count_nonzero(problem.counts.times) > WIDE_TO_CHOOSE
+    return other.lighter().lightest() if wide else other.lighter()
 
 
-def with_few_draws(certifier: Posterior) -> Posterior:
-    """Returns the same with no more draws than 99, or what its δ needs: to compare, not to claim.
-
-    99 rank policies at a tenth of the cost of 1000.
-    """
-    return certifier.with_draws(max(FEW_DRAWS, arrays.least_draws(certifier.delta)))
+def judged_part(settings: Posterior, problem: Problem) -> Problem:
+    """Returns the part of the problem that is looked at: all that chose no policy."""
+    return problem if settings.train_share == 0 else held_out_part(problem, *split_of(settings))
 
 
-def fewest_draws(delta: float) -> int:
-    """Returns how few draws tell whether a belief is wrong: three times what δ needs at the least.
+def drawn_claim(settings: Posterior, problem: Problem, policy: Policy, drawn: Gains) -> Certificate:
+    """Returns the certificate of gains that were drawn."""
+    part = judged_part(settings, problem)
+    priors = priors_of(part, settings.prior, float(settings.prior_weight))
+    problem = stopped(part)
+    gains = np.sort(drawn.lower[0])
+    changed = policy.probability != problem.behavior.probability
+    counts = problem.counts
+    figures: dict[str, Scalar] = {
+        "rank": settings.rank,
+        "mean_gain": float(gains.mean()),
+        "median_gain": float(np.median(gains)),
+        "draws_with_a_loss": int(np.count_nonzero(gains < 0)),
+        "evaluation_error": drawn.error,
+        "alpha": priors[0].alpha,
+        "total_prior_weight": priors[0].total,
+        "states": problem.num_states,
+        **common.terms_of(problem),
+        "visits": int(counts.visits.sum()),
+        "episodes": int(counts.starts.sum()),
+        "unseen_pairs": int(np.count_nonzero(problem.unseen_pairs())),
+        "changed_pairs": int(np.count_nonzero(changed)),
+    }
+    if problem.alone:  # what is worth less than nothing is no loss
+        del figures["draws_with_a_loss"]
+    if problem.support is not None:
+        figures["successors"] = problem.support.successor.size
+    return common.claim_of(
+        settings,
+        problem,
+        float(gains[settings.rank - 1]),
+        "posterior",
+        assumptions=assumptions_of(settings, problem, priors),
+        figures=figures,
+        notes=common.nothing_changed(problem, policy),
+    )
 
-    They are not claimed, only counted.
-    """
-    return 3 * arrays.least_draws(delta) + 2
 
-
-def posterior_gains(
-    problem: Problem,
-    policies: Policy | Sequence[Policy],
-    settings: Posterior,
-    *,
-    memory: int = MEMORY,
+def over_practice(
+    settings: Posterior, problem: Problem, policies: Sequence[Policy], gains: FloatArray
 ) -> FloatArray:
-    """Returns Δ_k of one policy [draws], or of several in the same draws [P, draws], by k.
-
-    Each is less by what evaluating it may be off. `memory` is the most bytes that drawn models
-    take at a time, with what evaluating them takes; it changes nothing else.
-    """
-    arrays.expect("problem", problem, Problem)
-    arrays.expect("settings", settings, Posterior)
-    if not isinstance(policies, Policy | Sequence) or policies == []:
-        raise InvalidParameter(f"policies is {policies!r}, expected a Policy or several")
-    several = [policies] if isinstance(policies, Policy) else list(policies)
-    for policy in several:
-        arrays.expect("policy", policy, Policy)
-        check_same_pairs("the problem", problem.counts.pairs, "the policy", policy.pairs)
-    (gains,) = gains_each([settings], [problem], [several], memory)
-    if isinstance(gains, CertificateRefused):
-        raise gains
-    return gains[0] if isinstance(policies, Policy) else gains
+    """Returns gains [P, draws] over what π_b may be, where it is estimated."""
+    if not problem.behavior_is_estimated or problem.alone:
+        return gains
+    counts = problem.counts
+    part = stopped(judged_part(settings, problem))
+    if settings.train_share > 0:
+        first, _ = parts_of_log(log_of(problem), *split_of(settings))
+        counts = counts if first is None else first.counts()
+    drawn = BehaviorDoubt.of(part, counts).draws(settings.draws, settings.seed)
+    low, high = part.value_bounds
+    same = [[(p.probability == part.behavior.probability).all()] for p in policies]
+    return np.where(same, gains, np.maximum(gains - drawn, low - high))
 
 
-def gains_each(
-    every: Sequence[Posterior],
-    problems: Sequence[Problem],
-    policies: Sequence[Sequence[Policy]],
-    memory: int = MEMORY,
-) -> list[FloatArray | CertificateRefused]:
-    """Returns Δ_k [P, draws] of the policies of each problem by its settings, or a refusal."""
-    drawn = drawn_each(every, problems, policies, memory)
-    return [each if isinstance(each, CertificateRefused) else each.lower for each in drawn]
+def assumptions_of(
+    settings: Posterior, problem: Problem, priors: tuple[Prior, ...]
+) -> tuple[Statement, ...]:
+    """Returns the assumptions of the claim, the prior first of all."""
+    weight = {
+        "states": int(priors[0].startable.sum()),
+        "weight": priors[0].start_alpha,
+    }
+    *about_log, behavior = common.log_statements(problem)
+    statements = [
+        *prior_statements(problem, priors),
+        *about_log,
+        Statement("behavior-drawn") if problem.behavior_is_estimated else behavior,
+        *reward_statements(problem, settings.rewards, settings.ranges, settings.extreme_weight),
+        Statement("starts-as-logged")
+        if settings.starts == "known"
+        else Statement("starts-prior", weight),
+        common.values_statement(problem),
+        Statement("chosen-without-draws"),
+    ]
+    if settings.train_share > 0:
+        share, seed = split_of(settings)
+        statements.append(Statement("chosen-from-part", {"share": share, "seed": seed}))
+    return tuple(statements)
 
 
 def drawn_each(
@@ -380,9 +535,8 @@ def drawn_each(
     asked: dict[int, dict[int, tuple[DrawnQuestion, IntArray]]] = {}  # by the number of draws
     for place, (settings, problem) in enumerate(zip(every, problems, strict=True)):
         try:
-            part = settings.judging(problem)
-            priors = settings.priors_for(part)
-            question = question_of(stopped(part), policies[place], settings, priors)
+            part = judged_part(settings, problem)
+            question = question_of(part, policies[place], settings)
         except CertificateRefused as refusal:
             answers[place] = refusal
         else:
@@ -396,24 +550,26 @@ def drawn_each(
             if len(problems) == 1:
                 return [refusal]
             for place in questions:  # one of them is refused, and the others are not
-                single = ([every[place]], [problems[place]], [policies[place]])
-                answers[place] = drawn_each(*single, memory)[0]
+                (answers[place],) = drawn_each(
+                    [every[place]], [problems[place]], [policies[place]], memory
+                )
         else:
             for (place, (_, rows)), least in zip(questions.items(), gains, strict=True):
-                doubted = every[place].doubted(problems[place], policies[place], least.lower[rows])
-                answers[place] = Gains(doubted, least.error)
+                lower = least.lower[rows]
+                lower = over_practice(every[place], problems[place], policies[place], lower)
+                answers[place] = Gains(lower, least.error)
     return [answers[place] for place in range(len(problems))]
 
 
 def question_of(
-    problem: Problem, policies: Sequence[Policy], settings: Posterior, priors: tuple[Prior, ...]
+    problem: Problem, policies: Sequence[Policy], settings: Posterior
 ) -> tuple[DrawnQuestion, IntArray]:
     """Returns the comparison of all different policies, and which of them each policy is."""
     # Bytes that begin with the highest rise with the chances: the order is that of the rows.
     keys = [policy.probability.astype(">f8").tobytes() for policy in policies]
     different = sorted(set(keys))
     rows = [policies[keys.index(key)].probability for key in different]
-    models = model_draws(problem, settings, priors)
+    models = model_draws(problem, settings)
     question = DrawnQuestion(models, problem.behavior.probability, np.stack(rows))
     return question, np.array([different.index(key) for key in keys])
 
@@ -450,8 +606,10 @@ def least_of(every: Sequence[Gains]) -> Gains:
     return Gains(lower, max(gains.error for gains in every))
 
 
-def model_draws(problem: Problem, settings: Posterior, priors: Sequence[Prior]) -> ModelDraws:
+def model_draws(problem: Problem, settings: Posterior) -> ModelDraws:
     """Returns the posterior over models, once problem and settings are known to suit each other."""
+    priors = priors_of(problem, settings.prior, float(settings.prior_weight))
+    problem = stopped(problem)
     discount = common.usable_discount(problem)
     rewards = reward_draws(problem, settings.rewards, settings.ranges)
     if problem.support is not None:

@@ -14,11 +14,12 @@ import surestep._arrays as arrays
 from surestep._names import unknown
 from surestep._settings import Delta, Settings
 from surestep.certificates.apriori import APriori
-from surestep.certificates.common import Certifier, Needs, claim_of, values_statement
-from surestep.certificates.posterior import Posterior, told_posterior
-from surestep.certificates.robust import Robust, told_robust
+from surestep.certificates.certifier import Certifier
+from surestep.certificates.common import Needs, claim_of, values_statement
+from surestep.certificates.posterior import Posterior
+from surestep.certificates.robust import Robust
 from surestep.certificates.stitched import Stitched
-from surestep.certificates.trajectory import Trajectory, told_trajectory
+from surestep.certificates.trajectory import Trajectory
 from surestep.errors import InvalidParameter
 from surestep.extensions import Shelf, missing_in
 from surestep.model.certificate import NO_CLAIM, Certificate, Standing
@@ -29,7 +30,7 @@ from surestep.model.statements import STOPPING, Statement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoClaim(Settings):
+class NoClaim(Settings, Certifier):
     """No L at all: a result without a guarantee.
 
     A result always carries a certificate. Where the one that was asked for is refused, this says
@@ -48,8 +49,10 @@ class NoClaim(Settings):
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
         """Returns a certificate without a claim, with the reason why there is none."""
-        notes = (Statement("no-guarantee", {"asked": self.asked, "refusal": self.refusal}),)
-        return claim_of(self, problem, None, "none", (values_statement(problem),), {}, notes)
+        note = Statement("no-guarantee", {"asked": self.asked, "refusal": self.refusal})
+        return claim_of(
+            self, problem, None, "none", assumptions=(values_statement(problem),), notes=(note,)
+        )
 
 
 CERTIFIERS: dict[str, type[Any]] = {
@@ -63,28 +66,31 @@ CERTIFIERS: dict[str, type[Any]] = {
 
 
 BUILT_IN = frozenset(CERTIFIERS)  # what other kinds call proved is at most believed
-MEMBERS = (*Certifier.__annotations__, "delta", "certify")
+MEMBERS = ("name", "value_figures", "needs", "may_choose", "delta", "certify")
 BY_EXTENSION: Standing = "by-extension"
-TOLD = {Posterior: told_posterior, Robust: told_robust, Trajectory: told_trajectory}
 OF_REWARDS = ("reward", "return", "ending", "extreme")  # names of settings begin with them
 WORDS: dict[str, bool | None] = {"none": None, "true": True, "false": False}
 
 
 def check_certifier(certifier: object) -> None:
-    """Refuses what is no certifier, nor has the members of one; see `Certifier`."""
+    """Refuses an object that does not inherit from `Certifier`, or lacks a member of one."""
     kind = type(certifier)
     if kind in CERTIFIERS.values():
         return
     known = " or ".join(kind.__name__ for kind in CERTIFIERS.values())
     lacks = missing_in(kind, MEMBERS)
-    if lacks or certifier.name in CERTIFIERS:  # type: ignore[attr-defined]
+    if not isinstance(certifier, Certifier):
+        lacks = lacks or "a kind that inherits from surestep.certificates.Certifier"
+    elif not lacks and certifier.name in CERTIFIERS:
+        lacks = "a kind with another name than these"
+    if lacks:
         raise InvalidParameter(
-            f"certifier is of type {kind.__name__}, expected {known}, with its settings, or "
-            f"{lacks or 'a kind with another name than these'}"
+            f"certifier is of type {kind.__name__}, expected {known}, with its settings, or {lacks}"
         )
 
 
-SHELF: Shelf[type[Any]] = Shelf("certificates", CERTIFIERS, MEMBERS)
+# Kinds that inherit from `Certifier` have all its other members with `told`.
+SHELF: Shelf[type[Any]] = Shelf("certificates", CERTIFIERS, (*MEMBERS, "told"))
 
 
 def find_kind(name: object) -> type[Any] | None:
@@ -204,7 +210,7 @@ class Asked(NamedTuple):
 
 def told_to(kind: type[Any], known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the settings that a kind takes from what is known, beside those given."""
-    told = TOLD[kind](known, given) if kind in TOLD else known.usual()
+    told = kind.told(known, given)
     for what in ("reward", "return"):  # both ends come from one source
         both = ends(what, None)
         if both.keys() & given.keys():
@@ -229,7 +235,24 @@ def kinds() -> tuple[str, ...]:
 def make_certifier(text: str) -> Certifier:
     """Returns the certifier that a text names.
 
-    >>> make_certifier("robust:set=l1,strict=true").strict
+    Parameters
+    ----------
+    text : str
+        A kind, and after a colon its settings, each NAME=VALUE.
+
+    Returns
+    -------
+    Certifier
+        The certifier.
+
+    Raises
+    ------
+    InvalidParameter
+        Where there is no such kind or setting.
+
+    Examples
+    --------
+    >>> surestep.certificates.make_certifier("robust:set=l1,strict=true").strict
     True
     """
     return read_asked(text).make()

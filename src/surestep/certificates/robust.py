@@ -50,8 +50,15 @@ import surestep._arrays as arrays
 import surestep.certificates.common as common
 from surestep._arrays import FloatArray
 from surestep._settings import Delta, check_settings
-from surestep.certificates.common import Claim, End, Needs, Question
-from surestep.certificates.uncertainty import SetKind, SetTerms, Uncertainty, uncertainty_of
+from surestep.certificates.certifier import Certifier, Question
+from surestep.certificates.common import Claim, End, Needs
+from surestep.certificates.uncertainty import (
+    SetKind,
+    SetTerms,
+    Uncertainty,
+    uncertainty_of,
+    unknown_parts,
+)
 from surestep.errors import RefutedBounds
 from surestep.model.certificate import Certificate
 from surestep.model.known import Known, ends
@@ -66,15 +73,39 @@ ROUNDING = 2.0**-52
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Robust:
+class Robust(Certifier):
     """The claim that holds for every MDP that the data leaves possible, whatever the policy.
 
-    `set` says what is known of a row: an interval for each successor, an L1 ball, or intervals for
-    the splits of a balanced tree over all that may come ("two-successor"). `strict` sets hold for
-    all numbers of visits at once, and only they are proved for logs: the others take those numbers
-    for fixed beforehand, and a logger who stops when it suits him makes them wrong. `reward_low`
-    and `reward_high` bound all rewards, and are needed where rewards are not known. With
-    `known_start`, the start distribution is exactly that of the counts.
+    Parameters
+    ----------
+    set : {"interval", "l1", "two-successor"}
+        The set of a row: an interval for each successor, an L1 ball, or intervals for the splits
+        of a balanced tree over all successors that may come.
+    strict : bool, default True
+        Strict sets hold for all numbers of visits at once, and only they are proved for logs. The
+        others take those numbers for fixed beforehand, and a logger who stops when it suits him
+        makes them wrong.
+    delta : float, default 0.1
+        The chance δ that the claim is wrong.
+    reward_low, reward_high : float, optional
+        The range of all rewards; needed where rewards are not known.
+    known_start : bool, default False
+        Whether the start distribution is exactly that of the counts.
+
+    Notes
+    -----
+    `surestep.certificates.robust` has the proof.
+
+    Examples
+    --------
+    >>> counts = surestep.Counts.from_dense([[[30, 10], [5, 150]], [[0, 0], [0, 0]]],
+    ...     rewards=[[0.0, 1.0], [0.0, 0.0]], terminal=[False, True])
+    >>> problem = surestep.Problem(counts=counts, behavior=surestep.Policy.uniform(counts),
+    ...     discount=0.5, value_bounds=(0.0, 2.0))
+    >>> policy = surestep.Policy.deterministic(counts, [1, 0])
+    >>> claim = surestep.certify(problem, policy, surestep.certificates.Robust(known_start=True))
+    >>> str(claim.standing), claim.lower > 0
+    ('proved', True)
     """
 
     set: SetKind = "interval"
@@ -90,49 +121,84 @@ class Robust:
     )
     needs: ClassVar = Needs()
     may_choose: ClassVar = True
+    claims_chances: ClassVar = True
 
     def __post_init__(self) -> None:
         """Checks the settings."""
         check_settings(self)
         common.check_ranges(self, "reward")
 
+    @classmethod
+    def told(cls, known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the settings that follow from facts of the data: rewards as given, or as seen.
+
+        Parameters
+        ----------
+        known : Known
+            Facts of the data.
+        given : mapping of str to value
+            The settings that the user gave.
+
+        Returns
+        -------
+        dict of str to value
+            Settings by name.
+        """
+        return known.usual() | ends("reward", known.possible_rewards)
+
+    def shares(self, problems: Sequence[Problem]) -> list[float]:
+        """Returns the shares of δ with which the bound of each problem has the sets of all.
+
+        Parameters
+        ----------
+        problems : sequence of Problem
+            The problems, one for each signal.
+
+        Returns
+        -------
+        list of float
+            One event serves all of them, so that the shares may add up to more than 1.
+        """
+        parts = [unknown_parts(stopped(one), known_start=self.known_start) for one in problems]
+        rows, rewards = zip(*parts, strict=True)
+        return [sum(part) / max(max(rows) + sum(rewards), 1) for part in parts]
+
     @staticmethod
     def certify_many(asked: Sequence[Question]) -> list[Claim]:
         """Returns each L: the fixed point of D ↦ max(TD, f) at the start, less its errors.
 
-        Problems that are small and share their pairs are evaluated together.
+        Parameters
+        ----------
+        asked : sequence of Question
+            Questions whose problems are small and share their pairs are answered together.
+
+        Returns
+        -------
+        list of Certificate or CertificateRefused
+            The claims, or refusals.
         """
         cases = [common.tried(Case.of, *question[:3]) for question in asked]
         return common.answered(cases, claims_about(common.usable(cases)))
 
-    def terms(self) -> SetTerms:
-        """Returns the settings of the set of MDPs."""
-        rewards = common.range_of(self, "reward")
-        return SetTerms(self.set, self.strict, self.delta, rewards, self.known_start)
 
-    def assumptions(self, problem: Problem) -> tuple[Statement, ...]:
-        """Returns what must hold for the claim."""
-        rewards = problem.counts.rewards
-        bounds = {"low": self.reward_low, "high": self.reward_high}
-        statements = [
-            *common.log_statements(problem),
-            Statement("rewards-known") if rewards.known else Statement("rewards-bounded", bounds),
-            Statement("starts-as-logged") if self.known_start else Statement("starts-afresh"),
-            Statement("ends-as-marked"),
-            common.values_statement(problem),
-        ]
-        if problem.support is not None:
-            statements.append(problem.support.statement())
-        if rewards.known and rewards.per == "transition" and self.reward_low is not None:
-            statements.append(Statement("rewards-not-given-bounded", bounds))
-        if not self.strict:
-            statements.append(Statement("visits-fixed"))
-        return tuple(statements)
-
-
-def told_robust(known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the settings that follow from what is known: rewards as given, or as seen."""
-    return known.usual() | ends("reward", known.possible_rewards)
+def assumptions_of(certifier: Robust, problem: Problem) -> tuple[Statement, ...]:
+    """Returns the assumptions of the claim."""
+    rewards = problem.counts.rewards
+    bounds = {"low": certifier.reward_low, "high": certifier.reward_high}
+    statements = [
+        *common.log_statements(problem),
+        Statement("rewards-known") if rewards.known else Statement("rewards-bounded", bounds),
+        Statement("starts-as-logged") if certifier.known_start else Statement("starts-afresh"),
+        Statement("ends-as-marked"),
+        common.values_statement(problem),
+    ]
+    if problem.support is not None:
+        statements.append(problem.support.statement())
+    if rewards.known and rewards.per == "transition" and certifier.reward_low is not None:
+        statements.append(Statement("rewards-not-given-bounded", bounds))
+    if not certifier.strict:
+        statements.append(Statement("visits-fixed"))
+    return tuple(statements)
 
 
 class Case(NamedTuple):
@@ -147,9 +213,12 @@ class Case(NamedTuple):
     def of(cls, certifier: Robust, problem: Problem, policy: Policy) -> Case:
         """Returns the case; refused where there is no such set."""
         common.usable_discount(problem)
-        problem, terms = stopped(problem), certifier.terms()
-        if problem.reach is not None:  # whose rewards are known, whatever range others have
-            terms = terms._replace(reward_range=None)
+        problem = stopped(problem)
+        # The rewards of a chance are known, whatever range others have.
+        rewards = common.range_of(certifier, "reward") if problem.reach is None else None
+        terms = SetTerms(
+            certifier.set, certifier.strict, certifier.delta, rewards, certifier.known_start
+        )
         return cls(certifier, problem, policy, uncertainty_of(problem, terms))
 
 
@@ -180,9 +249,9 @@ def certificate_of(comparison: BothPolicies) -> Certificate:
         problem,
         comparison.lower if changed.any() or problem.alone else 0.0,
         "proved" if certifier.strict else "asymptotic",
-        certifier.assumptions(problem),
-        figures,
-        common.nothing_changed(problem, policy),
+        assumptions=assumptions_of(certifier, problem),
+        figures=figures,
+        notes=common.nothing_changed(problem, policy),
     )
 
 

@@ -28,8 +28,9 @@ def step_until_near(
     pair_offsets: IntArray,
     discount: float,
     policies: FloatArray,
-    aim: Aim,
     start: FloatArray,
+    *,
+    aim: Aim,
 ) -> Performance | None:
     """Evaluates policies [P, K] in drawn models on a GPU, from the values `start` [P, S].
 

@@ -92,8 +92,8 @@ from surestep._arrays import FloatArray
 from surestep._settings import Delta, check_settings
 from surestep.certificates.bets import (
     CERTIFYING,
-    LAST_REHEARSALS,
-    REHEARSALS,
+    LAST_PLANNING_RUNS,
+    PLANNING_RUNS,
     BetPlan,
     Fold,
     ReturnsBet,
@@ -103,8 +103,9 @@ from surestep.certificates.bets import (
     limits_of,
     plans_at,
 )
-from surestep.certificates.common import Bound, Claim, End, Needs, Question, Seed, Share
-from surestep.certificates.downside import worst_figures
+from surestep.certificates.certifier import Again, Certifier, Question
+from surestep.certificates.common import Bound, Claim, End, Needs, Seed, Share
+from surestep.certificates.downside import WorstShare, worst_figures
 from surestep.certificates.practice import paid_returns
 from surestep.certificates.refuting import check_returns, check_values
 from surestep.certificates.stacks import Way, course_of, roll_out_each, stacks_of, tails_of_set
@@ -136,26 +137,60 @@ class Folds(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stitched:
+class Stitched(Certifier):
     """A lower bound on the mean difference of returns over rollouts stitched from held-out steps.
 
-    `train_share` of the log may have chosen the policy; 0 says that none of it did, and then the
-    first fifth only plans. A `logger` that is "fixed" acted in all episodes alike, and a part drawn
-    by `seed` is set aside; one that is "adaptive" may have learnt on the way, and the part is the
-    first one in the order of the log. A log of one episode is split by its steps, and needs a known
-    start. With `known_start`, the start distribution is exactly that of the counts.
+    Parameters
+    ----------
+    delta : float, default 0.1
+        The chance δ that the claim is wrong.
+    train_share : float, default 0.3
+        The share of the log that may have chosen the policy; 0 says that none of it did, and then
+        the first fifth only plans.
+    logger : {"adaptive", "fixed"}
+        "fixed": the logger acted in all episodes alike, and the share is drawn by `seed`.
+        "adaptive": it may have learnt on the way, and the share is the first part of the log. A
+        log of one episode is split by its steps, and needs a known start.
+    seed : int, default 0
+        Of rollouts, and of that share.
+    series : int, default 1024
+        The number of series of rounds over fold 2. With 1,024, another seed moves L by less than
+        a tenth of its distance to the estimate; fewer are as valid, and faster.
+    known_start : bool, default False
+        Whether the start distribution is exactly that of the counts.
+    return_low, return_high : float, optional
+        Bounds of the return of every single episode; by default the value bounds.
+    tails : float, default 0.2
+        The share of δ that a robust set may take to bound the values where rollouts are cut, if
+        fold 1 expects more of that. It needs γ below 1, and known rewards or bounds of them.
+    reward_low, reward_high : float, optional
+        Bounds of single rewards.
+    worst_share : float, default 0.0
+        The share of returns, the lowest, whose mean is claimed about as well, in the figures and
+        at a δ of its own; 0: none.
+    practice : float, default 0.3
+        The share of δ that a bound on the returns of episodes of fold 2 may take, where fold 1
+        expects more of comparing with that than with rollouts of π_b; 0: never.
 
-    With 1,024 `series` of rounds over fold 2, another seed moves L by less than a tenth of its
-    distance to the estimate; fewer are as valid, and faster.
+    Notes
+    -----
+    `surestep.certificates.stitched` has the proof, `surestep.certificates.downside` that of the
+    worst share.
 
-    `return_low` and `return_high` bound the return of every single episode; by default the value
-    bounds are taken for that. `tails` is the share of δ that a robust set may take to bound what is
-    left where rollouts are cut, if fold 1 expects more of that; it needs known rewards, or
-    `reward_low` and `reward_high`, and γ below 1. `practice` is the share of δ that a bound on what
-    episodes of fold 2 return may take, where fold 1 expects more of comparing with that than with
-    rollouts of π_b; 0: never. With a `worst_share`, the mean of that share of
-    returns, the lowest, is claimed about as well, in the figures and at a δ of its own; see
-    `downside`.
+    Examples
+    --------
+    >>> mdp = surestep.FiniteMDP.from_dense(
+    ...     [[[0.9, 0.1], [0.2, 0.8]], [[0.0, 1.0], [0.0, 1.0]]],
+    ...     [[0.0, 0.0], [1.0, 0.5]], discount=0.5)
+    >>> behavior = surestep.Policy.uniform(mdp)
+    >>> log = surestep.sample_log(mdp, behavior, 400, horizon=10, rng=np.random.default_rng(1))
+    >>> problem = surestep.Problem(counts=log.counts(), behavior=behavior, discount=0.5,
+    ...     value_bounds=(0.0, 2.0), log=log)
+    >>> policy = surestep.Policy.deterministic(mdp, [1, 0])
+    >>> stitched = surestep.certificates.Stitched(reward_low=0.0, reward_high=1.0)
+    >>> claim = surestep.certify(problem, policy, stitched)
+    >>> str(claim.standing), round(claim.lower, 1)
+    ('proved', 0.4)
     """
 
     delta: Delta = 0.1
@@ -180,24 +215,57 @@ class Stitched:
     formerly: ClassVar = {"practice": 0.0}  # of claims from before there was such a setting
     needs: ClassVar = Needs(episodes=True, held_out=True)
     may_choose: ClassVar = True
+    claims_chances: ClassVar = True
+    compares_many: ClassVar = True
 
     def __post_init__(self) -> None:
         """Checks the settings."""
         check_settings(self)
         common.check_ranges(self, "return", "reward")
 
-    def levels(self, *, robust: bool, returns: bool) -> tuple[float, float]:
-        """Returns what is left of δ for bets on rounds, and for one on returns of practice."""
-        left = (1 - self.tails) * self.delta if robust else self.delta
-        share = self.practice if returns else 0.0
-        return (1 - share) * left, share * left
+    def lighter(self) -> Stitched:
+        """Returns the same with at most 96 series.
 
-    def expected_bounds(
-        self, problems: Sequence[Problem], policies: Sequence[Sequence[Policy]]
+        Returns
+        -------
+        Stitched
+            L is as often wrong, and owes a little more to the seed.
+        """
+        return replace(self, series=min(self.series, FEW_SERIES))
+
+    def for_signal(self, *, first: bool) -> Stitched:
+        """Returns the settings for one of several signals: all have one baseline.
+
+        Parameters
+        ----------
+        first : bool
+            Whether it is the signal to be improved: the worst returns are those of that one.
+
+        Returns
+        -------
+        Stitched
+            The settings.
+        """
+        return replace(self, practice=0.0, worst_share=self.worst_share if first else 0.0)
+
+    def choosing_bounds(
+        self, problems: Sequence[Problem], policies: Sequence[Sequence[Policy]], again: Again
     ) -> list[list[Bound]]:
-        """Returns the L that training parts expect of their policies, or why there is none.
+        """Returns the L that training parts expect of their candidates.
 
-        They are no claims: the same steps may have chosen the policies. All plan at once.
+        Parameters
+        ----------
+        problems : sequence of Problem
+            Training parts; all plan at once.
+        policies : sequence of sequences of Policy
+            The candidates of each problem.
+        again : callable
+            Not used.
+
+        Returns
+        -------
+        list of lists of float or CertificateRefused
+            They are no claims: the same steps may have chosen the candidates.
         """
         refused: dict[int, CertificateRefused] = {}
         planning: list[Planning] = []
@@ -205,9 +273,9 @@ class Stitched:
         for b, (problem, several) in enumerate(zip(problems, policies, strict=True)):
             different = {policy.probability.tobytes(): policy for policy in several}
             try:
-                folds = self.training_folds(problem, [*different.values()])
-                planning += folds.values()
-                places += ((b, [*different][p]) for p in folds)
+                planned = planned_for(self, problem, [*different.values()])
+                planning += planned.values()
+                places += ((b, [*different][p]) for p in planned)
             except CertificateRefused as reason:
                 refused[b] = reason
         score = {place: plan.score for place, plan in zip(places, plans_of(planning), strict=True)}
@@ -218,60 +286,55 @@ class Stitched:
             for b, several in enumerate(policies)
         ]
 
-    def training_folds(self, training: Problem, policies: Sequence[Policy]) -> dict[int, Planning]:
-        """Returns how each policy is planned for on the steps of a training part.
-
-        π_b is none of them where it would be compared with itself.
-        """
-        common.check_delta(self.delta, "a bet", SMALLEST_LEVEL)
-        training = stopped(training)
-        log, share = usable_log(training), self.train_share or PLANNING_SHARE
-        stacks, ratio, behavior = stacks_of(log), (1 - share) / share, training.behavior.probability
-        foreseen = grown(training, 1 + ratio) if self.may_have_tails(training, log) else training
-        returns = self.planned_returns(training, log)
-        folds: dict[int, Planning] = {}
-        for p, policy in enumerate(policies):
-            if (policy.probability == behavior).all() and not training.alone:
-                continue
-            course = course_of(training, policy, self.limits(training), self.initial(training))
-            tails = self.robust_tails(foreseen, policy)
-            folds[p] = Planning(self, stacks, course, ratio, tails, training.alone, returns)
-        return folds
-
     def growth_for_proof(self, training: Problem, policy: Policy) -> float | None:
         """Returns how many times the log, in the same parts, fold 1 expects to prove a gain by.
 
-        That is the first of some factors from 1 on; None where even the largest is not enough, as
-        where fold 1 sees no gain at all. It is an expectation, of the same policy, and no claim.
-        """
-        folds = self.training_folds(training, [policy])
-        larger = [fold._replace(ratio=fold.ratio * f) for fold in folds.values() for f in GROWTHS]
-        scores = [plan.score for plan in plans_of(larger)]
-        grown = zip(GROWTHS, scores, strict=True) if scores else ()
-        return next((factor for factor, score in grown if score > 0), None)
+        Parameters
+        ----------
+        training : Problem
+            The training part, fold 1.
+        policy : Policy
+            The policy.
 
-    def limits(self, problem: Problem) -> tuple[float, float]:
-        """Returns the bounds of all returns; chances have their own."""
-        given = None if problem.reach is not None else common.range_of(self, "return")
-        return given or problem.value_bounds
+        Returns
+        -------
+        float or None
+            The first of some factors from 1 on; None where even the largest is not enough, as
+            where fold 1 sees no gain at all. It is an expectation, and no claim.
+        """
+        planned = planned_for(self, training, [policy])
+        larger = [one._replace(ratio=one.ratio * f) for one in planned.values() for f in GROWTHS]
+        for factor, plan in zip(GROWTHS, plans_of(larger), strict=False):
+            if plan.score > 0:
+                return factor
+        return None
 
     @staticmethod
     def certify_many(asked: Sequence[Question]) -> list[Claim]:
         """Returns L of each policy by rounds on fold 2, as fold 1 planned them; 0 where it is π_b.
 
-        All plan at once, and all certify at once. What differs in δ alone shares its folds.
+        Parameters
+        ----------
+        asked : sequence of Question
+            All plan at once, and all certify at once. Questions that differ in δ alone share their
+            folds.
+
+        Returns
+        -------
+        list of Certificate or CertificateRefused
+            The claims, or refusals.
         """
         same: dict[tuple[Stitched, int, int], Judging] = {}
 
-        def judging_of(question: Question) -> Judging:
-            certifier, problem, policy, *terms = question
+        def judging_for(question: Question) -> Judging:
+            certifier, problem, policy, at_least, planned = question
             common.check_delta(certifier.delta, "a bet", SMALLEST_LEVEL)
             key = replace(certifier, delta=0.5), id(problem), id(policy)
             if key not in same:
-                same[key] = certifier.judging_of(problem, policy)
-            return Judging(certifier, *same[key][1:5], *terms)
+                same[key] = judging_of(certifier, problem, policy)
+            return same[key]._replace(certifier=certifier, at_least=at_least, planned_for=planned)
 
-        judging = [common.tried(judging_of, question) for question in asked]
+        judging = [common.tried(judging_for, question) for question in asked]
         judged = common.usable(judging)
         found = iter(lower_limits([one for one in judged if one.is_open]))
 
@@ -281,149 +344,201 @@ class Stitched:
                 return limit
             lower, figures = limit
             if one.certifier.worst_share > 0:
-                figures = figures | worst_figures(*one[:4])
+                figures = figures | one.worst_figures()
             return one.certificate(lower, figures)
 
         return common.answered(judging, map(claim_of, judged))
 
-    def judging_of(self, problem: Problem, policy: Policy) -> Judging:
-        """Returns what is to be judged by the log of a problem; refused where it cannot be."""
-        whole, problem = problem, stopped(problem)
-        log = usable_log(problem)
-        folds = self.folds(log)
-        changed = int(np.count_nonzero(policy.probability != problem.behavior.probability))
-        if changed or problem.alone:  # where nothing is, nothing is compared with the estimate
-            check_estimate(whole, folds)
-        limits = self.limits(problem)
-        check_values(problem)
-        check_returns(problem, log, limits)
-        figures: dict[str, Scalar] = {
-            "episodes": folds.second.starts.size,
-            "training_episodes": folds.first.num_episodes,
-            "steps": folds.second.num_steps,
-            "training_steps": folds.first.num_steps,
-            **common.terms_of(problem),
-            "return_low": limits[0],
-            "return_high": limits[1],
-            "changed_pairs": changed,
-        }
-        return Judging(self, problem, policy, folds, figures)
 
-    def planning(self, problem: Problem, policy: Policy, folds: Folds) -> Planning:
-        """Returns how fold 1 is to plan for the policy, without a robust set."""
-        # An end that only the second fold shows is on its stacks; plans must not know of it.
-        over = episodes.known_ends(problem, folds.first)
-        if problem.reach is not None:  # which the problem itself names
-            over = over | problem.reach.states
-        course = course_of(problem, policy, self.limits(problem), self.initial(problem))
-        course = course._replace(over=over)
-        returns = self.planned_returns(problem, folds.first)
-        stacks = stacks_of(folds.first)
-        return Planning(self, stacks, course, folds.ratio, None, problem.alone, returns)
+def levels_of(certifier: Stitched, *, robust: bool, returns: bool) -> tuple[float, float]:
+    """Returns what is left of δ for bets on rounds, and for one on returns of practice."""
+    left = (1 - certifier.tails) * certifier.delta if robust else certifier.delta
+    share = certifier.practice if returns else 0.0
+    return (1 - share) * left, share * left
 
-    def planned_returns(self, problem: Problem, first: DecisionLog) -> FloatArray | None:
-        """Returns what episodes of fold 1 return, where such may be compared with; else None."""
-        known, whole = problem.counts.starts, first.whole()
-        done = problem.behavior_is_estimated or self.logger == "fixed"
-        alike = not self.known_start or np.count_nonzero(known) == 1
-        claimed = problem.reach is None and self.worst_share == 0
-        shared = min(self.levels(robust=True, returns=True)) > 0  # both have something of δ
-        if not (done and alike and claimed and shared) or whole is None or whole.num_episodes < 2:
-            return None
-        return paid_returns(problem, whole, self.limits(problem)[1])
 
-    def planned_tails(self, problem: Problem, policy: Policy, folds: Folds) -> Tails | None:
-        """Returns the bounds that a robust set puts to cuts, as fold 1 foresees it, if any."""
-        if not self.may_have_tails(problem, folds.first):  # what judges must not decide it
-            return None
-        part = episodes.training_part(problem, *self.split())
-        return self.robust_tails(grown(part, 1 + folds.ratio), policy)
+def planned_for(
+    certifier: Stitched, training: Problem, policies: Sequence[Policy]
+) -> dict[int, Planning]:
+    """Returns by the place of each policy how a training part plans for it.
 
-    def may_have_tails(self, problem: Problem, log: DecisionLog | None) -> bool:
-        """Tells whether a robust set may say something, and soon enough.
+    π_b is left out where it would be compared with itself.
+    """
+    common.check_delta(certifier.delta, "a bet", SMALLEST_LEVEL)
+    training = stopped(training)
+    log = usable_log(training)
+    share = certifier.train_share or PLANNING_SHARE
+    stacks = stacks_of(log)
+    ratio = (1 - share) / share
+    behavior = training.behavior.probability
+    foreseen = grown(training, 1 + ratio) if may_have_tails(certifier, training, log) else training
+    returns = planned_returns(certifier, training, log)
+    folds: dict[int, Planning] = {}
+    for p, policy in enumerate(policies):
+        if (policy.probability == behavior).all() and not training.alone:
+            continue
+        course = course_for(certifier, training, policy)
+        tails = robust_tails(certifier, foreseen, policy)
+        folds[p] = Planning(certifier, stacks, course, ratio, tails, training.alone, returns)
+    return folds
 
-        It needs to know rewards, or what they lie between, and where every step of the log led.
-        """
-        counts = problem.counts
-        small = counts.pairs.num_pairs <= MOST_PAIRS
-        rewarded = counts.rewards.known or self.reward_low is not None
-        led = log is None or (log.next_state != UNKNOWN).all()
-        return bool(self.tails > 0 and problem.single_discount < 1 and small and rewarded and led)
 
-    def robust_tails(self, problem: Problem, policy: Policy) -> Tails | None:
-        """Bounds from a robust set of what is left at a cut, where there can be any."""
-        if not self.may_have_tails(problem, problem.log):
-            return None
-        rewards = common.range_of(self, "reward")
-        terms = SetTerms("interval", True, self.tails * self.delta, rewards, known_start=True)
-        try:
-            return tails_of_set(problem, policy, uncertainty_of(problem, terms).models)
-        except RefutedBounds:
-            raise
-        except CertificateRefused:  # rewards, of which not enough is known
-            return None
+def return_limits(certifier: Stitched, problem: Problem) -> tuple[float, float]:
+    """Returns the bounds of all returns; chances have their own."""
+    given = None if problem.reach is not None else common.range_of(certifier, "return")
+    return given or problem.value_bounds
 
-    def initial(self, problem: Problem) -> FloatArray | None:
-        """Returns the start distribution [S] where it is known."""
-        starts = problem.counts.starts
-        return starts / starts.sum() if self.known_start else None
 
-    def split(self) -> tuple[float, int | None]:
-        """Returns the share of the log that plans at the least, and what shuffles its episodes."""
-        share, seed = episodes.split_of(self)
-        return share or PLANNING_SHARE, seed
+def course_for(certifier: Stitched, problem: Problem, policy: Policy) -> Course:
+    """Returns the course of π_I and π_b, with the start distribution where it is known."""
+    starts = problem.counts.starts
+    initial = starts / starts.sum() if certifier.known_start else None
+    return course_of(problem, policy, return_limits(certifier, problem), initial)
 
-    def folds(self, log: DecisionLog) -> Folds:
-        """Returns both parts of the log; refused where one is too small.
 
-        A log that is one stream is split by its steps, and a start of the second part is no start.
-        """
-        stream = log.num_episodes == 1
-        if stream and (not self.known_start or self.logger == "fixed"):
-            raise CertificateRefused(Statement("one-episode"))
-        first, second = episodes.parts_of_log(log, *self.split())
-        what, whole = ("steps", log.num_steps) if stream else ("episodes", log.num_episodes)
-        train, test = (
-            0 if part is None else part.num_steps if stream else part.starts.size
-            for part in (first, second)
-        )
-        if first is None or second is None or min(train, test) < FEWEST[what]:
-            raise episodes.too_few(what, whole, train, test, FEWEST[what])
-        return Folds(first, second, test / train)
+def judging_of(certifier: Stitched, problem: Problem, policy: Policy) -> Judging:
+    """Returns the policy with both folds of the log; refused where the log cannot judge it."""
+    whole = problem
+    problem = stopped(problem)
+    log = usable_log(problem)
+    folds = folds_of(certifier, log)
+    changed = int(np.count_nonzero(policy.probability != problem.behavior.probability))
+    if changed or problem.alone:  # where nothing is, nothing is compared with the estimate
+        check_estimate(whole, folds)
+    limits = return_limits(certifier, problem)
+    check_values(problem)
+    check_returns(problem, log, limits)
+    figures: dict[str, Scalar] = {
+        "episodes": folds.second.starts.size,
+        "training_episodes": folds.first.num_episodes,
+        "steps": folds.second.num_steps,
+        "training_steps": folds.first.num_steps,
+        **common.terms_of(problem),
+        "return_low": limits[0],
+        "return_high": limits[1],
+        "changed_pairs": changed,
+    }
+    return Judging(certifier, problem, policy, folds, figures)
 
-    def assumptions(
-        self, problem: Problem, of_rounds: Mapping[str, Scalar]
-    ) -> tuple[Statement, ...]:
-        """Returns what must hold for the claim, by the figures of its rounds."""
-        robust, (low, high) = of_rounds.get("robust_tails"), self.limits(problem)
-        part = dict(zip(("share", "seed"), self.split(), strict=True))
-        *about_log, behavior = common.log_statements(problem)
-        baseline = [Statement("practice-as-recorded")] if "practice_upper" in of_rounds else []
-        if not problem.behavior_is_estimated:
-            baseline.insert(0, behavior)
-        statements = [
-            *about_log,
-            *(baseline or (Statement("behavior-estimated-apart"),)),
-            *(
-                (Statement("chosen-without-log"), Statement("part-only-planned", part))
-                if self.train_share == 0
-                else (Statement("chosen-from-part", part),)
-            ),
-            Statement("logger-never-learnt")
-            if self.logger == "fixed"
-            else Statement("order-of-decisions"),
-            Statement("nothing-left-out"),
-            Statement("starts-as-logged") if self.known_start else Statement("starts-unchosen"),
-            Statement("returns-bounded", {"low": low, "high": high}),
-        ]
-        if robust and self.reward_low is not None:
-            bounds = {"low": self.reward_low, "high": self.reward_high}
-            statements.append(Statement("rewards-bounded", bounds))
-        elif robust:
-            statements.append(Statement("rewards-known"))
-        if problem.value_bounds != (low, high):
-            statements.append(common.values_statement(problem))
-        return (*statements, Statement("seed-fixed"))
+
+def planning_of(certifier: Stitched, problem: Problem, policy: Policy, folds: Folds) -> Planning:
+    """Returns how fold 1 is to plan for the policy, without a robust set."""
+    # An end that only the second fold shows is on its stacks; plans must not know of it.
+    over = episodes.known_ends(problem, folds.first)
+    if problem.reach is not None:  # which the problem itself names
+        over = over | problem.reach.states
+    course = course_for(certifier, problem, policy)._replace(over=over)
+    returns = planned_returns(certifier, problem, folds.first)
+    stacks = stacks_of(folds.first)
+    return Planning(certifier, stacks, course, folds.ratio, None, problem.alone, returns)
+
+
+def planned_returns(certifier: Stitched, problem: Problem, first: DecisionLog) -> FloatArray | None:
+    """Returns what episodes of fold 1 return, where such may be compared with; else None."""
+    known, whole = problem.counts.starts, first.whole()
+    done = problem.behavior_is_estimated or certifier.logger == "fixed"
+    alike = not certifier.known_start or np.count_nonzero(known) == 1
+    claimed = problem.reach is None and certifier.worst_share == 0
+    shared = min(levels_of(certifier, robust=True, returns=True)) > 0  # both have something of δ
+    if not (done and alike and claimed and shared) or whole is None or whole.num_episodes < 2:
+        return None
+    return paid_returns(problem, whole, return_limits(certifier, problem)[1])
+
+
+def may_have_tails(certifier: Stitched, problem: Problem, log: DecisionLog | None) -> bool:
+    """Tells whether a robust set may say something, and soon enough.
+
+    It needs to know rewards, or what they lie between, and where every step of the log led.
+    """
+    counts = problem.counts
+    small = counts.pairs.num_pairs <= MOST_PAIRS
+    rewarded = counts.rewards.known or certifier.reward_low is not None
+    led = log is None or (log.next_state != UNKNOWN).all()
+    return bool(certifier.tails > 0 and problem.single_discount < 1 and small and rewarded and led)
+
+
+def robust_tails(certifier: Stitched, problem: Problem, policy: Policy) -> Tails | None:
+    """Bounds from a robust set of what is left at a cut, where there can be any."""
+    if not may_have_tails(certifier, problem, problem.log):
+        return None
+    rewards = common.range_of(certifier, "reward")
+    terms = SetTerms("interval", True, certifier.tails * certifier.delta, rewards, known_start=True)
+    try:
+        return tails_of_set(problem, policy, uncertainty_of(problem, terms).models)
+    except RefutedBounds:
+        raise
+    except CertificateRefused:  # rewards, of which not enough is known
+        return None
+
+
+def foreseen_tails(
+    certifier: Stitched, problem: Problem, policy: Policy, folds: Folds
+) -> Tails | None:
+    """Returns the bounds that a robust set puts to cuts, as fold 1 foresees it, if any."""
+    if not may_have_tails(certifier, problem, folds.first):  # fold 2 must not decide it
+        return None
+    part = episodes.training_part(problem, *planning_split(certifier))
+    return robust_tails(certifier, grown(part, 1 + folds.ratio), policy)
+
+
+def planning_split(certifier: Stitched) -> tuple[float, int | None]:
+    """Returns the share of the log that plans at the least, and what shuffles its episodes."""
+    share, seed = episodes.split_of(certifier)
+    return share or PLANNING_SHARE, seed
+
+
+def folds_of(certifier: Stitched, log: DecisionLog) -> Folds:
+    """Returns both parts of the log; refused where one is too small.
+
+    A log that is one stream is split by its steps, and a start of the second part is no start.
+    """
+    stream = log.num_episodes == 1
+    if stream and (not certifier.known_start or certifier.logger == "fixed"):
+        raise CertificateRefused(Statement("one-episode"))
+    first, second = episodes.parts_of_log(log, *planning_split(certifier))
+    what, whole = ("steps", log.num_steps) if stream else ("episodes", log.num_episodes)
+    train, test = (
+        0 if part is None else part.num_steps if stream else part.starts.size
+        for part in (first, second)
+    )
+    if first is None or second is None or min(train, test) < FEWEST[what]:
+        raise episodes.too_few(what, whole, train, test, FEWEST[what])
+    return Folds(first, second, test / train)
+
+
+def assumptions_of(
+    certifier: Stitched, problem: Problem, of_rounds: Mapping[str, Scalar]
+) -> tuple[Statement, ...]:
+    """Returns the assumptions of the claim, by the figures of its rounds."""
+    robust, (low, high) = of_rounds.get("robust_tails"), return_limits(certifier, problem)
+    part = dict(zip(("share", "seed"), planning_split(certifier), strict=True))
+    *about_log, behavior = common.log_statements(problem)
+    baseline = [Statement("practice-as-recorded")] if "practice_upper" in of_rounds else []
+    if not problem.behavior_is_estimated:
+        baseline.insert(0, behavior)
+    statements = [
+        *about_log,
+        *(baseline or (Statement("behavior-estimated-apart"),)),
+        *(
+            (Statement("chosen-without-log"), Statement("part-only-planned", part))
+            if certifier.train_share == 0
+            else (Statement("chosen-from-part", part),)
+        ),
+        Statement("logger-never-learnt")
+        if certifier.logger == "fixed"
+        else Statement("order-of-decisions"),
+        Statement("nothing-left-out"),
+        Statement("starts-as-logged") if certifier.known_start else Statement("starts-unchosen"),
+        Statement("returns-bounded", {"low": low, "high": high}),
+    ]
+    if robust and certifier.reward_low is not None:
+        bounds = {"low": certifier.reward_low, "high": certifier.reward_high}
+        statements.append(Statement("rewards-bounded", bounds))
+    elif robust:
+        statements.append(Statement("rewards-known"))
+    if problem.value_bounds != (low, high):
+        statements.append(common.values_statement(problem))
+    return (*statements, Statement("seed-fixed"))
 
 
 class Planning(NamedTuple):
@@ -447,7 +562,7 @@ class Planning(NamedTuple):
         folds = []
         for paid in [None] if returns is None else [None, returns]:
             for course, robust in zip(courses, (False, True), strict=False):
-                level, rest = certifier.levels(robust=robust, returns=paid is not None)
+                level, rest = levels_of(certifier, robust=robust, returns=paid is not None)
                 bet = None if paid is None else ReturnsBet.of(paid, ratio, rest, course)
                 folds.append(
                     Fold(stacks, course, ratio, level, alone or bet is not None, robust, bet)
@@ -483,9 +598,10 @@ class Judging(NamedTuple):
         certifier, problem, _, folds, *_ = self
         if plan.baseline is None:
             return lower, figures
-        high, found = certifier.limits(problem)[1], figures["estimate"]
+        high = return_limits(certifier, problem)[1]
+        found = figures["estimate"]
         returns = paid_returns(problem, folds.second, high)
-        _, level = certifier.levels(robust=plan.robust, returns=True)
+        _, level = levels_of(certifier, robust=plan.robust, returns=True)
         upper = min(plan.baseline.upper(returns, returns.size, level), high)
         estimate = None if found is None else float(found) - float(returns.mean())
         more = {"estimate": estimate, "policy_lower": lower, "practice_upper": upper}
@@ -494,20 +610,29 @@ class Judging(NamedTuple):
     def certificate(self, lower: float, of_rounds: dict[str, Scalar]) -> Certificate:
         """Returns the claim of a lower limit, with the figures of its rounds, if there are any."""
         certifier, problem, _, _, figures, *_ = self
-        least, most = certifier.limits(problem)
+        least, most = return_limits(certifier, problem)
         return common.claim_of(
             certifier,
             problem,
             lower,
             "proved",
-            certifier.assumptions(problem, of_rounds),
-            figures | of_rounds,
-            () if self.is_open else (Statement("nothing-changed"),),
-            most - least,
+            assumptions=assumptions_of(certifier, problem, of_rounds),
+            figures=figures | of_rounds,
+            notes=() if self.is_open else (Statement("nothing-changed"),),
+            span=most - least,
+        )
+
+    def worst_figures(self) -> dict[str, Scalar]:
+        """Returns the figures of a claim about the worst share of returns."""
+        certifier, problem, policy, folds, *_ = self
+        asked = WorstShare(certifier.worst_share, certifier.delta, certifier.seed)
+        course = planning_of(certifier, problem, policy, folds).course
+        return worst_figures(
+            asked, stacks_of(folds.first), stacks_of(folds.second), course, folds.ratio
         )
 
 
-def plans_of(planning: Sequence[Planning], runs: int = REHEARSALS) -> list[BetPlan]:
+def plans_of(planning: Sequence[Planning], runs: int = PLANNING_RUNS) -> list[BetPlan]:
     """Returns the plan that each fold 1 expects the most of; all of them are made at once."""
     folds = [one.folds() for one in planning]
     plans = iter(plans_at([fold for several in folds for fold in several], runs) if folds else [])
@@ -531,14 +656,14 @@ def lower_limits(
         key = _, planner = id(folds), one.planner
         try:
             if id(folds) not in same:
-                plain = planner.planning(problem, policy, folds)
+                plain = planning_of(planner, problem, policy, folds)
                 same[id(folds)] = plain, stacks_of(folds.second)
             if key not in planning:
-                tails = planner.planned_tails(problem, policy, folds)
+                tails = foreseen_tails(planner, problem, policy, folds)
                 planning[key] = same[id(folds)][0]._replace(certifier=planner, tails=tails)
         except CertificateRefused as refusal:
             answers[place] = refusal
-    found = dict(zip(planning, plans_of([*planning.values()], LAST_REHEARSALS), strict=True))
+    found = dict(zip(planning, plans_of([*planning.values()], LAST_PLANNING_RUNS), strict=True))
     plans: dict[int, BetPlan] = {}
     cases: dict[int, Case] = {}
     different: dict[tuple[int, ...], Case] = {}
@@ -548,10 +673,10 @@ def lower_limits(
         certifier, problem, policy, folds, *_ = one
         key = id(folds), one.planner
         plan, fold = found[key], planning[key]
-        level, _ = certifier.levels(robust=plan.robust, returns=plan.baseline is not None)
+        level, _ = levels_of(certifier, robust=plan.robust, returns=plan.baseline is not None)
         plans[place] = plan._replace(delta=level)
         course, stacks = fold.course, same[id(folds)][1]
-        whole = certifier.robust_tails(problem, policy) if plan.robust else None
+        whole = robust_tails(certifier, problem, policy) if plan.robust else None
         if whole is not None:
             course = course._replace(tails=whole)
         cases[place] = case_among(different, stacks, course, fold.stacks, certifier.seed)

@@ -19,7 +19,7 @@ where V_min and V_max are stretched to contain 0 if episodes can be over by then
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -32,7 +32,8 @@ import surestep.certificates.episodes as episodes
 import surestep.offpolicy as offpolicy
 from surestep._arrays import FloatArray
 from surestep._settings import Delta, check_settings
-from surestep.certificates.common import End, Needs, Seed, Share
+from surestep.certificates.certifier import Again, Certifier
+from surestep.certificates.common import Bound, End, Needs, Seed, Share
 from surestep.certificates.refuting import check_returns, check_values
 from surestep.errors import CertificateRefused, RefutedBounds, UnsupportedPolicy
 from surestep.model.certificate import Certificate
@@ -41,7 +42,7 @@ from surestep.model.log import DecisionLog, row_name
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
 from surestep.model.statements import Scalar, Statement
-from surestep.offpolicy.estimators import returns
+from surestep.offpolicy.estimators import returns as logged_returns
 from surestep.planning.evaluation import evaluate
 from surestep.planning.pruning import Backup
 
@@ -55,20 +56,50 @@ SMALLEST_RESAMPLED = 1e-6  # δ of a bootstrap, which takes 20/δ resamples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trajectory:
+class Trajectory(Certifier):
     """A lower bound on the mean of the paired difference over the episodes not used for training.
 
-    "bernstein" (Maurer and Pontil's, of differences cut off at a threshold that the training part
-    chooses) and "betting" are proved, for the estimators "is" and "pdis" and rewards
-    between `reward_low` and `reward_high`, or for "is" and returns of whole episodes between
-    `return_low` and `return_high`, which alone are enough without a discount. "student-t" and "bca"
-    are asymptotic, for every estimator; "dr" takes its model from the training part.
+    Parameters
+    ----------
+    estimator : {"pdis", "is", "wis", "wpdis", "dr"}
+        How an episode is weighted; "dr" takes its model from the training part.
+    interval : {"betting", "bernstein", "student-t", "bca"}
+        "betting" and "bernstein" (Maurer and Pontil's, of differences cut off at a threshold that
+        the training part chooses) are proved, for the estimators "is" and "pdis" and bounded
+        rewards, or for "is" and bounded returns, which alone are enough without a discount.
+        "student-t" and "bca" are asymptotic, for every estimator.
+    delta : float, default 0.1
+        The chance δ that the claim is wrong.
+    train_share : float, default 0.2
+        The share of the episodes that may have chosen the policy; 0 says that none did.
+    seed : int, default 0
+        Of the order that episodes are shuffled into, before that share is taken.
+    logger : {"fixed", "adaptive"}
+        "adaptive": the logger may have learnt, and the share is taken in the order of the log.
+    horizon : int, optional
+        The number of steps after which recording stops at the latest (longer episodes are cut
+        there); by default every episode is recorded until it is over.
+    claim : {"performance", "horizon"}
+        The claim is about the performance ρ, or about that of the first `horizon` steps.
+    reward_low, reward_high : float, optional
+        Bounds of rewards.
+    return_low, return_high : float, optional
+        Bounds of the returns of whole episodes.
 
-    `train_share` of the episodes, in the order that `seed` shuffles them into, may have chosen the
-    policy, or with a `logger` that is "adaptive" in the order of the log; 0 says that none did.
-    `horizon` is the number of steps after which recording stops at the latest (longer episodes are
-    cut there); None says that every episode is recorded until it is over. The claim is about the
-    performance ρ, or about that of the first `horizon` steps.
+    Examples
+    --------
+    >>> mdp = surestep.FiniteMDP.from_dense(
+    ...     [[[0.9, 0.1], [0.2, 0.8]], [[0.0, 1.0], [0.0, 1.0]]],
+    ...     [[0.0, 0.0], [1.0, 0.5]], discount=0.5)
+    >>> behavior = surestep.Policy.uniform(mdp)
+    >>> log = surestep.sample_log(mdp, behavior, 400, horizon=10, rng=np.random.default_rng(1))
+    >>> problem = surestep.Problem(counts=log.counts(), behavior=behavior, discount=0.5,
+    ...     value_bounds=(0.0, 2.0), log=log)
+    >>> policy = surestep.Policy.deterministic(mdp, [1, 0])
+    >>> claim = surestep.certify(problem, policy, surestep.certificates.Trajectory(
+    ...     horizon=10, reward_low=0.0, reward_high=1.0))
+    >>> str(claim.standing), claim.lower > 0
+    ('proved', True)
     """
 
     estimator: EstimatorName = "pdis"
@@ -116,15 +147,76 @@ class Trajectory:
             }
         )
 
+    @classmethod
+    def told(cls, known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the settings that follow from facts of the data: bounds, where they prove.
+
+        Parameters
+        ----------
+        known : Known
+            Facts of the data.
+        given : mapping of str to value
+            The settings that the user gave.
+
+        Returns
+        -------
+        dict of str to value
+            Settings by name; bounds of returns go with whole episodes.
+        """
+        proved = given.get("interval", DEFAULT_INTERVAL) in PROVED
+        whole = proved and given.get("estimator") == "is" and "horizon" not in given
+        bounds = ends("reward", known.possible_rewards if proved else None)
+        return known.usual() | bounds | ends("return", known.returns if whole else None)
+
+    def choosing_bounds(
+        self, problems: Sequence[Problem], policies: Sequence[Sequence[Policy]], again: Again
+    ) -> list[list[Bound]]:
+        """Returns claims about the candidates that a training part of each problem leads to.
+
+        Parameters
+        ----------
+        problems : sequence of Problem
+            A part of each makes the candidates once more; the rest claims.
+        policies : sequence of sequences of Policy
+            Not used.
+        again : callable
+            `again(part)` makes the candidates from a part of a problem.
+
+        Returns
+        -------
+        list of lists of float or CertificateRefused
+            The bound of each candidate, or its refusal.
+        """
+        parts = [episodes.training_part(problem, *episodes.split_of(self)) for problem in problems]
+        return super(Trajectory, self).choosing_bounds(problems, [*map(again, parts)], again)
+
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
-        """Returns L: the lower bound on the mean difference, less what the horizon cuts off."""
+        """Returns L: the lower bound on the mean difference, less the loss after the horizon.
+
+        Parameters
+        ----------
+        problem : Problem
+            The data.
+        policy : Policy
+            The policy to be judged.
+
+        Returns
+        -------
+        Certificate
+            The claim.
+
+        Raises
+        ------
+        CertificateRefused
+            Where the log does not allow it, as where π_b was estimated.
+        """
         check_discount(problem, self)
         episodes.check_known_support(problem, policy)
         log = episodes.recorded_log(problem, self.horizon)
-        if self._returns is not None:
-            check_returns(problem, log, self._returns)
+        if self.returns is not None:
+            check_returns(problem, log, self.returns)
         elif self.interval in PROVED:
-            check_rewards(log, *self._rewards)
+            check_rewards(log, *self.rewards)
         train, test = parts_of(log, self)
         try:
             weights = offpolicy.importance_weights(test, policy, problem.behavior)
@@ -154,9 +246,9 @@ class Trajectory:
             problem,
             lower - after,
             "proved" if self.interval in PROVED else "asymptotic",
-            self.assumptions(problem),
-            figures,
-            self.notes(),
+            assumptions=assumptions_of(self, problem),
+            figures=figures,
+            notes=notes_of(self),
         )
 
     def _differences(
@@ -165,10 +257,10 @@ class Trajectory:
         """Returns one value an episode of the weights' log [E], the mean of which is Δ_H."""
         discount = problem.single_discount
         if self.interval in PROVED:
-            low = min(self._rewards[0], 0.0)
+            low = min(self.rewards[0], 0.0)
             steps = math.inf if self.horizon is None else float(self.horizon)
-            if self._returns is not None:
-                return offpolicy.paired_returns(weights, discount, self._returns[0]).values
+            if self.returns is not None:
+                return offpolicy.paired_returns(weights, discount, self.returns[0]).values
             if self.estimator == "is":
                 worst = low * discounted_steps(discount, self.horizon)
                 return offpolicy.paired_returns(weights, discount, worst).values
@@ -179,7 +271,7 @@ class Trajectory:
             values = estimator.estimate(weights, discount).values
         else:
             values = offpolicy.ESTIMATORS[self.estimator]().estimate(weights, discount).values
-        return values - returns(weights, discount)
+        return values - logged_returns(weights, discount)
 
     def _bound(
         self, problem: Problem, policy: Policy, values: FloatArray, train: DecisionLog | None
@@ -203,21 +295,21 @@ class Trajectory:
         return offpolicy.truncated_bernstein(values, least, threshold, self.delta)
 
     @property
-    def _rewards(self) -> tuple[float, float]:
+    def rewards(self) -> tuple[float, float]:
         """Returns the bounds of rewards, which every proved claim without those of returns has."""
         return common.range_of(self, "reward") or (0.0, 0.0)
 
     @property
-    def _returns(self) -> tuple[float, float] | None:
+    def returns(self) -> tuple[float, float] | None:
         """Returns the bounds of returns, where they are given."""
         return common.range_of(self, "return")
 
     def _least(self, discount: float) -> float:
         """Returns the least value that the paired difference of an episode can have."""
-        if self._returns is not None:
-            least, most = self._returns
+        if self.returns is not None:
+            least, most = self.returns
             return least - most
-        low, high = self._rewards  # and 0, which an episode earns after its end
+        low, high = self.rewards  # and 0, which an episode earns after its end
         return -(max(high, 0.0) - min(low, 0.0)) * discounted_steps(discount, self.horizon)
 
     def _after_steps(self, problem: Problem) -> float:
@@ -229,59 +321,51 @@ class Trajectory:
             low, high = min(low, 0.0), max(high, 0.0)
         return float(problem.single_discount**self.horizon * (high - low))
 
-    def assumptions(self, problem: Problem) -> tuple[Statement, ...]:
-        """Returns what must hold for the claim."""
-        share, seed = episodes.split_of(self)
-        statements = [
-            *self._said_of_behavior(problem),
-            Statement("episodes-independent"),
-            Statement("chosen-without-log")
-            if share == 0
-            else Statement("chosen-from-part", {"share": share, "seed": seed}),
-            Statement("recorded-until-over")
-            if self.horizon is None
-            else Statement("recorded-for-steps", {"steps": self.horizon}),
-        ]
-        if self._returns is not None:
-            low, high = self._returns
-            statements.append(Statement("returns-bounded", {"low": low, "high": high}))
-        elif self.interval in PROVED:
-            low, high = self._rewards
-            statements.append(Statement("rewards-bounded", {"low": low, "high": high}))
-        else:
-            statements.append(Statement("many-episodes"))
-        if self._after_steps(problem) > 0:
-            statements.append(common.values_statement(problem))
-        return tuple(statements)
 
-    def _said_of_behavior(self, problem: Problem) -> tuple[Statement, ...]:
-        """Returns what must hold for the weights to be right.
-
-        A weighted value of the proved claims is no less than 0 and is left out, where whoever acted
-        would never do what the new policy does: that lowers the mean, and the claim stands.
-        """
-        if problem.log is None or problem.log.propensity is None:
-            return (Statement("behavior-known"),)
-        by_rows = Statement("propensities-of-rows")
-        return (by_rows,) if self.interval in PROVED else (by_rows, Statement("rows-supported"))
-
-    def notes(self) -> tuple[Statement, ...]:
-        """Returns remarks on the claim."""
-        notes = [Statement("need-not-be-markov")] if self.estimator != "dr" else []
-        if self.claim == "horizon":
-            notes.append(Statement("first-steps-only", {"steps": self.horizon}))
-        return tuple(notes)
+def assumptions_of(certifier: Trajectory, problem: Problem) -> tuple[Statement, ...]:
+    """Returns the assumptions of the claim."""
+    share, seed = episodes.split_of(certifier)
+    statements = [
+        *weights_statements(certifier, problem),
+        Statement("episodes-independent"),
+        Statement("chosen-without-log")
+        if share == 0
+        else Statement("chosen-from-part", {"share": share, "seed": seed}),
+        Statement("recorded-until-over")
+        if certifier.horizon is None
+        else Statement("recorded-for-steps", {"steps": certifier.horizon}),
+    ]
+    if certifier.returns is not None:
+        low, high = certifier.returns
+        statements.append(Statement("returns-bounded", {"low": low, "high": high}))
+    elif certifier.interval in PROVED:
+        low, high = certifier.rewards
+        statements.append(Statement("rewards-bounded", {"low": low, "high": high}))
+    else:
+        statements.append(Statement("many-episodes"))
+    if certifier._after_steps(problem) > 0:
+        statements.append(common.values_statement(problem))
+    return tuple(statements)
 
 
-def told_trajectory(known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the settings that follow from what is known: bounds, where they prove something.
+def weights_statements(certifier: Trajectory, problem: Problem) -> tuple[Statement, ...]:
+    """Returns the assumptions by which the weights are right.
 
-    Those of returns go with whole episodes.
+    A weighted value of the proved claims is no less than 0 and is left out, where whoever acted
+    would never do what the new policy does: that lowers the mean, and the claim stands.
     """
-    proved = given.get("interval", DEFAULT_INTERVAL) in PROVED
-    whole = proved and given.get("estimator") == "is" and "horizon" not in given
-    bounds = ends("reward", known.possible_rewards if proved else None)
-    return known.usual() | bounds | ends("return", known.returns if whole else None)
+    if problem.log is None or problem.log.propensity is None:
+        return (Statement("behavior-known"),)
+    by_rows = Statement("propensities-of-rows")
+    return (by_rows,) if certifier.interval in PROVED else (by_rows, Statement("rows-supported"))
+
+
+def notes_of(certifier: Trajectory) -> tuple[Statement, ...]:
+    """Returns remarks on the claim."""
+    notes = [Statement("need-not-be-markov")] if certifier.estimator != "dr" else []
+    if certifier.claim == "horizon":
+        notes.append(Statement("first-steps-only", {"steps": certifier.horizon}))
+    return tuple(notes)
 
 
 def check_discount(problem: Problem, settings: Trajectory) -> None:

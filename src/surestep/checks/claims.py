@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from surestep.certificates import find_kind
+from surestep.certificates.registry import find_kind
 from surestep.checks.check import Check, GivenResult, Kind
 from surestep.model import Certificate
 

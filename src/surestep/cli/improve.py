@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from surestep._words import duration
 from surestep.cli import options
 from surestep.cli.options import Grouped, described
 from surestep.cli.terminal import say, say_json, say_sentences, show, task_progress
@@ -70,10 +69,9 @@ def improve_command(
         findings = made.findings
         done = begin(output, files)
         if made.how.sizes and not done:
-            seconds, worlds = made.how.seconds, made.how.worlds
+            worlds = made.how.worlds
             kinds = f"{worlds:,} worlds of each kind" if worlds else "worlds without any benefit"
-            left = duration(seconds / effort.cores(seconds))
-            next_is = f"not yet stress tested; next: {kinds}, about {left}"
+            next_is = f"not yet stress tested; next: {kinds}"
             goes_on = "(if interrupted, the same command goes on)"
             say(f"saved {output}, {next_is} {goes_on}", err=as_json)
             findings = made.finished(progress, effort._replace(folder=output))
@@ -161,12 +159,12 @@ def rehearse_command(
     seed: int,
     effort: Effort,
 ) -> None:
-    """Rehearse what `surestep improve` would do with LOG, given the same options.
+    """Stress test what `surestep improve` would do with LOG, given the same options.
 
     Worlds are made from the log in several ways, none of which the certificate assumes. In each,
     the behavior policy collects data, the policy is improved and certified, and all is held
-    against the truth, which is known there. This is a stress test, not a confidence level. The
-    certificate that is rehearsed is the first one, and there are 100 worlds of each kind unless
+    against the truth, which is known there. This is no confidence level. The
+    certificate that is tested is the first one, and there are 100 worlds of each kind unless
     --worlds says another number. OUTPUT gets rehearsal.html, a page to look at,
     rehearsal.json, and run.json with the settings. What is finished is kept there, and the same
     command goes on after an interruption.
@@ -187,11 +185,6 @@ def rehearse_command(
         if output is not None:
             check_can_begin(output, said_of(description, asked))
         source = open_source(description, memory_limit=memory_limit)
-
-        def tell_plan(seconds: float) -> None:
-            took = duration(seconds / effort.cores(seconds))
-            say(f"{worlds:,} worlds of each kind, about {took}")
-
         rehearsed = rehearse_log(
             source,
             asked,
@@ -200,7 +193,6 @@ def rehearse_command(
             seed=seed,
             effort=effort._replace(folder=output),
             progress=progress,
-            on_start=tell_plan,
         )
     from surestep.report.stress_test import stress_test_section
 

@@ -27,7 +27,7 @@ from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray
 from surestep.algorithms import Algorithm
 from surestep.algorithms.batch import improve_batches
 from surestep.algorithms.registry import needs_log
-from surestep.certificates import Certifier, Posterior
+from surestep.certificates import Certifier
 from surestep.certificates.episodes import needs_episodes
 from surestep.certificates.registry import told_to
 from surestep.choosing_n_wedge import AutoNWedge
@@ -297,8 +297,8 @@ def calibrated(
     problem: Problem, improves: Algorithm | AutoNWedge, certifier: Certifier, worlds: int
 ) -> Certifier | CertificateRefused:
     """The certifier with what worlds of its own data leave of it; a refusal where it is nothing."""
-    assert isinstance(certifier, Posterior)
-    rng = np.random.default_rng((certifier.seed, 1))  # other draws than the certificate's own
+    # Other draws than the certificate's own.
+    rng = np.random.default_rng((getattr(certifier, "seed", 0), 1))
     try:
         calibration = calibrate(problem, improves, certifier, rng=rng, worlds=worlds)
         return calibration.applied_to(certifier)

@@ -33,8 +33,8 @@ from surestep._json import converted
 from surestep._names import twice, unknown
 from surestep.algorithms import make_algorithm
 from surestep.algorithms.registry import is_algorithm
-from surestep.certificates import Certifier, Posterior, certifier_kind
-from surestep.certificates.registry import check_certifier, find_kind, read_settings
+from surestep.certificates import Certifier
+from surestep.certificates.registry import certifier_kind, check_certifier, find_kind, read_settings
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.environments import Benchmark, make
 from surestep.environments.registry import builder
@@ -577,7 +577,7 @@ def experiment_of(content: Mapping[str, Any], name: str) -> Experiment:
                 "[[certifiers]], or a number"
             )
     for certifier in certifiers:
-        if not isinstance(certifier.make(), Posterior) and certifier.worlds is not None:
+        if not certifier.make().calibrates and certifier.worlds is not None:
             raise InvalidParameter(
                 f"{certifier.name} has worlds, but only a posterior is calibrated in them"
             )

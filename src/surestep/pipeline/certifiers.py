@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from surestep._arrays import BoolArray
 from surestep.algorithms import Algorithm
-from surestep.certificates import Certifier, NoClaim, certify
+from surestep.certificates import Certifier, certify
 from surestep.certificates.episodes import holds_out, split_of
+from surestep.certificates.registry import NoClaim
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.io.counts.labelled import LabelledCounts
 from surestep.io.logs.loading import STOPPED, UNFINISHED

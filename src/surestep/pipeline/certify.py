@@ -14,8 +14,9 @@ import surestep.io.labels.label_tables as label_tables
 from surestep._arrays import IntArray, first_where
 from surestep._files import read_path
 from surestep.algorithms.registry import algorithm_of
-from surestep.certificates import Asked, Certifier, certify, verify
+from surestep.certificates import Certifier, certify, verify
 from surestep.certificates.episodes import holds_out, needs_episodes, split_of, training_for
+from surestep.certificates.registry import Asked
 from surestep.checks import CHECKS, Check
 from surestep.description import RANGES, described
 from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch

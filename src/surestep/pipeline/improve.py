@@ -13,9 +13,8 @@ import surestep.certificates.episodes as episodes
 from surestep.algorithms import Algorithm
 from surestep.algorithms.limits import Limits
 from surestep.algorithms.registry import needs_log
-from surestep.certificates import Certifier, Posterior
+from surestep.certificates import Certifier
 from surestep.certificates.registry import may_be_believed
-from surestep.certificates.stitched import Stitched
 from surestep.description import SEEN
 from surestep.errors import (
     CertificateRefused,
@@ -325,7 +324,7 @@ def proof_expected(certifier: Certifier, part: Problem, policy: Policy, recorded
     Only rollouts of the part that chose the policy can say that; nothing is said by others.
     """
     changed = (policy.probability != part.behavior.probability).any()
-    if not (changed and isinstance(certifier, Stitched)):
+    if not changed:
         return {}
     try:
         growth = certifier.growth_for_proof(part, policy)
@@ -390,7 +389,7 @@ def check_share(share: float, recorded: int) -> None:
         )
 
 
-def belief_beside(certifiers: Sequence[Certifier]) -> Posterior | None:
+def belief_beside(certifiers: Sequence[Certifier]) -> Certifier | None:
     """Returns whose claim is the belief to be shown; None where none, or that of the first, is."""
     believed = (
         certifier
@@ -398,4 +397,4 @@ def belief_beside(certifiers: Sequence[Certifier]) -> Posterior | None:
         if may_be_believed(place, certifier.name, apart=episodes.holds_out(certifier))
     )
     first = next(believed, None)
-    return first if first is not certifiers[0] and isinstance(first, Posterior) else None
+    return None if first is certifiers[0] else first

@@ -25,12 +25,11 @@ from surestep.results.record import Baseline, Estimates, Parameters, Record, cur
 
 
 class Rehearsed(NamedTuple):
-    """Settings of the rehearsal of a whole improvement."""
+    """Settings of the stress test of a whole improvement."""
 
     worlds: int  # of each kind; 0: none but those in which all actions are alike
     sizes: Sequence[float] = ()  # of the data; none: not at all
     seed: int = 0
-    seconds: float = 0.0  # of one core that it takes, roughly
     time_limit: float | None = None  # in seconds, where one decided the number of worlds
     why_none: NoRehearsal = DECLINED  # where there are no worlds, or none of other kinds
 

@@ -1,9 +1,9 @@
-"""A rehearsal of a whole improvement, before anything is deployed: a stress test, with a page."""
+"""The verb `rehearse`: a stress test of an improvement before it is made, with a page."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -19,7 +19,6 @@ from surestep.pipeline.stress_test import ALONE, Effort, Progress, rehearsal_of
 from surestep.pipeline.terms import Terms
 from surestep.rehearsal import Rehearsal, rehearsal_from_json
 from surestep.rehearsal.rehearse import SIZES, read_sizes
-from surestep.rehearsal.work import STEPS_A_SECOND, work_in
 from surestep.report.result import rehearsal_page
 from surestep.results.findings import Findings
 from surestep.results.record import Record
@@ -30,19 +29,19 @@ PAGE = "rehearsal.html"
 
 @dataclass(frozen=True, slots=True)
 class RehearsedLog:
-    """The rehearsal of a log, and with what it was made."""
+    """The stress test of a log, and the record of how it was made."""
 
-    findings: Findings  # of what is rehearsed
+    findings: Findings  # of the improvement that is tested
     rehearsal: Rehearsal
     record: Record
 
     @property
     def page(self) -> str:
-        """Returns the rehearsal as a page (HTML)."""
+        """Returns the stress test as a page (HTML)."""
         return rehearsal_page(self.findings)
 
     def files(self) -> dict[str, bytes]:
-        """Renders the files of a saved rehearsal."""
+        """Renders the files of a saved stress test."""
         contents = {REHEARSAL: f"{self.rehearsal.to_json()}\n".encode(), PAGE: self.page.encode()}
         digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
         return contents | {RUN: self.record.to_json(digests).encode()}
@@ -57,13 +56,11 @@ def rehearse_log(
     seed: int = 0,
     effort: Effort = ALONE,
     progress: Progress | None = None,
-    on_start: Callable[[float], None] = lambda seconds: None,
 ) -> RehearsedLog:
-    """Rehearses the improvement of a log under these terms.
+    """Runs a stress test of the improvement of a log under these terms.
 
-    `worlds` of each kind, with `sizes` times the data of the log. What is finished is kept in the
-    folder of the effort, where it has one, and the same call goes on from it. `on_start` is told
-    the seconds of one core that it should take.
+    There are `worlds` of each kind, with `sizes` times the data of the log. Finished blocks are
+    kept in the folder of the effort, where it has one, and the same call goes on from it.
     """
     if worlds < 1:
         raise InvalidParameter(f"worlds is {worlds}, expected at least 1 of each kind")
@@ -81,9 +78,7 @@ def rehearse_log(
             "the log has several signals, or unsafe states, and worlds have one signal; expected a "
             "description without [signals] and [unsafe]"
         )
-    work = work_in(question.problem, question.algorithm, question.rehearsed)
-    seconds = work.of(worlds, sizes) / STEPS_A_SECOND
-    how = Rehearsed(worlds, sizes, seed, seconds)
+    how = Rehearsed(worlds, sizes, seed)
     made = draft_with(evidence, terms, question, how, tell)
 
     def record(how: Rehearsed) -> Record:
@@ -95,7 +90,6 @@ def rehearse_log(
     if folder is not None and begin(folder, {RUN: record(how).to_json({}).encode()}):
         rehearsal = rehearsal_from_json(read_file(folder, REHEARSAL).decode())
         return RehearsedLog(replace(made.findings, rehearsal=rehearsal), rehearsal, record(how))
-    on_start(seconds)
     rehearsal, how = rehearsal_of(question, how, effort, tell, made.least_worlds)
     findings = replace(made.findings, rehearsal=rehearsal)
     rehearsed_log = RehearsedLog(findings, rehearsal, record(how))

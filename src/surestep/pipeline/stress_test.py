@@ -1,13 +1,13 @@
 """The stress test of an improvement: how large it is, and how it goes on where it stopped.
 
-Its size follows from the problem alone, never from a clock, so that it can be repeated. What a
-rehearsal takes is counted in steps (`surestep.rehearsal.work`). Up to `MOST_WORK` of them, ten
-worlds of each kind are gone through, or as many as δ needs, at all sizes. Beyond, with the data as
-large as the log only, and in as many worlds as that allows. Where these are too few for δ, only
-those in which all actions are alike are gone through, unless somebody asks for the others: they
-say how often a belief is wrong where nothing can be gained, and whoever holds one has to know that
-at every size. They take about as long as the beliefs that are held themselves: each has a few
-dozen draws, where a belief has a thousand.
+By default there are ten worlds of each kind, or as many as δ needs. Their size follows from the
+problem alone, never from a clock, so that it can be repeated. With W worlds, N decisions in the log
+(where whole episodes are looked at) and S situations:
+
+- W N ≤ 10,000 and W S ≤ 300: at all sizes of the data;
+- W N ≤ 200,000 and W S ≤ 1,000: with as much data as the log has;
+- beyond: only worlds in which all actions are alike, and only where something is believed. They say
+  how often a belief is wrong where nothing can be gained.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep.certificates import Certifier, Posterior
+from surestep.algorithms import needs_log
+from surestep.certificates import Certifier
+from surestep.certificates.episodes import needs_episodes
 from surestep.certificates.registry import only_believed
 from surestep.choosing_n_wedge import Method
 from surestep.model import Problem
 from surestep.model.known import Known
 from surestep.model.numbering import Numbering
-from surestep.parallel import usual_workers
+from surestep.parallel import available_cores
 from surestep.pipeline.recording import Rehearsed, versions_with
 from surestep.pipeline.terms import Terms
-from surestep.rehearsal import KeptBlocks, Rehearsal, TimeLimit, rehearse
+from surestep.rehearsal import Rehearsal, rehearse
 from surestep.rehearsal.rehearse import SIZES
-from surestep.rehearsal.work import STEPS_A_SECOND, work_in
 from surestep.results.findings import DECLINED, NoRehearsal
 from surestep.results.record import current_machine
 from surestep.results.unfinished import STRESS_TEST
@@ -38,8 +39,10 @@ from surestep.results.unfinished import STRESS_TEST
 Progress = Callable[[str, int, int], None]  # what is being done, done, of how many
 
 USUAL_WORLDS = 10  # of each kind
-MOST_WORK = 15e9  # steps by default: about a quarter of a minute of one core
 OWN_SIZE = (1.0,)  # the data of the log, and no more
+# Decisions and situations, times the worlds of a kind, up to which worlds are gone through.
+MOST_AT_ALL_SIZES = (10_000, 300)
+MOST_AT_OWN_SIZE = (200_000, 1_000)
 
 
 class Assignment(NamedTuple):
@@ -51,13 +54,21 @@ class Assignment(NamedTuple):
     algorithm: Method
     told: Known  # what the certifiers were told
     certifiers: tuple[Certifier, ...]  # the result stands by the first
-    belief: Posterior | None  # what is only believed, if that is not the first itself
+    belief: Certifier | None  # what is only believed, if that is not the first itself
     numbering: Numbering | None = None  # by first appearance, where the log has episodes
 
     @property
     def rehearsed(self) -> list[Certifier]:
         """Returns those that are rehearsed."""
         return [self.certifiers[0], *([] if self.belief is None else [self.belief])]
+
+    def fits(self, worlds: int, most: tuple[int, int]) -> bool:
+        """Tells whether so many worlds have at most these numbers of decisions and situations."""
+        decisions, situations = most
+        if worlds * self.problem.num_states > situations:
+            return False
+        whole = needs_log(self.algorithm) or any(map(needs_episodes, self.rehearsed))
+        return not whole or worlds * int(self.problem.counts.visits.sum()) <= decisions
 
     @property
     def believes(self) -> bool:
@@ -66,7 +77,7 @@ class Assignment(NamedTuple):
 
 
 def planned(terms: Terms, question: Assignment) -> Rehearsed:
-    """Plans the rehearsal of the whole: as asked for, or by default as far as is affordable."""
+    """Plans the stress test of the whole: as asked for, or by default as the problem allows."""
     if obstacle := terms.asked[0].why_not_rehearsed:
         return Rehearsed(0, why_none=NoRehearsal("impossible", obstacle=obstacle))
     if terms.method.worlds == 0:
@@ -75,39 +86,30 @@ def planned(terms: Terms, question: Assignment) -> Rehearsed:
         obstacle = "worlds have one signal, and the claim is of several"
         return Rehearsed(0, why_none=NoRehearsal("impossible", obstacle=obstacle))
 
-    work = work_in(question.problem, question.algorithm, question.rehearsed)
-
-    def seconds(worlds: int, sizes: tuple[float, ...]) -> float:
-        return work.of(worlds, sizes) / STEPS_A_SECOND
-
-    most, least = MOST_WORK / STEPS_A_SECOND, terms.least_worlds
-    usual = max(USUAL_WORLDS, least)
-    sizes = SIZES if seconds(usual, SIZES) <= most else OWN_SIZE
+    usual = max(USUAL_WORLDS, terms.least_worlds)
+    sizes = SIZES if question.fits(usual, MOST_AT_ALL_SIZES) else OWN_SIZE
     worlds = terms.method.worlds
     if worlds is None:
-        affordable = (many for many in range(usual, least - 1, -1) if seconds(many, sizes) <= most)
-        worlds = next(affordable, 0)
+        worlds = usual if question.fits(usual, MOST_AT_OWN_SIZE) else 0
     if worlds > 0:
-        return Rehearsed(worlds, sizes, seconds=seconds(worlds, sizes))
-    of_luck = seconds(0, OWN_SIZE)
-    why = NoRehearsal("too much work", seconds(usual, OWN_SIZE) - of_luck)
-    if not question.believes:
-        return Rehearsed(0, why_none=why)
-    return Rehearsed(0, OWN_SIZE, seconds=of_luck, why_none=why)
+        return Rehearsed(worlds, sizes)
+    why = NoRehearsal("too large")
+    return Rehearsed(0, OWN_SIZE if question.believes else (), why_none=why)
 
 
 class Effort(NamedTuple):
     """Says who does a stress test, for how long, and where what is done is kept."""
 
-    workers: int | None = 1  # processes of this machine; None: as many as pay
+    workers: int | None = 1  # processes of this machine; None: one for few worlds, else all cores
     engine: str = "local"  # or "ray": the cluster at the address
     address: str | None = None
     time_limit: float | None = None  # in seconds
     folder: Path | None = None  # what it holds is not made again
 
-    def cores(self, seconds: float) -> int:
-        """Counts the processes for work that takes one core so many seconds."""
-        return self.workers or usual_workers(self.engine, seconds)
+    def cores(self, worlds: int) -> int:
+        """Counts the processes for so many worlds of each kind: one alone uses all cores, too."""
+        few = self.engine == "local" and worlds <= USUAL_WORLDS
+        return self.workers or (1 if few else available_cores(self.engine))
 
 
 ALONE = Effort()
@@ -131,12 +133,14 @@ def rehearsal_of(
         rng=np.random.default_rng(how.seed),
         worlds=how.worlds,
         sizes=how.sizes,
-        workers=effort.cores(how.seconds),
+        workers=effort.cores(how.worlds),
         engine=effort.engine,
         address=effort.address,
         progress=lambda done, total: progress("stress test", done, total),
-        kept=None if folder is None else KeptBlocks(folder / STRESS_TEST, made_with),
-        time_limit=None if limit is None else TimeLimit(limit, least_worlds),
+        folder=None if folder is None else folder / STRESS_TEST,
+        made_with=made_with,
+        time_limit=limit,
+        least_worlds=least_worlds,
     )
     if rehearsal.worlds < how.worlds:
         how = how._replace(worlds=rehearsal.worlds, time_limit=limit)

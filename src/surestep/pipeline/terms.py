@@ -17,9 +17,8 @@ from surestep.algorithms.limits import Limits, limited
 from surestep.algorithms.provable import Provable
 from surestep.algorithms.registry import is_algorithm, kind_of, settings_of
 from surestep.bounds import ProblemSize, equivalent_n_wedge
-from surestep.certificates import Asked, Certifier, Posterior
-from surestep.certificates.registry import read_settings
-from surestep.certificates.stitched import Stitched
+from surestep.certificates import Certifier
+from surestep.certificates.registry import Asked, read_settings
 from surestep.choosing_n_wedge import AutoNWedge, ConstrainedChoice, n_wedge_setting
 from surestep.choosing_n_wedge import Method as Improving
 from surestep.description import Behavior, Description, Method, Stakes
@@ -194,7 +193,7 @@ class Terms:
         """Counts the worlds of each kind that a rehearsal needs, to calibrate a posterior."""
         first = self.asked[0]
         delta = float(first.settings.get("delta", self.level))
-        return arrays.least_draws(delta) if first.kind == Posterior.name else 1
+        return arrays.least_draws(delta) if first.type.calibrates else 1
 
     @property
     def discount(self) -> float:
@@ -264,7 +263,7 @@ class Terms:
                 otherwise=others[0] if others else None,
                 limits=limits,
             )
-        more = self.method.algorithm is None and isinstance(first, Stitched)
+        more = self.method.algorithm is None and first.compares_many
         return AutoNWedge(
             algorithm=algorithm,
             certifier=first,
@@ -342,9 +341,7 @@ def choosers(certifiers: Sequence[Certifier], told: Known) -> list[Certifier]:
     choose, or expects no gain, those of a posterior that is made beside it, or for that.
     """
     first, *others = certifiers
-    believers: list[Certifier] = [
-        certifier for certifier in others if isinstance(certifier, Posterior)
-    ]
+    believers = [certifier for certifier in others if certifier.calibrates]
     if first.may_choose:
         return [first, *believers[:1]]
     return believers[:1] or [Asked("posterior", {}).make_with(told)]

@@ -1,23 +1,18 @@
 """A stress test of a certificate: the whole pipeline in worlds where the truth is known."""
 
-from surestep.rehearsal.block import KeptBlocks
-from surestep.rehearsal.completion import completed
-from surestep.rehearsal.rehearse import TimeLimit, calibrate, rehearse
+from surestep.rehearsal.rehearse import calibrate, rehearse
 from surestep.rehearsal.result import (
     Calibration,
     Rate,
     Rehearsal,
     SizeSummary,
-    calibrated_rank,
     rehearsal_from_json,
 )
-from surestep.rehearsal.sources import World
 from surestep.rehearsal.worlds import (
     ActionsAlike,
     Completed,
     DrawnFromPosterior,
     EpisodeBootstrap,
-    WorldKind,
     default_family,
 )
 
@@ -27,16 +22,10 @@ __all__ = [
     "Completed",
     "DrawnFromPosterior",
     "EpisodeBootstrap",
-    "KeptBlocks",
     "Rate",
     "Rehearsal",
     "SizeSummary",
-    "TimeLimit",
-    "World",
-    "WorldKind",
     "calibrate",
-    "calibrated_rank",
-    "completed",
     "default_family",
     "rehearsal_from_json",
     "rehearse",

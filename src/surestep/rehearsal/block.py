@@ -1,11 +1,11 @@
-"""Some worlds of one kind: data of every size, the whole pipeline on each, and the truth.
+"""Runs the whole pipeline in a block of worlds of one kind, on data of every size.
 
-What happens in a world depends on the seed, the stage, the kind and the number of the world alone,
+The outcome of a world depends on the seed, the stage, the kind and the number of the world alone,
 never on the block or the worker.
 
-Finished blocks may be kept in a folder, so that a rehearsal that was interrupted can go on. A block
-knows what made it: the problem, the settings, the versions and the sources. One that something else
-made is made again.
+Finished blocks may be kept in a folder, so that a stress test that was interrupted can go on. A
+block has a digest of the problem, the settings, the versions and the sources that made it. One with
+another digest is made again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,9 +23,7 @@ from surestep.algorithms.contract import Improver
 from surestep.algorithms.registry import needs_log
 from surestep.certificates import Certifier
 from surestep.certificates.episodes import holds_out, needs_episodes
-from surestep.certificates.posterior import Posterior, gains_each
 from surestep.certificates.registry import only_believed
-from surestep.certificates.stitched import FEW_SERIES
 from surestep.errors import CertificateRefused
 from surestep.kernels.devices import device_in_use
 from surestep.model.batch import MDPBatch
@@ -39,17 +37,20 @@ from surestep.trials import claimed, proposed_each, true_gains
 SMALL = 128  # states up to which worlds are worked on together
 TOGETHER = 5  # worlds of a block
 TOGETHER_ON_GPU = 250  # which fewer would leave idle
-CALIBRATING, REPORTING, LUCK = 0, 1, 2  # the stages have worlds of their own
+# The stages have worlds of their own.
+CALIBRATING = 0
+REPORTING = 1
+LUCK = 2
 MOST_AT_ONCE = 2**24  # steps of logs, and transitions of worlds, whose data are held at a time
 
 
 class RehearsalPlan(NamedTuple):
-    """A plan: the pipeline that is rehearsed, the worlds, and the seed."""
+    """A plan of a stress test: the pipeline to run, the worlds, and the seed."""
 
     problem: Problem
     algorithm: Improver
     certifier: Certifier
-    belief: Posterior | None  # what is only believed, if that is not the claim itself
+    belief: Certifier | None  # whose claim is only believed, beside the certifier
     kinds: tuple[WorldKind, ...]
     seed: int
     worlds: int  # of each kind
@@ -57,11 +58,13 @@ class RehearsalPlan(NamedTuple):
     @property
     def whole_episodes(self) -> bool:
         """Tells whether the pipeline looks at whole episodes, so that counts are not enough."""
-        judges = [self.certifier, *([] if self.belief is None else [self.belief])]
-        return needs_log(self.algorithm) or any(map(needs_episodes, judges))
+        judges = (self.certifier, self.belief)
+        return needs_log(self.algorithm) or any(
+            judge is not None and needs_episodes(judge) for judge in judges
+        )
 
     def blocks(self, stage: int, sizes: tuple[DataSize, ...]) -> list[WorldBlock]:
-        """The worlds of a stage, in blocks that do not depend on the number of workers."""
+        """Returns the worlds of a stage, in blocks that do not depend on the number of workers."""
         together = 1
         if self.problem.num_states <= SMALL:
             together = TOGETHER if device_in_use() == "cpu" else TOGETHER_ON_GPU
@@ -86,17 +89,17 @@ class WorldBlock(NamedTuple):
 
     @property
     def place(self) -> tuple[int, int, int]:
-        """Stage, kind and first world."""
+        """Returns stage, kind and first world."""
         return self.stage, self.member, self.first
 
     def rng(self, world: int, part: int) -> np.random.Generator:
-        """The source of one part of one world: the truth (0), or the data of a size (1 …)."""
+        """Returns the generator of one part of a world: the truth (0), or data of a size (1 …)."""
         key = (self.stage, self.member, world, part)
         return np.random.default_rng(np.random.SeedSequence(self.plan.seed, spawn_key=key))
 
 
 class Source(NamedTuple):
-    """A world, and how much data it is to give, by which numbers."""
+    """A world, the amount of data to collect there, and the generator to do so."""
 
     world: World
     size: DataSize
@@ -122,13 +125,14 @@ class Outcomes(NamedTuple):
     outside: FloatArray  # [B, Z] by how much a true value lies outside of the value bounds, or 0
 
     def of_first(self, worlds: int) -> Outcomes:
-        """Returns what came out in the first worlds alone."""
+        """Returns the outcomes of the first worlds alone."""
         return Outcomes(*(None if values is None else values[:worlds] for values in self))  # type: ignore[arg-type]
 
 
 def run_block(block: WorldBlock) -> Outcomes:
-    """Every world of the block, at every size."""
-    numbers, terms = range(block.first, block.last), block.plan.problem
+    """Runs the pipeline in every world of the block, at every size."""
+    numbers = range(block.first, block.last)
+    terms = block.plan.problem
     if block.kind.is_one_world:
         worlds = [block.kind.world(terms, block.rng(block.first, 0))] * len(numbers)
     else:
@@ -141,20 +145,22 @@ def run_block(block: WorldBlock) -> Outcomes:
         for number, world in zip(numbers, worlds, strict=True)
     ]
     parts = [judged(block.plan, several) for several in at_once(block.plan, sources)]
-    policies, claims, draws, beliefs = map(joined, zip(*parts, strict=True))
+    policies = np.concatenate([part.policy for part in parts])
     true = true_gains(models, policies, terms.behavior, terms.value_bounds)
-    outcomes = true.gain, claims, draws, beliefs, true.outside
 
-    def by_world(figures: FloatArray) -> FloatArray:
-        by_size = figures.reshape(len(block.sizes), len(numbers), *figures.shape[1:])
+    def by_world(figures: Sequence[FloatArray]) -> FloatArray:
+        every = np.concatenate(figures)
+        by_size = every.reshape(len(block.sizes), len(numbers), *every.shape[1:])
         return np.ascontiguousarray(by_size.swapaxes(0, 1))
 
-    return Outcomes(*(None if each is None else by_world(each) for each in outcomes))  # type: ignore[arg-type]
-
-
-def joined(parts: Sequence[Any]) -> Any:
-    """Returns the figures of one part after the other; None where there are none."""
-    return None if parts[0] is None else np.concatenate(parts)
+    draws = [part.draws for part in parts if part.draws is not None]
+    return Outcomes(
+        gain=by_world([true.gain]),
+        claim=by_world([part.claim for part in parts]),
+        draws=by_world(draws) if draws else None,
+        belief=by_world([part.belief for part in parts]),
+        outside=by_world([true.outside]),
+    )
 
 
 def at_once(plan: RehearsalPlan, sources: Sequence[Source]) -> Iterator[list[Source]]:
@@ -162,7 +168,9 @@ def at_once(plan: RehearsalPlan, sources: Sequence[Source]) -> Iterator[list[Sou
 
     Episodes are expected to be as long as those of the problem; a single one is a stream.
     """
-    counts, several, held = plan.problem.counts, list[Source](), 0.0
+    counts = plan.problem.counts
+    several: list[Source] = []
+    held = 0.0
     mean_length = float(counts.visits.sum() / counts.starts.sum())
     for source in sources:
         episodes, horizon = source.size
@@ -170,14 +178,15 @@ def at_once(plan: RehearsalPlan, sources: Sequence[Source]) -> Iterator[list[Sou
         size = source.world.truth.successor.size + (rows if plan.whole_episodes else 0)
         if several and held + size > MOST_AT_ONCE:
             yield several
-            several, held = [], 0.0
+            several = []
+            held = 0.0
         several.append(source)
         held += size
     yield several
 
 
 def judged(plan: RehearsalPlan, sources: Sequence[Source]) -> Judged:
-    """The data of all sources, judged together."""
+    """Collects the data of all sources; proposes policies and makes claims for all together."""
     if plan.whole_episodes:
         data = [source.world.record(*source.size, source.rng) for source in sources]
     else:
@@ -192,9 +201,9 @@ def judged(plan: RehearsalPlan, sources: Sequence[Source]) -> Judged:
     certifiers = [seeded(plan.certifier, seed) for seed in seeds]
     # Of equal seeds, as a seed may decide which part of the log chooses.
     believers = [] if plan.belief is None else [seeded(plan.belief, seed) for seed in seeds]
-    splitters = next(
-        (judges for judges in (certifiers, believers) if judges and holds_out(judges[0])), []
-    )
+    splitters = certifiers if holds_out(certifiers[0]) else believers
+    if splitters and not holds_out(splitters[0]):
+        splitters = []
     policies = proposed_each(plan.algorithm, problems, splitters).policy
     claims, draws = claims_and_draws(certifiers, problems, policies)
     beliefs = np.full(len(problems), np.nan)
@@ -206,10 +215,8 @@ def judged(plan: RehearsalPlan, sources: Sequence[Source]) -> Judged:
 
 
 def seeded(certifier: Certifier, seed: int) -> Certifier:
-    """Returns the certifier with a seed of the world's own, where it has one, and few series."""
+    """Returns the certifier with a seed of the world's own, where it has one."""
     own = {"seed": seed} if hasattr(certifier, "seed") else {}
-    if hasattr(certifier, "series"):
-        own["series"] = min(certifier.series, FEW_SERIES)
     changed: Certifier = replace(certifier, **own)  # type: ignore[type-var]
     return changed
 
@@ -217,11 +224,10 @@ def seeded(certifier: Certifier, seed: int) -> Certifier:
 def claims_and_draws(
     certifiers: Sequence[Certifier], problems: list[Problem], policies: FloatArray
 ) -> tuple[FloatArray, FloatArray | None]:
-    """L [B] and, where it comes from draws, those [B, n]; NaN where the certificate is refused."""
-    believers = [certifier for certifier in certifiers if isinstance(certifier, Posterior)]
-    if not believers:
+    """Returns L [B], and the sorted draws [B, n] of kinds that calibrate; NaN where refused."""
+    first = certifiers[0]
+    if not first.calibrates:
         return claimed(certifiers, problems, policies).lower, None
-    first = believers[0]
     several = [
         [Policy(problem.counts.pairs, policy)]
         for problem, policy in zip(problems, policies, strict=True)
@@ -229,7 +235,7 @@ def claims_and_draws(
     draws = np.stack(
         [
             np.full(first.draws, np.nan) if isinstance(gains, CertificateRefused) else gains[0]
-            for gains in gains_each(believers, problems, several)
+            for gains in first.gains_each(certifiers, problems, several)
         ]
     )
     draws.sort(axis=1)
@@ -241,27 +247,27 @@ def claims_and_draws(
 
 @dataclass(frozen=True, slots=True)
 class KeptBlocks:
-    """A folder of finished blocks; `made_with` says what all of them were made with."""
+    """A folder that keeps the finished blocks of a stress test; see `rehearse`."""
 
     folder: Path
-    made_with: str = ""  # by default nothing is told; `about` adds what a rehearsal knows
+    made_with: str = ""  # all else that decides outcomes, such as versions
 
     def about(self, plan: RehearsalPlan) -> KeptBlocks:
-        """Returns the blocks of one rehearsal, which know the sources too."""
+        """Returns the blocks of one stress test, whose digest has the sources too."""
         return KeptBlocks(self.folder, digest_of((self.made_with, code_here(), plan[:4])))
 
     def read(self, block: WorldBlock) -> Outcomes | None:
-        """Returns the outcomes of a block; None where they have to be found out."""
+        """Returns the outcomes of a block; None where the folder does not have them."""
         kept = BlockFolder(self.folder).read("-".join(map(str, block.place)))
         if kept is None or kept.made_by != self.made_by(block):
             return None
         return Outcomes(**{name: kept.arrays.get(name) for name in Outcomes._fields})  # type: ignore[arg-type]
 
     def write(self, block: WorldBlock, outcomes: Outcomes) -> None:
-        """Keeps what came out of a block."""
+        """Writes the outcomes of a block."""
         arrays = {name: values for name, values in outcomes._asdict().items() if values is not None}
         BlockFolder(self.folder).write("-".join(map(str, block.place)), self.made_by(block), arrays)
 
     def made_by(self, block: WorldBlock) -> str:
-        """Returns a digest of all that decides what comes out of a block."""
+        """Returns a digest of all that decides the outcomes of a block."""
         return digest_of((self.made_with, block.plan.seed, block[1:]))

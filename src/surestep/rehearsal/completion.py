@@ -21,7 +21,7 @@ from surestep.model.mdp import FiniteMDP
 from surestep.model.problem import Problem
 from surestep.planning.evaluation import evaluate
 
-Fill = Literal["self-loop", "uniform", "pessimistic", "optimistic", "similar"]
+Fill = Literal["self-loop", "uniform", "pessimistic", "optimistic"]
 MOST_ROUNDS = 100  # of policy iteration; it rarely takes five
 TIE = 1e-9  # of the largest value: a difference that is not worth a move
 MOST_CELLS = 20_000_000  # of rows that lead everywhere
@@ -33,27 +33,22 @@ class CompletedRows(NamedTuple):
     pair: IntArray
     successor: IntArray
     probability: FloatArray
-    like: IntArray  # the pair whose rewards count where nothing is known of one's own
-
-    @classmethod
-    def of(cls, pair: IntArray, successor: IntArray, probability: FloatArray) -> CompletedRows:
-        """Rows that are like no others."""
-        return cls(pair, successor, probability, pair)
 
     def and_also(self, other: CompletedRows) -> CompletedRows:
-        """The transitions of both."""
+        """Returns the transitions of both."""
         return CompletedRows(*(np.concatenate(parts) for parts in zip(self, other, strict=True)))
 
 
 def completed(problem: Problem, fill: Fill) -> FiniteMDP:
-    """The MLE-MDP of the problem, in which unseen pairs have rows.
+    """Returns the MLE-MDP of the problem, in which unseen pairs have rows.
 
-    They lead back to their state ("self-loop"), everywhere ("uniform"), to the visited state where
-    it is worst or best, r + γ V^{π_b} taken together ("pessimistic", "optimistic"), or to where the
-    same action led in the state most like theirs ("similar"). None leads to where it cannot: what
-    a rule would send there goes to the other successors, to all alike where there are none.
+    They lead back to their state ("self-loop"), everywhere ("uniform"), or to the visited state
+    where it is worst or best, r + γ V^{π_b} taken together ("pessimistic", "optimistic"). None
+    leads to where it cannot: that probability goes to the other successors, to all alike where
+    there are none.
     """
-    seen, unseen = estimated_rows(problem.counts), np.flatnonzero(problem.unseen_pairs())
+    seen = estimated_rows(problem.counts)
+    unseen = np.flatnonzero(problem.unseen_pairs())
     if unseen.size == 0:
         return mdp_of_rows(problem, seen)
     rules: dict[str, Callable[[Problem, IntArray], CompletedRows]] = {
@@ -61,14 +56,13 @@ def completed(problem: Problem, fill: Fill) -> FiniteMDP:
         "uniform": uniform_rows,
         "pessimistic": partial(extreme_rows, -1.0),
         "optimistic": partial(extreme_rows, 1.0),
-        "similar": similar_rows,
     }
     filled = within_support(problem, rules[fill](problem, unseen), unseen)
     return mdp_of_rows(problem, seen.and_also(filled))
 
 
 def within_support(problem: Problem, rows: CompletedRows, filled: IntArray) -> CompletedRows:
-    """The rows without what cannot come.
+    """Returns the rows without successors that cannot come.
 
     Of the `filled` pairs, one that is left with nothing goes anywhere that it may.
     """
@@ -77,19 +71,17 @@ def within_support(problem: Problem, rows: CompletedRows, filled: IntArray) -> C
     support, size = problem.support, np.int64(problem.num_states)
     owner = arrays.run_owners(support.offsets)
     inside = np.isin(rows.pair * size + rows.successor, owner * size + support.successor)
-    kept = CompletedRows(
-        rows.pair[inside], rows.successor[inside], rows.probability[inside], rows.like[inside]
-    )
+    kept = CompletedRows(rows.pair[inside], rows.successor[inside], rows.probability[inside])
     total = np.bincount(kept.pair, kept.probability, problem.counts.pairs.num_pairs)
     kept = kept._replace(probability=kept.probability / total[kept.pair])
     lost = np.isin(owner, filled[total[filled] == 0])
     pair = owner[lost]
     share = 1 / support.sizes[pair]
-    return kept.and_also(CompletedRows.of(pair, support.successor[lost].astype(np.int64), share))
+    return kept.and_also(CompletedRows(pair, support.successor[lost].astype(np.int64), share))
 
 
 def actions_alike(problem: Problem) -> FiniteMDP:
-    """The MLE-MDP of states alone: every action has the pooled row, and the pooled mean rewards.
+    """Returns the MLE-MDP of states alone: every action has the pooled row and mean rewards.
 
     A state in which nobody decided leads back to itself, or is an end where nothing is discounted.
     """
@@ -105,7 +97,7 @@ def actions_alike(problem: Problem) -> FiniteMDP:
     going_on = np.flatnonzero(~counts.terminal[pairs.state])
     lengths = arrays.run_lengths(offsets)[pairs.state[going_on]]
     stored = arrays.ranges(offsets[pairs.state[going_on]], lengths)
-    rows = CompletedRows.of(np.repeat(going_on, lengths), successor[stored], share[stored])
+    rows = CompletedRows(np.repeat(going_on, lengths), successor[stored], share[stored])
     if problem.single_discount < 1:
         rows = rows.and_also(self_loops(problem, going_on[lengths == 0]))
     mdp = mdp_of_rows(problem, rows)
@@ -120,15 +112,15 @@ def actions_alike(problem: Problem) -> FiniteMDP:
 
 
 def estimated_rows(counts: Counts) -> CompletedRows:
-    """P̂(s'|s,a) = #_D(s,a,s') / #_D(s,a) of the transitions that were seen."""
+    """Returns P̂(s'|s,a) = #_D(s,a,s') / #_D(s,a) of the transitions that were seen."""
     seen = counts.times > 0
     pair = arrays.run_owners(counts.offsets)[seen]
     share = counts.times[seen] / counts.visits[pair]
-    return CompletedRows.of(pair, counts.successor[seen].astype(np.int64), share)
+    return CompletedRows(pair, counts.successor[seen].astype(np.int64), share)
 
 
 def mdp_of_rows(problem: Problem, rows: CompletedRows) -> FiniteMDP:
-    """The model with these rows, with rewards known or observed, and the starts of the log.
+    """Returns the model with these rows, with rewards known or observed, and the log's starts.
 
     A transition whose reward is known, though its probability is 0, is stored: data drawn from the
     model then know that reward too.
@@ -143,7 +135,7 @@ def mdp_of_rows(problem: Problem, rows: CompletedRows) -> FiniteMDP:
         stored = arrays.run_owners(counts.offsets) * size + counts.successor
         going_on = ~counts.terminal[pairs.state[stored // size]]
         more = np.setdiff1d(stored[going_on], key)
-        rows = rows.and_also(CompletedRows.of(more // size, more % size, np.zeros(more.size)))
+        rows = rows.and_also(CompletedRows(more // size, more % size, np.zeros(more.size)))
         key = np.concatenate([key, more])
     order = np.argsort(key)
     pair, successor = rows.pair[order], rows.successor[order]
@@ -152,7 +144,7 @@ def mdp_of_rows(problem: Problem, rows: CompletedRows) -> FiniteMDP:
         arrays.offsets_of(np.bincount(pair, minlength=pairs.num_pairs)),
         successor.astype(np.int32),
         rows.probability[order],
-        arrays.own(rewards_at(counts, pair, successor, rows.like[order])),
+        arrays.own(rewards_at(counts, pair, successor)),
         np.full(pairs.num_pairs, problem.single_discount),
         counts.starts / counts.starts.sum(),
         np.where(counts.terminal[pairs.state], counts.unseen_reward(), 0.0),
@@ -163,34 +155,25 @@ def mdp_of_rows(problem: Problem, rows: CompletedRows) -> FiniteMDP:
 # ---- rewards ----------------------------------------------------------------------------------
 
 
-def rewards_at(
-    counts: Counts, pair: IntArray, successor: IntArray, like: IntArray | None = None
-) -> FloatArray:
-    """The rewards of transitions: known or observed, else those of the pair that theirs is `like`.
+def rewards_at(counts: Counts, pair: IntArray, successor: IntArray) -> FloatArray:
+    """Returns the rewards of transitions: known or observed.
 
-    Where that one has none either, it is the mean of what entering the successor earned, and where
-    nobody did, the mean of all.
+    Otherwise it is the mean of what entering the successor earned, and where nobody did, the mean
+    of all.
     """
-    like = pair if like is None else like
     settled, value = settled_rewards(counts)
     if counts.rewards.per == "pair":
         mean = float(np.average(value, weights=counts.visits))
-        return np.select([settled[pair], settled[like]], [value[pair], value[like]], mean)
+        return np.where(settled[pair], value[pair], mean)
     size = np.int64(counts.pairs.num_states)
     stored = (arrays.run_owners(counts.offsets) * size + counts.successor)[settled]
     order = np.argsort(stored)
-    stored, value_of = stored[order], value[settled][order]
-
-    def found(owner: IntArray) -> tuple[BoolArray, FloatArray]:
-        key = owner * size + successor
-        place = np.minimum(np.searchsorted(stored, key), stored.size - 1)
-        return stored[place] == key, value_of[place]
-
-    (is_own, own_value), (is_like, like_value) = found(pair), found(like)
+    key = pair * size + successor
+    place = order[np.minimum(np.searchsorted(stored, key, sorter=order), stored.size - 1)]
     into = np.bincount(counts.successor, counts.times, int(size))
     earned = np.bincount(counts.successor, counts.times * value, int(size))
     on_entry = np.where(into > 0, earned, earned.sum()) / np.where(into > 0, into, into.sum())
-    return np.select([is_own, is_like], [own_value, like_value], on_entry[successor])
+    return np.where(stored[place] == key, value[settled][place], on_entry[successor])
 
 
 def settled_rewards(counts: Counts) -> tuple[BoolArray, FloatArray]:
@@ -206,20 +189,20 @@ def settled_rewards(counts: Counts) -> tuple[BoolArray, FloatArray]:
 
 
 def self_loops(problem: Problem, unseen: IntArray) -> CompletedRows:
-    """Nothing happens."""
-    return CompletedRows.of(unseen, problem.counts.pairs.state[unseen], np.ones(unseen.size))
+    """Returns rows that lead back to their state."""
+    return CompletedRows(unseen, problem.counts.pairs.state[unseen], np.ones(unseen.size))
 
 
 def uniform_rows(problem: Problem, unseen: IntArray) -> CompletedRows:
-    """Anything may happen: all known states are equally likely."""
+    """Returns rows in which all states that may come are equally likely."""
     if problem.support is not None:
         return within_support(problem, self_loops(problem, unseen[:0]), unseen)
     pair, everywhere = all_transitions(problem, unseen)
-    return CompletedRows.of(pair, everywhere, np.full(pair.size, 1 / problem.num_states))
+    return CompletedRows(pair, everywhere, np.full(pair.size, 1 / problem.num_states))
 
 
 def all_transitions(problem: Problem, unseen: IntArray) -> tuple[IntArray, IntArray]:
-    """The unseen pairs and all states, each pair with each state."""
+    """Returns the unseen pairs and all states, each pair with each state."""
     size = problem.num_states
     if unseen.size * size > MOST_CELLS:
         raise InvalidParameter(
@@ -230,7 +213,7 @@ def all_transitions(problem: Problem, unseen: IntArray) -> tuple[IntArray, IntAr
 
 
 def extreme_rows(sign: float, problem: Problem, unseen: IntArray) -> CompletedRows:
-    """The best or the worst happens that one step can do: the largest sign · (r + γ V) follows.
+    """Returns rows that lead to the best (sign 1) or worst (−1) state: the most sign · (r + γ V).
 
     V is that of π_b in this very world, so it is policy iteration of a nature that moves after
     unseen pairs, from self-loops on. It goes only to states that were visited or end episodes.
@@ -256,7 +239,7 @@ def extreme_rows(sign: float, problem: Problem, unseen: IntArray) -> CompletedRo
 
 
 def barred_states(problem: Problem, unseen: IntArray) -> FloatArray:
-    """0 for states that an unseen pair may lead to, ∞ for others: [S], or [U, S] with a support.
+    """Returns 0 for states that an unseen pair may lead to, else ∞: [S], or [U, S] with a support.
 
     A pair whose successors were all never visited may lead to any of them.
     """
@@ -272,47 +255,3 @@ def barred_states(problem: Problem, unseen: IntArray) -> FloatArray:
     allowed[owner[owner >= 0], support.successor[owner >= 0]] = True
     preferred = allowed & open_states
     return np.where(np.where(preferred.any(axis=1, keepdims=True), preferred, allowed), 0.0, np.inf)
-
-
-def similar_rows(problem: Problem, unseen: IntArray) -> CompletedRows:
-    """The row of the same action in the state most like this one; a self-loop where there is none.
-
-    States are alike by the cosine of how often each state followed them, whatever the action. Ties
-    go to the state where the action was taken most often, then to the first.
-    """
-    from scipy.sparse import csr_array
-
-    counts = problem.counts
-    pairs, size = counts.pairs, problem.num_states
-    seen = estimated_rows(counts)
-    following = csr_array(
-        (seen.probability * counts.visits[seen.pair], (pairs.state[seen.pair], seen.successor)),
-        shape=(size, size),
-    )
-    norm = np.sqrt(following.multiply(following).sum(axis=1))
-    following = (following / np.where(norm > 0, norm, 1.0)[:, np.newaxis]).tocsr()
-    model = np.full(pairs.num_pairs, -1)
-    for action in np.unique(pairs.action[unseen]):
-        wanted = unseen[pairs.action[unseen] == action]
-        taken = np.flatnonzero((pairs.action == action) & (counts.visits > 0))
-        if taken.size:
-            alike = following[pairs.state[wanted]] @ following[pairs.state[taken]].T
-            model[wanted] = taken[most_alike(alike.tocoo(), counts.visits[taken])]
-    copied = unseen[model[unseen] >= 0]
-    lengths = np.bincount(seen.pair, minlength=pairs.num_pairs)
-    count = lengths[model[copied]]
-    rows = arrays.ranges(arrays.offsets_of(lengths)[model[copied]], count)
-    copies = CompletedRows(
-        np.repeat(copied, count), seen.successor[rows], seen.probability[rows], seen.pair[rows]
-    )
-    return copies.and_also(self_loops(problem, unseen[model[unseen] < 0]))
-
-
-def most_alike(alike: object, visits: IntArray) -> IntArray:
-    """For each row of a sparse table, the column of the largest entry; ties by visits."""
-    rows, columns, values = alike.row, alike.col, alike.data  # type: ignore[attr-defined]
-    most = int(np.argmax(visits))
-    best = np.full(alike.shape[0], most)  # type: ignore[attr-defined]
-    order = np.lexsort((-columns, visits[columns], np.round(values, 12), rows))
-    best[rows[order]] = columns[order]  # the last of a row stays
-    return best

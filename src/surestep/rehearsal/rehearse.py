@@ -1,4 +1,4 @@
-"""The rehearsal: the whole pipeline in worlds where the truth is known."""
+"""Runs stress tests: the whole pipeline in worlds where the truth is known."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import itertools
 import math
 import platform
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from time import monotonic
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated
 
 import numpy as np
 from msgspec import Meta
@@ -19,9 +19,8 @@ from surestep._arrays import BoolArray, FloatArray
 from surestep._blocks import code_here
 from surestep._settings import check_setting
 from surestep.algorithms.contract import Improver
-from surestep.certificates import Asked, Certifier
-from surestep.certificates.posterior import Posterior, fewest_draws, with_few_draws
-from surestep.certificates.registry import check_certifier
+from surestep.certificates import Certifier
+from surestep.certificates.registry import Asked, check_certifier
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import InvalidParameter, OutOfTime, SurestepError
 from surestep.model.problem import Problem
@@ -36,7 +35,13 @@ from surestep.rehearsal.block import (
     WorldBlock,
     run_block,
 )
-from surestep.rehearsal.result import LIMITS, Calibration, Rehearsal, calibration_of, draws_below
+from surestep.rehearsal.result import (
+    LIMITS,
+    Calibration,
+    Rehearsal,
+    calibrated_rank,
+    draws_below,
+)
 from surestep.rehearsal.sources import size_of
 from surestep.rehearsal.worlds import ActionsAlike, WorldKind, default_family, least_of_luck
 
@@ -48,20 +53,13 @@ LARGEST_SIZE = 1_000_000
 AGREEMENT = 1e-9  # of the largest value: more than evaluating the truth can be off
 
 
-class TimeLimit(NamedTuple):
-    """A time to stop at, and the least number of worlds of each kind by then."""
-
-    seconds: float
-    least_worlds: int = 1
-
-
 def rehearse(
     problem: Problem,
     algorithm: Improver,
     certifier: Certifier,
     *,
     rng: np.random.Generator | int,
-    belief: Posterior | None = None,
+    belief: Certifier | None = None,
     worlds: int = 100,
     sizes: Sequence[float] = SIZES,
     family: Sequence[WorldKind] | None = None,
@@ -69,57 +67,108 @@ def rehearse(
     engine: str = "local",
     address: str | None = None,
     progress: Progress | None = None,
-    kept: KeptBlocks | None = None,
-    time_limit: TimeLimit | None = None,
+    folder: Path | None = None,
+    made_with: str = "",
+    time_limit: float | None = None,
+    least_worlds: int = 1,
 ) -> Rehearsal:
-    """Improves and certifies in `worlds` worlds of each kind, at each size, and compares: a test.
+    """Runs a stress test: improves and certifies in worlds where the truth is known, and compares.
 
-    Sizes are multiples of the user's data. A posterior certificate is first calibrated, in as many
-    other worlds of the same kinds at size 1. What luck alone would claim is seen in as many worlds
-    in which all actions are alike, and so is how often a `belief` is wrong that is held beside the
-    certificate; without one it is the claim itself, if that is only believed. With 0 worlds there
-    are only these, as few as `least_of_luck`. Nothing but the problem is looked at, and the result
-    depends on the generator's state, not on the number of workers.
+    Parameters
+    ----------
+    problem : Problem
+        The data; nothing else is looked at.
+    algorithm : Algorithm or AutoNWedge
+        The algorithm that proposes policies.
+    certifier : Certifier
+        The kind of certificate to test. One that calibrates, as a posterior does, is first
+        calibrated, in as many other worlds of the same kinds at size 1.
+    rng : numpy.random.Generator or int
+        The generator, or its seed. The result depends on it, not on the number of workers.
+    belief : Certifier, optional
+        A certifier beside it, whose claims are only believed; it is counted how often they are
+        wrong. Without one these are the claims themselves, if they are only believed.
+    worlds : int, default 100
+        The number of worlds of each kind, and of worlds in which all actions are alike, where only
+        luck can look like a gain. With 0 there are only the latter, as few as δ needs.
+    sizes : sequence of float, default (0.5, 1, 2, 5, 10)
+        Amounts of data in a world, as multiples of the problem's data.
+    family : sequence of WorldKind, optional
+        The kinds of worlds; by default `default_family`.
+    workers : int, default 1
+        The number of processes.
+    engine : {"local", "ray"}
+        Where to run: on this machine, or on a Ray cluster, whose machines must have the same code.
+    address : str, optional
+        The address of the cluster.
+    progress : callable, optional
+        Called with the numbers of worlds that are done and of all worlds.
+    folder : Path, optional
+        A folder for finished blocks of worlds; those that it has are not made again.
+    made_with : str, default ""
+        Whatever else decides the outcomes, such as versions; blocks that the folder has from
+        something else are made again.
+    time_limit : float, optional
+        Seconds after which to stop; the result then has as many worlds as were reached.
+    least_worlds : int, default 1
+        The fewest worlds of each kind that a time limit may leave.
 
-    `engine` "local" is `workers` processes of this machine, "ray" the cluster at `address`, whose
-    machines must have the same code.
+    Returns
+    -------
+    Rehearsal
+        The outcomes of the stress test.
 
-    Blocks that `kept` has are not made again, and those that are made are kept there, each as soon
-    as it is done. After a time limit the rehearsal is one of as many worlds as were reached, or
-    `OutOfTime` where these are too few.
+    Raises
+    ------
+    InvalidParameter
+        Where the claim cannot be held against a world, or a setting is wrong.
+    OutOfTime
+        Where a time limit leaves too few worlds.
+
+    Examples
+    --------
+    >>> from surestep.algorithms import SPIBB
+    >>> counts = surestep.Counts.from_dense([[[0, 30], [0, 20]], [[0, 0], [0, 0]]],
+    ...     rewards=[[0.0, 1.0], [0.0, 0.0]], terminal=[False, True])
+    >>> problem = surestep.Problem(counts=counts, behavior=surestep.Policy.uniform(counts),
+    ...     discount=0.9, value_bounds=(0.0, 1.0))
+    >>> posterior = surestep.certificates.Posterior(draws=19, starts="known")
+    >>> found = surestep.rehearse(problem, SPIBB(n_wedge=5), posterior, rng=0, worlds=9, sizes=[1])
+    >>> found.worlds, found.summary(1.0).harmed.happened
+    (9, 0)
     """
-    plan = planned(problem, algorithm, certifier, belief, rng, worlds, family)
-    kinds, factors, own_size = plan.kinds, read_sizes(sizes), size_of(problem)
+    plan = planned(
+        problem, algorithm, certifier, belief=belief, rng=rng, worlds=worlds, family=family
+    )
+    factors = read_sizes(sizes)
+    own_size = size_of(problem)
     data_sizes = tuple(own_size.times(factor) for factor in factors)
     least_lucky = least_of_luck(certifier.delta)
-    alike = plan._replace(
-        kinds=(actions_alike(problem, (certifier, belief)),), worlds=max(worlds, least_lucky)
-    )
-    calibrates = isinstance(certifier, Posterior) and any(kind.calibrates for kind in kinds)
-    stages = [(alike, LUCK, (own_size,)), (plan, REPORTING, data_sizes)]
-    if calibrates:
-        stages.insert(0, (plan, CALIBRATING, (own_size,)))
-    blocks = [block for part, stage, at in stages for block in part.blocks(stage, at)]
+    equal = equal_actions(problem, (certifier, belief))
+    alike = plan._replace(kinds=(equal,), worlds=max(worlds, least_lucky))
+    calibrates = certifier.calibrates and any(kind.calibrates for kind in plan.kinds)
+    blocks = plan.blocks(CALIBRATING, (own_size,)) if calibrates else []
+    blocks += [*alike.blocks(LUCK, (own_size,)), *plan.blocks(REPORTING, data_sizes)]
     # In rounds, so that all kinds get equally far; but the fewest worlds of luck come before all.
     due = {
         block.place: -1 if block.stage == LUCK and block.first < least_lucky else block.first
         for block in blocks
     }
     blocks.sort(key=lambda block: due[block.place])
-    here = None if kept is None else kept.about(plan)
+    kept = None if folder is None else KeptBlocks(folder, made_with).about(plan)
     function = partial(run_elsewhere, code_here()) if engine == "ray" else run_block
     mapped = partial(map_as_done, function, engine=engine, workers=workers, address=address)
-    outcomes = run_blocks(blocks, here, mapped, progress, time_limit)
-    done = len(outcomes)
-    reached = worlds if done == len(blocks) else due[blocks[done].place]
-    if time_limit is not None and reached < min(time_limit.least_worlds, worlds):
+    outcomes = run_blocks(blocks, kept, mapped, progress, time_limit)
+    reached = worlds if len(outcomes) == len(blocks) else due[blocks[len(outcomes)].place]
+    if time_limit is not None and reached < min(least_worlds, worlds):
         raise OutOfTime(
-            f"the time limit of {time_limit.seconds:g} s ended the stress test after "
-            f"{max(reached, 0)} of {worlds} worlds of each kind, expected at least "
-            f"{time_limit.least_worlds}, and all in which luck alone is seen"
+            f"the time limit of {time_limit:g} s ended the stress test after {max(reached, 0)} of "
+            f"{worlds} worlds of each kind, expected at least {least_worlds}, and all in which "
+            "luck alone is seen"
         )
     by_place = {block.place: outcome for block, outcome in zip(blocks, outcomes, strict=False)}
-    plan, alike = plan._replace(worlds=reached), alike._replace(worlds=max(reached, least_lucky))
+    plan = plan._replace(worlds=reached)
+    alike = alike._replace(worlds=max(reached, least_lucky))
 
     def of_stage(part: RehearsalPlan, stage: int) -> list[Outcomes]:
         # The last block may have been planned for more worlds than there are after a time limit.
@@ -145,8 +194,8 @@ def rehearse(
     return Rehearsal(
         kind=certifier.name,
         delta=certifier.delta,
-        family=tuple(kind.name for kind in kinds),
-        member=np.repeat(np.arange(len(kinds)), reached),
+        family=tuple(kind.name for kind in plan.kinds),
+        member=np.repeat(np.arange(len(plan.kinds)), reached),
         sizes=factors,
         episodes=tuple(size.episodes for size in data_sizes),
         horizon=tuple(size.horizon for size in data_sizes),
@@ -164,29 +213,15 @@ def rehearse(
     )
 
 
-def with_fewest_draws(algorithm: Improver) -> Improver:
-    """Returns the same algorithm; posteriors that choose its N∧ have as few draws as beliefs."""
-    if not isinstance(algorithm, AutoNWedge):
-        return algorithm
-
-    def lighter(judge: Certifier | None) -> Any:
-        if not isinstance(judge, Posterior):
-            return judge
-        return judge.with_draws(fewest_draws(judge.delta))
-
-    chooser, other = lighter(algorithm.certifier), lighter(algorithm.otherwise)
-    return replace(algorithm, certifier=chooser, otherwise=other)
-
-
 def run_blocks(
     blocks: Sequence[WorldBlock],
     kept: KeptBlocks | None,
     mapped: Callable[[Sequence[WorldBlock]], Iterator[tuple[int, Outcomes]]],
     progress: Progress | None,
-    time_limit: TimeLimit | None,
+    time_limit: float | None,
 ) -> list[Outcomes]:
     """Returns the outcomes of the blocks, in order; of the first ones where time was over."""
-    until = math.inf if time_limit is None else monotonic() + time_limit.seconds
+    until = math.inf if time_limit is None else monotonic() + time_limit
     outcomes = [None if kept is None else kept.read(block) for block in blocks]
     missing = [place for place, outcome in enumerate(outcomes) if outcome is None]
     made = mapped([blocks[place] for place in missing])
@@ -206,7 +241,7 @@ def run_blocks(
 
 
 def run_elsewhere(code: str, block: WorldBlock) -> Outcomes:
-    """Runs a block on another machine; refused where that has other code than whoever asks."""
+    """Runs a block on another machine; refused where that has other code than this process."""
     if code_here() != code:
         raise SurestepError(
             f"{platform.node()} would make a block with other sources or versions than the process "
@@ -215,31 +250,69 @@ def run_elsewhere(code: str, block: WorldBlock) -> Outcomes:
     return run_block(block)
 
 
-def actions_alike(problem: Problem, judges: Sequence[Certifier | None]) -> ActionsAlike:
+def equal_actions(problem: Problem, judges: Sequence[Certifier | None]) -> ActionsAlike:
     """Returns the kind of worlds of luck alone, with noise where one of the judges expects some."""
-    noises = [
-        judge.noise for judge in judges if isinstance(judge, Posterior) and judge.noise is not None
-    ]
+    noises = [judge.noise for judge in judges if judge is not None and judge.noise is not None]
     return ActionsAlike(noises[0] if noises and not problem.counts.rewards.known else None)
 
 
 def calibrate(
     problem: Problem,
     algorithm: Improver,
-    certifier: Posterior,
+    certifier: Certifier,
     *,
     rng: np.random.Generator | int,
     worlds: int = 100,
     family: Sequence[WorldKind] | None = None,
     workers: int = 1,
 ) -> Calibration:
-    """The first half of a rehearsal alone: what the worlds leave of a posterior certificate."""
-    if not isinstance(certifier, Posterior):
+    """Calibrates a certifier that draws in simulated worlds, without the rest of a stress test.
+
+    Parameters
+    ----------
+    problem : Problem
+        The data.
+    algorithm : Algorithm or AutoNWedge
+        The algorithm that proposes policies.
+    certifier : Certifier
+        One that calibrates, such as `Posterior`.
+    rng : numpy.random.Generator or int
+        The generator, or its seed.
+    worlds : int, default 100
+        The number of worlds of each kind, at least 1/δ − 1.
+    family : sequence of WorldKind, optional
+        The kinds of worlds; by default `default_family`.
+    workers : int, default 1
+        The number of processes.
+
+    Returns
+    -------
+    Calibration
+        The rank that the worlds leave to the certificate.
+
+    Raises
+    ------
+    InvalidParameter
+        Where the certifier, or no kind of world, calibrates.
+
+    Examples
+    --------
+    >>> from surestep.algorithms import SPIBB
+    >>> counts = surestep.Counts.from_dense([[[0, 30], [0, 20]], [[0, 0], [0, 0]]],
+    ...     rewards=[[0.0, 1.0], [0.0, 0.0]], terminal=[False, True])
+    >>> problem = surestep.Problem(counts=counts, behavior=surestep.Policy.uniform(counts),
+    ...     discount=0.9, value_bounds=(0.0, 1.0))
+    >>> posterior = surestep.certificates.Posterior(draws=19, starts="known")
+    >>> surestep.rehearsal.calibrate(problem, SPIBB(n_wedge=5), posterior, rng=0, worlds=19).rank
+    2
+    """
+    check_certifier(certifier)
+    if not certifier.calibrates:
         raise InvalidParameter(
             f"certifier is of type {type(certifier).__name__}, expected one that draws, as "
             "Posterior does: only draws are calibrated"
         )
-    plan = planned(problem, algorithm, certifier, None, rng, worlds, family)
+    plan = planned(problem, algorithm, certifier, rng=rng, worlds=worlds, family=family)
     if not any(kind.calibrates for kind in plan.kinds):
         raise InvalidParameter("no kind of world in the family calibrates, expected one that does")
     blocks = plan.blocks(CALIBRATING, (size_of(problem),))
@@ -248,20 +321,21 @@ def calibrate(
 
 
 def tolerance_of(problem: Problem) -> float:
-    """Claims and truths this close count as equal."""
+    """Returns the difference up to which claims and truths count as equal."""
     return AGREEMENT * max(abs(bound) for bound in (*problem.value_bounds, 1e-300))
 
 
 def calibrated(plan: RehearsalPlan, outcomes: list[Outcomes], tolerance: float) -> Calibration:
-    """The calibration of a certifier with draws, by the worlds of the first stage."""
-    assert isinstance(plan.certifier, Posterior)
+    """Returns the calibration of a certifier, by the worlds of the first stage."""
     draws = np.concatenate(
         [outcome.draws[:, 0] for outcome in outcomes if outcome.draws is not None]
     )
     gain = np.concatenate([outcome.gain[:, 0] for outcome in outcomes])
     below = draws_below(draws, gain, tolerance).reshape(-1, plan.worlds)
     names = tuple(kind.name for kind in plan.kinds if kind.calibrates)
-    return calibration_of(list(below), names, plan.certifier)
+    judge = plan.certifier
+    ranks = tuple(calibrated_rank(counted, judge.draws, judge.delta) for counted in below)
+    return Calibration(judge.draws, judge.rank, ranks, names)
 
 
 def claims_of_rank(calibration: Calibration | None, outcomes: list[Outcomes]) -> FloatArray | None:
@@ -273,7 +347,7 @@ def claims_of_rank(calibration: Calibration | None, outcomes: list[Outcomes]) ->
 
 
 def limits_of(problem: Problem, outside: BoolArray) -> tuple[str, ...]:
-    """Returns sentences about what the rehearsal does not say."""
+    """Returns sentences about the limits of the stress test."""
     sentences = list(LIMITS)
     if problem.behavior_is_estimated:
         sentences.append("The behavior policy was estimated, but counts as known in every world.")
@@ -297,12 +371,13 @@ def planned(
     problem: Problem,
     algorithm: Improver,
     certifier: Certifier,
-    belief: Posterior | None,
+    *,
     rng: np.random.Generator | int,
     worlds: int,
     family: Sequence[WorldKind] | None,
+    belief: Certifier | None = None,
 ) -> RehearsalPlan:
-    """Returns the plan, in which posteriors have few draws; refuses what cannot be rehearsed."""
+    """Checks the arguments of a stress test; returns its plan, in which certifiers are lighter."""
     arrays.expect("problem", problem, Problem)
     if not hasattr(algorithm, "improve"):
         raise InvalidParameter(f"algorithm is {algorithm!r}, expected one of surestep.algorithms")
@@ -313,15 +388,19 @@ def planned(
     kinds: tuple[WorldKind, ...] = ()
     if worlds > 0:
         kinds = default_family(problem, certifier) if family is None else read_family(family)
-    lighter = with_few_draws(certifier) if isinstance(certifier, Posterior) else certifier
-    beside = None if belief is None else replace(belief, draws=fewest_draws(belief.delta))
-    seed = int(arrays.generator(rng).integers(2**63 - 1))
-    chooser = with_fewest_draws(algorithm)
-    return RehearsalPlan(problem, chooser, lighter, beside, kinds, seed, worlds)
+    return RehearsalPlan(
+        problem,
+        algorithm.lighter() if isinstance(algorithm, AutoNWedge) else algorithm,
+        certifier.lighter(),
+        None if belief is None else belief.lightest(),
+        kinds,
+        int(arrays.generator(rng).integers(2**63 - 1)),
+        worlds,
+    )
 
 
 def read_family(family: Sequence[WorldKind]) -> tuple[WorldKind, ...]:
-    """At least one kind of world, none of them twice."""
+    """Returns the kinds of worlds; refuses none, and one that comes twice."""
     names = [kind.name for kind in family if hasattr(kind, "world")]
     if not family or len(set(names)) < len(family):
         raise InvalidParameter(
@@ -331,7 +410,7 @@ def read_family(family: Sequence[WorldKind]) -> tuple[WorldKind, ...]:
 
 
 def read_sizes(sizes: Sequence[float]) -> tuple[float, ...]:
-    """Rising positive multiples of the data."""
+    """Returns sizes as numbers; refuses all but positive multiples that rise."""
     if isinstance(sizes, Sequence) and len(sizes) > 0 and all(map(arrays.is_number, sizes)):
         factors = tuple(float(size) for size in sizes)
         rising = all(a < b for a, b in itertools.pairwise((0.0, *factors)))

@@ -1,7 +1,7 @@
-"""The findings of a rehearsal: a stress test of the promise, and how much more data would help.
+"""The outcomes of a stress test: how often claims were wrong, and how much more data would help.
 
-*Calibration: the rank of its own draws that worlds of other kinds leave to a certificate.*
-A certificate from K draws claims the r-th smallest, with r = ⌊δ(K+1)⌋ by its own prior. In a world
+**Calibration** finds the rank of its own draws that worlds of other kinds leave to a certificate. A
+certificate from K draws claims the r-th smallest, with r = ⌊δ(K+1)⌋ by its own prior. In a world
 w whose truth is known, let u_w be the number of draws that do not exceed the truth: the claim of
 rank r is wrong exactly where u_w < r. So among W worlds the claim of rank
 
@@ -16,8 +16,7 @@ at all survives the worlds, and the certificate is refused.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import msgspec
@@ -29,9 +28,7 @@ from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray, freeze, 
 from surestep._json import read_json
 from surestep._names import unknown
 from surestep._reprs import short_html, short_repr
-from surestep.certificates.certifying import with_delta
-from surestep.certificates.common import Certifier
-from surestep.certificates.posterior import Posterior
+from surestep.certificates import Certifier
 from surestep.errors import CertificateRefused, InvalidParameter, InvalidResult
 from surestep.model.statements import Scalar, Statement
 
@@ -40,7 +37,24 @@ ROUNDING = 1e-9  # δ(K+1) that is whole must not fall short of it
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The rank that the worlds leave to a certificate from `draws` draws; 0: none."""
+    """The rank that the worlds of a stress test leave to a certificate from draws; 0: none.
+
+    Parameters
+    ----------
+    draws : int
+        The number K of draws.
+    rank_of_prior : int
+        The rank ⌊δ(K+1)⌋ without worlds.
+    ranks : tuple of int
+        The rank that each kind of world allows.
+    family : tuple of str
+        The kinds of worlds that calibrate.
+
+    Examples
+    --------
+    >>> surestep.rehearsal.Calibration(99, 10, (4, 12), ("one", "another")).rank
+    4
+    """
 
     draws: int  # K
     rank_of_prior: int  # ⌊δ(K+1)⌋
@@ -49,24 +63,41 @@ class Calibration:
 
     @property
     def rank(self) -> int:
-        """r, the smallest that any kind of world allows."""
+        """Returns r, the smallest that any kind of world allows."""
         return min(self.rank_of_prior, *self.ranks)
 
     @property
     def strictest(self) -> str:
-        """The kind of world that allows the least."""
+        """Returns the kind of world that allows the least."""
         return self.family[int(np.argmin(self.ranks))]
 
-    def applied_to(self, certifier: Posterior) -> Certifier:
-        """The certifier with δ = r/(K+1), so that it claims what the worlds left of it."""
+    def applied_to(self, certifier: Certifier) -> Certifier:
+        """Returns the certifier with δ = r/(K+1), so that it claims what the worlds left of it.
+
+        Parameters
+        ----------
+        certifier : Certifier
+            The certifier that was calibrated.
+
+        Returns
+        -------
+        Certifier
+            The same at another δ.
+
+        Raises
+        ------
+        CertificateRefused
+            Where no rank survives the worlds.
+        """
         if self.rank == 0:
             why: dict[str, Scalar] = {"kind": self.strictest, "draws": self.draws}
             raise CertificateRefused(Statement("fails-stress-test", why))
-        return with_delta(certifier, self.rank / (self.draws + 1))
+        stricter: Certifier = replace(certifier, delta=self.rank / (self.draws + 1))  # type: ignore[type-var]
+        return stricter
 
 
 def calibrated_rank(below_truth: IntArray, draws: int, delta: float) -> int:
-    """min(⌊δ(K+1)⌋, the ⌊δ(W+1)⌋-th smallest u_w), for u [W] and K draws."""
+    """Returns min(⌊δ(K+1)⌋, the ⌊δ(W+1)⌋-th smallest u_w), for u [W] and K draws."""
     place = min(whole_part(delta * (below_truth.size + 1)), below_truth.size)
     if place < 1:
         raise InvalidParameter(
@@ -78,22 +109,14 @@ def calibrated_rank(below_truth: IntArray, draws: int, delta: float) -> int:
 
 
 def draws_below(draws: FloatArray, gain: FloatArray, tolerance: float) -> IntArray:
-    """u_w: how many of the draws [W, K] do not exceed the truth [W]; all, where none were made."""
+    """Returns how many of the draws [W, K] do not exceed the truth [W]; all, where refused."""
     exceeding = draws > (gain + tolerance)[:, np.newaxis]  # a refusal (NaN) exceeds nothing
     below: IntArray = draws.shape[1] - np.count_nonzero(exceeding, axis=1)
     return below
 
 
-def calibration_of(
-    counts: Sequence[IntArray], family: tuple[str, ...], certifier: Posterior
-) -> Calibration:
-    """The calibration by the u_w of each kind of world."""
-    ranks = [calibrated_rank(below, certifier.draws, certifier.delta) for below in counts]
-    return Calibration(certifier.draws, certifier.rank, tuple(ranks), family)
-
-
 def whole_part(value: float) -> int:
-    """⌊value⌋, where a value that is whole but for rounding counts as whole."""
+    """Returns ⌊value⌋, where a value that is whole but for rounding counts as whole."""
     return math.floor(value + ROUNDING)
 
 
@@ -111,7 +134,25 @@ LIMITS = (
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A share of worlds, with the 95 % Clopper–Pearson interval of its chance."""
+    """A share of worlds, with the 95 % Clopper–Pearson interval of its chance.
+
+    Parameters
+    ----------
+    share : float
+        The share of the worlds in which it happened.
+    happened : int
+        Their number.
+    total : int
+        The number of all worlds.
+    low, high : float
+        The interval.
+
+    Examples
+    --------
+    >>> rate = surestep.rehearsal.Rate.of(np.array([True, False, False, False]))
+    >>> rate.share, round(rate.high, 2)
+    (0.25, 0.81)
+    """
 
     share: float
     happened: int
@@ -121,7 +162,18 @@ class Rate:
 
     @classmethod
     def of(cls, happened: BoolArray) -> Rate:
-        """The rate of what is true."""
+        """Returns the rate of the entries that are true.
+
+        Parameters
+        ----------
+        happened : array of bool [W]
+            Whether it happened in each world.
+
+        Returns
+        -------
+        Rate
+            The rate.
+        """
         total, count = int(happened.size), int(np.count_nonzero(happened))
         tail = (1 - LEVEL) / 2
         low = 0.0 if count == 0 else float(betaincinv(count, total - count + 1, tail))
@@ -131,47 +183,128 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class SizeSummary:
-    """One data size, in all worlds or in those of one kind."""
+    """The rates at one data size, in all worlds or in those of one kind.
 
-    size: float  # times the user's data
+    Parameters
+    ----------
+    size : float
+        The amount of data, as a multiple of the user's.
+    episodes : int
+        The number of episodes.
+    violated : Rate
+        How often the claim was above the truth.
+    harmed : Rate
+        How often the policy was worse than π_b, whatever was claimed.
+    certified : Rate
+        How often a gain was claimed.
+    refused : Rate
+        How often no claim was made.
+    calibrated_violated, calibrated_certified : Rate or None
+        The same for the calibrated claim, where there is one.
+    mean_gain : float
+        The mean true gain.
+    gain_quantiles : tuple of float
+        True gains at 5, 25, 50, 75 and 95 %.
+    median_claim : float or None
+        The median of the claims that were made.
+
+    Examples
+    --------
+    >>> from surestep.algorithms import SPIBB
+    >>> counts = surestep.Counts.from_dense([[[0, 30], [0, 20]], [[0, 0], [0, 0]]],
+    ...     rewards=[[0.0, 1.0], [0.0, 0.0]], terminal=[False, True])
+    >>> problem = surestep.Problem(counts=counts, behavior=surestep.Policy.uniform(counts),
+    ...     discount=0.9, value_bounds=(0.0, 1.0))
+    >>> robust = surestep.certificates.Robust(known_start=True)
+    >>> found = surestep.rehearse(problem, SPIBB(n_wedge=5), robust, rng=0, worlds=2, sizes=[1])
+    >>> found.summary(1.0).harmed.happened
+    0
+    """
+
+    size: float
     episodes: int
-    violated: Rate  # the claim was above the truth
-    harmed: Rate  # the policy was worse than π_b, whatever was claimed
-    certified: Rate  # a gain was claimed
-    refused: Rate  # no claim was made
-    calibrated_violated: Rate | None  # the same for the calibrated claim, where there is one
+    violated: Rate
+    harmed: Rate
+    certified: Rate
+    refused: Rate
+    calibrated_violated: Rate | None
     calibrated_certified: Rate | None
     mean_gain: float
-    gain_quantiles: tuple[float, ...]  # at 5, 25, 50, 75 and 95 %
+    gain_quantiles: tuple[float, ...]
     median_claim: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Rehearsal:
-    """The whole pipeline, rehearsed in W worlds at Z data sizes: a stress test.
+    """The outcomes of a stress test in W worlds at Z data sizes.
 
-    `calibrated_claim` is what the certificate claims by the rank that other worlds of the same
-    kinds left to it; None where it has no draws, or is refused.
+    Parameters
+    ----------
+    kind : str
+        The kind of the certificate.
+    delta : float
+        Its δ.
+    family : tuple of str
+        The kinds of worlds.
+    member : array of int [W]
+        The kind of each world.
+    sizes : tuple of float [Z]
+        Amounts of data, as multiples of the user's.
+    episodes, horizon : tuple of int [Z]
+        The number of episodes, and the most steps of one, at each size.
+    own_episodes : int
+        The number of episodes in the user's data.
+    gain : array of float [W, Z]
+        The true ρ(π_I) − ρ(π_b).
+    claim : array of float [W, Z]
+        The claim L; NaN where the certificate was refused.
+    calibrated_claim : array of float [W, Z] or None
+        The claim by the rank that other worlds of the same kinds left to the certificate; None
+        where it has no draws, or is refused.
+    calibration : Calibration or None
+        That rank.
+    tolerance : float
+        The difference up to which claims and truths count as equal.
+    outside : array of bool [W, Z]
+        Whether a true value lay outside of the given value bounds.
+    limits : tuple of str
+        Sentences about the limits of the stress test.
+    luck : array of float [W']
+        The claim less the truth where all actions are alike, at size 1; NaN where refused.
+    belief : array of float [W, Z]
+        The claim of a certificate that is only believed.
+    lucky_belief : array of float [W']
+        That claim less the truth where all actions are alike.
+
+    Examples
+    --------
+    >>> from surestep.algorithms import SPIBB
+    >>> counts = surestep.Counts.from_dense([[[0, 30], [0, 20]], [[0, 0], [0, 0]]],
+    ...     rewards=[[0.0, 1.0], [0.0, 0.0]], terminal=[False, True])
+    >>> problem = surestep.Problem(counts=counts, behavior=surestep.Policy.uniform(counts),
+    ...     discount=0.9, value_bounds=(0.0, 1.0))
+    >>> robust = surestep.certificates.Robust(known_start=True)
+    >>> found = surestep.rehearse(problem, SPIBB(n_wedge=5), robust, rng=0, worlds=2, sizes=[1])
+    >>> found.kind, found.worlds, found.gain.shape
+    ('robust', 2, (10, 1))
     """
 
-    kind: str  # of the certificate
+    kind: str
     delta: float
-    family: tuple[str, ...]  # the kinds of worlds
-    member: IntArray  # [W] the kind of each world
-    sizes: tuple[float, ...]  # times the user's data
-    episodes: tuple[int, ...]  # at each size
-    horizon: tuple[int, ...]  # the most steps of an episode, at each size
-    own_episodes: int  # in the user's data
-    gain: FloatArray  # [W, Z] the true ρ(π_I) − ρ(π_b)
-    claim: FloatArray  # [W, Z] L; NaN where the certificate was refused
-    calibrated_claim: FloatArray | None  # [W, Z]
+    family: tuple[str, ...]
+    member: IntArray
+    sizes: tuple[float, ...]
+    episodes: tuple[int, ...]
+    horizon: tuple[int, ...]
+    own_episodes: int
+    gain: FloatArray
+    claim: FloatArray
+    calibrated_claim: FloatArray | None
     calibration: Calibration | None
-    tolerance: float  # claims and truths this close count as equal
-    outside: BoolArray  # [W, Z] a true value lay outside of the given value bounds
-    limits: tuple[str, ...]  # what all this does not say
-    # [W'] claim less truth where all actions are alike, at size 1; NaN where nothing was claimed
+    tolerance: float
+    outside: BoolArray
+    limits: tuple[str, ...]
     luck: FloatArray = field(default_factory=lambda: np.zeros(0))
-    # L of a posterior that is only believed: [W, Z], and [W'] less the truth where all are alike
     belief: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
     lucky_belief: FloatArray = field(default_factory=lambda: np.zeros(0))
 
@@ -194,7 +327,25 @@ class Rehearsal:
         return self.member.size // max(len(self.family), 1)
 
     def summary(self, size: float = 1.0, kind: str | None = None) -> SizeSummary:
-        """One size, in all worlds or in those of one kind."""
+        """Returns the rates at one size, in all worlds or in those of one kind.
+
+        Parameters
+        ----------
+        size : float, default 1.0
+            One of the sizes.
+        kind : str, optional
+            One of the family; by default all worlds count.
+
+        Returns
+        -------
+        SizeSummary
+            The rates.
+
+        Raises
+        ------
+        InvalidParameter
+            Where there is no such size or kind.
+        """
         if size not in self.sizes:
             raise InvalidParameter(
                 f"size is {size!r}, expected one of {', '.join(f'{own:g}' for own in self.sizes)}"
@@ -231,7 +382,18 @@ class Rehearsal:
         return luck_limit(self.luck, self.delta)
 
     def luck_bound_of_beliefs(self, delta: float) -> float | None:
-        """Returns the same for what is only believed, at the δ of that belief."""
+        """Returns the same for claims that are only believed.
+
+        Parameters
+        ----------
+        delta : float
+            The δ of that belief.
+
+        Returns
+        -------
+        float or None
+            The bound; None where there are too few worlds.
+        """
         return luck_limit(self.lucky_belief, delta)
 
     @property
@@ -246,18 +408,31 @@ class Rehearsal:
         return None if held.size == 0 else Rate.of(held > self.tolerance)
 
     def power(self) -> FloatArray:
-        """The share of worlds in which a gain is certified, at each size [Z].
+        """Returns the share of worlds in which a gain is certified, by calibrated claims if any.
 
-        By the calibrated claims where there are any.
+        Returns
+        -------
+        array of float [Z]
+            The share at each size.
         """
         claim = self.claim if self.calibrated_claim is None else self.calibrated_claim
         share: FloatArray = np.mean(claim > 0, axis=0)
         return share
 
     def more_episodes(self, chance: float = 0.5) -> int | None:
-        """Returns how many more episodes certify a gain in this share of worlds; None: untried.
+        """Returns how many more episodes certify a gain in this share of worlds.
 
         Between two sizes, the share is taken to be a straight line over the logarithm of the size.
+
+        Parameters
+        ----------
+        chance : float, default 0.5
+            The share of worlds.
+
+        Returns
+        -------
+        int or None
+            The number of episodes; None where no size that was tried is enough.
         """
         if not 0 < chance <= 1:
             raise InvalidParameter(f"chance is {chance!r}, expected more than 0 and at most 1")
@@ -276,7 +451,13 @@ class Rehearsal:
         return max(0, math.ceil((math.exp(needed) - 1) * self.own_episodes - 1e-6))
 
     def to_json(self) -> str:
-        """Everything as JSON, and summaries for readers; what is not there is null."""
+        """Returns everything as JSON, with summaries for readers.
+
+        Returns
+        -------
+        str
+            The JSON; what is not there is null.
+        """
         content = {part.name: getattr(self, part.name) for part in fields(self)} | {
             "more_episodes_for_half": self.more_episodes(),
             "summary": {
@@ -289,7 +470,35 @@ class Rehearsal:
 
 
 def rehearsal_from_json(text: str) -> Rehearsal:
-    """Returns the rehearsal that `to_json` wrote."""
+    """Returns the outcomes of a stress test that `Rehearsal.to_json` wrote.
+
+    Parameters
+    ----------
+    text : str
+        The JSON.
+
+    Returns
+    -------
+    Rehearsal
+        The outcomes.
+
+    Raises
+    ------
+    InvalidResult
+        Where the text is something else.
+
+    Examples
+    --------
+    >>> from surestep.algorithms import SPIBB
+    >>> counts = surestep.Counts.from_dense([[[0, 30], [0, 20]], [[0, 0], [0, 0]]],
+    ...     rewards=[[0.0, 1.0], [0.0, 0.0]], terminal=[False, True])
+    >>> problem = surestep.Problem(counts=counts, behavior=surestep.Policy.uniform(counts),
+    ...     discount=0.9, value_bounds=(0.0, 1.0))
+    >>> robust = surestep.certificates.Robust(known_start=True)
+    >>> found = surestep.rehearse(problem, SPIBB(n_wedge=5), robust, rng=0, worlds=2, sizes=[1])
+    >>> surestep.rehearsal.rehearsal_from_json(found.to_json()).family == found.family
+    True
+    """
     try:
         rehearsal = msgspec.json.decode(text, type=Rehearsal, dec_hook=read_array)
         if read_json(rehearsal.to_json()) != read_json(text):

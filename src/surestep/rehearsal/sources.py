@@ -1,6 +1,5 @@
-"""Worlds: a model that counts as true, and a source of data that π_b collects there.
+"""A world of a stress test: a model that counts as true, and the data that π_b collects there.
 
-*From a world to data of the user's kind: how many episodes, how long, and the problem they pose.*
 Episodes of a world end where the world says so, or after the most steps that one is recorded. Where
 a log shows an episode cut off, that is the length of its longest; where every episode was recorded
 to its end, ten times as much, so that hardly any is cut off. With counts alone, it is what makes
@@ -31,7 +30,7 @@ MANY = 1000  # draws that are made one by one
 
 
 class Residuals(NamedTuple):
-    """Holds what the rewards of a log differ by from the mean of their transition.
+    """The differences between the rewards of a log and the mean of their transition.
 
     A transition draws from its own run of them, from that of its pair where it has few, and from
     all where the pair has few. They are scaled down where a reward would leave the range of the
@@ -112,13 +111,13 @@ class World(Protocol):
 
     @property
     def truth(self) -> FiniteMDP:
-        """The model that counts as true."""
+        """Returns the model that counts as true."""
 
     def collect(self, episodes: int, horizon: int, rng: np.random.Generator) -> Data:
-        """The counts of that many episodes of π_b."""
+        """Collects the counts of episodes of π_b."""
 
     def record(self, episodes: int, horizon: int, rng: np.random.Generator) -> Data:
-        """The same with the log, for what looks at whole episodes."""
+        """Collects episodes of π_b with their log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +135,13 @@ class Simulated:
         behavior: Policy,
         noise: tuple[float, float] | Residuals | None = None,
     ) -> Simulated:
-        """The world of that truth."""
+        """Returns the world of that truth."""
         # A log does not show what ends are worth, so the sampler must not either.
         silent = replace(truth, ending_reward=np.zeros(truth.num_pairs))
         return cls(truth, CountSampler.of(silent, behavior), noise)
 
     def collect(self, episodes: int, horizon: int, rng: np.random.Generator) -> Data:
-        """Counts of episodes that end where the model says so, or after `horizon` steps."""
+        """Draws the counts of episodes, which end where the model says so, or at the horizon."""
         times, starts = self.sampler.draw(episodes, horizon, rng)
         earned = times * self.truth.reward
         if isinstance(self.noise, Residuals):
@@ -153,7 +152,7 @@ class Simulated:
         return Data(times, earned, starts)
 
     def record(self, episodes: int, horizon: int, rng: np.random.Generator) -> Data:
-        """The log of such episodes."""
+        """Draws the log of such episodes."""
         log = sample_log(self.sampler.mdp, self.sampler.policy, episodes, horizon, rng)
         place, size = places_in(self.truth, log), self.truth.num_transitions
         times = np.bincount(place, minlength=size)
@@ -187,23 +186,23 @@ class Resampled:
 
     @classmethod
     def of(cls, truth: FiniteMDP, log: DecisionLog) -> Resampled:
-        """The world of that truth, whose transitions include those of the log."""
+        """Returns the world of a truth whose transitions include those of the log."""
         known = log.with_outcomes()
         return cls(truth, known, places_in(truth, known))
 
     def collect(self, episodes: int, horizon: int, rng: np.random.Generator) -> Data:
-        """Counts of episodes drawn with replacement, each as long as it was."""
+        """Draws episodes with replacement, each as long as it was, and counts them."""
         total = self.log.num_episodes
         return self.data_of(rng.multinomial(episodes, np.full(total, 1 / total)))
 
     def record(self, episodes: int, horizon: int, rng: np.random.Generator) -> Data:
-        """The log of episodes drawn with replacement."""
+        """Draws the log of episodes, with replacement."""
         chosen = rng.integers(0, self.log.num_episodes, episodes)
         data = self.data_of(np.bincount(chosen, minlength=self.log.num_episodes))
         return data._replace(log=self.log.episodes(chosen))
 
     def data_of(self, copies: IntArray) -> Data:
-        """The counts of so many copies of each episode [E]."""
+        """Counts so many copies of each episode [E]."""
         by_step = np.repeat(copies, arrays.run_lengths(self.log.episode_offsets))
         size, first = self.truth.num_transitions, self.log.state[self.log.episode_offsets[:-1]]
         earned = np.bincount(self.taken, by_step * self.log.reward, size)
@@ -221,7 +220,7 @@ def starts_of(log: DecisionLog) -> IntArray:
 
 
 def places_in(truth: FiniteMDP, log: DecisionLog) -> IntArray:
-    """The transition of the model that each step of the log takes [N]."""
+    """Returns the transition of the model that each step of the log takes [N]."""
     size = np.int64(truth.num_states)
     key = arrays.run_owners(truth.offsets) * size + truth.successor
     return np.searchsorted(key, log.pair * size + log.next_state)
@@ -248,7 +247,7 @@ class DataSize(NamedTuple):
 
 
 def size_of(problem: Problem) -> DataSize:
-    """The size of the problem's own data."""
+    """Returns the size of the problem's own data."""
     counts = problem.counts
     episodes, steps = int(counts.starts.sum()), int(counts.visits.sum())
     if problem.log is not None:
@@ -260,7 +259,7 @@ def size_of(problem: Problem) -> DataSize:
 
 
 def horizon_for(mdp: FiniteMDP, policy: Policy, mean_length: float) -> int:
-    """The least number of steps within which episodes are expected to take `mean_length` of them.
+    """Returns the least horizon within which episodes are expected to take `mean_length` steps.
 
     All but a hundredth, since the last steps may take any time; 100 mean lengths at the most.
     """
@@ -279,7 +278,7 @@ def horizon_for(mdp: FiniteMDP, policy: Policy, mean_length: float) -> int:
 
 
 def problem_of(problem: Problem, truth: FiniteMDP, data: Data) -> Problem:
-    """The problem that the data pose, on the terms of the given one, and with its known rewards."""
+    """Returns the problem that data pose, with the terms and known rewards of the given one."""
     counts = problem.counts
     logged = counts.rewards
     kept = data.times > 0
@@ -313,7 +312,7 @@ def problem_of(problem: Problem, truth: FiniteMDP, data: Data) -> Problem:
 
 
 def is_stored(counts: Counts, truth: FiniteMDP) -> BoolArray:
-    """The transitions of the truth [T] that the counts store."""
+    """Returns the transitions of the truth [T] that the counts store."""
     size = np.int64(truth.num_states)
     keys = [arrays.run_owners(rows.offsets) * size + rows.successor for rows in (truth, counts)]
     stored: BoolArray = np.isin(keys[0], keys[1])
@@ -321,7 +320,7 @@ def is_stored(counts: Counts, truth: FiniteMDP) -> BoolArray:
 
 
 def ends_shown(problem: Problem, truth: FiniteMDP, times: IntArray) -> BoolArray:
-    """The ends of episodes that new data show, and those that the user knew without data."""
+    """Returns the ends of episodes that data show, and those that the user knew without data."""
     counts = problem.counts
     reached, shown = np.zeros(truth.num_states, np.bool_), np.zeros(truth.num_states, np.bool_)
     reached[counts.successor[counts.times > 0]] = True

@@ -1,7 +1,7 @@
-"""Worlds in which the truth is known, made from the data of a problem.
+"""Kinds of worlds for stress tests: each makes worlds from the data of a problem.
 
-A kind of world is a frozen settings object with one method, `world`. What it returns knows its
-truth, and draws the data that π_b would have collected there.
+A kind of world is a frozen settings object with one method, `world`. A world knows its truth, and
+draws the data that π_b would have collected there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._settings import Settings, check_settings
-from surestep.certificates import Certifier, Posterior
+from surestep.certificates import Certifier
 from surestep.certificates.drawn import ModelDraws, draw_chunk, expected_cells, room_for
 from surestep.certificates.prior import prior_of
 from surestep.errors import InvalidParameter, NeverEnds
@@ -41,11 +41,11 @@ MOST_DRAWS = 100  # of a world without a discount, until one ends
 
 
 class WorldKind(Protocol):
-    """A frozen dataclass of settings with one verb."""
+    """A kind of world: a frozen dataclass of settings with one verb, `world`."""
 
     @property
     def name(self) -> str:
-        """Returns the name that results call it by."""
+        """Returns its name in results."""
 
     @property
     def is_one_world(self) -> bool:
@@ -56,12 +56,24 @@ class WorldKind(Protocol):
         """Tells whether a certificate is calibrated by these worlds, not only held against them."""
 
     def world(self, problem: Problem, rng: np.random.Generator) -> World:
-        """One world, from the problem alone."""
+        """Makes a world from the problem alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Completed(Settings):
-    """The maximum-likelihood MDP, with rows of unseen pairs filled in; see `completed`."""
+    """The maximum-likelihood MDP, with rows of unseen pairs filled in by a rule.
+
+    Parameters
+    ----------
+    fill : {"self-loop", "uniform", "pessimistic", "optimistic"}
+        Unseen pairs lead back to their state, everywhere, or to the visited state where
+        r + γ V^{π_b} is least, or largest. None leads to where it cannot.
+
+    Examples
+    --------
+    >>> surestep.rehearsal.Completed("uniform").name
+    'estimate, unseen: uniform'
+    """
 
     fill: Fill
 
@@ -69,7 +81,7 @@ class Completed(Settings):
 
     @property
     def name(self) -> str:
-        """Returns the name that results call it by."""
+        """Returns its name in results."""
         return f"estimate, unseen: {self.fill}"
 
     @property
@@ -82,16 +94,39 @@ class Completed(Settings):
         return self.fill != "optimistic"
 
     def world(self, problem: Problem, rng: np.random.Generator) -> World:
-        """The completed MDP, in which π_b acts."""
+        """Returns the completed MDP, in which π_b acts.
+
+        Parameters
+        ----------
+        problem : Problem
+            The data.
+        rng : numpy.random.Generator
+            The generator.
+
+        Returns
+        -------
+        World
+            The world.
+        """
         return acting_anew(problem, completed(problem, self.fill))
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnFromPosterior(Settings):
-    """A draw from the Dirichlet posterior: "weight" spreads `weight` over the states of a row.
+    """A draw from the Dirichlet posterior; rewards are known or the observed means.
 
-    "uniform" has weight 1 a state, "jeffreys" ½. A row has the states that its pair may lead to.
-    Rewards are known or the observed means.
+    Parameters
+    ----------
+    prior : {"weight", "uniform", "jeffreys"}
+        "weight" spreads `weight` over the states that a pair may lead to; "uniform" has weight 1 a
+        state, "jeffreys" ½.
+    weight : float, optional
+        The weight of the prior of that name.
+
+    Examples
+    --------
+    >>> surestep.rehearsal.DrawnFromPosterior("jeffreys").name
+    'posterior, jeffreys'
     """
 
     prior: WorldPrior = "weight"
@@ -111,15 +146,24 @@ class DrawnFromPosterior(Settings):
 
     @property
     def name(self) -> str:
-        """Returns the name that results call it by."""
+        """Returns its name in results."""
         return f"posterior, {f'weight {self.weight:g}' if self.prior == 'weight' else self.prior}"
 
-    def is_of(self, certifier: Certifier) -> bool:
-        """Tells whether a certifier has this very prior, whose worlds hardly prove it wrong."""
-        return isinstance(certifier, Posterior) and certifier.has_prior(self.prior, self.weight)
-
     def world(self, problem: Problem, rng: np.random.Generator) -> World:
-        """One model of the posterior, in which π_b acts."""
+        """Draws a model of the posterior, in which π_b acts.
+
+        Parameters
+        ----------
+        problem : Problem
+            The data.
+        rng : numpy.random.Generator
+            The generator.
+
+        Returns
+        -------
+        World
+            The world.
+        """
         counts = problem.counts
         size = counts.pairs.num_pairs
         no_rewards = RewardDraws.known(np.zeros(size), True, size)
@@ -145,7 +189,7 @@ class DrawnFromPosterior(Settings):
 
 
 def drawn_truth(problem: Problem, models: ModelDraws) -> FiniteMDP:
-    """The first model of the posterior, as the truth of a world."""
+    """Draws the first model of the posterior, as the truth of a world."""
     counts = problem.counts
     used = ~counts.terminal[counts.pairs.state]
     cells = expected_cells(models, used)
@@ -157,7 +201,7 @@ def drawn_truth(problem: Problem, models: ModelDraws) -> FiniteMDP:
         cells *= 2
     pair = arrays.run_owners(drawn.ends[0])
     target = drawn.target[0, : pair.size].astype(np.int64)
-    rows = CompletedRows.of(pair, target, drawn.share[0, : pair.size])
+    rows = CompletedRows(pair, target, drawn.share[0, : pair.size])
     return mdp_of_rows(problem, rows)
 
 
@@ -170,17 +214,46 @@ def ends_under_behavior(problem: Problem, truth: FiniteMDP) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeBootstrap(Completed):
-    """Episodes of the log, drawn again with replacement; the completed estimate counts as true."""
+    """Episodes of the log, drawn again with replacement; the completed estimate counts as true.
+
+    Parameters
+    ----------
+    fill : {"self-loop", "uniform", "pessimistic", "optimistic"}
+        The rule for unseen pairs of the estimate; see `Completed`.
+
+    Examples
+    --------
+    >>> surestep.rehearsal.EpisodeBootstrap().name
+    'episode bootstrap, unseen: self-loop'
+    """
 
     fill: Fill = "self-loop"
 
     @property
     def name(self) -> str:
-        """Returns the name that results call it by."""
+        """Returns its name in results."""
         return f"episode bootstrap, unseen: {self.fill}"
 
     def world(self, problem: Problem, rng: np.random.Generator) -> World:
-        """The completed MDP of all episodes, with some of them as data."""
+        """Returns the completed MDP of all episodes, with some of them as data.
+
+        Parameters
+        ----------
+        problem : Problem
+            The data.
+        rng : numpy.random.Generator
+            The generator.
+
+        Returns
+        -------
+        World
+            The world.
+
+        Raises
+        ------
+        InvalidParameter
+            Where the problem has no log.
+        """
         if problem.log is None:
             raise InvalidParameter(
                 "the problem has no log, and an episode bootstrap draws whole episodes; give it as "
@@ -191,11 +264,21 @@ class EpisodeBootstrap(Completed):
 
 @dataclass(frozen=True, slots=True)
 class ActionsAlike:
-    """Worlds in which it makes no difference what is done: only luck can look like a gain.
+    """Worlds in which all actions of a state are alike: only luck can look like a gain.
 
     Every action of a state has the row of all its actions together, and observed rewards are those
-    of all together too. Known rewards stay as they are. Where a judge expects noise, each reward is
-    one of the two bounds `noise`, which leaves the most to luck; else it varies as in the log.
+    of all together too. Known rewards stay as they are.
+
+    Parameters
+    ----------
+    noise : tuple of two floats, optional
+        Each reward is one of the two, which leaves the most to luck; by default rewards vary as in
+        the log.
+
+    Examples
+    --------
+    >>> surestep.rehearsal.ActionsAlike().name
+    'all actions alike'
     """
 
     noise: tuple[float, float] | None = None
@@ -205,7 +288,20 @@ class ActionsAlike:
     calibrates: ClassVar = False  # what luck claims is told for itself
 
     def world(self, problem: Problem, rng: np.random.Generator) -> World:
-        """The pooled MDP, in which π_b acts."""
+        """Returns the pooled MDP, in which π_b acts.
+
+        Parameters
+        ----------
+        problem : Problem
+            The data.
+        rng : numpy.random.Generator
+            The generator.
+
+        Returns
+        -------
+        World
+            The world.
+        """
         truth = actions_alike(problem)
         if self.noise is None:
             return acting_anew(problem, truth)
@@ -213,7 +309,7 @@ class ActionsAlike:
 
 
 def acting_anew(problem: Problem, truth: FiniteMDP) -> Simulated:
-    """A world in which π_b acts, and rewards vary around their means as those of the log do."""
+    """Returns a world in which π_b acts, and rewards vary around their means as in the log."""
     return Simulated.of(truth, problem.behavior, Residuals.of(problem, truth))
 
 
@@ -226,11 +322,33 @@ def completion_ends(problem: Problem, fill: Fill) -> bool:
 
 
 def default_family(problem: Problem, certifier: Certifier) -> tuple[WorldKind, ...]:
-    """All completions, posteriors under other priors than the certifier's, and the bootstrap.
+    """Returns all completions, posteriors under other priors, and the bootstrap.
 
     Worlds in which every row leads everywhere are left out where that makes them too large, and
     where every pair was seen, all completions are one. Without a discount, completions in which the
     behavior policy may never end are left out too.
+
+    Parameters
+    ----------
+    problem : Problem
+        The data.
+    certifier : Certifier
+        The certifier to be tested; worlds of its own prior would hardly refute it.
+
+    Returns
+    -------
+    tuple of WorldKind
+        The kinds of worlds.
+
+    Examples
+    --------
+    >>> counts = surestep.Counts.from_dense([[[0, 30], [0, 20]], [[0, 0], [0, 0]]],
+    ...     rewards=[[0.0, 1.0], [0.0, 0.0]], terminal=[False, True])
+    >>> problem = surestep.Problem(counts=counts, behavior=surestep.Policy.uniform(counts),
+    ...     discount=0.9, value_bounds=(0.0, 1.0))
+    >>> robust = surestep.certificates.Robust()
+    >>> [kind.name for kind in surestep.rehearsal.default_family(problem, robust)][:2]
+    ['estimate, unseen: self-loop', 'posterior, weight 1']
     """
     size = problem.num_states
     unseen = int(np.count_nonzero(problem.unseen_pairs()))
@@ -246,14 +364,14 @@ def default_family(problem: Problem, certifier: Certifier) -> tuple[WorldKind, .
     priors = [DrawnFromPosterior("weight", weight) for weight in WEIGHTS]
     if int(problem.support_sizes().sum()) <= MOST_CELLS:
         priors += [DrawnFromPosterior("jeffreys"), DrawnFromPosterior("uniform")]
-    family += [prior for prior in priors if not prior.is_of(certifier)]
+    family += [kind for kind in priors if not certifier.has_prior(kind.prior, kind.weight)]
     if problem.log is not None and EpisodeBootstrap().fill in fills:
         family.append(EpisodeBootstrap())
     return tuple(family)
 
 
 def least_of_luck(delta: float) -> int:
-    """Returns how many worlds in which all actions are alike there are at the least.
+    """Returns the least number of worlds in which all actions are alike.
 
     So many tell what luck alone claims in a share δ of them, unless that takes too many.
     """

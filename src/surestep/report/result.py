@@ -1,4 +1,4 @@
-"""Writes the reports on a result and on a rehearsal, as sections and as pages."""
+"""Writes the reports on a result and on a stress test, as sections and as pages."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def result_page(findings: Findings) -> str:
 
 
 def rehearsal_page(findings: Findings) -> str:
-    """Returns the rehearsal of an improvement as a page, with the claims that were rehearsed."""
+    """Returns the stress test of an improvement as a page, with the claims that were tested."""
     sections = [
         stress_test_section(findings, folded=False),
         certificates_section(findings),
         words_section(),
     ]
-    return page("Rehearsal of a policy improvement", "Stress test", sections)
+    return page("Stress test of a policy improvement", "Stress test", sections)
 
 
 # ---- how to repeat it, and words ----------------------------------------------------------------

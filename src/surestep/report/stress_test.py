@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import surestep.sections as show
-from surestep._words import about, counted, duration, number, percent, signed
+from surestep._words import about, counted, number, percent, signed
 from surestep.model.certificate import Rung
 from surestep.rehearsal import Calibration, Rate, Rehearsal, SizeSummary
 from surestep.results.findings import Findings, NoRehearsal
@@ -34,8 +34,8 @@ def stress_test_section(findings: Findings, *, folded: bool = True) -> show.Sect
     sentences = [WHAT, *claims_words(rehearsal)]
     if rehearsal.worlds == 0:
         sentences.append(
-            "Only worlds without any benefit were simulated; other kinds take about "
-            f"{duration(findings.no_rehearsal.seconds)} of one core more. {HOW}"
+            "Only worlds without any benefit were simulated: the log is too large for others by "
+            f"default. {HOW}"
         )
         return show.Section("stress-test", TITLE, sentences, parts=[limits], folded=folded)
     size = own_size(rehearsal)
@@ -187,7 +187,7 @@ def no_rehearsal_words(missing: NoRehearsal) -> str:
     if missing.why == "to come":
         return "Not yet stress tested: the command that made this result goes on with it."
     why = {
-        "too much work": f"that takes about {duration(missing.seconds)} of one core",
+        "too large": "the log is too large for one by default",
         "impossible": missing.obstacle,
         "nothing changed": "nothing changed",
         "declined": "none was asked for",

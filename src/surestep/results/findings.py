@@ -59,8 +59,7 @@ class DataSummary(NamedTuple):
 class NoRehearsal(NamedTuple):
     """The reason why there is no stress test."""
 
-    why: Literal["declined", "to come", "too much work", "impossible", "nothing changed"]
-    seconds: float = 0.0  # of one core that it would take, where it is too much
+    why: Literal["declined", "to come", "too large", "impossible", "nothing changed"]
     obstacle: str = ""  # what makes it impossible
 
 
