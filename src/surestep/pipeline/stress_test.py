@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep.algorithms import needs_log
+from surestep.algorithms.registry import needs_log
 from surestep.certificates import Certifier
 from surestep.certificates.episodes import needs_episodes
 from surestep.certificates.registry import only_believed

@@ -21,10 +21,10 @@ from surestep.io.logs.roles import (
     FLAGS,
     LARGEST_SCALE,
     LARGEST_SUM,
-    RowFault,
     LabelCode,
     RewardSql,
     RoleSql,
+    RowFault,
     Units,
 )
 from surestep.io.logs.tables import Table
