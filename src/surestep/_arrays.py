@@ -1,4 +1,4 @@
-"""Flat arrays and runs: what every noun is made of.
+"""Flat arrays and runs, of which all nouns are made: reading, freezing and adding them up.
 
 A *run* is a slice of a flat array: with `offsets` of length n + 1, item i owns
 `flat[offsets[i]:offsets[i + 1]]`. States own runs of pairs, pairs own runs of transitions.
@@ -37,11 +37,11 @@ ROUNDING_SLACK = 1e-12  # a sum this close to 1 is 1 in doubles: its terms are k
 SUM_TOLERANCE = 1e-6  # a sum this close to 1 (probabilities of single precision) is rescaled
 
 
-# ---- reading what a caller hands over ---------------------------------------------------------
+# ---- reading arguments ------------------------------------------------------------------------
 
 
 def numbers(name: str, values: object, error: ErrorType) -> AnyArray:
-    """`values` as an array of numbers of any shape and type."""
+    """Returns `values` as an array of numbers of any shape and type."""
     if isinstance(values, np.ma.MaskedArray):
         raise error(f"{name} is a masked array, expected one without missing values")
     try:
@@ -63,7 +63,7 @@ def floats(
     least: float = -LARGEST_DOUBLE,
     most: float = LARGEST_DOUBLE,
 ) -> FloatArray:
-    """Finite doubles of the given shape (any shape for None), from `least` to `most`.
+    """Returns finite doubles of the given shape (any shape for None), from `least` to `most`.
 
     `describe` turns the flat index of an offender into words for the message.
     """
@@ -80,7 +80,7 @@ def whole_numbers(
     error: ErrorType,
     describe: Describe = None,
 ) -> IntArray:
-    """64-bit integers of the given shape (any for None); doubles are taken where they are whole."""
+    """Returns 64-bit integers of the given shape (any for None); whole doubles are taken, too."""
     array = shaped(name, numbers(name, values, error), shape, error)
     if array.dtype.kind == "f":
         array = array.astype(np.float64, copy=False)  # half precision cannot hold the limit
@@ -98,7 +98,7 @@ def whole_numbers(
 
 
 def booleans(name: str, values: object, shape: tuple[int, ...], error: ErrorType) -> BoolArray:
-    """Booleans of the given shape; the numbers 0 and 1 are taken too."""
+    """Returns booleans of the given shape; the numbers 0 and 1 are taken, too."""
     array = shaped(name, numbers(name, values, error), shape, error)
     if array.dtype == np.bool_:
         return array
@@ -162,7 +162,7 @@ def entry_name(array: AnyArray, flat_index: int, describe: Describe = None) -> s
 
 
 def first_where(wrong: AnyArray, noun: str) -> list[tuple[int, str]]:
-    """Returns, where any entry is wrong, the first of them, and how many there are in words.
+    """Returns the first wrong entry, with the number of all in words; an empty list if none is.
 
     `for i, others in first_where(…): raise …` refuses it.
     """
@@ -171,9 +171,9 @@ def first_where(wrong: AnyArray, noun: str) -> list[tuple[int, str]]:
 
 def affected(wrong: AnyArray, noun: str) -> str:
     """Returns how many entries are wrong, where there are several: '; 1 of 3 pairs is affected'."""
-    count, size = int(np.count_nonzero(wrong)), int(np.size(wrong))
+    count = int(np.count_nonzero(wrong))
     verb = "is" if count == 1 else "are"
-    return f"; {count} of {size} {noun}s {verb} affected" if size != 1 else ""
+    return f"; {count} of {wrong.size} {noun}s {verb} affected" if wrong.size != 1 else ""
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -236,7 +236,7 @@ def expect(
 
 
 def expect_count(name: str, value: object, most: int | None = None) -> None:
-    """Refuses what is no whole number of at least 1, and of `most` at most."""
+    """Refuses anything but a whole number from 1 to `most`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise InvalidParameter(f"{name} is {shown(value)}, expected a whole number of 1 or more")
     if most is not None and value > most:
@@ -247,7 +247,7 @@ def expect_count(name: str, value: object, most: int | None = None) -> None:
 
 
 def least_draws(delta: float) -> int:
-    """⌈1/δ⌉ − 1: fewer draws do not show what happens so rarely. 1/δ may be rounded a little."""
+    """Returns ⌈1/δ⌉ − 1: fewer draws show nothing so rare. 1/δ may be rounded a little."""
     return math.ceil(1 / Fraction(float(delta)) - Fraction(1, 10**9)) - 1
 
 
@@ -297,7 +297,7 @@ def keep(noun: Any, **fields: object) -> None:
 
 
 def altered(noun: Thing, **fields: object) -> Thing:
-    """Returns the noun with other fields, which the package made itself: nothing is checked."""
+    """Returns the noun with other fields, without any check: they were made by the package."""
     result = object.__new__(type(noun))
     for field in dataclasses.fields(noun):  # type: ignore[arg-type]
         value = fields.get(field.name, getattr(noun, field.name))
@@ -308,7 +308,7 @@ def altered(noun: Thing, **fields: object) -> Thing:
 
 
 def restore_frozen(instance: Any, state: Sequence[object]) -> None:
-    """`__setstate__` of the nouns: their arrays stay read-only when pickled or copied."""
+    """Sets the state of a pickled or copied noun, with read-only arrays: a `__setstate__`."""
     names = [field.name for field in dataclasses.fields(instance)]
     keep(instance, **dict(zip(names, state, strict=True)))
 
@@ -328,12 +328,12 @@ def equal_fields(first: Any, second: Any) -> bool:
 
 
 def equal_by_value(first: Any, second: object) -> bool:
-    """`__eq__` of the nouns: of one type, and equal in every field."""
+    """Tells whether two nouns are of one type and equal in every field: an `__eq__`."""
     return first is second or (type(first) is type(second) and equal_fields(first, second))
 
 
 class ByValue:
-    """A base of nouns that are compared so, and have no hash."""
+    """A base of nouns that are equal if their fields are, and have no hash."""
 
     __slots__ = ()
     __eq__ = equal_by_value
@@ -352,13 +352,13 @@ class Frozen:
 
 
 class Remembering:
-    """A noun that keeps what was derived from it; copies, pickles and comparisons know nothing."""
+    """A noun that keeps derived values; copies, pickles and comparisons leave them out."""
 
     __slots__ = ("_known",)
     _known: dict[object, Any]
 
     def remembered(self, key: object, derive: Callable[[], Result]) -> Result:
-        """Returns what was derived under this key before; otherwise derives it now."""
+        """Returns the value of this key, derived now if it was not before."""
         try:
             known = self._known
         except AttributeError:
@@ -374,7 +374,7 @@ class Remembering:
 
 
 def read_offsets(name: str, values: object, items: int, total: int, error: ErrorType) -> IntArray:
-    """Offsets of `items` runs over a flat array of length `total`."""
+    """Returns offsets of `items` runs over a flat array of length `total`."""
     offsets = whole_numbers(name, values, (items + 1,), error)
     if offsets[0] != 0 or offsets[-1] != total:
         raise error(f"{name} runs from {offsets[0]} to {offsets[-1]}, expected from 0 to {total}")
@@ -388,7 +388,7 @@ def read_offsets(name: str, values: object, items: int, total: int, error: Error
 def read_full_offsets(
     name: str, values: object, total: int, error: ErrorType, owns: tuple[Callable[[int], str], str]
 ) -> IntArray:
-    """Offsets of at least one run, each not empty; `owns` names its owner, and an element."""
+    """Returns offsets of runs of which none is empty; `owns` names an owner and an element."""
     items = numbers(name, values, error).size - 1
     if not 1 <= items <= LARGEST_INDEX:
         raise error(f"{name} are those of {max(items, 0)} runs, expected 1 to {LARGEST_INDEX}")
@@ -399,7 +399,7 @@ def read_full_offsets(
 
 
 def offsets_of(lengths: AnyArray) -> IntArray:
-    """Offsets of runs with the given lengths."""
+    """Returns offsets of runs with the given lengths."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
 
 
@@ -410,7 +410,7 @@ def run_lengths(offsets: IntArray) -> IntArray:
 
 
 def run_owners(offsets: IntArray) -> IntArray:
-    """For each element of the flat array, the item that owns it."""
+    """Returns the item that owns each element of the flat array."""
     return np.repeat(np.arange(offsets.size - 1), run_lengths(offsets))
 
 
@@ -427,20 +427,20 @@ def ranges(starts: IntArray | int, lengths: IntArray) -> IntArray:
 
 def run_sums(values: Kind, offsets: IntArray) -> Kind:
     """Returns the sum over each run of values [..., n]; 0 for an empty one."""
-    starts, filled = offsets[:-1], run_lengths(offsets) > 0
-    sums = np.zeros((*values.shape[:-1], starts.size), dtype=values.dtype)
+    filled = run_lengths(offsets) > 0
+    sums = np.zeros((*values.shape[:-1], filled.size), dtype=values.dtype)
     if values.size:
-        sums.T[filled] = np.add.reduceat(values, starts[filled], axis=-1).T
+        sums.T[filled] = np.add.reduceat(values, offsets[:-1][filled], axis=-1).T
     return sums  # type: ignore[return-value]
 
 
 def largest_magnitude(values: FloatArray) -> float:
-    """max |values|, or 0 where there are none; without a copy of them."""
+    """Returns max |values|, or 0 where there are none; without a copy of them."""
     return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
 
 
 def weighted_rows(rows: FloatArray, weight: FloatArray) -> FloatArray:
-    """Σ_i weight_i · row_i of each row [..., n].
+    """Returns Σ_i weight_i · row_i of each row [..., n].
 
     A row's sum does not depend on how many others there are, as it may with BLAS.
     """
@@ -449,7 +449,7 @@ def weighted_rows(rows: FloatArray, weight: FloatArray) -> FloatArray:
 
 
 def not_rising(values: AnyArray, offsets: IntArray) -> BoolArray:
-    """True where a value is no larger than the one before it in its run."""
+    """Finds the values that are no larger than the one before them in their run."""
     falling = np.zeros(values.size + 1, np.bool_)
     falling[1:-1] = values[1:] <= values[:-1]
     falling[offsets] = False
@@ -457,15 +457,16 @@ def not_rising(values: AnyArray, offsets: IntArray) -> BoolArray:
 
 
 def first_of_equal(*sorted_keys: AnyArray) -> BoolArray:
-    """True where one of the keys [n], which are sorted together, differs from the one before."""
+    """Finds the places where one of the keys [n], sorted together, differs from the one before."""
     new = np.ones(sorted_keys[0].size, np.bool_)
     new[1:] = np.any([key[1:] != key[:-1] for key in sorted_keys], axis=0)
     return new
 
 
 def repeated_in_run(values: AnyArray, offsets: IntArray) -> BoolArray:
-    """True where a value stands in its run for the second time."""
-    falling, repeated = not_rising(values, offsets), np.zeros(values.size, np.bool_)
+    """Finds the values that stand in their run for the second time."""
+    falling = not_rising(values, offsets)
+    repeated = np.zeros(values.size, np.bool_)
     if falling.any():  # only those runs need a sort, to tell disorder from repetition
         owners = run_owners(offsets)
         disordered = np.zeros(offsets.size - 1, np.bool_)
@@ -497,10 +498,10 @@ def normalised_runs(
     *,
     zeros_allowed: bool = False,
 ) -> FloatArray:
-    """Probabilities [N] or [B, N] of which each non-empty run sums to 1 (or to 0, where allowed).
+    """Returns probabilities [N] or [B, N] whose non-empty runs sum to 1 (or 0, where allowed).
 
-    None is below 0. A sum within rounding of 1 leaves its run untouched, one within `SUM_TOLERANCE`
-    is rescaled, any other one is refused.
+    A sum within rounding of 1 leaves its run untouched, one within `SUM_TOLERANCE` is rescaled, any
+    other one is refused. No probability that is given is below 0.
     """
     lengths = run_lengths(offsets)
     filled = lengths > 0

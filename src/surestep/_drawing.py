@@ -1,4 +1,4 @@
-"""The look of pictures and their files: one palette, one font, the same bytes each time."""
+"""Draws and saves pictures in one style: one palette, one font, the same bytes each time."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Short reprs: a noun of a million numbers prints in a line what it is, in notebooks in a table.
+"""Short reprs: a noun of a million numbers is a line of text, and a small table in notebooks.
 
-And tables in memory, for whoever wants all of them.
+`frame_of` makes data frames of columns.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DOWN = Context(DIGITS, ROUND_FLOOR)
 LONGEST = 40  # characters of one value
 LONGEST_CELL = 200  # characters of a text in a notebook
 MOST = 4  # values of a tuple
-LIBRARIES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}  # and what makes one
+LIBRARIES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}  # and makers
 
 
 def short_repr(*names: str) -> Callable[[object], str]:

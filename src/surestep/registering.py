@@ -14,35 +14,11 @@ Thing = TypeVar("Thing")
 
 
 def register(thing: Thing, name: str | None = None) -> Thing:
-    """Makes an algorithm, a kind of certificate or an environment known by name.
+    """Makes an algorithm, a kind of certificate or an environment known by name, and returns it.
 
-    The name holds in this process, and in the workers and Ray tasks that it starts.
-
-    Parameters
-    ----------
-    thing : type or callable
-        A class that can `improve` is an algorithm, one that can `certify` a kind of certificate. A
-        function makes an environment.
-    name : str, optional
-        The name; by default the `name` of a class, and the name of a function.
-
-    Returns
-    -------
-    type or callable
-        The thing itself, so that `register` is a decorator, too.
-
-    Raises
-    ------
-    InvalidParameter
-        If the thing is none of these, or the name is taken.
-
-    Examples
-    --------
-    >>> from surestep.environments import make
-    >>> from surestep.environments.families import bandit  # or a function of yours
-    >>> _ = surestep.register(bandit, name="docs/coin")
-    >>> make("docs/coin", arms=2).num_actions
-    2
+    A class that can `improve` is an algorithm, one that can `certify` a kind of certificate, and a
+    function makes an environment. Without a name, a class has the one that it gives itself, and a
+    function its own. The name holds in this process, in workers and in Ray tasks that it starts.
     """
     own = getattr(thing, "name" if isinstance(thing, type) else "__name__", None)
     known_as = own if name is None else name

@@ -181,11 +181,6 @@ class CountSampler:
         over = ends_without_decision(mdp, policy)
         return cls(mdp, policy, process_of(mdp, policy, over, shares_of_rest))
 
-    @property
-    def over(self) -> BoolArray:
-        """Returns the states in which nobody decides [S]."""
-        return self.shares.over
-
     def draw(
         self, episodes: int, horizon: int, rng: np.random.Generator
     ) -> tuple[IntArray, IntArray]:
@@ -258,5 +253,5 @@ def sample_counts(
             greatest=mdp.reward[seen],
         ),
         starts,
-        arrays.own(ended & sampler.over),
+        arrays.own(ended & sampler.shares.over),
     )

@@ -163,7 +163,7 @@ def counted_problems(
         np.stack([times for times, _ in drawn]),
         rewards_of(benchmark),
         np.stack([starts for _, starts in drawn]),
-        sampler.over,
+        sampler.shares.over,
     )
     return ProblemBatch(
         counts=counts,

@@ -1,4 +1,4 @@
-"""Facts of the data beside counts, which certifiers may be told: ranges, a split, seeds.
+"""Facts about the data that certifiers use beside the counts: ranges of rewards, a split, seeds.
 
 **Bounds of returns from what single steps may earn.** Let a step after which an episode goes on
 earn within [a, b] (`running`), and a step that ends it within [c, d] (`ending`). From a state in
@@ -33,14 +33,14 @@ from surestep.errors import InvalidParameter, said
 from surestep.model.statements import Statement
 
 LARGEST = 1e150  # rewards up to here have squares that are doubles
-# Whether whoever made a log acted alike in all episodes, or may have learnt on the way.
+# The decider acted alike in all episodes of the log, or may have learnt on the way.
 Logger = Literal["fixed", "adaptive"]
 Range = tuple[float, float]
 NOTHING: Range = (0.0, 0.0)
 
 
 class Ranges(NamedTuple):
-    """The ranges of rewards: of a step after which it goes on, and of one that ends an episode."""
+    """The ranges of rewards: of steps that do not end an episode, and of steps that do."""
 
     running: Range
     ending: Range
@@ -55,7 +55,7 @@ class Ranges(NamedTuple):
         return cls(of(rewards[~ending]), of(rewards[ending]))
 
     def statement(self, *, declared: bool) -> Statement:
-        """Returns what is taken for granted of rewards: what was declared, or what was seen."""
+        """Makes the assumption that rewards keep these ranges, as declared or as seen."""
         (a, b), (c, d) = self
         values = {"running_low": a, "running_high": b, "ending_low": c, "ending_high": d}
         if declared:
@@ -98,18 +98,18 @@ def for_ever(reward: float, discount: float) -> float:
 
 
 def single_rewards(returns: Range, discount: float) -> Ranges:
-    """Returns what single steps may earn where whole episodes, and rests of them, return so much.
+    """Returns the ranges of single rewards that follow from a range of returns from any step on.
 
-    From a step on r + γG′ is still to come, and G′ from the next: r is what is left of the first.
+    The return from a step on is r + γG′, with G′ from the next step on: r is their difference.
     """
     low, high = with_zero(returns)
     return Ranges((low - discount * high, high - discount * low), (low, high))
 
 
 def hull(ranges: Iterable[Range]) -> Range:
-    """Returns the smallest range that holds all of these; 0 where there are none."""
-    lows, highs = zip(*([*ranges] or [NOTHING]), strict=True)
-    return min(lows), max(highs)
+    """Returns the smallest range that holds all of these; (0, 0) where there are none."""
+    known = list(ranges) or [NOTHING]
+    return min(low for low, _ in known), max(high for _, high in known)
 
 
 def with_zero(bounds: Range) -> Range:
@@ -145,7 +145,7 @@ class Known(NamedTuple):
         return self.rewards_seen if self.reward_bounds is None else self.reward_bounds
 
     def usual(self) -> dict[str, Any]:
-        """Returns what every kind is told that has such settings."""
+        """Returns the settings that every kind of certifier takes from these facts."""
         split = {} if self.split is None else self.split._asdict()
         told = {"delta": self.delta, "seed": self.seed, **split}
         told |= {"bound": self.bound, "n_wedge": self.n_wedge}

@@ -86,9 +86,8 @@ class DenseMDP(NamedTuple):
 
 FOLDER = "surestep model 1"  # the format of a folder that holds a model
 WORDS = "model.json"  # the file that names it
-# The arrays of a folder, each in a file of its name: of the pairs, and of the model.
+# The arrays of a model, each in a file of its name; those of its pairs have files, too.
 FILES = ("offsets", "successor", "probability", "reward", "discount", "initial", "ending_reward")
-PAIR_FILES = ("pair_offsets", "action")
 PAIRS_AT_A_TIME = 2**16
 
 
@@ -291,7 +290,8 @@ class FiniteMDP(arrays.ByValue):
         row = pairs.action.astype(np.int64) * states + pairs.state
         chances = stacked[row]
         chances.eliminate_zeros()
-        offsets, successor = chances.indptr.astype(np.int64), chances.indices
+        offsets = chances.indptr.astype(np.int64)
+        successor = chances.indices
         if isinstance(R, Sequence) and len(R) > 0 and hasattr(R[0], "tocsr"):
             rewards = read_matrices("R", R)
             if rewards.shape != stacked.shape:
@@ -395,9 +395,10 @@ class FiniteMDP(arrays.ByValue):
             "endless": None if self.endless is None else str(self.endless),
         }
         with new_folder(path) as fresh, failing_to_write(path):
-            arrays_of_pairs = zip(PAIR_FILES, (pairs.offsets, pairs.action), strict=True)
-            for name, array in (*arrays_of_pairs, *((name, getattr(self, name)) for name in FILES)):
-                np.save(fresh / f"{name}.npy", array)
+            np.save(fresh / "pair_offsets.npy", pairs.offsets)
+            np.save(fresh / "action.npy", pairs.action)
+            for name in FILES:
+                np.save(fresh / f"{name}.npy", getattr(self, name))
             (fresh / WORDS).write_text(json.dumps(words), "utf-8")
 
     @classmethod
@@ -423,10 +424,13 @@ class FiniteMDP(arrays.ByValue):
         path = read_path(folder)
         try:
             words = converted(read_json(read_whole(path / WORDS)), FolderWords)
-            offsets, action = (mapped_array(path / f"{name}.npy") for name in PAIR_FILES)
             rest = {name: mapped_array(path / f"{name}.npy") for name in FILES}
             pairs = Pairs(
-                offsets, action, words.num_actions, words.state_labels, words.action_labels
+                mapped_array(path / "pair_offsets.npy"),
+                mapped_array(path / "action.npy"),
+                words.num_actions,
+                words.state_labels,
+                words.action_labels,
             )
             states = np.arange(pairs.num_states)
             marks = {label: np.isin(states, marked) for label, marked in words.marks.items()}
@@ -476,12 +480,12 @@ def spread_rewards(
 ) -> tuple[FloatArray, FloatArray]:
     """Returns rewards [S, A] or [K], or [S, A, S] where ends earn 0, as [T], and of ends as [K]."""
     rewards = arrays.numbers("R", R, InvalidModel)
-    owner, lengths = arrays.run_owners(offsets), arrays.run_lengths(offsets)
+    owner = arrays.run_owners(offsets)
     if rewards.shape == (pairs.num_states, pairs.num_actions, pairs.num_states):
         reward = rewards[pairs.state[owner], pairs.action[owner], successor]
         return reward, np.zeros(pairs.num_pairs)
     per_pair = pairs.flat("R", rewards, InvalidModel)
-    return per_pair[owner], np.where(lengths == 0, per_pair, 0.0)
+    return per_pair[owner], np.where(arrays.run_lengths(offsets) == 0, per_pair, 0.0)
 
 
 def spread_discount(pairs: Pairs, discount: object) -> FloatArray:
@@ -530,8 +534,9 @@ def expected_rewards(
 
 def read_initial(pairs: Pairs, initial: object) -> FloatArray:
     """Returns a distribution over states [S]."""
-    size, name = (pairs.num_states,), pairs.state_name
-    values = arrays.floats("initial", initial, size, InvalidModel, name, least=0)
+    values = arrays.floats(
+        "initial", initial, (pairs.num_states,), InvalidModel, pairs.state_name, least=0
+    )
     words = RunWords("probabilities", "distribution", lambda _: "the initial distribution")
     return arrays.normalised_runs(values, np.array([0, values.size]), words, InvalidModel)
 

@@ -470,8 +470,10 @@ def read_discounts(pairs: Pairs, discount: object) -> float | FloatArray:
     """Returns one discount in [0, 1], or one a pair."""
     if not (isinstance(discount, np.ndarray) and discount.ndim == 1):
         return arrays.read_discount(discount)
-    shape, name = (pairs.num_pairs,), pairs.pair_name
-    return arrays.floats("discount", discount, shape, InvalidParameter, name, least=0, most=1)
+    shape = (pairs.num_pairs,)
+    return arrays.floats(
+        "discount", discount, shape, InvalidParameter, pairs.pair_name, least=0, most=1
+    )
 
 
 def check_counts_of_log(counts: Counts, log: DecisionLog) -> None:
@@ -480,11 +482,13 @@ def check_counts_of_log(counts: Counts, log: DecisionLog) -> None:
     Sums may differ by what the order of adding does to them. The counts may know more than the
     log: rewards, and further states in which episodes end.
     """
-    pairs, rewards, logged = counts.pairs, counts.rewards, log.counts()
+    pairs, rewards = counts.pairs, counts.rewards
+    logged = log.counts()
     check_same_pairs("the counts", pairs, "the log", log.pairs)
     offsets, successor, (ours, theirs) = united(pairs, (counts, logged))
     times = np.zeros((2, successor.size), np.int64)
-    times[0, ours], times[1, theirs] = counts.times, logged.times
+    times[0, ours] = counts.times
+    times[1, theirs] = logged.times
     check_against_log("count", partial(transition_name, pairs, offsets, successor), *times)
     check_against_log("starts", pairs.state_name, counts.starts, logged.starts)
     ended = logged.terminal & counts.terminal  # they may know of further ends
@@ -493,7 +497,8 @@ def check_counts_of_log(counts: Counts, log: DecisionLog) -> None:
     )
     if rewards.known:
         return
-    per_pair, size = rewards.per == "pair", rewards.values.size
+    size = rewards.values.size
+    per_pair = rewards.per == "pair"
     place = arrays.run_owners(logged.offsets) if per_pair else np.argsort(ours)[theirs]
     slack = SUM_SLACK * float(np.abs(log.reward).max())
     sums = np.bincount(place, logged.rewards.values, size)
