@@ -79,9 +79,7 @@ def test_packages_above_their_budget_are_named():
     assert beyond(statements, {".": 5, "room": 14, "room/small": 3, "hall": 7}) == []
     (fault,) = beyond(statements, {".": 5, "room": 16, "hall": 7})
     assert fault == "room has 17 statements, its budget is 16"
-    assert (
-        len(beyond(statements, {".": 4, "room": 17, "cellar": 9})) == 3
-    )  # over, gone, without
+    assert len(beyond(statements, {".": 4, "room": 17, "cellar": 9})) == 3  # over, gone, without
 
 
 @pytest.mark.parametrize("packages", SETS)
