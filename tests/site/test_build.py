@@ -71,6 +71,17 @@ def test_the_examples_of_a_verb_are_code_on_its_page_and_can_be_typed(verb):
             check_typed(typed, words)
 
 
+TOCTREE = re.compile(r"^```{toctree}\n(?::[^\n]*\n)*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("name", ["guides", "api", "gallery/index", "start"])
+def test_every_page_of_a_chapter_has_a_card(name):
+    text = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    pages = "".join(TOCTREE.findall(text)).split()
+    cards = re.findall(r"^(?:- |  )\[.*\]\((.+)\.(?:md|rst)\)$", text, re.MULTILINE)
+    assert cards == pages
+
+
 HEADING = re.compile(r"^#{1,4} (.+)$|^(.+)\n(?:===+|---+|~~~+)$", re.MULTILINE)
 HALF = re.compile(r"(What|How|Where|Whether|Which|To|Of|And|That|By|With)\b(?!.*\?$)")
 
