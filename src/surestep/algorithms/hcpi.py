@@ -35,9 +35,9 @@ from surestep.offpolicy import (
     student_t,
 )
 from surestep.offpolicy.estimators import Estimator, returns
+from surestep.planning.backups import Backup
 from surestep.planning.evaluation import evaluate
 from surestep.planning.iteration import policy_iteration
-from surestep.planning.pruning import Backup
 
 BEHAVIOR_SHARES = tuple(tenth / 10 for tenth in range(10))  # λ of the candidates
 

@@ -20,7 +20,7 @@ from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy
 from surestep.planning import optimal, optimal_batch
-from surestep.planning.pruning import Backup
+from surestep.planning.backups import Backup
 
 STATES, ACTIONS, SUCCESSORS = 50, 4, 4
 DISCOUNT = 0.95
