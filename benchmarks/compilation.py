@@ -9,7 +9,7 @@ import pkgutil
 import time
 
 import surestep.kernels
-from surestep.kernels._compile import ALL_KERNELS
+from surestep.kernels._compile import Kernel, Tasks
 
 # The arguments of the quickest run.
 SMALLEST = ("--only", "runs.running_sums")
@@ -20,21 +20,28 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", help="kernels as file.name, by default all")
     parser.add_argument("--keep", action="store_true", help="keep the machine code, as runs do")
     given = parser.parse_args()
-    for module in pkgutil.iter_modules(surestep.kernels.__path__, "surestep.kernels."):
-        importlib.import_module(module.name)
+    kernels: dict[str, Kernel] = {}
+    for module in pkgutil.iter_modules(surestep.kernels.__path__):
+        if module.name != "_cuda":  # which needs an extra, and has no kernels
+            members = vars(importlib.import_module(f"surestep.kernels.{module.name}"))
+            own = (each for each in members.values() if isinstance(each, Kernel))
+            kernels |= {
+                f"{each.function.__module__}.{each.function.__name__}": each for each in own
+            }
     total = 0.0
-    for name, kernel in ALL_KERNELS.items():
+    for name, kernel in kernels.items():
         short = name.removeprefix("surestep.kernels.")
         if given.only and short not in given.only:
             continue
-        for parallel in (False, True) if kernel.has_threads else (False,):
+        once = isinstance(kernel, Tasks) or kernel.threads_from is None
+        for parallel in (False,) if once else (False, True):
             begin = time.perf_counter()
             kernel.compile(parallel, keep=given.keep)  # in memory, what is on disk does not help
             seconds = time.perf_counter() - begin
             total += seconds
             threads = "all threads" if parallel else "one thread"
             print(f"{seconds:6.2f} s  {short}, {threads}")
-    print(f"{total:6.2f} s  together, of {len(ALL_KERNELS)} kernels")
+    print(f"{total:6.2f} s  together, of {len(kernels)} kernels")
 
 
 if __name__ == "__main__":

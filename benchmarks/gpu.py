@@ -50,7 +50,7 @@ from surestep.kernels.devices import PROCESSOR, device_in_use, machine_for
 from surestep.model.batch import ProblemBatch
 from surestep.model.counts import LoggedRewards
 from surestep.parallel import available_cores
-from surestep.planning.pruning import Backup
+from surestep.planning.backups import Backup
 from surestep.rehearsal import default_family, rehearse
 from surestep.rehearsal.rehearse import SIZES
 

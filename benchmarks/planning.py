@@ -35,7 +35,7 @@ from surestep import (
     value_iteration,
 )
 from surestep.kernels.backup import best_values
-from surestep.planning.pruning import Backup
+from surestep.planning.backups import Backup
 
 # The arguments of the quickest run.
 SMALLEST = ("--sizes", "100", "--repeat", "1", "--only", "surestep", "--models", "100")

@@ -49,6 +49,12 @@ GPU_ASKED_FOR = "1" in map(os.environ.get, ("SURESTEP_TEST_GPU", "NUMBA_ENABLE_C
 NO_GPU = pytest.mark.skip(reason="no GPU was asked for: `make test-gpu`, or NUMBA_ENABLE_CUDASIM=1")
 
 
+if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1":
+    from support.simulated_gpu import install
+
+    install()
+
+
 def pytest_collection_modifyitems(items):
     """Skips what needs a GPU, unless one was asked for, or what simulates it."""
     for item in items:

@@ -276,14 +276,6 @@ def freeze(array: Kind) -> Kind:
     return result
 
 
-def is_mapped(array: AnyArray) -> bool:
-    """Tells whether an array lies in a file, of which the system keeps in memory what it can."""
-    owner: object = array
-    while isinstance(owner, np.ndarray):
-        owner = owner.base
-    return isinstance(owner, mmap.mmap)
-
-
 def own(array: Kind) -> Kind:
     """Returns the array itself, made read-only: for arrays just made here, which need no copy."""
     array.flags.writeable = False

@@ -22,7 +22,7 @@ from surestep.algorithms.soft import errors_of, pair_returns
 from surestep.bounds import BOUNDS, ProblemSize
 from surestep.bounds.loss import BetaBound, SPIBBBound
 from surestep.errors import InvalidParameter
-from surestep.planning.pruning import Backup
+from surestep.planning.backups import Backup
 
 BUDGETED = ("exact", "approx", "one-step-exact", "one-step-approx")
 EPSILONS = st.sampled_from([0.0, 0.05, 0.5, 5.0])

@@ -29,8 +29,8 @@ from surestep.kernels.devices import (
 )
 from surestep.kernels.elimination import evaluate_each, room_to_evaluate
 from surestep.kernels.types import FloatsIn, FloatsOut, Room, RoomSize
+from surestep.planning.backups import Backup
 from surestep.planning.batch import models_of, plan_elimination
-from surestep.planning.pruning import Backup
 from test_gpu import files_for_gpus
 
 TESTS = Path(__file__).parents[1]

@@ -24,6 +24,7 @@ from surestep import (
     value_iteration,
 )
 from surestep.planning import chain, iteration
+from surestep.planning.backups import Backup
 from surestep.planning.chain import (
     Chain,
     Components,
@@ -39,7 +40,6 @@ from surestep.planning.chain import (
 )
 from surestep.planning.iteration import best_actions
 from surestep.planning.proof import Horizon
-from surestep.planning.pruning import Backup
 
 METHODS = ("dense", "sparse", "iterative", "components", "auto")
 PLANNERS = {

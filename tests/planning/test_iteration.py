@@ -20,9 +20,7 @@ from surestep.errors import (
     speaking_of_options,
 )
 from surestep.planning import q_values
-from surestep.planning.horizons import rule_for_all
 from surestep.planning.iteration import best_actions
-from surestep.planning.pruning import Backup, pruned
 
 PLANNERS = {
     "optimal": optimal,
@@ -195,24 +193,6 @@ def test_nobody_who_types_a_command_is_told_of_exceptions():
 def test_the_limit_of_value_iteration_names_itself():
     with pytest.raises(NotConverged, match="stopped after 5 sweeps, the limit"):
         value_iteration(wide_model(500), limit=5)
-
-
-def test_pairs_that_cannot_be_best_are_left_out_and_the_values_stay():
-    mdp = wide_model(2000, seed=8)
-    rule = rule_for_all(mdp, None)
-    whole = Backup.of(mdp)
-    value = value_iteration(mdp, tolerance=1e-4).value
-    after = whole.q(value).reshape(-1, 3).max(axis=1)
-    change = after - value
-    bracket = rule.bracket((change.min(), change.max()), np.abs(value).max())
-    left = pruned(whole, value, bracket)
-    assert left.reward.size < 1.05 * mdp.num_states  # of 3 pairs a state, hardly more than 1
-    assert np.diff(left.pair_offsets).min() == 1
-    best = optimal(mdp)
-    pairs_left = set(zip(left.reward.tolist(), left.probability[left.offsets[:-1]], strict=True))
-    chosen = np.flatnonzero(best.policy.probability)
-    first = mdp.probability[mdp.offsets[chosen]]
-    assert set(zip(mdp.expected_reward[chosen].tolist(), first, strict=True)) <= pairs_left
 
 
 def test_a_model_that_mixes_slowly_is_handed_over_to_policy_iteration():

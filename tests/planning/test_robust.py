@@ -29,9 +29,9 @@ from surestep.planning.rectangular import (
     TreeRows,
 )
 from surestep.planning.robust import (
-    alike,
     best_value,
     best_values,
+    groups_of_one_kind,
     l1_ball,
     robust_optimal,
     worst_value,
@@ -582,10 +582,10 @@ def test_sets_of_up_to_128_states_over_the_same_pairs_and_of_one_kind_are_joined
             for p, r in zip(pairs, rows, strict=False)
         ]
 
-    assert alike(sets(128, 128)) == [[0, 1]]
-    assert alike(sets(129, 129)) == []
-    assert alike(sets(128, 127, 129, 128)) == [[0, 3], [1]]
-    assert alike(sets(2, 2, rows=(SimpleNamespace(), None))) == [[0], [1]]
+    assert groups_of_one_kind(sets(128, 128)) == [[0, 1]]
+    assert groups_of_one_kind(sets(129, 129)) == []
+    assert groups_of_one_kind(sets(128, 127, 129, 128)) == [[0, 3], [1]]
+    assert groups_of_one_kind(sets(2, 2, rows=(SimpleNamespace(), None))) == [[0], [1]]
 
 
 def test_sets_that_the_loop_cannot_do_are_done_one_by_one(monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 
 from surestep import FiniteMDP, Policy, evaluate_with_bound, optimal
 from surestep.errors import NotConverged
-from surestep.planning import chain, evaluation, iteration, pruning, robust
+from surestep.planning import backups, chain, evaluation, iteration, robust
 from surestep.planning.chain import Chain
 from surestep.planning.horizons import rule_for_all
 from surestep.planning.proof import Bracket, Horizon, StoppingRule
@@ -135,7 +135,7 @@ def ahead(states, discount=0.99):
 
 
 def test_a_model_without_a_way_back_is_solved_in_one_pass(watch):
-    sweeps = watch(pruning, "best_values")
+    sweeps = watch(backups, "best_values")
     search = watch(chain, "strong_components")
     plan = optimal(ahead(301))
     assert plan.value == pytest.approx(np.full(301, 100.0), rel=1e-9)
@@ -180,7 +180,7 @@ def stop(*_, **__):
 
 @pytest.mark.parametrize(("slowest", "sweeps"), [(0.8, 2), (0.98, 2), (0.995, 100)])
 def test_value_iteration_gives_up_where_sweeps_are_slower_than_asked(slowest, sweeps, watch):
-    calls = watch(pruning, "best_values")
+    calls = watch(backups, "best_values")
     mdp = FiniteMDP.from_dense(np.ones((1, 1, 1)), np.ones((1, 1)), discount=0.99)
     rule = StoppingRule(Horizon(1.0, 100.0, uniform=False), 1.0, 12, 1e-9)
     plan = iteration.jacobi(mdp, rule, 100, slowest)
@@ -188,35 +188,9 @@ def test_value_iteration_gives_up_where_sweeps_are_slower_than_asked(slowest, sw
     assert calls.number == sweeps
 
 
-class Script:
-    """Stands for sweeps that change all values by the numbers of a list, one after the other."""
-
-    def __init__(self, changes):
-        self.changes, self.number = list(changes), 0
-
-    def __call__(self, *given):
-        given[-1][:] = given[-2] + self.changes[self.number]
-        self.number += 1
-
-
 def two_choices(pairs=2):
     """One state that leads back to itself, by pairs that are all the same."""
     return FiniteMDP.from_dense(np.ones((1, pairs, 1)), np.ones((1, pairs)), discount=0.5)
-
-
-@pytest.mark.parametrize(("pairs", "looks"), [(2, [5, 9, 13]), (1, [])])
-def test_pairs_are_looked_through_whenever_the_residual_is_a_tenth(pairs, looks, monkeypatch):
-    script, seen = Script(0.5 ** np.arange(14)), []
-    monkeypatch.setattr(pruning, "best_values", script)
-
-    def pruned(backup, value, bracket):
-        seen.append(script.number)
-        return backup
-
-    monkeypatch.setattr(iteration, "pruned", pruned)
-    rule = StoppingRule(Horizon(1.0, 2.0, uniform=False), 1.0, 12, 1e-9)
-    assert iteration.jacobi(two_choices(pairs), rule, 14, 0.8) is None
-    assert seen == looks
 
 
 @pytest.mark.parametrize(("width", "updates", "rounds"), [(0.4, 0, 2), (0.6, 1, 2)])

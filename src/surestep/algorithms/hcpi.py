@@ -34,7 +34,7 @@ from surestep.offpolicy import (
 )
 from surestep.offpolicy.estimators import Estimator, returns
 from surestep.planning import evaluate, policy_iteration
-from surestep.planning.pruning import Backup
+from surestep.planning.backups import Backup
 
 BEHAVIOR_SHARES = tuple(tenth / 10 for tenth in range(10))  # λ of the candidates
 

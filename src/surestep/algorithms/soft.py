@@ -28,9 +28,9 @@ from surestep.errors import InvalidParameter, NotConverged
 from surestep.kernels.runs import discounted_returns
 from surestep.kernels.soft import keep_better_rows, spend_budget, spend_budget_greedily
 from surestep.model import Improvement, Plan, Policy, Problem
+from surestep.planning.backups import Backup
 from surestep.planning.evaluation import evaluate, evaluate_with_bound
 from surestep.planning.iteration import ITERATION_LIMIT, GreedyStep, policy_iteration
-from surestep.planning.pruning import Backup
 
 KEEPS = frozenset({Promise.KEEPS_BEHAVIOR, Promise.RENUMBERING})
 STEPS = {

@@ -43,8 +43,8 @@ from surestep.model.policy import Policy
 from surestep.model.problem import Problem
 from surestep.model.statements import Scalar, Statement
 from surestep.offpolicy.estimators import returns as logged_returns
+from surestep.planning.backups import Backup
 from surestep.planning.evaluation import evaluate
-from surestep.planning.pruning import Backup
 
 EstimatorName = Literal["is", "pdis", "wis", "wpdis", "dr"]
 Interval = Literal["bernstein", "betting", "student-t", "bca"]

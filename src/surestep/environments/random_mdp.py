@@ -17,7 +17,7 @@ from surestep.environments.benchmark import Benchmark, Seed, Share, mdp_of_rows
 from surestep.errors import InvalidParameter
 from surestep.model import FiniteMDP, MDPBatch, Pairs, Policy
 from surestep.planning import optimal, optimal_batch
-from surestep.planning.pruning import Backup
+from surestep.planning.backups import Backup
 
 STATES, ACTIONS, SUCCESSORS = 50, 4, 4
 DISCOUNT = 0.95

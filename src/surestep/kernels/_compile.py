@@ -11,7 +11,7 @@ import numba
 import numpy as np
 
 from surestep.kernels._code_cache import keep_code
-from surestep.kernels.devices import any_there, at_home, gpu_is_for, loop_on_gpu, on_gpu, run_on_gpu
+from surestep.kernels.devices import any_there, at_home, gpu_is_for, on_gpu, require_gpu, run_on_gpu
 from surestep.kernels.types import Room, RoomSize, signature_of
 
 Arguments = ParamSpec("Arguments")
@@ -42,7 +42,7 @@ class Kernel(Generic[Arguments, Result]):
         It runs on the GPU where arrays are there, one turn of its `prange` loops a thread.
         """
         if on_gpu(args):
-            loop_on_gpu(self.function, args)
+            require_gpu().loop(self.function, args)
             return cast(Result, None)
         parallel = self.threads_from is not None and largest_size(args) >= self.threads_from
         return self.code(parallel)(*args, **kwargs)
@@ -53,11 +53,6 @@ class Kernel(Generic[Arguments, Result]):
         if run is None:
             run = self._compiled[parallel] = self.compile(parallel)
         return run
-
-    @property
-    def has_threads(self) -> bool:
-        """Tells whether there is a second form of the machine code, for all threads."""
-        return self.threads_from is not None
 
     def compile(self, parallel: bool, *, keep: bool = True) -> Callable[Arguments, Result]:
         """Returns the machine code, from disk or for it, unless it is not to be kept."""
@@ -87,11 +82,6 @@ class Tasks(Kernel[Concatenate[int, int, Room, Arguments], None]):
         super().__init__(function, threads_from)
         self.on_gpu = on_gpu
 
-    @property
-    def has_threads(self) -> bool:
-        """Tells that there is none: all threads run the same code."""
-        return False
-
     def all(
         self, number: int, size: RoomSize, *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> None:
@@ -110,7 +100,8 @@ class Tasks(Kernel[Concatenate[int, int, Room, Arguments], None]):
 
     def on_processor(self, number: int, size: RoomSize, *args: Any, **kwargs: Any) -> None:
         """Does the tasks 0, …, number − 1 on the processor, on all cores if there is much."""
-        run, threads = self.code(parallel=False), 1
+        run = self.code(parallel=False)
+        threads = 1
         if self.threads_from is not None and largest_size(args) >= self.threads_from:
             threads = min(numba.get_num_threads(), number)
         if threads < 2:
@@ -144,13 +135,7 @@ def kernel(
 
     With `threads_from`, its `prange` loops run on all cores once an array has that many entries.
     """
-
-    def decorate(function: Callable[Arguments, Result]) -> Kernel[Arguments, Result]:
-        made = Kernel(function, threads_from)
-        ALL_KERNELS[f"{function.__module__}.{function.__qualname__}"] = made
-        return made
-
-    return decorate
+    return lambda function: Kernel(function, threads_from)
 
 
 def tasks(
@@ -162,15 +147,7 @@ def tasks(
     it works in the room that it is given, since a GPU has no other memory to hand out; or it is not
     for one.
     """
-
-    def decorate(
-        function: Callable[Concatenate[int, int, Room, Arguments], None],
-    ) -> Tasks[Arguments]:
-        made = Tasks(function, threads_from, on_gpu=on_gpu)
-        ALL_KERNELS[f"{function.__module__}.{function.__qualname__}"] = made
-        return made
-
-    return decorate
+    return lambda function: Tasks(function, threads_from, on_gpu=on_gpu)
 
 
 def helper(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
@@ -190,6 +167,3 @@ def borrowing(function: Callable[Arguments, Result]) -> Callable[Arguments, Resu
 def inlined(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     """Makes a helper whose `prange` loops are its caller's: parallel where the caller is."""
     return cast(Callable[Arguments, Result], numba.njit(inline="always")(function))
-
-
-ALL_KERNELS: dict[str, Kernel[Any, Any]] = {}

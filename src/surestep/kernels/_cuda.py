@@ -4,8 +4,8 @@ Arrays travel to the GPU and back. Those of a batch are turned on the way: neigh
 read and write neighbouring cells. The room of a task is a column of one large table, for the same
 reason. Frozen arrays are sent once, as long as they live.
 
-With NUMBA_ENABLE_CUDASIM=1 Numba's simulator takes the place of the GPU, arrays stay where they
-are, and everything takes very long: for tests.
+With NUMBA_ENABLE_CUDASIM=1 Numba's simulator takes the place of the GPU, and everything takes very
+long: for tests, which bring a stand-in for CuPy.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from typing import Annotated, Any, get_args, get_origin
 
 import numpy as np
 from numba import config, njit
-from numpy.typing import DTypeLike
 
 from surestep.errors import install
 from surestep.kernels._code_cache import keep_code
@@ -41,42 +40,8 @@ LEAST_LANES = 1 if SIMULATED else 1 << 10
 ROOM_SHARE = 0.5  # of the free memory: at most so much is handed out as room
 
 
-class SimulatedArray(np.ndarray):
-    """An array that kernels take to be on a GPU."""
-
-    __cuda_array_interface__ = None
-
-    def get(self, out: np.ndarray | None = None) -> np.ndarray:
-        """Returns a copy for the processor, in `out` where that is given."""
-        if out is None:
-            return np.array(self)
-        out[...] = self
-        return out
-
-
-class SimulatedMemory:
-    """A stand-in for CuPy: the simulator's arrays are NumPy's."""
-
-    @staticmethod
-    def empty(shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> np.ndarray:
-        """Returns an array to be written."""
-        return np.empty(shape, dtype).view(SimulatedArray)
-
-    @staticmethod
-    def asarray(array: np.ndarray) -> np.ndarray:
-        """Returns a copy."""
-        return array.copy().view(SimulatedArray)
-
-    @staticmethod
-    def ascontiguousarray(array: np.ndarray) -> np.ndarray:
-        """Returns the array, row after row."""
-        return np.ascontiguousarray(array).view(SimulatedArray)
-
-
 def find_gpu() -> Gpu | str:
     """Returns the GPU, tried out; or a line that says what keeps it from being used."""
-    if SIMULATED:
-        return Gpu("the CUDA simulator", SimulatedMemory)
     try:
         import cupy
     except ImportError as problem:

@@ -1,4 +1,4 @@
-"""Bellman backups, greedy steps after them, and pairs left out that are proven not to be best.
+"""Bellman backups, and greedy steps after them.
 
 The inner loop of every sweep sums over rows of weighted successors. A sweep waits for memory, since
 the values of successors lie anywhere; what helps is a loop so short that the processor has many
@@ -9,18 +9,16 @@ states half as fast.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import prange
 
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import LIGHT_THREADS, SWEEP_THREADS, helper, kernel
 from surestep.kernels.records import Model
-from surestep.kernels.types import FloatsIn, FloatsOut, IndicesOut, IntsIn, IntsOut, is_there
+from surestep.kernels.types import FloatsIn, FloatsOut, IntsIn, is_there
 
 BLOCK_ROWS = 1024  # rows that one thread does in one go
-BLOCK = 4096
+BLOCK = 4096  # entries that one thread does in one go, whatever the number of threads
 
 
 @helper
@@ -165,15 +163,6 @@ def expected_values(
         value[s] = total
 
 
-@helper
-def highest_within(first: int, last: int, q: FloatArray, width: float) -> float:
-    """Returns the largest q of the pairs `first` … `last − 1`, less `width`."""
-    highest = -np.inf
-    for k in range(first, last):
-        highest = max(highest, q[k])
-    return float(highest - width)
-
-
 @kernel(threads_from=LIGHT_THREADS)
 def greedy(pair_offsets: IntsIn, q: FloatsIn, tie: float, probability: FloatsOut) -> None:
     """Writes all mass on the best pair of each state, the lowest action among those within `tie`.
@@ -191,55 +180,3 @@ def greedy(pair_offsets: IntsIn, q: FloatsIn, tie: float, probability: FloatsOut
             probability[k] = taken
             left -= taken
         probability[first] += left
-
-
-class KeptModel(NamedTuple):
-    """A model to be written, whose states know their pairs already; see `Model`."""
-
-    pair_offsets: IntsIn  # [S+1]
-    offsets: IntsOut  # [K+1]
-    successor: IndicesOut  # [T]
-    probability: FloatsOut  # [T]
-    discount: FloatsOut  # [K]
-    reward: FloatsOut  # [K]
-
-
-@kernel(threads_from=SWEEP_THREADS)
-def count_kept(
-    model: Model, q: FloatsIn, width: float, pairs: IntsOut, transitions: IntsOut
-) -> None:
-    """Counts the pairs of each state within `width` of the best, and their transitions."""
-    pair_offsets, offsets = model.pair_offsets, model.offsets
-    for s in prange(pairs.size):
-        first, last = pair_offsets[s], pair_offsets[s + 1]
-        lowest = highest_within(first, last, q, width)
-        kept, entries = 0, 0
-        for k in range(first, last):
-            if q[k] >= lowest:
-                kept += 1
-                entries += offsets[k + 1] - offsets[k]
-        pairs[s] = kept
-        transitions[s] = entries
-
-
-@kernel(threads_from=SWEEP_THREADS)
-def copy_kept(
-    model: Model, q: FloatsIn, width: float, first_transition: IntsIn, kept: KeptModel
-) -> None:
-    """Copies the pairs within `width` of the best; `first_transition` [S] says where to."""
-    pair_offsets, offsets, successor, probability, discount, reward = model
-    kept_pairs, kept_offsets, kept_successor, kept_probability, kept_discount, kept_reward = kept
-    for s in prange(kept_pairs.size - 1):
-        first, last = pair_offsets[s], pair_offsets[s + 1]
-        lowest = highest_within(first, last, q, width)
-        pair, position = kept_pairs[s], np.uint64(first_transition[s])
-        for k in range(first, last):
-            if q[k] >= lowest:
-                kept_discount[pair] = discount[k]
-                kept_reward[pair] = reward[k]
-                for t in range(np.uint64(offsets[k]), np.uint64(offsets[k + 1])):
-                    kept_successor[position] = successor[t]
-                    kept_probability[position] = probability[t]
-                    position += np.uint64(1)
-                pair += 1
-                kept_offsets[pair] = position

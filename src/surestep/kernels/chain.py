@@ -12,7 +12,7 @@ from numba import prange
 
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import SWEEP_THREADS, inlined, kernel
-from surestep.kernels.backup import BLOCK_ROWS, row_sums
+from surestep.kernels.backup import BLOCK, BLOCK_ROWS, row_sums
 from surestep.kernels.records import Model
 from surestep.kernels.types import (
     FloatsIn,
@@ -24,7 +24,6 @@ from surestep.kernels.types import (
     TableOut,
 )
 
-BLOCK = 4096
 RHO, ALPHA, OMEGA = 0, 1, 2  # the scalars that one iteration hands to the next
 
 

@@ -224,11 +224,6 @@ def run_on_gpu(
     return False
 
 
-def loop_on_gpu(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
-    """Runs a kernel whose arrays are on the GPU."""
-    require_gpu().loop(function, args)
-
-
 @cache
 def say_too_small(name: str) -> None:
     """Warns, once, that work goes to the processor."""

@@ -16,6 +16,7 @@ import numpy as np
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import helper, tasks
 from surestep.kernels.backup import largest_of
+from surestep.kernels.records import copy_into
 from surestep.kernels.types import (
     BatchOut,
     CountBatchOut,
@@ -121,13 +122,6 @@ def add_what_follows(
                     sum_of_row += share[i] * value[states[i]]
                 total += policy[k] * discount * sum_of_row
         result[s] = total
-
-
-@helper
-def copy_into(target: FloatArray, source: FloatArray) -> None:
-    """Copies a row; to say `target[:] = source` takes seconds to compile, for its messages."""
-    for s in range(target.size):
-        target[s] = source[s]
 
 
 @helper

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from surestep._arrays import AnyArray, IntArray, offsets_of
-from surestep.kernels._compile import inlined
+from surestep.kernels._compile import helper, inlined
 from surestep.kernels.types import BatchIn, BoolsIn, FloatsIn, IndicesIn, IntsIn
 
 Kind = TypeVar("Kind", bound=AnyArray)
@@ -81,3 +81,10 @@ def part(array: Kind, member: int, number: int) -> Kind:
     """
     size = array.size // number
     return array[member * size : (member + 1) * size]  # type: ignore[return-value]
+
+
+@helper
+def copy_into(target: AnyArray, source: AnyArray | tuple[int, ...]) -> None:
+    """Copies a row; to say `target[:] = source` takes seconds to compile, for its messages."""
+    for i in range(target.size):
+        target[i] = source[i]

@@ -24,6 +24,7 @@ from numba import prange
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import SWEEP_THREADS, helper, kernel
 from surestep.kernels.backup import BLOCK_ROWS
+from surestep.kernels.records import copy_into
 from surestep.kernels.types import (
     CountTableIn,
     CountTableOut,
@@ -362,13 +363,6 @@ def below(stored: IndexArray, first: int, last: int, bound: int) -> int:
     return first
 
 
-@helper
-def put(values: tuple[int, ...], row: IntArray) -> None:
-    """Writes a row; to say `row[:] = values` takes seconds to compile, for its messages."""
-    for i in range(row.size):
-        row[i] = values[i]
-
-
 @kernel()
 def tree_sizes(offsets: IntsIn, place: IndicesIn, width: IntsIn, sizes: IntsOut) -> None:
     """Counts the inner nodes of each pair's tree: those with a stored successor below them.
@@ -378,7 +372,7 @@ def tree_sizes(offsets: IntsIn, place: IndicesIn, width: IntsIn, sizes: IntsOut)
     stack = np.empty((DEEPEST, 4), np.int64)
     for k in range(sizes.size):
         count, top = 0, 0
-        put((0, width[k], offsets[k], offsets[k + 1]), stack[0])
+        copy_into(stack[0], (0, width[k], offsets[k], offsets[k + 1]))
         while top >= 0:
             first, last, start, end = stack[top]
             top -= 1
@@ -386,8 +380,8 @@ def tree_sizes(offsets: IntsIn, place: IndicesIn, width: IntsIn, sizes: IntsOut)
                 count += 1
                 middle = (first + last) // 2
                 cut = below(place, start, end, middle)
-                put((first, middle, start, cut), stack[top + 1])
-                put((middle, last, cut, end), stack[top + 2])
+                copy_into(stack[top + 1], (first, middle, start, cut))
+                copy_into(stack[top + 2], (middle, last, cut, end))
                 top += 2
         sizes[k] = count
 
@@ -412,7 +406,7 @@ def tree_nodes(
     stack = np.empty((DEEPEST, 7), np.int64)
     for k in range(offsets.size - 1):
         node, free, top = node_offsets[k], room[k], 0
-        put((1, 0, width[k], offsets[k], offsets[k + 1], -1, 0), stack[0])
+        copy_into(stack[0], (1, 0, width[k], offsets[k], offsets[k + 1], -1, 0))
         if room[k] == room[k + 1]:
             continue
         while top >= 0:
@@ -422,9 +416,9 @@ def tree_nodes(
                 name = node
                 middle = (first + last) // 2
                 cut = below(place, start, end, middle)
-                put((start, cut, end), cuts[node])
-                put((2 * segment + 1, middle, last, cut, end, node, 1), stack[top + 1])
-                put((2 * segment, first, middle, start, cut, node, 0), stack[top + 2])
+                copy_into(cuts[node], (start, cut, end))
+                copy_into(stack[top + 1], (2 * segment + 1, middle, last, cut, end, node, 1))
+                copy_into(stack[top + 2], (2 * segment, first, middle, start, cut, node, 0))
                 top += 2
                 node += 1
             else:

@@ -18,21 +18,18 @@ USED_UP = -1.0  # a budget of which nothing is left, not even for what costs not
 
 
 @helper
-def affordable(rest: float, price: float) -> float:
-    """Returns the mass that the rest of the budget moves at this price."""
-    return rest / price if price > 0.0 else np.inf
+def per_price(amount: float, price: float) -> float:
+    """Returns amount / price: the gain per unit of budget, or the mass that a budget moves.
 
-
-@helper
-def rate(gain: float, price: float) -> float:
-    """Returns the gain per unit of budget; a free gain has no limit."""
-    return gain / price if price > 0.0 else np.inf
+    Where nothing has to be paid there is no limit.
+    """
+    return amount / price if price > 0.0 else np.inf
 
 
 @helper
 def keeps_up(gain: float, price: float, speed: float, tie: float) -> bool:
     """Tells whether gain / price is as high as `speed`, up to a tie: rounding must not choose."""
-    return rate(gain + tie, price) >= speed
+    return per_price(gain + tie, price) >= speed
 
 
 @helper
@@ -47,7 +44,7 @@ def next_receiver(
     best = -1
     for b in range(first, last):
         if q[b] > q[receiver] + tie and enter[b] < np.inf:
-            speed = rate(q[b] - q[receiver], enter[b] - enter[receiver])
+            speed = per_price(q[b] - q[receiver], enter[b] - enter[receiver])
             if best < 0 or not keeps_up(
                 q[best] - q[receiver], enter[best] - enter[receiver], speed, tie
             ):
@@ -73,7 +70,7 @@ def next_donor(
     best, highest = -1, 0.0
     for a in range(first, last):
         if q[a] < q[receiver] - tie and probability[a] > 0.0 and leave[a] < np.inf:
-            speed = rate(q[receiver] - q[a], leave[a] + price)
+            speed = per_price(q[receiver] - q[a], leave[a] + price)
             if best < 0 or not keeps_up(q[receiver] - q[best], leave[best] + price, speed, tie):
                 best, highest = a, speed
     return best, highest
@@ -130,14 +127,14 @@ def spend_budget(
                 q[heir] - q[receiver], enter[heir] - enter[receiver], giving, tie
             ):
                 price = enter[heir] - enter[receiver]
-                moved = min(received, affordable(rest, price))
+                moved = min(received, per_price(rest, price))
                 rest = rest - moved * price if moved == received else USED_UP
                 probability[receiver] = max(probability[receiver] - moved, behavior[receiver])
                 probability[heir] += moved
                 receiver = heir
             elif donor >= 0:
                 price = leave[donor] + enter[receiver]
-                moved = min(probability[donor], affordable(rest, price))
+                moved = min(probability[donor], per_price(rest, price))
                 rest = rest - moved * price if moved == probability[donor] else USED_UP
                 probability[donor] -= moved
                 probability[receiver] += moved
@@ -163,7 +160,7 @@ def most_rewarding(
     best = -1
     for b in range(first, last):
         if used[b - first] == 0.0 and q[b] > q[donor] + tie and error[b] < np.inf:
-            speed = rate(q[b] - q[donor], error[b])
+            speed = per_price(q[b] - q[donor], error[b])
             if best < 0 or not keeps_up(q[best] - q[donor], error[best], speed, tie):
                 best = b
     return best
@@ -211,7 +208,7 @@ def spend_budget_greedily(
             done[donor - first] = 1.0
             if error[donor] == np.inf:
                 continue
-            offer = min(probability[donor], affordable(rest, 2.0 * error[donor]))
+            offer = min(probability[donor], per_price(rest, 2.0 * error[donor]))
             used = np.zeros(last - first)
             while offer > 0.0:
                 receiver = most_rewarding(first, last, q, error, donor, used, tie)
@@ -219,8 +216,8 @@ def spend_budget_greedily(
                     break
                 used[receiver - first] = 1.0
                 price = error[donor] + error[receiver]
-                moved = min(offer, affordable(rest, 2.0 * error[receiver]))
-                moved = min(moved, affordable(rest, price))
+                moved = min(offer, per_price(rest, 2.0 * error[receiver]))
+                moved = min(moved, per_price(rest, price))
                 advantage = reference[receiver] - reference[donor]
                 if advantage < 0.0:
                     moved = min(moved, surplus / -advantage)

@@ -1,7 +1,7 @@
-"""Many models of one shape at once, by elimination, or one by one.
+"""Solves many models of one shape at once by elimination, or one by one.
 
-In which order states are eliminated, and where entries fill in, is found once for a shape. That
-takes longer than one small model does by itself, which is why a single one goes another way.
+The order of elimination, and where entries fill in, are found once for a shape. That takes longer
+than one small model does by itself, which is why a single one goes another way.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from surestep.model.batch import MDPBatch
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs, check_same_pairs
 from surestep.model.policy import Policy
+from surestep.planning.backups import FixedRows
 from surestep.planning.chain import TOO_MANY_STEPS
 from surestep.planning.ends import endless_circle, goes_round
 from surestep.planning.horizons import certified_steps, longest_horizon
 from surestep.planning.proof import SMALLEST_NORMAL, most_terms
-from surestep.planning.pruning import FixedRows
 
 MOST_WORK = 2_000_000  # multiplications of one solve; beyond, other ways to a value are faster
 MOST_STATES = 2_000  # beyond, even looking for an order takes long where much fills in
@@ -96,7 +96,7 @@ def minimum_degree(size: int, source: IndexArray, target: IndexArray) -> IntArra
 
 
 def runs_of(lists: list[list[int]]) -> tuple[IntArray, IntArray]:
-    """Lists as offsets and one flat array."""
+    """Returns lists as offsets and one flat array."""
     flat = np.array([entry for entries in lists for entry in entries], np.int64)
     lengths = np.array([len(entries) for entries in lists])
     return arrays.own(arrays.offsets_of(lengths)), arrays.own(flat)
@@ -128,7 +128,7 @@ def may_go_round(batch: MDPBatch) -> bool:
 def one_by_one(
     models: MDPBatch | FiniteMDP, given: Sequence[Given], solve: Callable[[FiniteMDP, Given], Part]
 ) -> list[Part]:
-    """Solves each model by itself, with what is given; see `evaluate_batch` for their numbers.
+    """Calls `solve(model, given)` for each model and its own given value, in turn.
 
     An error begins with the name of its model in a batch.
     """
@@ -204,7 +204,7 @@ def stacked(parts: Sequence[object], *names: str) -> list[AnyArray]:
 
 
 def policies_of(models: MDPBatch | FiniteMDP, policy: Policy | FloatArray) -> FloatArray:
-    """Probabilities [1, K] or [B, K], validated."""
+    """Returns the probabilities [1, K] or [B, K], validated."""
     pairs = models.pairs
     number, name = (models.num_models, "batch") if isinstance(models, MDPBatch) else (1, "model")
     if isinstance(policy, Policy):

@@ -23,8 +23,8 @@ from surestep.errors import NotConverged
 from surestep.kernels.backup import difference_range
 from surestep.kernels.chain import bicgstab_step, chain_rows, chain_sizes, chain_step
 from surestep.kernels.components import Order, leads_ahead, settle_components, strong_components
+from surestep.planning.backups import Backup, RowModel
 from surestep.planning.proof import Horizon
-from surestep.planning.pruning import Backup, RowModel
 
 FAST = 0.8  # sweeps that leave more of the residual than this, each on average, are not fast
 MOST_FAST_SWEEPS = 100
@@ -56,13 +56,13 @@ class Chain:
     by_component: Order | None = None  # its states, where that is known
 
     def step(self, value: FloatArray) -> FloatArray:
-        """r_π + W v."""
+        """Returns r_π + W v."""
         result = np.empty_like(value)
         chain_step(self.offsets, self.successor, self.weight, self.reward, value, result)
         return result
 
     def matrix(self) -> csr_array:
-        """W as a SciPy matrix in canonical form (copied: SciPy sorts in place)."""
+        """Returns W as a SciPy matrix in canonical form (copied: SciPy sorts in place)."""
         size = self.reward.size
         rows = (self.weight, self.successor, self.offsets)
         matrix = csr_array(rows, shape=(size, size), copy=True)
@@ -133,7 +133,7 @@ def solve_krylov(
 ) -> tuple[FloatArray, float]:
     """Solves by BiCGSTAB from `start`, until the residual is at most `target` or nothing is gained.
 
-    The point reached and its largest residual. A breakdown restarts the iteration where it is.
+    Returns the point reached and its largest residual. A breakdown restarts the iteration there.
     """
     value, shadow = start, change_in_step(chain, start)
     smallest = float(np.abs(shadow).max())
@@ -162,8 +162,8 @@ def solve_sweeps(
 ) -> tuple[FloatArray, float]:
     """Solves by at most `limit` ≥ 1 sweeps v ← r_π + W v, which always converge.
 
-    The point reached and the size of the last change. The residual there is no larger: W is
-    nonnegative and its rows sum to at most 1.
+    Returns the point reached and the size of the last change. The residual there is no larger: W
+    is nonnegative and its rows sum to at most 1.
     """
     value, change = start, np.inf
     for _ in range(limit):
@@ -196,7 +196,7 @@ def solve_fast_sweeps(
 
 
 def change_in_step(chain: Chain, value: FloatArray) -> FloatArray:
-    """r_π + W v − v, NaN where values are too large for doubles."""
+    """Returns r_π + W v − v, NaN where values are too large for doubles."""
     with np.errstate(invalid="ignore", over="ignore"):
         change: FloatArray = chain.step(value) - value
     return change
@@ -213,7 +213,7 @@ def half_range(change: tuple[float, float]) -> float:
 
 
 def change_range(chain: Chain, value: FloatArray) -> tuple[float, float]:
-    """(min, max) of r_π + W v − v."""
+    """Returns (min, max) of r_π + W v − v."""
     return difference_range(chain.step(value), value)
 
 
@@ -261,7 +261,7 @@ class Components:
     def settle(self, first: int, target: float, value: FloatArray) -> int:
         """Brings `value` [S] of the components from `first` on to a residual of `target`.
 
-        The first one for which sweeps are too slow, or the number of components.
+        Returns the first one for which sweeps are too slow, or the number of components.
         """
         return settle_components(self.model, self.states_in, first, target, MOST_SWEEPS, value)
 

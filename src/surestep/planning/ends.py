@@ -28,8 +28,8 @@ from surestep.kernels.components import Order
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy
+from surestep.planning.backups import RowModel
 from surestep.planning.chain import Chain, order_by_component
-from surestep.planning.pruning import RowModel
 
 
 class EndComponents(NamedTuple):
@@ -154,7 +154,7 @@ def refuse_circle(pairs: Pairs, circle: IntArray) -> None:
 
 
 def endless_circle(model: RowModel, policy: FloatArray) -> IntArray:
-    """States that a policy [K] goes round in for ever once it is there; none where it ends."""
+    """Returns states that a policy [K] never leaves once it is there; none where it ends."""
     taken = policy > 0
     return first_of(circles(Edges.of(model, taken), leaving(model, taken))[0])
 

@@ -15,12 +15,12 @@ from surestep.model.batch import MDPBatch
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Plan, Policy, PolicyLike, policy_of
+from surestep.planning.backups import Backup
 from surestep.planning.batch import eliminated, one_by_one, policies_of, stacked
 from surestep.planning.chain import Method, change_range, largest, solve
 from surestep.planning.ends import refuse_endless
 from surestep.planning.horizons import chain_under
 from surestep.planning.proof import LOOSEST_DEFAULT, Bracket, StoppingRule, refuse
-from surestep.planning.pruning import Backup
 
 LARGE = 100_000  # transitions: such models are solved one by one, and need not be copied for it
 

@@ -1,4 +1,4 @@
-"""Horizons, the largest expected numbers of steps: for all of them, or for one."""
+"""Horizons: bounds on the expected number of steps, of every policy or of one."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from surestep.errors import NeverEnds, NotConverged
 from surestep.kernels.backup import best_values
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
+from surestep.planning.backups import Backup, averaged, best_of
 from surestep.planning.chain import (
     TOO_MANY_STEPS,
     Chain,
@@ -32,13 +33,12 @@ from surestep.planning.ends import (
     resting,
 )
 from surestep.planning.proof import ROW_EXCESS, Horizon, StoppingRule, most_terms
-from surestep.planning.pruning import Backup, averaged, best_of
 
 ENOUGH_STEPS = 0.01  # the residual of the number of steps: it makes a bound 1 % larger
 
 
 def chain_under(mdp: FiniteMDP, policy: FloatArray) -> tuple[Chain, Horizon]:
-    """The chain of a policy [K], and bounds on its number of steps, or on that of every policy.
+    """Returns the chain of a policy [K], and bounds on its number of steps or every policy's.
 
     Where pairs of discount 1 go round, the policy must end for certain, or rest, which ends too.
     """
@@ -50,7 +50,7 @@ def chain_under(mdp: FiniteMDP, policy: FloatArray) -> tuple[Chain, Horizon]:
 
 
 def chain_steps(chain: Chain) -> float:
-    """max w for a w ≥ 1 + W w, from the expected number of steps.
+    """Returns max w for a w ≥ 1 + W w, from the expected number of steps.
 
     Certificate: if w > 0 and w − W w ≥ θ > 0, then w/θ qualifies, and W has no eigenvalue as large
     as 1 (Perron and Frobenius), however the w was found.
@@ -68,12 +68,12 @@ REFINEMENTS = 50  # sweeps spent on a smaller w, for models with discount 1 some
 
 
 def rule_for_all(mdp: FiniteMDP, tolerance: float | None) -> StoppingRule:
-    """Returns when to stop, whatever the policy: by the horizon of all of them."""
+    """Returns the stopping rule that holds for every policy."""
     return StoppingRule.of(mdp, tolerance, horizon_of(mdp))
 
 
 def horizon_of(mdp: FiniteMDP) -> Horizon:
-    """1/(1 − γ) where all discounts are below 1, else the largest entry of a certified w."""
+    """Returns 1/(1 − γ) if all discounts are below 1, else the largest entry of a certified w."""
     arrays.expect("mdp", mdp, FiniteMDP)
     discount = mdp.discount
     if discount.max() == 1.0:
@@ -92,7 +92,7 @@ def discounted_horizon(least: float, most: float, endless: bool) -> Horizon:
 
 
 def longest_horizon(discount: float) -> float:
-    """1/(1 − γ), with room for rows that sum to a little more than 1."""
+    """Returns 1/(1 − γ), with room for rows that sum to a little more than 1."""
     if discount * (1 + ROW_EXCESS) >= 1:
         raise NotConverged(
             f"discount {discount!r} is too near 1: with rows that sum to 1 only within rounding, "
@@ -102,7 +102,7 @@ def longest_horizon(discount: float) -> float:
 
 
 def certified_steps(mdp: FiniteMDP) -> float:
-    """max w for a w ≥ 1 + Γ_a P_a w, for models in which some pairs have discount 1.
+    """Returns max w for a w ≥ 1 + Γ_a P_a w, for models in which some pairs have discount 1.
 
     Start: with γ the largest discount below 1, h(s) the longest path of steps with discount 1 from
     s and H the largest of them, w(s) = (1 + γH)/(1 − γ) + h(s) will do: along discount 1 because h
@@ -157,7 +157,7 @@ EXACT = 1e-6  # the residual of a policy's w: little beside the excess
 
 
 def longest_steps(mdp: FiniteMDP) -> FloatArray:
-    """About the largest expected number of steps [S] of all policies, by policy iteration.
+    """Returns about the largest expected number of steps [S] of all policies.
 
     Refuses models in which some policy never ends.
     """
@@ -173,7 +173,7 @@ def longest_steps(mdp: FiniteMDP) -> FloatArray:
 
 
 def longest(mdp: FiniteMDP, clock: FloatArray, policy: FloatArray) -> FloatArray:
-    """About the largest total [S] of `clock` [K] over the policies that end, from one of them.
+    """Returns about the largest total [S] of `clock` [K] over the policies that end.
 
     No pair exceeds it by more than `EXCESS`: clock + ΓPw ≤ w + EXCESS.
     """
@@ -192,11 +192,11 @@ def longest(mdp: FiniteMDP, clock: FloatArray, policy: FloatArray) -> FloatArray
         q = model.q(total)
         if not (q - total[pairs.state]).max() > EXCESS:
             return total
-        policy, _ = changed(pairs, q, policy, best_of(pairs, q), EXCESS / 2)
+        policy, _ = better_rows(pairs, q, policy, best_of(pairs, q), EXCESS / 2)
     raise NotConverged(f"counting steps stopped after {MOST_ROUNDS} rounds, the limit")
 
 
-def changed(
+def better_rows(
     pairs: Pairs, q: FloatArray, policy: FloatArray, proposed: FloatArray, tie: float
 ) -> tuple[FloatArray, bool]:
     """Takes the rows of the policy proposed where these are better; tells whether any is."""

@@ -21,6 +21,7 @@ from surestep.kernels.components import leads_ahead
 from surestep.kernels.devices import brought_home, machine_for
 from surestep.model.mdp import FiniteMDP
 from surestep.model.policy import Plan, Policy
+from surestep.planning.backups import Backup, averaged, best_of
 from surestep.planning.chain import (
     DENSE_STATES,
     FAST,
@@ -41,7 +42,6 @@ from surestep.planning.evaluation import (
 )
 from surestep.planning.horizons import rule_for_all
 from surestep.planning.proof import TIE_TOLERANCE, StoppingRule, refuse
-from surestep.planning.pruning import Backup, averaged, best_of, pruned
 from surestep.planning.total import ending_iteration, may_last
 
 GreedyStep = Callable[[FloatArray], FloatArray]  # q [K] to the probabilities of a policy [K]
@@ -56,7 +56,7 @@ INEXACT = 0.1  # how much of the residual an iterative evaluation leaves for the
 def best_of_all(mdp: FiniteMDP, tolerance: float | None, terms: int = 0) -> Plan:
     """Returns a best policy of a model in which all policies end.
 
-    A sum over successors has so many terms, if these are more than the model shows.
+    `terms` is the number of terms in a sum over successors, if it is more than the model shows.
     """
     rule = rule_for_all(mdp, tolerance)
     rule = replace(rule, terms=max(rule.terms, terms))
@@ -196,26 +196,31 @@ def value_iteration(
 
 
 def jacobi(mdp: FiniteMDP, rule: StoppingRule, limit: int, slowest: float) -> Plan | None:
-    """Value iteration on all cores, leaving out pairs as soon as they cannot be best any more.
+    """Returns the plan of value iteration on all cores, or on a GPU.
 
-    The plan, or None where the limit came first, or where a sweep leaves on average more than
-    `slowest` of the residual.
+    None where the limit came first, or where a sweep leaves on average more than `slowest` of the
+    residual.
     """
-    machine, whole = machine_for(Backup.of(mdp))
-    backup, size = whole, half_range if rule.horizon.uniform else largest
-    value, after = machine.own(np.zeros(whole.num_states)), machine.empty(whole.num_states)
+    machine, backup = machine_for(Backup.of(mdp))
+    size = half_range if rule.horizon.uniform else largest
+    value = machine.own(np.zeros(backup.num_states))
+    after = machine.empty(backup.num_states)
     sizes: list[float] = []
-    looked = 0  # the sweep after which pairs were last looked through
     while len(sizes) < limit:
         backup.best(value, after)
         residuals = difference_range(after, value)
         bracket = rule.bracket(residuals, float(np.abs(value).max()), TIE_TOLERANCE)
         residual = largest(residuals)
         if bracket.good or residual <= bracket.floor:
-            q, sweeps = whole.q(value), len(sizes) + 1  # of all pairs
-            policy = Policy(mdp.pairs, best_actions(mdp)(q))
-            error = bracket.error
-            plan = Plan(policy, brought_home(value), sweeps, residual, error, brought_home(q))
+            q = backup.q(value)
+            plan = Plan(
+                Policy(mdp.pairs, best_of(mdp.pairs, q)),
+                brought_home(value),
+                len(sizes) + 1,
+                residual,
+                bracket.error,
+                brought_home(q),
+            )
             if not bracket.good:  # and doubles cannot prove more
                 refuse(bracket, rule.tolerance, plan=plan)
             return plan
@@ -223,10 +228,6 @@ def jacobi(mdp: FiniteMDP, rule: StoppingRule, limit: int, slowest: float) -> Pl
         window = min(len(sizes), 10)
         if window >= 2 and sizes[-1] > slowest ** (window - 1) * sizes[-window]:
             return None
-        shrunk = sizes[-1] < sizes[looked] / 10
-        copied = machine.gpu is None and not arrays.is_mapped(backup.probability)
-        if shrunk and copied and backup.reward.size > whole.num_states:
-            backup, looked = pruned(backup, value, bracket), len(sizes) - 1
         if rule.horizon.uniform:  # all states are off by nearly the same number
             after += bracket.middle - sum(residuals) / 2
         value, after = after, value
@@ -247,11 +248,14 @@ def iterate(
     rule: StoppingRule,
     limit: int = ITERATION_LIMIT,
 ) -> Plan:
-    """Runs the loop that all planners share; `update(π, Tv, residuals)` brings v nearer to V^π."""
+    """Runs the loop of all planners; `update(π, Tv, residuals)` returns a v nearer to V^π."""
     model = Backup.of(mdp)
     for iteration in range(1, limit + 1):
         q = model.q(value)
-        policy = policy_of(mdp, greedy_step(q))
+        try:
+            policy = Policy(mdp.pairs, greedy_step(q))
+        except InvalidPolicy as problem:
+            raise InvalidPolicy(f"the greedy step gave no policy: {problem}") from None
         backed_up = averaged(mdp.pairs, policy.probability, q)
         residuals = difference_range(backed_up, value)
         residual = largest(residuals)
@@ -273,16 +277,8 @@ def iterate(
     raise NotConverged(f"policy iteration stopped after {limit} rounds, the limit", plan=plan)
 
 
-def policy_of(mdp: FiniteMDP, probability: FloatArray) -> Policy:
-    """Returns the policy that a greedy step gave, validated."""
-    try:
-        return Policy(mdp.pairs, probability)
-    except InvalidPolicy as problem:
-        raise InvalidPolicy(f"the greedy step gave no policy: {problem}") from None
-
-
 def evaluation_update(mdp: FiniteMDP, method: Method, rule: StoppingRule) -> ValueUpdate:
-    """V^π: exactly where that is cheap, else until the residual is a tenth of what it was."""
+    """Returns an update to V^π: exact where that is cheap, else to a tenth of the residual."""
 
     def update(policy: FloatArray, backed_up: FloatArray, residuals: Range) -> FloatArray:
         chain = policy_chain(mdp, policy)

@@ -50,12 +50,12 @@ from surestep.kernels.backup import best_values, greedy
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import PolicyLike
+from surestep.planning.backups import Backup, averaged
 from surestep.planning.chain import SINGULAR, Components, policy_chain, solve_to
 from surestep.planning.ends import EndComponents, ending_policy, lasting, staying, steps_towards
 from surestep.planning.evaluation import check_inputs
-from surestep.planning.horizons import changed
+from surestep.planning.horizons import better_rows
 from surestep.planning.proof import SMALLEST_NORMAL, Horizon, most_terms
-from surestep.planning.pruning import Backup, averaged
 from surestep.planning.total import Quotient
 
 Goal = Literal["most", "least"]
@@ -308,7 +308,7 @@ def sought(model: FiniteMDP, priced: Backup, value: FloatArray, target: float) -
         for number in range(MOST_ROUNDS):
             q = priced.q(value)
             greedy(pairs.offsets, q, 0.0, best)
-            policy, better = changed(pairs, q, policy, best, target)
+            policy, better = better_rows(pairs, q, policy, best, target)
             if not (number == 0 or better) or not value.max() < LARGEST:
                 break
             earned = averaged(pairs, policy, priced.reward)

@@ -1,4 +1,4 @@
-"""Sets of MDPs in which every row varies on its own, and the row that is worst in each.
+"""Sets of MDPs in which every row varies on its own, and the worst row of each pair.
 
 A row may be any distribution of its set, whatever the others are. Mass may go to any state; which
 ones are *stored* only says of which of them more is known. For given values of the states, the
@@ -185,10 +185,12 @@ class SupportTrees:
         tree_sizes(offsets, place, width, sizes)
         node_offsets = offsets_of(np.where(ends, 0, sizes))
         room = offsets_of(np.where(ends, 0, sizes + 1))
-        child, cuts = (np.empty((node_offsets[-1], width), np.int64) for width in (2, 3))
+        child = np.empty((node_offsets[-1], 2), np.int64)
+        cuts = np.empty((node_offsets[-1], 3), np.int64)
         leaf = np.empty(room[-1], np.int64)
         tree_nodes(offsets, place, width, node_offsets, room, child, cuts, leaf)
-        first, last = (np.zeros(2 ** ((num_states - 1).bit_length() + 1), np.int64) for _ in "fl")
+        first = np.zeros(2 ** ((num_states - 1).bit_length() + 1), np.int64)
+        last = np.zeros_like(first)
         last[1] = num_states
         segments(first, last)
         return cls(offsets, successor, room, node_offsets, child, cuts, leaf, first, last)

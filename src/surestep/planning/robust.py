@@ -39,6 +39,7 @@ from surestep.kernels.robust import Step
 from surestep.kernels.robust_batch import Answer, Game
 from surestep.model.mdp import FiniteMDP
 from surestep.model.policy import Plan, Policy, negated
+from surestep.planning.backups import FixedRows, averaged, best_of
 from surestep.planning.chain import Chain, largest, policy_chain, solve_to
 from surestep.planning.horizons import discounted_horizon
 from surestep.planning.proof import (
@@ -49,7 +50,6 @@ from surestep.planning.proof import (
     StoppingRule,
     refuse,
 )
-from surestep.planning.pruning import FixedRows, averaged, best_of
 from surestep.planning.rectangular import Earnings, Extreme, L1Rows, RectangularSet, joined_rows
 
 ENOUGH = 0.5  # a step of both sides that leaves more of the residual than this is the last one
@@ -85,12 +85,7 @@ def l1_ball(
 
 def robust_optimal(models: RectangularSet) -> Plan:
     """Returns the policy with the best worst case, and that worst case as its value."""
-    return fixed_point(models, None, None)
-
-
-def worst_value(models: RectangularSet, policy: Policy, floor: FloatArray | None = None) -> Plan:
-    """Evaluates a policy in its worst case over the set; no value is known to be below `floor`."""
-    return fixed_point(models, policy, floor)
+    return worst_value(models, None)
 
 
 def best_value(models: RectangularSet, policy: Policy, ceiling: FloatArray | None = None) -> Plan:
@@ -99,17 +94,22 @@ def best_value(models: RectangularSet, policy: Policy, ceiling: FloatArray | Non
     return negated(worst_value(models.mirrored(), policy, floor))
 
 
-def fixed_point(models: RectangularSet, policy: Policy | None, floor: FloatArray | None) -> Plan:
-    """Brings v near the fixed point of v ↦ max(Σ_a π q, floor), with a proven error.
+def worst_value(
+    models: RectangularSet, policy: Policy | None, floor: FloatArray | None = None
+) -> Plan:
+    """Evaluates a policy, or the best one, in its worst case over the set.
 
-    π is the policy given, or the best one for q. Without a discount, v only is a lower bound.
+    The value is near the fixed point of v ↦ max(Σ_a π q, floor), with a proven error; `floor` is a
+    lower bound on all values, if there is one. Without a discount, v only is a lower bound.
     """
     if models.discount.max() == 1.0:
         return risen(models, policy, floor)
     rule, states = rule_of(models, policy, floor), models.pairs.num_states
     operator = Operator(models, policy, np.full(states, -np.inf) if floor is None else floor)
     step = operator.at(np.zeros(states))
-    ours, together, before = step.choice, True, np.inf
+    ours = step.choice
+    together = True
+    before = np.inf
     for used in range(1, MOST_ROUNDS + 1):
         bracket = rule.bracket(step.residuals, float(np.abs(step.value).max()), ties_of(rule))
         if bracket.good:
@@ -132,9 +132,9 @@ def fixed_point(models: RectangularSet, policy: Policy | None, floor: FloatArray
 
 
 def risen(models: RectangularSet, policy: Policy | None, floor: FloatArray | None) -> Plan:
-    """Sweeps from the floor on until they rise no more: no value is below v − error_bound.
+    """Returns proven lower bounds on values, by sweeps from the floor until they rise no more.
 
-    What a sweep may be rounded up by is taken off it.
+    Each sweep is lowered by as much as it may have been rounded up.
     """
     if policy is None or floor is None:
         raise InvalidParameter(
@@ -152,7 +152,7 @@ def risen(models: RectangularSet, policy: Policy | None, floor: FloatArray | Non
 
 
 def swept(operator: Operator, rule: StoppingRule, value: FloatArray) -> FloatArray:
-    """Returns max(Tv, floor), less what a sweep may be rounded up by."""
+    """Returns max(Tv, floor), lowered by as much as it may have been rounded up."""
     after = operator.at(value).after
     scale = rule.reward_scale + float(np.abs(operator.floor).max())
     lowered: FloatArray = after - rule.terms * 2.0**-52 * (scale + float(np.abs(after).max()))
@@ -178,7 +178,7 @@ class WorstBackup:
 
     @property
     def residual(self) -> float:
-        """max |Tv − v|."""
+        """Returns max |Tv − v|."""
         return largest(self.residuals)
 
 
@@ -200,7 +200,7 @@ class Operator:
         return WorstBackup(value, after, extreme, choice, difference_range(after, value))
 
     def gained(self, step: WorstBackup, ours: WorstChoice) -> float:
-        """max (v − Σ_a π q), not held: what the worst rows for v take away under our choice."""
+        """Returns max (v − Σ_a π q) over states not held: the loss by the worst rows for v."""
         lost = step.value - averaged(self.models.pairs, ours.policy, step.extreme.q)
         return float(lost[~ours.held].max(initial=0.0))
 
@@ -262,10 +262,10 @@ def worst_values(
     """Returns the `worst_value` of each set, under its policy and its floor [S]."""
     cases = [*zip(sets, policies, floors, strict=True)]
     plans: dict[int, Plan] = {}
-    for group in alike(sets):
+    for group in groups_of_one_kind(sets):
         some = [cases[place] for place in group]
         rules = [rule_of(*case) for case in some]
-        answers = zip(*settled(some, rules), strict=True)
+        answers = zip(*settle_together(some, rules), strict=True)
         for place, rule, answer in zip(group, rules, answers, strict=True):
             found = plan_of(cases[place][1], rule, *answer)
             if found is not None:
@@ -282,7 +282,7 @@ def best_values(
     return [negated(plan) for plan in plans]
 
 
-def alike(sets: Sequence[RectangularSet]) -> list[list[int]]:
+def groups_of_one_kind(sets: Sequence[RectangularSet]) -> list[list[int]]:
     """Returns the places of small sets of one kind over the same pairs, without those of others."""
     groups: dict[tuple[object, ...], list[int]] = {}
     for place, models in enumerate(sets):
@@ -303,10 +303,10 @@ def plan_of(
     return Plan(policy, value, int(rounds), max(-low, high), bracket.error)
 
 
-def settled(
+def settle_together(
     cases: Sequence[tuple[RectangularSet, Policy, FloatArray]], rules: Sequence[StoppingRule]
 ) -> Answer:
-    """Values near the fixed point of each set, under its policy and its floor."""
+    """Returns values near the fixed point of each set, under its policy and its floor."""
     sets, policies, floors = zip(*cases, strict=True)
     steps = zip(*((*models.low, models.discount) for models in sets), strict=True)
     step = Step._make(map(np.concatenate, steps))

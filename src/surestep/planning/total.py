@@ -37,6 +37,7 @@ from surestep.errors import NeverEnds, NotConverged
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs, picked_labels
 from surestep.model.policy import Plan, Policy
+from surestep.planning.backups import Backup, best_of
 from surestep.planning.chain import TOO_MANY_STEPS
 from surestep.planning.ends import (
     EndComponents,
@@ -50,7 +51,7 @@ from surestep.planning.ends import (
     steps_towards,
 )
 from surestep.planning.evaluation import Evaluation, evaluate_as_proven, evaluate_with_bound
-from surestep.planning.horizons import MOST_ROUNDS, changed, longest
+from surestep.planning.horizons import MOST_ROUNDS, better_rows, longest
 from surestep.planning.proof import (
     LOOSEST_DEFAULT,
     SMALLEST_NORMAL,
@@ -59,7 +60,6 @@ from surestep.planning.proof import (
     most_terms,
     refuse,
 )
-from surestep.planning.pruning import Backup, best_of
 
 BestOfAll = Callable[[FiniteMDP, float | None, int], Plan]  # a model, tolerance, terms of a sum
 
@@ -137,7 +137,7 @@ def ending_iteration(
         q = model.q(evaluation.value)
         tie = TIE_TOLERANCE * float(np.abs(q).max())
         proposed = Policy(pairs, greedy_step(q)).probability
-        after, better = changed(pairs, q, policy.probability, proposed, tie)
+        after, better = better_rows(pairs, q, policy.probability, proposed, tie)
         if not better:
             return evaluation.plan(policy, iteration, q)
         circle = endless_circle(mdp, after)
