@@ -38,10 +38,10 @@ from surestep.algorithms.provable import (
     NoSolution,
     Program,
     Provable,
-    check_size,
+    check_program_size,
     free_pairs,
     matrix,
-    policy_of,
+    policy_with_visits,
 )
 from surestep.model import FiniteMDP, Improvement, Policy, Problem
 from surestep.model.signals import Reach, Signal, stopped
@@ -120,7 +120,7 @@ class Constrained(Provable):
         Bounded
             The program.
         """
-        check_size(problem, self.name)
+        check_program_size(problem, self.name)
         return Bounded.of(problem, self.n_wedge, self.price)
 
     def explained(
@@ -169,7 +169,7 @@ class Limit(NamedTuple):
         model, reach = stopped(part).estimate(), part.reach
         if reach is not None:
             model = replace(model, endless=0.0)  # who goes on for ever does not get there
-        value, error = values_of(model, reach, part.behavior)
+        value, error = values_with_error(model, reach, part.behavior)
         before = float(model.initial @ value)
         name, margin, at_most = "", 0.0, None
         if signal is not None:
@@ -180,7 +180,7 @@ class Limit(NamedTuple):
 
     def found(self, policy: Policy) -> tuple[float, float]:
         """Returns ρ of a policy, and how far it and the limit may be off."""
-        value, error = values_of(self.model, self.reach, policy)
+        value, error = values_with_error(self.model, self.reach, policy)
         return float(self.model.initial @ value), error + self.error
 
 
@@ -288,10 +288,12 @@ class Bounded(NamedTuple):
 
 def kept_policy(visits: FloatArray, problem: Problem) -> Policy:
     """Returns the policy with such visits [K]; π_b bit for bit where pairs are not free."""
-    return kept_where(~free_pairs(problem), policy_of(visits, problem), problem.behavior)
+    return kept_where(~free_pairs(problem), policy_with_visits(visits, problem), problem.behavior)
 
 
-def values_of(model: FiniteMDP, reach: Reach | None, policy: Policy) -> tuple[FloatArray, float]:
+def values_with_error(
+    model: FiniteMDP, reach: Reach | None, policy: Policy
+) -> tuple[FloatArray, float]:
     """Returns V of a policy [S], and how far it may be off; of a chance, within so many steps."""
     if reach is None or reach.within is None:
         found = evaluate_with_bound(model, policy)

@@ -41,14 +41,14 @@ STEPS = {
 }
 
 
-def hoeffding(problem: Problem, delta: float) -> FloatArray:
+def hoeffding_error(problem: Problem, delta: float) -> FloatArray:
     """e = √(2 ln(2|S||A|/δ) / N): Hoeffding's inequality on q [K] (Nadjahi et al. 2019)."""
     visits = problem.counts.visits
     log_term = log_pairs_over(problem, delta) + math.log(2)
     return np.where(visits > 0, np.sqrt(2 * log_term / np.maximum(visits, 1)), np.inf)
 
 
-def empirical_bernstein(problem: Problem, delta: float) -> FloatArray:
+def bernstein_error(problem: Problem, delta: float) -> FloatArray:
     """e = 2 (√(2 v L/N) + 7L/(3(N − 1))), L = ln(4|S||A|/δ) (Maurer and Pontil 2009; Scholl 2022).
 
     v is the variance of the returns that followed the pair, over (2 V_max)²; N ≥ 2 is needed.
@@ -71,7 +71,7 @@ def log_pairs_over(problem: Problem, delta: float) -> float:
     return math.log(problem.num_states) + math.log(problem.num_actions) - math.log(delta)
 
 
-ERROR_FUNCTIONS = {"hoeffding": hoeffding, "bernstein": empirical_bernstein}
+ERROR_FUNCTIONS = {"hoeffding": hoeffding_error, "bernstein": bernstein_error}
 
 
 def check_error(error: str | Bound) -> None:

@@ -205,10 +205,10 @@ def shuffle_test(
         kernel.all(number + 1, room, seed, effect, *runs, values, *beside, statistic)
         return statistic
 
-    return tested(placed, largest(placed, finer, draws), level)
+    return tested(placed, largest_statistic(placed, finer, draws), level)
 
 
-def largest(
+def largest_statistic(
     placed: Arrangement,
     finer: Sequence[IntArray],
     draws: Callable[[Arrangement, int, float], FloatArray],

@@ -16,7 +16,7 @@ from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, IntArray
-from surestep.environments.benchmark import MOST_STATES, Benchmark, mdp_of_rows
+from surestep.environments.benchmark import MOST_STATES, Benchmark, mdp_from_rows
 from surestep.model import FiniteMDP, Pairs, Policy
 from surestep.planning.ends import breadth_first
 
@@ -98,7 +98,7 @@ def gridworld_mdp(size: int) -> FiniteMDP:
     probability[:, :, 2] = ~ways @ slip.T
     probability[goal] = 0.0
     rows = np.broadcast_to(successor, probability.shape).reshape(-1, 5)
-    return mdp_of_rows(
+    return mdp_from_rows(
         Pairs.full(state.size, 4, action_labels=ACTIONS),
         rows,
         probability.reshape(-1, 5),

@@ -40,7 +40,7 @@ from surestep.sampling import sample_log
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Merged:
+class Merged(arrays.ByValue):
     """Logs of a finer model in which each of its states is shown as one of `pairs`.
 
     States that are shown as one have the same actions.
@@ -57,8 +57,6 @@ class Merged:
         pair = self.pairs.find(shown[own_pairs.state], own_pairs.action)
         arrays.keep(self, shown=shown, truth=Truth(self.mdp, pair))
 
-    __eq__ = arrays.equal_by_value
-    __hash__ = None  # type: ignore[assignment]
     __setstate__ = arrays.restore_frozen
 
     def rollout(

@@ -18,7 +18,7 @@ from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
-from surestep.environments.benchmark import MOST_STATES, Benchmark, check_size, mdp_of_rows
+from surestep.environments.benchmark import MOST_STATES, Benchmark, check_size, mdp_from_rows
 from surestep.model import FiniteMDP, Pairs, Policy
 from surestep.planning import optimal
 from surestep.planning.ends import breadth_first
@@ -192,7 +192,7 @@ def ragged_mdp(world: GatheringWorld) -> FiniteMDP:
     """Returns the model with the actions that exist."""
     pairs = Pairs.from_enabled(world.enabled, action_labels=ACTIONS)
     enabled = world.enabled
-    return mdp_of_rows(
+    return mdp_from_rows(
         pairs,
         world.successor[enabled],
         world.probability[enabled],
@@ -211,7 +211,7 @@ def padded_mdp(world: GatheringWorld) -> FiniteMDP:
     state = np.repeat(np.arange(len(copy)), len(MOVES))
     action = np.where(copy, in_order[:, :1], in_order).ravel()
     reward = world.delivers[state, action] & ~copy.ravel()
-    return mdp_of_rows(
+    return mdp_from_rows(
         Pairs.full(len(copy), len(MOVES), action_labels=SLOTS),
         world.successor[state, action],
         world.probability[state, action],

@@ -86,14 +86,14 @@ def data_seed(
     return seed, zlib.crc32(environment.label.encode()), episodes, repetition
 
 
-def run_block(block: CellBlock) -> Rows:
+def run_methods(block: CellBlock) -> Rows:
     """Draws the data of the block, runs every algorithm on them, and evaluates what comes out."""
     alone = [replace(block, first=i, last=i + 1) for i in range(block.first, block.last)]
     groups = alone if block.environment.changes else [block]
-    return joined([run_at(group, size) for size in block.episodes for group in groups])
+    return joined_rows([run_at(group, size) for size in block.episodes for group in groups])
 
 
-def joined(parts: Sequence[Rows]) -> Rows:
+def joined_rows(parts: Sequence[Rows]) -> Rows:
     """Returns the rows of all parts."""
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
@@ -161,7 +161,7 @@ def counted_problems(
         mdp.offsets,
         mdp.successor,
         np.stack([times for times, _ in drawn]),
-        rewards_of(benchmark),
+        known_rewards_of(benchmark),
         np.stack([starts for _, starts in drawn]),
         sampler.over,
     )
@@ -173,7 +173,7 @@ def counted_problems(
     )
 
 
-def rewards_of(benchmark: Benchmark) -> LoggedRewards:
+def known_rewards_of(benchmark: Benchmark) -> LoggedRewards:
     """Rewards as the published experiment has them: a known table of pairs, or through P̂.
 
     Through P̂ a reward counts for the successors that were seen, so it is that of the transition.
@@ -201,13 +201,13 @@ class DataSets(NamedTuple):
 Outcome = tuple[Proposed, Claimed]  # the policies of some repetitions, and what is claimed of them
 
 
-def sizes_of(block: CellBlock) -> list[int]:
+def sizes_asked_for(block: CellBlock) -> list[int]:
     """All data sizes that any certifier is asked at."""
     every = [spec.episodes or block.episodes for spec in block.certifiers]
     return sorted({size for sizes in every for size in sizes})
 
 
-def certifier_of(
+def seeded_certifier(
     block: CellBlock, spec: CertifierSpec, episodes: int, repetition: int, **told: object
 ) -> Certifier:
     """The certifier, with random numbers of its own in each repetition.
@@ -225,21 +225,21 @@ def run_claims(block: CellBlock) -> Rows:
     benchmark = made(block.environment, block.first)
     _ = benchmark.truth  # refused before any work where no true gain is known
     parts = []
-    for episodes in sizes_of(block):
+    for episodes in sizes_asked_for(block):
         asked = [spec for spec in block.certifiers if episodes in (spec.episodes or block.episodes)]
         outcomes: dict[tuple[AlgorithmSpec, CertifierSpec], list[Outcome]] = {
             meeting: [] for meeting in itertools.product(block.algorithms, asked)
         }
-        for data in drawn(block, benchmark, episodes):
+        for data in drawn_data(block, benchmark, episodes):
             for meeting, so_far in outcomes.items():
                 so_far.append(outcome_of(block, data, *meeting))
         parts += [
-            claim_rows(block, episodes, *meeting, whole) for meeting, whole in outcomes.items()
+            claim_columns(block, episodes, *meeting, whole) for meeting, whole in outcomes.items()
         ]
-    return joined(parts)
+    return joined_rows(parts)
 
 
-def drawn(block: CellBlock, benchmark: Benchmark, episodes: int) -> Iterator[DataSets]:
+def drawn_data(block: CellBlock, benchmark: Benchmark, episodes: int) -> Iterator[DataSets]:
     """Yields counts of all repetitions, or logs of one after the other, for they are long."""
     repetitions = range(block.first, block.last)
     rngs = block.rngs(episodes)
@@ -253,7 +253,7 @@ def drawn(block: CellBlock, benchmark: Benchmark, episodes: int) -> Iterator[Dat
         yield DataSets(benchmark, episodes, repetitions, given, batch)
         return
     for repetition, rng in zip(repetitions, rngs, strict=True):
-        problem = problem_of(benchmark, benchmark.sample(episodes, rng))
+        problem = problem_for_certifiers(benchmark, benchmark.sample(episodes, rng))
         alone = range(repetition, repetition + 1)
         yield DataSets(benchmark, episodes, alone, [problem], None)
 
@@ -269,7 +269,7 @@ def outcome_of(
     if data.batch is None:
         told = told_of_log(spec.kind, data.benchmark, data.problems[0], dict(spec.settings))
     certifiers = [
-        certifier_of(block, spec, data.episodes, repetition, **told)
+        seeded_certifier(block, spec, data.episodes, repetition, **told)
         for repetition in data.repetitions
     ]
     if data.batch is None:
@@ -281,7 +281,7 @@ def outcome_of(
     judges: Sequence[Certifier | CertificateRefused] = certifiers
     if spec.worlds is not None:
         judges = [
-            calibrated(problem, improver(algorithm, certifier), certifier, spec.worlds)
+            calibrated_certifier(problem, improver(algorithm, certifier), certifier, spec.worlds)
             for problem, certifier in zip(data.problems, certifiers, strict=True)
         ]
     return proposed, claimed(judges, data.problems, proposed.policy)
@@ -293,7 +293,7 @@ def improver(algorithm: AlgorithmSpec, certifier: Certifier) -> Algorithm | Auto
     return AutoNWedge(algorithm=made, certifier=certifier) if algorithm.chooses else made
 
 
-def calibrated(
+def calibrated_certifier(
     problem: Problem, improves: Algorithm | AutoNWedge, certifier: Certifier, worlds: int
 ) -> Certifier | CertificateRefused:
     """The certifier with what worlds of its own data leave of it; a refusal where it is nothing."""
@@ -306,7 +306,7 @@ def calibrated(
         return refusal
 
 
-def claim_rows(
+def claim_columns(
     block: CellBlock,
     episodes: int,
     algorithm: AlgorithmSpec,
@@ -377,7 +377,7 @@ def known_to_certifiers(benchmark: Benchmark, problems: ProblemBatch, index: int
     )
 
 
-def problem_of(benchmark: Benchmark, log: DecisionLog) -> Problem:
+def problem_for_certifiers(benchmark: Benchmark, log: DecisionLog) -> Problem:
     """Returns the problem of a log; where nobody declared rewards, values are what these allow."""
     problem = benchmark.problem(log)
     if benchmark.declared:

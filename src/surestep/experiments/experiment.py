@@ -45,7 +45,7 @@ Source = Benchmark | Callable[..., Benchmark]  # of benchmarks; a function may a
 DIGITS = 12  # of a digest
 
 
-def settings_of(thing: Any, what: str = "") -> Settings:
+def given_settings(thing: Any, what: str = "") -> Settings:
     """Returns the fields of a frozen dataclass that are not what its class has by default."""
     kind = type(thing)
     if not (dataclasses.is_dataclass(kind) and kind.__dataclass_params__.frozen):  # type: ignore[attr-defined]
@@ -59,24 +59,24 @@ def settings_of(thing: Any, what: str = "") -> Settings:
         if not part.init or value is part.default:
             continue
         value = value.item() if isinstance(value, np.generic) else value
-        check_setting(f"{part.name} of {kind.__name__}", value)
+        check_recordable(f"{part.name} of {kind.__name__}", value)
         if value != part.default:
             settings.append((part.name, value))
     return tuple(settings)
 
 
-def check_setting(name: str, value: object) -> None:
+def check_recordable(name: str, value: object) -> None:
     """Refuses a setting that a record cannot tell from others."""
     if isinstance(value, tuple):
         for part in value:
-            check_setting(name, part)
+            check_recordable(name, part)
     elif not isinstance(value, str | int | float | None):
-        settings_of(value, f"{name} is of type ")
+        given_settings(value, f"{name} is of type ")
 
 
-def plain(value: Any) -> object:
+def json_value(value: Any) -> object:
     """Returns an object among settings as JSON knows it: its class and its own settings."""
-    return [home_of(type(value)), settings_of(value)]
+    return [home_of(type(value)), given_settings(value)]
 
 
 def home_of(thing: Any) -> str:
@@ -99,7 +99,7 @@ def code_behind(own: object, settings: Settings) -> Iterator[Any]:
         yield function_of(own)
     for _, value in settings:
         if dataclasses.is_dataclass(value):
-            yield from code_behind(type(value), settings_of(value))
+            yield from code_behind(type(value), given_settings(value))
 
 
 def function_of(source: Any) -> Any:
@@ -245,7 +245,7 @@ class AlgorithmSpec(Spec):
                 "improve"
             )
         own = None if is_algorithm(thing) else type(thing)
-        return cls(str(getattr(thing, "name", type(thing).__name__)), settings_of(thing), own)
+        return cls(str(getattr(thing, "name", type(thing).__name__)), given_settings(thing), own)
 
     def make(self) -> Any:
         """The algorithm; where N∧ is to be chosen, with any."""
@@ -291,7 +291,7 @@ class CertifierSpec(Spec):
         """
         check_certifier(thing)
         own = None if find_kind(thing.name) is type(thing) else type(thing)
-        return cls(thing.name, settings_of(thing), own)
+        return cls(thing.name, given_settings(thing), own)
 
     @property
     def kind(self) -> type[Any]:
@@ -399,7 +399,7 @@ class Experiment:
                 + [*map(home_of, spec.code)]
                 for spec in self.certifiers
             ]
-        return json.dumps(content, sort_keys=True, default=plain)
+        return json.dumps(content, sort_keys=True, default=json_value)
 
 
 def list_experiments() -> list[str]:
@@ -545,7 +545,7 @@ BESIDE_SETTINGS: dict[str, Any] = {"episodes": Sizes | None, "worlds": Positive 
 Entries = Annotated[list[Any], Meta(min_length=1)]  # names, tables with names, or objects
 
 
-class Table(Struct, frozen=True, forbid_unknown_fields=True):
+class ExperimentTable(Struct, frozen=True, forbid_unknown_fields=True):
     """An experiment as a TOML file has it."""
 
     seed: Positive
@@ -566,7 +566,7 @@ class Range(Struct, frozen=True, forbid_unknown_fields=True):
 
 def experiment_of(content: Mapping[str, Any], name: str) -> Experiment:
     """The experiment of a table, every part checked."""
-    table: Table = converted(content, Table, "experiment", InvalidParameter)
+    table: ExperimentTable = converted(content, ExperimentTable, "experiment", InvalidParameter)
     algorithms = tuple(specs_of("algorithms", table.algorithms, AlgorithmSpec))
     certifiers = tuple(specs_of("certifiers", table.certifiers or (), CertifierSpec))
     for algorithm in algorithms:

@@ -180,10 +180,10 @@ def mean_interval(values: FloatArray, bounds: tuple[float, float]) -> Interval:
     """
     a, b = bounds
     inside = np.clip(values, a, b)  # rounding may be a little outside
-    return Interval(float(values.mean()), refuted(inside, a), -refuted(-inside, -b))
+    return Interval(float(values.mean()), refuted_mean(inside, a), -refuted_mean(-inside, -b))
 
 
-def refuted(values: FloatArray, bound: float) -> float:
+def refuted_mean(values: FloatArray, bound: float) -> float:
     """Returns the largest mean that the values refute; NaN where that is not beyond the bound."""
     if not np.isfinite(bound):
         return float("nan")
