@@ -208,7 +208,7 @@ def test_ranges_of_rewards_are_told_as_declared_or_read_off_the_log(declared):
         for log in (world.sample(9, np.random.default_rng(seed)) for seed in range(99))
         if log.reward.min() == 1.0
     )
-    problem = cell.problem_of(world, log)
+    problem = cell.problem_for_certifiers(world, log)
     assert problem.value_bounds == pytest.approx((-10_000 if declared else 0.0, 30.0))
     assert [said.code for said in problem.premises] == ["rewards-within-seen"] * (not declared)
     told = told_of_log(CERTIFIERS["posterior"], world, problem, {})
