@@ -241,7 +241,7 @@ class Bounded(NamedTuple):
         return np.divide(rows, found, out=ratio, where=chance & (found < 0) & (rows < 0))
 
     def judged(self, policy: Policy, least: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Returns ρ of each signal [J], and what is missing of the least for certain."""
+        """Returns ρ of each signal [J], and by how much it surely falls short of the least."""
         found, error = np.array([limit.found(policy) for limit in self.limits]).T
         return found, least - found - error
 
@@ -251,7 +251,7 @@ class Bounded(NamedTuple):
         return tuple(x.name for x, missing in zip(self.limits, short, strict=True) if missing > 0)
 
     def freed(self, policy: Policy, least: FloatArray, rounds: float) -> Policy:
-        """Returns the policy with what unsafe states, and those only after them, do best."""
+        """Returns the policy with the best actions in unsafe states and in those after them."""
         if not self.unsafe.any():
             return policy
         pairs, rewards = policy.pairs, [limit.reach is None for limit in self.limits]

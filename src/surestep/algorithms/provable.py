@@ -250,7 +250,7 @@ class Program:
 
 
 def check_program_size(problem: Problem, name: str) -> None:
-    """Refuses what is no problem, and more pairs than a linear program takes."""
+    """Refuses a value that is no problem, and more pairs than a linear program takes."""
     arrays.expect("problem", problem, Problem)
     number = problem.counts.pairs.num_pairs
     if number > MOST_PAIRS:

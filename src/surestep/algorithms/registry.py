@@ -69,7 +69,7 @@ class AlgorithmDescription(NamedTuple):
 
 
 def describe_algorithms(name: str | None = None) -> tuple[AlgorithmDescription, ...]:
-    """Returns all algorithms, or the one of that name; promises are those with default settings."""
+    """Describes all algorithms, or the one of that name, with their default settings."""
     return tuple(map(description_of, SHELF.everything() if name is None else [name]))
 
 

@@ -236,7 +236,7 @@ def largest_statistic(
 
 
 def tested(placed: Arrangement, draws: Draws, level: float) -> Shuffled:
-    """Returns what a test at a level finds."""
+    """Tests the observed statistic against the shuffles at a level."""
     statistic = draws(shuffles_of(placed.rows), 0.0)
     observed, shuffled = float(statistic[0]), np.sort(statistic[1:])
     slack = slack_of(observed)

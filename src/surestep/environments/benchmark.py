@@ -229,17 +229,17 @@ class Benchmark(arrays.ByValue):
 
     @property
     def num_states(self) -> int:
-        """|S|, ends of episodes included."""
+        """Returns |S|, ends of episodes included."""
         return self.mdp.num_states
 
     @property
     def num_actions(self) -> int:
-        """|A|."""
+        """Returns |A|."""
         return self.mdp.pairs.num_actions
 
     @property
     def discount(self) -> float:
-        """γ."""
+        """Returns γ."""
         return float(self.mdp.discount[0])
 
     @property

@@ -66,7 +66,7 @@ class TabularEnv(gymnasium.Env[np.int64, np.int64]):
         return np.int64(self._state), self._info(self._state)
 
     def step(self, action: np.int64) -> tuple[np.int64, float, bool, bool, Info]:
-        """One step: observation, reward, terminated, truncated, info."""
+        """Takes one step; returns observation, reward, terminated, truncated and info."""
         mdp = self.benchmark.mdp
         if self._state is None or self._over[self._state]:
             raise InvalidParameter("the episode is over or has not begun; call reset() first")

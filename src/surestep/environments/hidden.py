@@ -62,7 +62,7 @@ class Merged(arrays.ByValue):
     def rollout(
         self, policy: Policy, episodes: int, horizon: int, rng: np.random.Generator
     ) -> DecisionLog:
-        """Returns the log of a policy that sees what the log shows."""
+        """Returns the log of a policy that sees the states of the log."""
         return self.log_of(self.truth.acting(policy), episodes, horizon, rng)
 
     def log_of(
@@ -74,7 +74,7 @@ class Merged(arrays.ByValue):
         return replace(log, pairs=self.pairs, state=state, next_state=following)
 
     def model(self, visits: FloatArray) -> FiniteMDP:
-        """Returns what very many logs would show of the finer model, visited in these shares.
+        """Returns the model that very many logs show, where pairs are visited in these shares.
 
         P̄(s'|s,a) = Σ_x w(x,a) P(s'|x,a) / Σ_x w(x,a) over the states x that are shown as s, with
         w = `visits` [K of mdp], or equal where all of them are 0; rewards are means alike.
@@ -186,7 +186,7 @@ def remembered(process: HiddenProcess, memory: int) -> Benchmark:
 
 
 def explored(process: HiddenProcess, memory: int) -> tuple[Merged, list[Window]]:
-    """Returns the model of what is hidden and remembered, and the windows that its log shows.
+    """Returns the model of hidden states with windows, and the windows that its log shows.
 
     Windows come in order, the short ones of an episode's beginning first, and the end last.
     """

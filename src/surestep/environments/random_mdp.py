@@ -125,7 +125,7 @@ def draw_behavior(mdp: FiniteMDP, ratio: float, rng: np.random.RandomState) -> P
     best = q.argmax(axis=1)
 
     def worth(table: FloatArray) -> float:
-        """ρ of a table [S, A], by one small solve: it is asked for some hundred times."""
+        """Returns ρ of a table [S, A] by one small solve: it is asked for some hundred times."""
         chain = np.einsum("sa,sat->st", table, dense.P)
         values = np.linalg.solve(np.eye(STATES) - DISCOUNT * chain, (table * earned).sum(axis=1))
         return float(mdp.initial @ values)

@@ -27,7 +27,7 @@ PUBLISHED_SIZE = 5
 
 
 def wet_chicken(length: Length = PUBLISHED_SIZE, width: Length = PUBLISHED_SIZE) -> Benchmark:
-    """Wet Chicken as in the paper's figures: π_b is uniform.
+    """Builds Wet Chicken as in the paper's figures: π_b is uniform.
 
     The paper says that π_b comes from Q-learning with a softmax, but the policy published with its
     code is exactly uniform, and that is what its figures show. The
@@ -48,7 +48,7 @@ def wet_chicken(length: Length = PUBLISHED_SIZE, width: Length = PUBLISHED_SIZE)
 def wet_chicken_heuristic(
     epsilon: Share = 0.1, length: Length = PUBLISHED_SIZE, width: Length = PUBLISHED_SIZE
 ) -> Benchmark:
-    """Wet Chicken with the heuristic ε-policies of Scholl et al. (2022), who use ε = 0.1, 0.2, 0.5.
+    """Builds Wet Chicken with the heuristic ε-policies of Scholl et al. (2022): ε = 0.1, 0.2, 0.5.
 
     π_b = (1 − ε) · heuristic + ε · uniform. The data is one stream of steps with the rewards that
     were drawn, and what is never visited earns 0. The stream starts at (0, 0); in the published
@@ -66,7 +66,7 @@ def wet_chicken_heuristic(
 
 
 def stream(width: int) -> tuple[FloatArray, FloatArray]:
-    """Velocity v and turbulence τ of each lane."""
+    """Returns velocity v and turbulence τ of each lane."""
     velocity = VELOCITY * np.arange(width) / width
     return velocity, TURBULENCE - velocity
 
@@ -116,12 +116,12 @@ def share_within(
 
 
 def with_expected_rewards(mdp: FiniteMDP) -> FiniteMDP:
-    """Averages: every transition of a pair earns what the pair earns on average."""
+    """Returns the MDP in which every transition of a pair earns the pair's average."""
     return replace(mdp, reward=np.repeat(mdp.expected_reward, np.diff(mdp.offsets)))
 
 
 def heuristic_actions(length: int, width: int) -> IntArray:
-    """Go to the middle lane and stay in the middle of the river [S] (Scholl et al. 2022).
+    """Returns actions [S] to the middle lane and the middle of the river (Scholl et al. 2022).
 
     Published for 5 × 5, with square 2 and lane 2 as the middle.
     """

@@ -66,13 +66,13 @@ class CellBlock:
 
     @property
     def key(self) -> str:
-        """A name for the block's file: the environment by a hash, the rest in words."""
+        """Returns a name for the block's file: the environment by a hash, the rest in words."""
         environment = zlib.crc32(self.environment.label.encode())
         sizes = "claims" if self.certifiers else "-".join(map(str, self.episodes))
         return f"{environment:08x}-{sizes}-{self.first}-{self.last}"
 
     def rngs(self, episodes: int) -> list[np.random.Generator]:
-        """The source of the data of each repetition."""
+        """Returns the source of the data of each repetition."""
         return [
             np.random.default_rng(data_seed(self.seed, self.environment, episodes, repetition))
             for repetition in range(self.first, self.last)
@@ -82,7 +82,7 @@ class CellBlock:
 def data_seed(
     seed: int, environment: EnvironmentSpec, episodes: int, repetition: int
 ) -> tuple[int, int, int, int]:
-    """All that the data of a repetition depend on."""
+    """Returns the seed of the data of a repetition: all that they depend on."""
     return seed, zlib.crc32(environment.label.encode()), episodes, repetition
 
 
@@ -100,12 +100,12 @@ def joined_rows(parts: Sequence[Rows]) -> Rows:
 
 @lru_cache(maxsize=4096)  # the same environment serves all data sizes
 def made(environment: EnvironmentSpec, repetition: int) -> Benchmark:
-    """The benchmark of a repetition."""
+    """Returns the benchmark of a repetition."""
     return environment.make(repetition)
 
 
 def run_at(block: CellBlock, episodes: int) -> Rows:
-    """The rows of a block at one data size, whose repetitions share one environment."""
+    """Returns the rows of a block at one data size, whose repetitions share one environment."""
     benchmark = made(block.environment, block.first)
     algorithms = [spec.make() for spec in block.algorithms]
     rngs = block.rngs(episodes)
@@ -144,14 +144,14 @@ def run_at(block: CellBlock, episodes: int) -> Rows:
 
 
 def none_as_nan(n_wedge: int | None) -> float:
-    """N∧ as a number of a column, in which NaN means that there is none."""
+    """Returns N∧ as a number of a column, with NaN for none."""
     return float("nan") if n_wedge is None else float(n_wedge)
 
 
 def counted_problems(
     benchmark: Benchmark, size: int, rngs: Sequence[np.random.Generator]
 ) -> ProblemBatch:
-    """The problems of data sets whose counts are drawn at once, without simulating."""
+    """Returns the problems of data sets whose counts are drawn at once, without simulating."""
     mdp, horizon = benchmark.mdp, benchmark.horizon
     sampler = CountSampler.of(mdp, benchmark.collector)
     episodes, steps = (1, size) if horizon is None else (size, horizon)
@@ -202,7 +202,7 @@ Outcome = tuple[Proposed, Claimed]  # the policies of some repetitions, and what
 
 
 def sizes_asked_for(block: CellBlock) -> list[int]:
-    """All data sizes that any certifier is asked at."""
+    """Returns all data sizes at which a certifier is asked."""
     every = [spec.episodes or block.episodes for spec in block.certifiers]
     return sorted({size for sizes in every for size in sizes})
 
@@ -210,7 +210,7 @@ def sizes_asked_for(block: CellBlock) -> list[int]:
 def seeded_certifier(
     block: CellBlock, spec: CertifierSpec, episodes: int, repetition: int, **told: object
 ) -> Certifier:
-    """The certifier, with random numbers of its own in each repetition.
+    """Makes the certifier, with random numbers of its own in each repetition.
 
     `told` is what it is told of the benchmark, unless the experiment says so itself.
     """
@@ -261,7 +261,7 @@ def drawn_data(block: CellBlock, benchmark: Benchmark, episodes: int) -> Iterato
 def outcome_of(
     block: CellBlock, data: DataSets, algorithm: AlgorithmSpec, spec: CertifierSpec
 ) -> Outcome:
-    """Returns what the algorithm proposes, and what the certifier claims of that.
+    """Returns the policies that the algorithm proposes, and the claims of the certifier about them.
 
     Where a certifier holds a part of the log out, the other episodes choose.
     """
@@ -296,7 +296,7 @@ def improver(algorithm: AlgorithmSpec, certifier: Certifier) -> Algorithm | Auto
 def calibrated_certifier(
     problem: Problem, improves: Algorithm | AutoNWedge, certifier: Certifier, worlds: int
 ) -> Certifier | CertificateRefused:
-    """The certifier with what worlds of its own data leave of it; a refusal where it is nothing."""
+    """Returns the certifier, calibrated in worlds of its data, or its refusal if nothing is left."""
     assert isinstance(certifier, Posterior)
     rng = np.random.default_rng((certifier.seed, 1))  # other draws than the certificate's own
     try:
@@ -349,7 +349,7 @@ def claim_columns(
 
 
 def known_to_certifiers(benchmark: Benchmark, problems: ProblemBatch, index: int) -> Problem:
-    """The problem of one data set, without what only the true model shows.
+    """Returns the problem of one data set, without facts that only the true model shows.
 
     Rewards are known, also of what was never seen: as a table of pairs where the experiment has
     one, else as what entering a state pays. Which successors are possible is not known: only those

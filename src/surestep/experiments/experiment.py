@@ -222,7 +222,7 @@ class EnvironmentSpec(Spec):
 
     @property
     def family(self) -> str:
-        """The label without seed and content: what differs only in these is of one family."""
+        """Returns the label without seed and content, which all of a family share."""
         others = tuple((key, x) for key, x in self.settings if key not in ("seed", CONTENT))
         return EnvironmentSpec(self.name, others).label
 
@@ -248,7 +248,7 @@ class AlgorithmSpec(Spec):
         return cls(str(getattr(thing, "name", type(thing).__name__)), given_settings(thing), own)
 
     def make(self) -> Any:
-        """The algorithm; where N∧ is to be chosen, with any."""
+        """Returns the algorithm; where N∧ is to be chosen, with any."""
         if self.own is not None:
             return self.own(**dict(self.settings))
         chosen = {key: 1 for key, value in self.settings if value == AUTO}
@@ -261,7 +261,7 @@ class AlgorithmSpec(Spec):
 
     @property
     def n_wedge(self) -> int | None:
-        """The N∧ that is given: SPIBB's own, or that of SPIBB which is converted."""
+        """Returns the N∧ that is given: SPIBB's own, or that of SPIBB which is converted."""
         given = dict(self.settings)
         value: int | None = given.get("n_wedge", given.get("spibb_n_wedge"))
         return None if self.chooses else value
@@ -299,7 +299,7 @@ class CertifierSpec(Spec):
         return certifier_kind(self.name) if self.own is None else self.own
 
     def make(self, **more: Any) -> Certifier:
-        """The certifier, with more settings; those of the experiment come first."""
+        """Returns the certifier, with more settings; those of the experiment come first."""
         for given, _ in self.settings:
             if given not in self.fields:
                 raise unknown(f"{self.name} has no setting {given!r}", given, self.fields)
@@ -453,12 +453,12 @@ def read_experiments(name: str) -> list[Experiment]:
 
 
 def in_catalog(name: str) -> list[str]:
-    """The experiment of that name in the catalog, or all of a folder there."""
+    """Returns the experiment of that name in the catalog, or all of a folder there."""
     return [entry for entry in list_experiments() if entry == name or entry.startswith(f"{name}/")]
 
 
 def read_experiment(path: Path, name: str) -> Experiment:
-    """The experiment that a TOML file describes."""
+    """Returns the experiment that a TOML file describes."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
@@ -565,7 +565,7 @@ class Range(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def experiment_of(content: Mapping[str, Any], name: str) -> Experiment:
-    """The experiment of a table, every part checked."""
+    """Returns the experiment of a table, every part checked."""
     table: ExperimentTable = converted(content, ExperimentTable, "experiment", InvalidParameter)
     algorithms = tuple(specs_of("algorithms", table.algorithms, AlgorithmSpec))
     certifiers = tuple(specs_of("certifiers", table.certifiers or (), CertifierSpec))
@@ -613,7 +613,7 @@ def check_different(specs: Sequence[Any]) -> None:
 
 
 def specs_of(key: str, entries: Sequence[Any], kind: type[Any]) -> Iterator[Any]:
-    """Every entry of a list: a table once for each combination of its listed values."""
+    """Yields the spec of every entry: a table once for each combination of its listed values."""
     for entry in entries:
         table = {"name": entry} if isinstance(entry, str) else entry
         if not isinstance(table, Mapping):
@@ -635,7 +635,7 @@ def specs_of(key: str, entries: Sequence[Any], kind: type[Any]) -> Iterator[Any]
 
 
 def choices_of(name: str, value: object) -> list[Any]:
-    """The values that a setting stands for."""
+    """Returns the values that a setting stands for."""
     if isinstance(value, list):
         return value
     if not isinstance(value, dict):

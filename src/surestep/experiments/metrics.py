@@ -108,23 +108,23 @@ class Values(NamedTuple):
 
 
 def mean_of(values: Values) -> Interval:
-    """The mean, with its interval."""
+    """Returns the mean, with its interval."""
     return mean_interval(values.reached, values.bounds)
 
 
 def tail_of(tail: float, values: Values) -> Interval:
-    """The CVaR, with its interval."""
+    """Returns the CVaR, with its interval."""
     return cvar_interval(values.reached, tail, values.bounds)
 
 
 def beyond_behavior(sign: int, values: Values) -> Interval:
-    """The share of repetitions that are better than π_b (sign 1) or worse (−1), beyond rounding."""
+    """Returns the share of repetitions better than π_b (sign 1) or worse (−1), beyond rounding."""
     slack = ROUNDING * np.abs(values.behavior)
     return share_with_interval(sign * values.reached > sign * values.behavior + slack)
 
 
 def share_with_interval(counted: AnyArray) -> Interval:
-    """The share of what is counted, with its Clopper–Pearson interval."""
+    """Returns the share of true entries, with its Clopper–Pearson interval."""
     return binomial_interval(int(counted.sum()), counted.size)
 
 
@@ -185,7 +185,7 @@ def valued(columns: Columns, value: str) -> Columns:
 
 
 def as_gains(columns: Columns) -> Columns:
-    """The rows with the gain ρ − ρ(π_b) as performance.
+    """Returns the rows with the gain ρ − ρ(π_b) as performance.
 
     Where repetitions have environments of their own, ρ(π_b) varies as ρ does between the bounds.
     """
@@ -212,7 +212,7 @@ def gain_beyond_rounding(values: FloatArray, behavior: FloatArray) -> FloatArray
 
 
 def normalised(columns: Columns) -> Columns:
-    """The rows with (ρ − ρ(π_b)) / (ρ(π*) − ρ(π_b)) as performance: 0 is π_b, 1 the optimum.
+    """Returns the rows with (ρ − ρ(π_b)) / (ρ(π*) − ρ(π_b)) as performance: 0 is π_b, 1 is π*.
 
     Row by row, so that repetitions in environments of their own can be compared. Where π_b is
     optimal, but for rounding, there is nothing to gain, and the performance is 0. None is above 1.
@@ -256,7 +256,7 @@ class Group(NamedTuple):
 
 
 def method_groups(columns: Columns) -> Iterator[Group]:
-    """The groups of a table, in its order."""
+    """Yields the groups of a table, in its order."""
     for rows in rows_by_key(
         columns, ("environment", "episodes", "algorithm", "setting", "n_wedge")
     ):
@@ -306,7 +306,7 @@ def summaries(columns: Columns, metrics: Sequence[str] = USUAL) -> list[Summary]
 
 
 def summary_of_group(group: Group, metrics: Sequence[str]) -> Summary:
-    """The summary of the rows of one group."""
+    """Returns the summary of the rows of one group."""
     values = values_in(group.rows)
     return Summary(
         group.environment,
@@ -337,17 +337,17 @@ def values_in(rows: Columns) -> Values:
 
 
 def float_column(columns: Columns, name: str) -> FloatArray:
-    """A column as numbers."""
+    """Returns a column as numbers."""
     return np.ma.filled(np.ma.asarray(columns[name], np.float64), np.nan)
 
 
 def number_or_nan(value: object) -> float:
-    """A number of a column that may be missing, as NaN."""
+    """Returns a number of a column; NaN where it is missing."""
     return float("nan") if value is None or np.ma.is_masked(value) else float(value)  # type: ignore[arg-type]
 
 
 def whole_or_none(value: object) -> int | None:
-    """A whole number of a column that may be missing."""
+    """Returns a whole number of a column; None where it is missing."""
     written = number_or_nan(value)
     return None if np.isnan(written) else int(written)
 
@@ -529,7 +529,7 @@ def family_summaries(columns: Columns) -> list[CellSummary]:
 
 
 def claim_groups(columns: Columns, *, pooled: bool) -> Iterator[tuple[Cell, Columns]]:
-    """The rows of each cell, in the order in which cells first appear."""
+    """Yields the rows of each cell, in the order in which cells first appear."""
     keys = [name for name in Cell._fields if not (pooled and name == "environment")]
     for rows in rows_by_key(columns, keys):
         first = {name: rows[name][0] for name in Cell._fields}
@@ -541,7 +541,7 @@ def claim_groups(columns: Columns, *, pooled: bool) -> Iterator[tuple[Cell, Colu
 
 
 def summary_of_cell(cell: Cell, rows: Columns) -> CellSummary:
-    """The summary of the rows of one cell."""
+    """Returns the summary of the rows of one cell."""
     gain = np.asarray(rows["gain"], np.float64)
     slack = ROUNDING * np.abs(np.asarray(rows["behavior_performance"], np.float64))
     lower = np.ma.filled(np.ma.asarray(rows["lower"], np.float64), np.nan)
@@ -602,7 +602,7 @@ def refuted(cells: Sequence[CellSummary], standing: str) -> list[CellSummary]:
 
 
 def first_certified(cells: Sequence[CellSummary]) -> dict[Cell, int | None]:
-    """The smallest data size at which a gain is certified in half of the repetitions; None: none.
+    """Returns the smallest data size at which half of the repetitions certify a gain, or None.
 
     Keys are cells with `episodes` 0.
     """
@@ -615,6 +615,6 @@ def first_certified(cells: Sequence[CellSummary]) -> dict[Cell, int | None]:
 
 
 def without_size(cell: Cell) -> Cell:
-    """The cell without its data size; N∧ becomes −1 where there is none, so that keys are equal."""
+    """Returns the cell without its data size, and −1 for no N∧, so that keys are equal."""
     n_wedge = -1.0 if np.isnan(cell.n_wedge) else cell.n_wedge
     return cell._replace(episodes=0, n_wedge=n_wedge)

@@ -171,7 +171,7 @@ class Store:
             write_query(database, f"SELECT * FROM rows ORDER BY {order}", self.table)
 
     def read_table(self) -> dict[str, AnyArray]:
-        """All rows, column by column."""
+        """Returns all rows, column by column."""
         if not self.table.exists():
             raise InvalidParameter(
                 f"{self.directory} holds no table.parquet: the run is not complete; go on with "
@@ -207,7 +207,7 @@ ON_GPU = 1000  # which fewer would leave idle
 
 
 def plan_blocks(experiment: Experiment) -> list[CellBlock]:
-    """The blocks of an experiment, the largest data sets first, since they take longest.
+    """Returns the blocks of an experiment, the largest data sets first, since they take longest.
 
     Of claims, all sizes are one block, and the first repetitions of all environments come first.
     """

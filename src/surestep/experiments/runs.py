@@ -243,7 +243,7 @@ def clearly_above(one: FloatArray, other: FloatArray) -> BoolArray:
 
 
 def selected(run: Run, selection: Selection) -> Columns:
-    """Returns the rows of a selection; what is not there is refused with what is."""
+    """Returns the rows of a selection; refuses names that the run does not have."""
     columns = run.columns
     kept = np.ones(len(columns["episodes"]), bool)
     names = [str(name) for name in columns["environment"]]
@@ -257,7 +257,7 @@ def selected(run: Run, selection: Selection) -> Columns:
 
 
 def among(what: str, wanted: Sequence[Any], present: Sequence[Any], fits: Any) -> AnyArray:
-    """Returns which of what is present fits anything that is wanted; all, where nothing is."""
+    """Returns which entries fit a wanted one [n]; all where none is wanted."""
     if not wanted:
         return np.ones(len(present), bool)
     different = list(dict.fromkeys(present))

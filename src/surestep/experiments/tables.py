@@ -78,7 +78,7 @@ def method_name(method: Method) -> str:
 
 
 def metric_name(metric: str) -> str:
-    """Returns what a metric is called: 'mean', '10 % CVaR', 'better than π_b'."""
+    """Returns the name of a metric: 'mean', '10 % CVaR', 'better than π_b'."""
     if metric.startswith("cvar"):
         return f"{metric.removeprefix('cvar')} % CVaR"
     return f"{metric} than π_b" if metric in ("better", "worse") else OF_CLAIMS.get(metric, metric)
@@ -125,7 +125,7 @@ def environment_name(label: str) -> str:
 
 
 def words_for(part: str, value: object) -> str:
-    """Returns what a column, a row or a line of a figure is called."""
+    """Returns the name of a column, a row or a line of a figure."""
     match part:
         case "environment":
             return environment_name(str(value))

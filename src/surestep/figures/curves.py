@@ -112,7 +112,7 @@ def layout_of(
 
 
 def check_parts(points: Sequence[Point], columns: str | None, rows: str | None) -> None:
-    """Refuses columns and rows by what is no part, or both by the same."""
+    """Refuses columns or rows by an unknown part, or both by the same."""
     for part in (columns, rows):
         if part is not None and part not in points[0].parts:
             raise unknown(f"there are no panels by {part!r}", part, points[0].parts)
@@ -277,7 +277,7 @@ def mark_sizes(grid: AnyArray, sizes: Collection[int], lines: int) -> None:
 
 
 def short_size(size: int) -> str:
-    """Returns 2000 as 2k, and what are no whole thousands as it is."""
+    """Returns 2000 as 2k, and other numbers than whole thousands as they are."""
     return f"{size:,}" if size % 1000 else f"{size // 1000:,}k"
 
 
@@ -358,7 +358,7 @@ def looks_of(lines: Iterable[Line], parts: Sequence[str]) -> dict[Line, dict[str
 
 
 def add_legend(figure: Figure, layout: Layout, looks: Looks, bands: bool) -> None:
-    """Puts a legend below the panels, of what is there only, in as many columns as have room."""
+    """Puts a legend of the lines and levels below the panels, in as many columns as have room."""
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], label=name, **looks[line]) for line, name in layout.names.items()]
