@@ -92,7 +92,10 @@ def action_values(model: FiniteMDP, policy: Policy) -> np.ndarray:
 def s_opt(problems: list[Problem], epsilon: float = EPSILON) -> Policy:
     """Returns the policy of S-OPT, with all weights 1."""
     behavior, models = problems[0].behavior, [problem.estimate() for problem in problems]
-    before, errors = behavior.dense(), problems[0].counts.pairs.dense(hoeffding_error(problems[0], DELTA))
+    before, errors = (
+        behavior.dense(),
+        problems[0].counts.pairs.dense(hoeffding_error(problems[0], DELTA)),
+    )
     value = [action_values(model, behavior) for model in models]
     advantage = [q - (before * q).sum(axis=1, keepdims=True) for q in value]
     policy, actions = behavior, before.shape[1]

@@ -219,7 +219,7 @@ class SoftSPIBB:
 
     @property
     def promises(self) -> frozenset[Promise]:
-        """Returns the promises; a step on the log's q may be worse than π_b in the estimated MDP."""
+        """Returns the promises; a step on the log's q may be worse than π_b in the estimate."""
         if not self.iterate and self.behavior_q == "monte-carlo":
             return KEEPS
         if not self.iterate or self.step == "advantage":

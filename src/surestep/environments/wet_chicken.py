@@ -33,7 +33,8 @@ def wet_chicken(length: Length = PUBLISHED_SIZE, width: Length = PUBLISHED_SIZE)
     code is exactly uniform, and that is what its figures show. The
     data carries the expected rewards, which are known at unvisited pairs too.
     """
-    mdp = with_expected_rewards(wet_chicken_mdp(length, width))
+    drawn = wet_chicken_mdp(length, width)
+    mdp = replace(drawn, reward=np.repeat(drawn.expected_reward, np.diff(drawn.offsets)))
     highest = float(mdp.expected_reward.max()) / (1 - DISCOUNT)
     return Benchmark(
         name="wet-chicken",
@@ -113,11 +114,6 @@ def share_within(
     overlap = np.minimum(high, end) - np.maximum(low, start)
     within: FloatArray = np.maximum(overlap, 0.0) / (high - low)
     return within
-
-
-def with_expected_rewards(mdp: FiniteMDP) -> FiniteMDP:
-    """Returns the MDP in which every transition of a pair earns the pair's average."""
-    return replace(mdp, reward=np.repeat(mdp.expected_reward, np.diff(mdp.offsets)))
 
 
 def heuristic_actions(length: int, width: int) -> IntArray:

@@ -296,7 +296,7 @@ def improver(algorithm: AlgorithmSpec, certifier: Certifier) -> Algorithm | Auto
 def calibrated_certifier(
     problem: Problem, improves: Algorithm | AutoNWedge, certifier: Certifier, worlds: int
 ) -> Certifier | CertificateRefused:
-    """Returns the certifier, calibrated in worlds of its data, or its refusal if nothing is left."""
+    """Returns the certifier, calibrated in worlds of its data, or a refusal if nothing is left."""
     assert isinstance(certifier, Posterior)
     rng = np.random.default_rng((certifier.seed, 1))  # other draws than the certificate's own
     try:

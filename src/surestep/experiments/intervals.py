@@ -83,13 +83,8 @@ def cvar(values: FloatArray, tail: float) -> float:
     """Returns the mean of the worst max(1, ⌊tail · n⌋) values."""
     if not (arrays.is_number(tail) and 0 < tail <= 1):
         raise InvalidParameter(f"tail is {tail!r}, expected more than 0 and at most 1")
-    worst = worst_count(values.size, tail)
+    worst = max(1, int(np.floor(tail * values.size + 1e-9)))  # 0.1 · 1000 is 100 in doubles, too
     return float(np.partition(values, worst - 1)[:worst].mean())
-
-
-def worst_count(size: int, tail: float) -> int:
-    """Returns max(1, ⌊tail · n⌋), where 0.1 · 1000 is 100 whatever doubles make of it."""
-    return max(1, int(np.floor(tail * size + 1e-9)))
 
 
 def cvar_interval(values: FloatArray, tail: float, bounds: tuple[float, float]) -> Interval:
