@@ -14,8 +14,8 @@ from collections import defaultdict
 import numba
 
 from surestep.experiments import read_experiments
-from surestep.experiments.cell import run_block
-from surestep.experiments.run import blocks_of
+from surestep.experiments.cell import run_methods
+from surestep.experiments.run import plan_blocks
 
 # The arguments of the quickest run.
 SMALLEST = ("--repetitions", "1")
@@ -32,13 +32,13 @@ def main() -> None:
         environment = experiment.environments[0].name
         if environment not in PUBLISHED:
             continue
-        blocks = blocks_of(dataclasses.replace(experiment, repetitions=repetitions))
-        run_block(blocks[0])  # compiles, or loads, the kernels
+        blocks = plan_blocks(dataclasses.replace(experiment, repetitions=repetitions))
+        run_methods(blocks[0])  # compiles, or loads, the kernels
         print(f"\n{experiment.title}: milliseconds a repetition")
         by_size: dict[int, float] = defaultdict(float)
         for block in blocks:
             begun = time.perf_counter()
-            run_block(block)
+            run_methods(block)
             by_size[block.episodes[0]] += (time.perf_counter() - begun) / repetitions
         for episodes, seconds in sorted(by_size.items()):
             print(f"{episodes:12,} trajectories {1e3 * seconds:9.3f}")

@@ -17,7 +17,7 @@ from support.pump_commands import run_surestep
 from support.toy_extension import Halfway, Hopeful, coin
 from surestep import SurestepError, extensions
 from surestep.algorithms import make_algorithm
-from surestep.algorithms.registry import described
+from surestep.algorithms.registry import describe_algorithms
 from surestep.certificates import make_certifier
 from surestep.cli.main import main
 from surestep.environments import make
@@ -68,7 +68,7 @@ def test_what_is_registered_is_found_by_its_name():
     assert make_algorithm("halfway", n_wedge=3) == Halfway(n_wedge=3)
     assert make_certifier("hopeful:margin=0.5") == Hopeful(margin=0.5)
     assert make("coin", seed=2).mdp.num_states == coin(seed=2).mdp.num_states
-    assert described()[-1].name == "halfway"
+    assert describe_algorithms()[-1].name == "halfway"
     assert surestep.register(coin, name="toys/coin") is coin
     assert make("toys/coin").mdp.num_states == coin().mdp.num_states
 

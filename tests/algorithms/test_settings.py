@@ -28,7 +28,7 @@ from surestep.algorithms import (
     make_algorithm,
 )
 from surestep.algorithms.contract import improvement_of, tie_of
-from surestep.algorithms.registry import algorithm_of, described, settings_of
+from surestep.algorithms.registry import algorithm_of, describe_algorithms, settings_of
 from surestep.bounds import SPIBBBound
 from surestep.errors import InvalidParameter, ShapeMismatch
 
@@ -93,7 +93,7 @@ def test_defaults_are_those_of_the_papers():
         form = (f"step={step!r}", f"iterate={iterate}", f"behavior_q={behavior_q!r}")
         return ("epsilon", "delta=1.0", "error='hoeffding'", *form)
 
-    assert {each.name: each.settings for each in described()} == {
+    assert {each.name: each.settings for each in describe_algorithms()} == {
         "basic-rl": (),
         "spibb": ("n_wedge",),
         "lower-spibb": ("n_wedge",),
@@ -123,7 +123,7 @@ def test_defaults_are_those_of_the_papers():
 
 
 def test_an_algorithm_is_described_in_its_own_words():
-    (found,) = described("lower-spibb")
+    (found,) = describe_algorithms("lower-spibb")
     assert found.summary.startswith("Π_≤b-SPIBB: at most π_b on every pair")
     assert "\n\n" not in found.summary
     assert found.promises[0] == "keeps π_b without data"

@@ -132,9 +132,9 @@ def alternating(log, block):
 )
 def test_rewards_that_alternate_in_blocks_are_a_drift(episodes, block):
     log = alternating(remembering_log(3, episodes=episodes), block)
-    check = drift.reward(GivenLog(log, 1, running.LEVEL))
+    check = drift.reward_by_time(GivenLog(log, 1, running.LEVEL))
     assert check.outcome == "failed"
-    assert drift.next_state(GivenLog(log, 1, running.LEVEL)).outcome == "passed"
+    assert drift.next_state_by_time(GivenLog(log, 1, running.LEVEL)).outcome == "passed"
 
 
 def test_blocks_of_several_lengths_are_one_test(quick):
@@ -142,7 +142,7 @@ def test_blocks_of_several_lengths_are_one_test(quick):
     found = [
         check(GivenLog(remembering_log(seed, episodes=250), seed, 0.05)).outcome
         for seed in range(250)
-        for check in (drift.reward, drift.next_state)
+        for check in (drift.reward_by_time, drift.next_state_by_time)
     ]
     failed = found.count("failed")
     assert binom.cdf(failed, 500, 0.05) > RARE  # nor is any level given away
@@ -155,7 +155,7 @@ def test_one_step_logs_have_all_their_rows_compared():
         log.pairs, log.state, log.action, log.reward, log.next_state,
         *(np.zeros_like(log.truncated), np.ones_like(log.truncated)), np.arange(log.num_steps + 1),
     )  # fmt: skip
-    check = drift.reward(GivenLog(one_step, 1, 0.01))
+    check = drift.reward_by_time(GivenLog(one_step, 1, 0.01))
     assert (check.rows, check.one_an_episode) == (one_step.num_steps, True)
 
 

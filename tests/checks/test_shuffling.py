@@ -11,7 +11,7 @@ from support.remembering_worlds import remembering_log
 from surestep import DecisionLog, Pairs
 from surestep.checks import shuffling
 from surestep.checks.check import GivenLog
-from surestep.checks.markov import next_state as next_state_check
+from surestep.checks.markov import next_state_by_past as next_state_check
 from surestep.checks.shuffling import (
     arranged,
     critical_value,

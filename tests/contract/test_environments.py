@@ -42,7 +42,6 @@ FACTS = {
     "wet-chicken": Facts(
         25, 5, 0.95, 10, "known", (0, RIVER), 20.659782124191565, 43.08002481320604
     ),
-    "wet-chicken/q-learning": Facts(25, 5, 0.95, 10, "known", (0, RIVER), None, 43.08002481320604),
     "wet-chicken/heuristic": Facts(
         25, 5, 0.95, None, "observed", (0, RIVER), 29.75017384741, 43.08002481320604
     ),
@@ -78,7 +77,6 @@ OTHERWISE = {
     "gridworld": {"size": 9},
     "gridworld/uniform-data": {"size": 4},
     "wet-chicken": {"length": 7, "width": 3},
-    "wet-chicken/q-learning": {"seed": 2},
     "wet-chicken/heuristic": {"length": 8, "width": 4, "epsilon": 0.5},
     "resource-gathering": {"gold": 2, "gem": 0},
     "resource-gathering/near-optimal": {"gold": 0, "gem": 2},

@@ -93,19 +93,6 @@ def test_heuristic_policies_perform_as_published(epsilon, expected):
     assert benchmark.collector == benchmark.behavior
 
 
-@pytest.mark.parametrize(
-    ("seed", "once", "twice"), [(1, 20.7107, 20.6699), (2, 20.7195, 20.6717), (3, 20.6983, 20.6675)]
-)
-def test_learned_policies_perform_as_those_of_the_published_code(seed, once, twice):
-    from surestep import performance
-
-    benchmark = make("wet-chicken/q-learning", seed=seed)
-    assert benchmark.performance_of_behavior() == pytest.approx(once, abs=5e-5)
-    softmaxed = Policy.softmax(benchmark.mdp, benchmark.behavior.probability)
-    assert performance(benchmark.mdp, softmaxed) == pytest.approx(twice, abs=5e-5)
-    assert benchmark.collector == benchmark.behavior
-
-
 def test_the_stream_is_one_episode_of_as_many_steps_as_asked_for():
     log = make("wet-chicken/heuristic").sample(500, np.random.default_rng(1))
     assert (log.num_episodes, log.num_steps) == (1, 500)

@@ -22,11 +22,11 @@ from surestep.experiments import (
     refuted,
     run_experiment,
 )
-from surestep.experiments.cell import certifier_of, told_of_log
+from surestep.experiments.cell import seeded_certifier, told_of_log
 from surestep.experiments.experiment import AlgorithmSpec, CertifierSpec, EnvironmentSpec
 from surestep.experiments.intervals import binomial_interval, lower_limit, upper_limit
 from surestep.experiments.metrics import first_certified, without_size
-from surestep.experiments.run import Store, blocks_of
+from surestep.experiments.run import Store, plan_blocks
 from surestep.trials import claimed
 
 RANDOM = ', {name = "random-mdp", seed = {first = 3, last = 4}}'
@@ -127,13 +127,13 @@ def test_certifiers_do_not_learn_which_successors_are_possible(name):
 
 def test_random_numbers_of_a_certifier_change_with_the_repetition(plan):
     (experiment,) = read_experiments(str(plan))
-    block = blocks_of(experiment)[0]
+    block = plan_blocks(experiment)[0]
     spec = CertifierSpec("posterior", (("draws", 99),))
-    seeds = {certifier_of(block, spec, size, r).seed for size in (20, 200) for r in range(5)}
+    seeds = {seeded_certifier(block, spec, size, r).seed for size in (20, 200) for r in range(5)}
     assert len(seeds) == 10
-    assert certifier_of(block, spec, 20, 3) == certifier_of(block, spec, 20, 3)
+    assert seeded_certifier(block, spec, 20, 3) == seeded_certifier(block, spec, 20, 3)
     fixed = CertifierSpec("posterior", (("seed", 7),))
-    assert {certifier_of(block, fixed, 20, r).seed for r in range(3)} == {7}
+    assert {seeded_certifier(block, fixed, 20, r).seed for r in range(3)} == {7}
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_judges_by_episodes_see_policies_that_other_episodes_chose(plan, tmp_pat
     columns, _ = run(plan, tmp_path / "run")
     assert set(columns["standing"]) == {"proved"}
     (experiment,) = read_experiments(str(plan))
-    seed = certifier_of(blocks_of(experiment)[0], experiment.certifiers[0], 200, 2).seed
+    seed = seeded_certifier(plan_blocks(experiment)[0], experiment.certifiers[0], 200, 2).seed
     benchmark = make("gridworld")
     rng = np.random.default_rng(cell.data_seed(5, EnvironmentSpec("gridworld"), 200, 2))
     problem = benchmark.problem(benchmark.sample(200, rng))
@@ -208,7 +208,7 @@ def test_ranges_of_rewards_are_told_as_declared_or_read_off_the_log(declared):
         for log in (world.sample(9, np.random.default_rng(seed)) for seed in range(99))
         if log.reward.min() == 1.0
     )
-    problem = cell.problem_of(world, log)
+    problem = cell.problem_for_certifiers(world, log)
     assert problem.value_bounds == pytest.approx((-10_000 if declared else 0.0, 30.0))
     assert [said.code for said in problem.premises] == ["rewards-within-seen"] * (not declared)
     told = told_of_log(CERTIFIERS["posterior"], world, problem, {})

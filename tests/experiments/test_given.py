@@ -30,7 +30,7 @@ from surestep.experiments.experiment import (
     module_of,
     read_label,
 )
-from surestep.experiments.run import Store, blocks_of, brought_to, code_of
+from surestep.experiments.run import Store, brought_to, code_of_block, plan_blocks
 
 TERMS: dict[str, Any] = {"seed": 5, "repetitions": 3, "episodes": [20]}
 PARTS: dict[str, Any] = {"environments": ["gridworld"], "algorithms": [SPIBB(n_wedge=5)]}
@@ -141,9 +141,9 @@ def test_a_run_of_objects_goes_on_and_refuses_others(tmp_path):
             run_experiment(experiment(**OWN | {part: others}), tmp_path / "run")
     json.loads(again.identity())
     # A block is the same where it was sent to.
-    for block in blocks_of(again):
+    for block in plan_blocks(again):
         sent = pickle.loads(pickle.dumps(block))  # noqa: S301
-        assert code_of(sent) == code_of(block)
+        assert code_of_block(sent) == code_of_block(block)
         assert (sent, sent.environment.make(0)) == (block, block.environment.make(0))
 
 
@@ -152,12 +152,12 @@ class OtherHalfway(Halfway):
 
 
 def test_the_sources_of_objects_make_the_origin(monkeypatch):
-    block = blocks_of(experiment(**OWN))[1]
+    block = plan_blocks(experiment(**OWN))[1]
     assert {"support.toy_extension", "surestep.algorithms.limits"} <= brought_to(block).keys()
-    before = code_of(block)
+    before = code_of_block(block)
     monkeypatch.setattr(Hopeful, "__module__", "__mp_main__")  # as a worker calls a script's
     assert module_of(Hopeful) == "__main__"
-    assert code_of(block) != before
+    assert code_of_block(block) != before
 
 
 def test_an_algorithm_that_chooses_is_judged_by_what_a_user_would_know(tmp_path):

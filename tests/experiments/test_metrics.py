@@ -21,11 +21,11 @@ from surestep.experiments import (
     summaries,
     valued,
 )
-from surestep.experiments.comparison import difference
+from surestep.experiments.comparison import paired_difference
 from surestep.experiments.experiment import EnvironmentSpec
 from surestep.experiments.intervals import binomial_interval
 from surestep.experiments.metrics import first_better, metric_of, normalised
-from surestep.experiments.runs import environment_is, method_is, selected, written
+from surestep.experiments.runs import environment_is, method_is, method_text, selected
 from surestep.experiments.tables import claim_names, environment_name, size_axis, size_words
 
 
@@ -167,7 +167,9 @@ def paired(size, low, high):
 
 def test_differences_are_bounded_by_the_distance_of_the_bounds():
     values, columns = np.tile([-2.0, 3.0, 4.0, 1.0], 5), paired(20, -3.0, 5.0)
-    found = difference(columns | {"performance": values}, columns | {"performance": np.ones(20)})
+    found = paired_difference(
+        columns | {"performance": values}, columns | {"performance": np.ones(20)}
+    )
     expected = mean_interval(values - 1, (-8.0, 8.0))
     assert list(found.mean) == pytest.approx(list(expected), nan_ok=True)
     assert (found.ahead.value, found.behind.value) == (0.5, 0.25)
@@ -195,7 +197,7 @@ def test_what_is_compared_with_must_be_one(tmp_path):
 def test_repetitions_that_are_not_the_same_are_not_compared(run):
     rows = {name: column[:5] for name, column in run.columns.items()}
     with pytest.raises(SurestepError, match="have other repetitions"):
-        difference(rows, rows | {"repetition": np.arange(5) + 1})
+        paired_difference(rows, rows | {"repetition": np.arange(5) + 1})
 
 
 def test_differences_hold_the_truth_as_often_as_they_say():
@@ -208,7 +210,7 @@ def test_differences_hold_the_truth_as_often_as_they_say():
         lost = rng.random(12) < 0.02
         columns = paired(12, 0.0, 1.0)
         mine = columns | {"performance": base + gap - 0.8 * lost * (base == 0.8)}
-        found = difference(mine, columns | {"performance": base}).mean
+        found = paired_difference(mine, columns | {"performance": base}).mean
         wrong += found.low > truth + 1e-12 or found.high < truth - 1e-12
     assert wrong <= binom.isf(1e-6, tries, 0.05)
 
@@ -250,9 +252,9 @@ def test_a_selection_keeps_what_it_names(tmp_path):
 def test_methods_are_meant_by_name_and_some_settings(name, fits):
     method = Method("soft", "epsilon=0.1, rewards=known", 5)
     assert method_is(method, name) == fits
-    assert method_is(method, written(method))
+    assert method_is(method, method_text(method))
     commas = Method("mine", "range=(0.1, 0.2), kind=a", None)
-    assert method_is(commas, written(commas))
+    assert method_is(commas, method_text(commas))
     assert method_is(commas, "mine:range=(0.1, 0.2)")
     assert not method_is(commas, "mine:range=(0.1, 0.3)")
 

@@ -18,7 +18,7 @@ from surestep.experiments import read_experiments, read_run, run_experiment
 from surestep.experiments import run as running
 from surestep.experiments.cell import CellBlock
 from surestep.experiments.experiment import AlgorithmSpec, EnvironmentSpec
-from surestep.experiments.run import REPETITIONS, Store, blocks_of
+from surestep.experiments.run import REPETITIONS, Store, plan_blocks
 from surestep.experiments.runs import OF_VALUES
 
 EXPERIMENT = """
@@ -148,12 +148,12 @@ def test_a_gpu_gets_a_thousand_repetitions_at_a_time_unless_they_are_logs(plan, 
     (experiment,) = read_experiments(str(plan))
     experiment = replace(experiment, repetitions=1500)
     monkeypatch.setattr(running, "device_in_use", lambda: "a GPU")
-    assert {(block.first, block.last) for block in blocks_of(experiment)} == {
+    assert {(block.first, block.last) for block in plan_blocks(experiment)} == {
         (0, 1000),
         (1000, 1500),
     }
     monkeypatch.setattr(running, "needs_log", lambda _: True)
-    assert {block.last - block.first for block in blocks_of(experiment)} == {REPETITIONS}
+    assert {block.last - block.first for block in plan_blocks(experiment)} == {REPETITIONS}
 
 
 def test_the_command_runs_lists_and_draws(plan, tmp_path):

@@ -19,7 +19,7 @@ from surestep.errors import SurestepError
 from surestep.experiments import read_experiments, run_experiment
 from surestep.experiments import run as running
 from surestep.experiments.experiment import AlgorithmSpec
-from surestep.experiments.run import Store, blocks_of, brought_to, code_of
+from surestep.experiments.run import Store, brought_to, code_of_block, plan_blocks
 from surestep.extensions import Extension
 
 EXPERIMENT = """
@@ -160,7 +160,7 @@ def edit(monkeypatch):
 
 def blocks_in(plan):
     (experiment,) = read_experiments(str(plan))
-    return blocks_of(experiment)
+    return plan_blocks(experiment)
 
 
 def run(plan, directory, **settings):
@@ -177,7 +177,7 @@ def test_another_version_of_an_extension_makes_blocks_again(whole, monkeypatch):
     for version in ("1.0", "1.0", "1.1"):
         mine = Extension("algorithms", "mine", ALGORITHMS["basic-rl"], "my-pack", version)
         monkeypatch.setattr(extensions, "_registered", {("algorithms", "mine"): mine})
-        codes.append(code_of(block))
+        codes.append(code_of_block(block))
         assert brought_to(block)["my-pack"] == version
     assert codes[0] == codes[1] != codes[2]
 
@@ -193,7 +193,7 @@ def test_blocks_of_other_code_are_made_again_or_kept_when_asked_to(whole, store,
     store.blocks.path_of(blocks_in(plan)[0].key).unlink()
     made, mixed = run(plan, directory, keep=True)
     assert made == 1
-    old, new = first["code"][0], code_of(blocks_in(plan)[0])
+    old, new = first["code"][0], code_of_block(blocks_in(plan)[0])
     assert old != new
     of_first = np.isin(mixed["episodes"], blocks_in(plan)[0].episodes)
     assert set(mixed["code"][of_first]) == {new}

@@ -12,7 +12,7 @@ import pytest
 
 from reproduced_page import SPOTS
 from surestep.experiments import read_experiments, summaries
-from surestep.experiments.cell import CellBlock, run_block
+from surestep.experiments.cell import CellBlock, run_methods
 from surestep.experiments.intervals import cvar
 from surestep.experiments.runs import OF_VALUES
 
@@ -33,7 +33,7 @@ def test_the_published_spot_values_come_out(name, algorithm, n_wedge, episodes, 
     block = CellBlock(
         experiment.seed, experiment.environments[0], (episodes,), 0, REPETITIONS, (spec,)
     )
-    rows = run_block(block)
+    rows = run_methods(block)
     assert tuple(rows) == OF_VALUES
     (found,) = summaries(rows)
     drawn = np.random.default_rng(1).choice(rows["performance"], (400, REPETITIONS))

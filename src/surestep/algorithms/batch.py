@@ -166,7 +166,7 @@ def is_compiled(algorithm: object) -> bool:
 def bootstrapped_batches(
     problems: ProblemBatch, n_wedges: Sequence[int], plan: EliminationPlan
 ) -> list[ImprovementBatch]:
-    """Policy iteration over Π_b for each N∧, compiled, on all cores."""
+    """Iterates policies over Π_b for each N∧, compiled, on all cores."""
     counts, pairs = problems.counts, problems.counts.pairs
     size, number = counts.num_data_sets, counts.num_data_sets * len(n_wedges)
     visits = np.maximum(counts.visits, 1)[:, arrays.run_owners(counts.offsets)]

@@ -38,10 +38,10 @@ from surestep.algorithms.provable import (
     NoSolution,
     Program,
     Provable,
-    check_size,
+    check_program_size,
     free_pairs,
     matrix,
-    policy_of,
+    policy_with_visits,
 )
 from surestep.model import FiniteMDP, Improvement, Policy, Problem
 from surestep.model.problem import Reach, Signal
@@ -121,7 +121,7 @@ class Constrained(Provable):
         Bounded
             The program.
         """
-        check_size(problem, self.name)
+        check_program_size(problem, self.name)
         return Bounded.of(problem, self.n_wedge, self.price)
 
     def explained(
@@ -170,7 +170,7 @@ class Limit(NamedTuple):
         model, reach = stopped(part).estimate(), part.reach
         if reach is not None:
             model = replace(model, endless=0.0)  # who goes on for ever does not get there
-        value, error = values_of(model, reach, part.behavior)
+        value, error = values_with_error(model, reach, part.behavior)
         before = float(model.initial @ value)
         name, margin, at_most = "", 0.0, None
         if signal is not None:
@@ -181,7 +181,7 @@ class Limit(NamedTuple):
 
     def found(self, policy: Policy) -> tuple[float, float]:
         """Returns ρ of a policy, and how far it and the limit may be off."""
-        value, error = values_of(self.model, self.reach, policy)
+        value, error = values_with_error(self.model, self.reach, policy)
         return float(self.model.initial @ value), error + self.error
 
 
@@ -242,7 +242,7 @@ class Bounded(NamedTuple):
         return np.divide(rows, found, out=ratio, where=chance & (found < 0) & (rows < 0))
 
     def judged(self, policy: Policy, least: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Returns ρ of each signal [J], and what is missing of the least for certain."""
+        """Returns ρ of each signal [J], and by how much it surely falls short of the least."""
         found, error = np.array([limit.found(policy) for limit in self.limits]).T
         return found, least - found - error
 
@@ -252,7 +252,7 @@ class Bounded(NamedTuple):
         return tuple(x.name for x, missing in zip(self.limits, short, strict=True) if missing > 0)
 
     def freed(self, policy: Policy, least: FloatArray, rounds: float) -> Policy:
-        """Returns the policy with what unsafe states, and those only after them, do best."""
+        """Returns the policy with the best actions in unsafe states and in those after them."""
         if not self.unsafe.any():
             return policy
         pairs, rewards = policy.pairs, [limit.reach is None for limit in self.limits]
@@ -289,10 +289,12 @@ class Bounded(NamedTuple):
 
 def kept_policy(visits: FloatArray, problem: Problem) -> Policy:
     """Returns the policy with such visits [K]; π_b bit for bit where pairs are not free."""
-    return kept_where(~free_pairs(problem), policy_of(visits, problem), problem.behavior)
+    return kept_where(~free_pairs(problem), policy_with_visits(visits, problem), problem.behavior)
 
 
-def values_of(model: FiniteMDP, reach: Reach | None, policy: Policy) -> tuple[FloatArray, float]:
+def values_with_error(
+    model: FiniteMDP, reach: Reach | None, policy: Policy
+) -> tuple[FloatArray, float]:
     """Returns V of a policy [S], and how far it may be off; of a chance, within so many steps."""
     if reach is None or reach.within is None:
         found = evaluate_with_bound(model, policy)

@@ -148,6 +148,6 @@ def uncertain_model(problem: Problem, estimator: str) -> UncertainModel:
 
 
 def dirichlet_moments(weight: FloatArray, total: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mean α/α₀ and variance α(α₀ − α)/(α₀²(α₀ + 1)) of a Dirichlet component."""
+    """Returns the mean α/α₀ and the variance α(α₀ − α)/(α₀²(α₀ + 1)) of a Dirichlet component."""
     mean = weight / total
     return mean, mean * (1 - mean) / (total + 1)

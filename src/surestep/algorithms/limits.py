@@ -47,7 +47,7 @@ class Limits:
         return self.least_visits > 0 or self.allowed is not None
 
     def follow_from(self, n_wedge: int) -> bool:
-        """Tells whether what is closed is seen at most N∧ times anyway."""
+        """Tells whether every closed pair is seen at most N∧ times anyway."""
         return self.allowed is None and self.least_visits <= n_wedge + 1
 
     def closed(self, counts: Counts) -> BoolArray:
@@ -56,11 +56,11 @@ class Limits:
         return scarce if self.allowed is None else scarce | ~self.allowed
 
     def __eq__(self, other: object) -> bool:
-        """Equal by value."""
+        """Compares by value."""
         return isinstance(other, Limits) and arrays.equal_fields(self, other)
 
     def __hash__(self) -> int:
-        """By value."""
+        """Hashes by value."""
         return hash((self.least_visits, None if self.allowed is None else self.allowed.tobytes()))
 
     __setstate__ = arrays.restore_frozen
@@ -82,7 +82,7 @@ class Limited:
         return self.algorithm.name
 
     def improve(self, problem: Problem) -> Improvement:
-        """Returns what the algorithm proposes where it may; elsewhere nothing exceeds π_b."""
+        """Returns the algorithm's proposal, in which no closed pair exceeds π_b."""
         within = problem.within(self.limits.closed(problem.counts))
         proposed = self.algorithm.improve(within)
         more = proposed.policy.probability > problem.behavior.probability + ROUNDING

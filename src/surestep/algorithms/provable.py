@@ -103,9 +103,9 @@ class Provable(Settings):
         Improvement
             The policy, and its value in the estimated MDP.
         """
-        check_size(problem, self.name)
+        check_program_size(problem, self.name)
         program = Program.of(problem, self.price)
-        policy = policy_of(program.solved(program.limits(self.rounds)), problem)
+        policy = policy_with_visits(program.solved(program.limits(self.rounds)), problem)
         found, initial = improvement_of(problem, policy), program.estimate.initial
         if initial @ found.plan.value >= initial @ program.value:
             return found
@@ -155,24 +155,24 @@ class Program:
         every, total, row = np.ones(states), 2 * size + np.arange(states), np.arange(states)
         above = [(each, d, d), (-each, d, u), (-behavior.probability, d, total[state])]
         for j, one in enumerate(rows):
-            above.append((-one / scale_of(one), np.full(size, size + j), d))
+            above.append((-one / largest_magnitude(one), np.full(size, size + j), d))
         onwards = -discount * estimate.probability
         alike = np.flatnonzero(np.zeros(size, np.bool_) if kept is None else kept)
         last = 2 * states + np.arange(alike.size)
         flow = [
-            *((each, state, d), (-every, row, total), (every, states + row, total)),
+            (each, state, d),
+            (-every, row, total),
+            (every, states + row, total),
             (onwards, states + estimate.successor, arrays.run_owners(estimate.offsets)),
-            *(
-                (each[alike], last, alike),
-                (-behavior.probability[alike], last, total[state[alike]]),
-            ),
+            (each[alike], last, alike),
+            (-behavior.probability[alike], last, total[state[alike]]),
         ]
         return cls(
             problem,
             estimate,
             value,
             occupancy(estimate, behavior),
-            cost / scale_of(cost),
+            cost / largest_magnitude(cost),
             matrix(above, (size + len(rows), cost.size)),
             matrix(flow, (2 * states + alike.size, cost.size)),
             np.where(free_pairs(problem), np.inf, 0.0),
@@ -216,7 +216,7 @@ class Program:
     @property
     def scale(self) -> FloatArray:
         """Returns the largest number of each row [J]."""
-        return np.array([scale_of(row) for row in self.rows])
+        return np.array([largest_magnitude(row) for row in self.rows])
 
     def solved(self, limits: FloatArray, least: FloatArray = ANYTHING) -> FloatArray:
         """Returns d [K] within limits, with so much of each row [J] at least; −∞: any."""
@@ -249,8 +249,8 @@ class Program:
         return visits
 
 
-def check_size(problem: Problem, name: str) -> None:
-    """Refuses what is no problem, and more pairs than a linear program takes."""
+def check_program_size(problem: Problem, name: str) -> None:
+    """Refuses a value that is no problem, and more pairs than a linear program takes."""
     arrays.expect("problem", problem, Problem)
     number = problem.counts.pairs.num_pairs
     if number > MOST_PAIRS:
@@ -266,7 +266,7 @@ def matrix(parts: Sequence[tuple[Any, Any, Any]], shape: tuple[int, int]) -> csr
     return csr_array((numbers, (row, column)), shape=shape)
 
 
-def scale_of(row: FloatArray) -> float:
+def largest_magnitude(row: FloatArray) -> float:
     """Returns the largest magnitude of a row; 1 where there are only zeros."""
     return float(np.abs(row).max()) or 1.0
 
@@ -277,7 +277,7 @@ def free_pairs(problem: Problem) -> BoolArray:
     return free
 
 
-def policy_of(visits: FloatArray, problem: Problem) -> Policy:
+def policy_with_visits(visits: FloatArray, problem: Problem) -> Policy:
     """Returns the policy with such visits [K]; π_b in states that hardly have any, or that stay.
 
     To the last bit, no pair that is closed or was never seen is taken more often than by π_b. Where

@@ -57,7 +57,7 @@ MEMBERS = ("improve", *Algorithm.__annotations__, "promises")
 SHELF: Shelf[type[Any]] = Shelf("algorithms", ALGORITHMS, MEMBERS)
 
 
-class Description(NamedTuple):
+class AlgorithmDescription(NamedTuple):
     """The description of an algorithm for a person who chooses one."""
 
     name: str
@@ -68,19 +68,19 @@ class Description(NamedTuple):
     source: str
 
 
-def described(name: str | None = None) -> tuple[Description, ...]:
-    """Returns all algorithms, or the one of that name; promises are those with default settings."""
-    return tuple(map(describe, SHELF.everything() if name is None else [name]))
+def describe_algorithms(name: str | None = None) -> tuple[AlgorithmDescription, ...]:
+    """Describes all algorithms, or the one of that name, with their default settings."""
+    return tuple(map(description_of, SHELF.everything() if name is None else [name]))
 
 
-def describe(name: str) -> Description:
+def description_of(name: str) -> AlgorithmDescription:
     """Returns the description of one algorithm, from its own words and settings."""
     kind = kind_of(name)
     usual = {field.name: field.default for field in dataclasses.fields(kind)} | FORMS.get(name, {})
     required = [setting for setting, default in usual.items() if default is dataclasses.MISSING]
     # Any value will do for what is required: nothing in a description depends on it.
     example = make_algorithm(name, **dict.fromkeys(required, 1))
-    return Description(
+    return AlgorithmDescription(
         name,
         getattr(example, "summary", str(kind.__doc__).split("\n\n")[0].strip()),
         tuple(x if x in required else f"{x}={default!r}" for x, default in usual.items()),

@@ -41,14 +41,14 @@ STEPS = {
 }
 
 
-def hoeffding(problem: Problem, delta: float) -> FloatArray:
-    """e = √(2 ln(2|S||A|/δ) / N): Hoeffding's inequality on q [K] (Nadjahi et al. 2019)."""
+def hoeffding_error(problem: Problem, delta: float) -> FloatArray:
+    """Returns e = √(2 ln(2|S||A|/δ) / N), by Hoeffding on q [K] (Nadjahi et al. 2019)."""
     visits = problem.counts.visits
     log_term = log_pairs_over(problem, delta) + math.log(2)
     return np.where(visits > 0, np.sqrt(2 * log_term / np.maximum(visits, 1)), np.inf)
 
 
-def empirical_bernstein(problem: Problem, delta: float) -> FloatArray:
+def bernstein_error(problem: Problem, delta: float) -> FloatArray:
     """e = 2 (√(2 v L/N) + 7L/(3(N − 1))), L = ln(4|S||A|/δ) (Maurer and Pontil 2009; Scholl 2022).
 
     v is the variance of the returns that followed the pair, over (2 V_max)²; N ≥ 2 is needed.
@@ -67,15 +67,15 @@ def empirical_bernstein(problem: Problem, delta: float) -> FloatArray:
 
 
 def log_pairs_over(problem: Problem, delta: float) -> float:
-    """ln(|S||A|/δ), added up so that nothing overflows."""
+    """Returns ln(|S||A|/δ), added up so that nothing overflows."""
     return math.log(problem.num_states) + math.log(problem.num_actions) - math.log(delta)
 
 
-ERROR_FUNCTIONS = {"hoeffding": hoeffding, "bernstein": empirical_bernstein}
+ERROR_FUNCTIONS = {"hoeffding": hoeffding_error, "bernstein": bernstein_error}
 
 
 def check_error(error: str | Bound) -> None:
-    """Refuses what is no error function, and no bound about rows."""
+    """Refuses an `error` that is neither an error function nor a bound about rows."""
     rows = [name for name, bound in BOUNDS.items() if bound.covers == "row"]
     bound = BOUNDS.get(error) if isinstance(error, str) else error
     known = isinstance(error, str) and error in ERROR_FUNCTIONS
@@ -85,7 +85,7 @@ def check_error(error: str | Bound) -> None:
 
 
 def errors_of(error: str | Bound, problem: Problem, delta: float) -> FloatArray:
-    """e(s,a) for all pairs [K]: ∞ where a pair is closed, so that nothing pays for a change."""
+    """Returns e(s,a) of all pairs [K]; ∞ where a pair is closed, which no budget pays for."""
     arrays.expect("problem", problem, Problem)
     if isinstance(error, str) and error in ERROR_FUNCTIONS:
         errors = ERROR_FUNCTIONS[error](problem, delta)
@@ -219,7 +219,7 @@ class SoftSPIBB:
 
     @property
     def promises(self) -> frozenset[Promise]:
-        """A step on the estimated MDP's own q is never worse there; one on the log's q may be."""
+        """Returns the promises; a step on the log's q may be worse than π_b in the estimate."""
         if not self.iterate and self.behavior_q == "monte-carlo":
             return KEEPS
         if not self.iterate or self.step == "advantage":
@@ -295,7 +295,7 @@ class SoftSPIBB:
 
 
 def guarded_iteration(problem: Problem, step: GreedyStep) -> Plan:
-    """From π_b, rows that are better under the current q replace the old ones, until none is.
+    """Replaces rows of π_b by rows that are better under the current q, until there are none.
 
     Each round improves on the last (policy improvement theorem), so the policy is never worse than
     π_b; `step` need not find the best row. The plan's error bound is about the policy's own value.
@@ -312,7 +312,7 @@ def guarded_iteration(problem: Problem, step: GreedyStep) -> Plan:
 
 
 def q_of_behavior(problem: Problem, source: str) -> FloatArray:
-    """q of π_b [K]: in the estimated MDP, or the mean return that followed each pair in the log."""
+    """Returns q of π_b [K] in the estimated MDP, or the mean return after each pair in the log."""
     if source == "monte-carlo":
         return pair_returns(problem).mean
     mdp = problem.estimate()

@@ -224,7 +224,7 @@ class BetaSPIBB(ConvertedSPIBB):
 
 
 def bootstrapped(problem: Problem, n_wedge: int, move: MoveMass) -> Improvement:
-    """Policy iteration from π_b over policies that are tied to it on U, in the estimated MDP.
+    """Iterates policies from π_b that are tied to it on U, in the estimated MDP.
 
     Closed pairs count as U.
     """

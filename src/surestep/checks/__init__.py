@@ -21,9 +21,17 @@ from surestep.checks.words import failed, says, title
 __all__ = ["CHECKS", "Check", "check_log", "failed", "says", "title"]
 
 IN_ORDER = (  # of the page
-    *(outcomes.KIND, copies.KIND, stops.KIND),
-    *(*markov.KINDS, model_returns.KIND, *drift.KINDS, behavior_memory.KIND),
-    *(practice_changed.KIND, hidden_causes.KIND, enough_data.KIND, *claims.KINDS),
+    outcomes.KIND,
+    copies.KIND,
+    stops.KIND,
+    *markov.KINDS,
+    model_returns.KIND,
+    *drift.KINDS,
+    behavior_memory.KIND,
+    practice_changed.KIND,
+    hidden_causes.KIND,
+    enough_data.KIND,
+    *claims.KINDS,
     first_on_few.KIND,
 )
 CHECKS.update({kind.code: kind for kind in IN_ORDER})

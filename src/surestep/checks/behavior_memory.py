@@ -25,7 +25,10 @@ def check(given: GivenLog) -> Check:
     part = episode_of_rows(log) * parts // log.num_episodes
     paid = shifted(log, above_usual(log))
     return permutation_check(
-        *(KIND.code, given, state, log.action),
+        KIND.code,
+        given,
+        state,
+        log.action,
         [past for step in steps_before(log) for past in (2 * step + paid, step)],
         group=part * np.int64(log.pairs.num_states) + state,
         seed=4,

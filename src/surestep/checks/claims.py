@@ -20,7 +20,7 @@ def above_estimate(result: GivenResult) -> Check | None:
     return Check.failing("claim-above-estimate", fails, claim=claim, estimate=result.gain)
 
 
-def exceeds(check: Check, certificate: Certificate) -> bool:
+def claims_above_estimate(check: Check, certificate: Certificate) -> bool:
     """Tells whether a certificate itself claims more than the estimate."""
     return (certificate.lower or 0.0) > check.figures["estimate"]
 
@@ -69,7 +69,7 @@ ABOVE_ESTIMATE = Kind(
     failed="A gain of at least {claim} is claimed, but only {estimate} is estimated: one of the "
     "two is wrong.",
     figures=("claim", "estimate"),
-    forbids_proof=exceeds,
+    forbids_proof=claims_above_estimate,
     of_result=above_estimate,
 )
 ABOVE_RETURNS = Kind(

@@ -11,20 +11,29 @@ from surestep.checks.check import Check, GivenLog, Kind
 from surestep.checks.past import blocks, permutation_check, transitions
 
 
-def next_state(given: GivenLog) -> Check:
+def next_state_by_time(given: GivenLog) -> Check:
     """Compares next states among rows of the same pair, by blocks of the log."""
     log = given.log
     half, *finer = blocks(log)
-    of_states = (NEXT_STATE.code, given, log.pair, log.next_state, [half])
-    return permutation_check(*of_states, finer=finer, seed=2)
+    return permutation_check(
+        NEXT_STATE.code, given, log.pair, log.next_state, [half], finer=finer, seed=2
+    )
 
 
-def reward(given: GivenLog) -> Check:
+def reward_by_time(given: GivenLog) -> Check:
     """Compares rewards among rows of the same transition, by blocks of the log."""
     log = given.log
     half, *finer = blocks(log)
-    of_rewards = (REWARD.code, given, log.pair, log.reward, [half])
-    return permutation_check(*of_rewards, group=transitions(log), finer=finer, seed=3)
+    return permutation_check(
+        REWARD.code,
+        given,
+        log.pair,
+        log.reward,
+        [half],
+        group=transitions(log),
+        finer=finer,
+        seed=3,
+    )
 
 
 NEXT_STATE = Kind(
@@ -38,7 +47,7 @@ NEXT_STATE = Kind(
     noticed="Had {noticed:%} of all next situations been others in the second half, four of five "
     "such logs would show it.",
     against="markov",
-    of_log=next_state,
+    of_log=next_state_by_time,
 )
 REWARD = Kind(
     code="drift-reward",
@@ -51,6 +60,6 @@ REWARD = Kind(
     noticed="Had rewards shifted by {noticed} of their standard deviation in the second half, four "
     "of five such logs would show it.",
     against="markov",
-    of_log=reward,
+    of_log=reward_by_time,
 )
 KINDS = (NEXT_STATE, REWARD)

@@ -11,18 +11,26 @@ from surestep.checks.check import Check, GivenLog, Kind
 from surestep.checks.past import permutation_check, steps_before, transitions
 
 
-def next_state(given: GivenLog) -> Check:
+def next_state_by_past(given: GivenLog) -> Check:
     """Compares next states among rows of the same pair, by the step before."""
     log = given.log
-    outcome = log.next_state
-    return permutation_check(NEXT_STATE.code, given, log.pair, outcome, steps_before(log), seed=0)
+    return permutation_check(
+        NEXT_STATE.code, given, log.pair, log.next_state, steps_before(log), seed=0
+    )
 
 
-def reward(given: GivenLog) -> Check:
+def reward_by_past(given: GivenLog) -> Check:
     """Compares rewards among rows of the same transition, by the step before."""
     log = given.log
-    of_rewards = (REWARD.code, given, log.pair, log.reward, steps_before(log))
-    return permutation_check(*of_rewards, group=transitions(log), seed=1)
+    return permutation_check(
+        REWARD.code,
+        given,
+        log.pair,
+        log.reward,
+        steps_before(log),
+        group=transitions(log),
+        seed=1,
+    )
 
 
 NEXT_STATE = Kind(
@@ -36,7 +44,7 @@ NEXT_STATE = Kind(
     noticed="Had the previous step alone decided {noticed:%} of all next situations, four of five "
     "such logs would show it.",
     against="markov",
-    of_log=next_state,
+    of_log=next_state_by_past,
 )
 REWARD = Kind(
     code="markov-reward",
@@ -48,6 +56,6 @@ REWARD = Kind(
     noticed="Had the previous step shifted rewards by {noticed} of their standard deviation, four "
     "of five such logs would show it.",
     against="markov",
-    of_log=reward,
+    of_log=reward_by_past,
 )
 KINDS = (NEXT_STATE, REWARD)

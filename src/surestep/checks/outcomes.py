@@ -52,7 +52,7 @@ def follows_step(labels: Sequence[str], value: IntArray, offsets: IntArray) -> b
     return False
 
 
-def told_after(
+def columns_told_after(
     columns: Mapping[str, Sequence[str]], place: IntArray, offsets: IntArray
 ) -> dict[str, list[str]]:
     """Returns values that stand in last rows only, by column, of which each place has a text.
@@ -68,7 +68,7 @@ def told_after(
 
 def check(log: DecisionLog, columns: Mapping[str, Sequence[str]]) -> Check | None:
     """Looks for columns of the state, with a text for each [S], that tell what came after."""
-    found = told_after(columns, log.state, log.episode_offsets)
+    found = columns_told_after(columns, log.state, log.episode_offsets)
     told = "; ".join(f"{name!r}: {listed([*map(repr, x)])}" for name, x in found.items())
     return Check(code=KIND.code, outcome="failed", signal=told) if found else None
 

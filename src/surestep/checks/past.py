@@ -51,7 +51,7 @@ def permutation_check(
 def check_of(
     code: str, found: shuffling.Shuffled | None, level: float, apart: bool, figures: Figures = None
 ) -> Check:
-    """Returns what a permutation test found, with the shuffles as bars of a picture."""
+    """Returns the check of a permutation test, with the shuffles as bars of a picture."""
     if found is None:
         return Check.unchecked(code, "nothing-to-compare")
     failed = found.p_value <= level

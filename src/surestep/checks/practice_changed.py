@@ -16,14 +16,17 @@ def check(result: GivenResult) -> Check:
         return Check.unchecked(KIND.code, practice)
     log, gain = practice.given.log, practice.gain
     return permutation_check(
-        *(KIND.code, practice.given, log.state.astype(np.int64), log.action),
+        KIND.code,
+        practice.given,
+        log.state.astype(np.int64),
+        log.action,
         [practice.late.astype(np.int64)],
         figures={"gain": gain or 0.0, "has_gain": float(gain is not None)},
         seed=6,
     )
 
 
-def failed(check: Check) -> str:
+def words_of_failure(check: Check) -> str:
     """Returns what changed, and the gain over recent practice, which is an estimate."""
     recent = "The gain over recent practice cannot be estimated: episodes may never end."
     if check.figures["has_gain"]:
@@ -40,7 +43,7 @@ KIND = Kind(
     title="Decisions are still made as in the first part of the log",
     broken="Decisions are no longer made as in the first part of the log",
     passed="No sign that decisions have changed since the part of the log that chose the policy.",
-    failed=failed,
+    failed=words_of_failure,
     noticed="Had the part of the log alone decided {noticed:%} of all actions, four of five such "
     "logs would show it.",
     figures=("gain", "has_gain"),  # has_gain is 0 where nothing is estimated

@@ -57,15 +57,11 @@ def check_log(
     if isinstance(log, str):
         return tuple(Check.unchecked(code, log) for code, kind in CHECKS.items() if kind.of_log)
     whole, log = log, log.with_outcomes()
-    given = given_log(log)._replace(names=names or state_names(log), discount=discount)
+    names = names or [*map(log.pairs.state_name, range(log.pairs.num_states))]
+    given = given_log(log)._replace(names=names, discount=discount)
     given = given._replace(whole=whole.episodes(looked_at(whole, given.seed)))
     made = (kind.of_log(given) for kind in CHECKS.values() if kind.of_log is not None)
     return tuple(of_drawn(made, given.log.num_episodes, max(log.num_episodes, drawn_from)))
-
-
-def state_names(log: DecisionLog) -> list[str]:
-    """Returns the names of the states, as their numbers or labels."""
-    return [*map(log.pairs.state_name, range(log.pairs.num_states))]
 
 
 def check_signals(logs: Mapping[str, DecisionLog | None]) -> tuple[Check, ...]:

@@ -205,10 +205,10 @@ def shuffle_test(
         kernel.all(number + 1, room, seed, effect, *runs, values, *beside, statistic)
         return statistic
 
-    return tested(placed, largest(placed, finer, draws), level)
+    return tested(placed, largest_statistic(placed, finer, draws), level)
 
 
-def largest(
+def largest_statistic(
     placed: Arrangement,
     finer: Sequence[IntArray],
     draws: Callable[[Arrangement, int, float], FloatArray],
@@ -236,7 +236,7 @@ def largest(
 
 
 def tested(placed: Arrangement, draws: Draws, level: float) -> Shuffled:
-    """Returns what a test at a level finds."""
+    """Tests the observed statistic against the shuffles at a level."""
     statistic = draws(shuffles_of(placed.rows), 0.0)
     observed, shuffled = float(statistic[0]), np.sort(statistic[1:])
     slack = slack_of(observed)

@@ -135,13 +135,13 @@ def against(check: Check) -> str | None:
 
 
 def forbids_proof(checks: Sequence[Check], certificate: Certificate) -> bool:
-    """Tells whether a failed check forbids to call what a certificate claims proved."""
+    """Tells whether a failed check forbids to call a certificate's claim proved."""
     found = ((CHECKS[check.code].forbids_proof, check) for check in failed(checks))
     return any(forbids(check, certificate) for forbids, check in found if forbids is not None)
 
 
 def asked(checks: Sequence[Check]) -> str:
-    """Returns what the first failed check asks before anything is believed; else nothing."""
+    """Returns the question of the first failed check that must be answered first; else ""."""
     asking = (check for check in failed(checks) if CHECKS[check.code].asks)
     return next((f"{title(check)}. {says(check)}" for check in asking), "")
 

@@ -145,7 +145,7 @@ def compare_command(
     from surestep.experiments import compare_run, family_summaries, find_runs, read_run
     from surestep.experiments.comparison import USUAL
     from surestep.experiments.runs import selected
-    from surestep.experiments.tables import as_csv, claim_rows, compared_rows
+    from surestep.experiments.tables import as_csv, claim_rows, comparison_rows
     from surestep.report import text_tables as words
 
     write = words.as_latex if kind == "latex" else words.as_markdown
@@ -166,7 +166,7 @@ def compare_command(
             compared = compare_run(
                 run, selection, metrics=metrics or USUAL, value=of, against=against
             )
-            rows += compared_rows(compared)
+            rows += comparison_rows(compared)
             tables += [words.comparison_table(one, of) for one in compared]
             notes.append(words.INTERVALS)
     if kind == "csv":

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 @options.json_instead
 def algorithms_command(name: str | None, as_json: bool) -> None:
     """List the algorithms with their settings, promises and source; or only the one called NAME."""
-    from surestep.algorithms.registry import SHELF, described
+    from surestep.algorithms.registry import SHELF, describe_algorithms
 
-    entries = described(name)
+    entries = describe_algorithms(name)
     say(*(SHELF.broken() if name is None else ()), err=True)
     if as_json:
         say_json([entry._asdict() for entry in entries])

@@ -37,7 +37,7 @@ def check_size(parameters: str, states: int) -> None:
         raise InvalidParameter(f"{parameters} make {states} states, expected at most {MOST_STATES}")
 
 
-def mdp_of_rows(
+def mdp_from_rows(
     pairs: Pairs, successor: AnyArray, probability: FloatArray, reward: AnyArray, discount: float
 ) -> FiniteMDP:
     """Returns the MDP of one row of successors a pair, starting in state 0.
@@ -61,7 +61,7 @@ RewardConvention = Literal["known", "observed"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Truth(arrays.Frozen):
+class Truth(arrays.ByValue, arrays.Frozen):
     """The model in which policies are judged, and how policies of the log act in it.
 
     Parameters
@@ -85,8 +85,6 @@ class Truth(arrays.Frozen):
 
     __repr__ = short_repr("mdp.num_states", "mdp.num_pairs")
 
-    __eq__ = arrays.equal_by_value
-    __hash__ = None  # type: ignore[assignment]
     __setstate__ = arrays.restore_frozen
 
     def acting(self, policy: Policy) -> Policy:
@@ -165,7 +163,7 @@ class Simulator(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Benchmark:
+class Benchmark(arrays.ByValue):
     """A known MDP with the terms of an experiment in it.
 
     Parameters
@@ -229,22 +227,19 @@ class Benchmark:
         if (self.mdp.discount != self.mdp.discount[0]).any():
             raise InvalidParameter("the model of a benchmark has one discount for all pairs")
 
-    __eq__ = arrays.equal_by_value
-    __hash__ = None  # type: ignore[assignment]
-
     @property
     def num_states(self) -> int:
-        """|S|, ends of episodes included."""
+        """Returns |S|, ends of episodes included."""
         return self.mdp.num_states
 
     @property
     def num_actions(self) -> int:
-        """|A|."""
+        """Returns |A|."""
         return self.mdp.pairs.num_actions
 
     @property
     def discount(self) -> float:
-        """γ."""
+        """Returns γ."""
         return float(self.mdp.discount[0])
 
     @property

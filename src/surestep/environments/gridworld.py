@@ -16,7 +16,7 @@ from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, IntArray
-from surestep.environments.benchmark import MOST_STATES, Benchmark, mdp_of_rows
+from surestep.environments.benchmark import MOST_STATES, Benchmark, mdp_from_rows
 from surestep.model import FiniteMDP, Pairs, Policy
 from surestep.planning.ends import breadth_first
 
@@ -58,7 +58,7 @@ PUBLISHED_Q = """
 
 
 def gridworld(size: Side = PUBLISHED_SIZE) -> Benchmark:
-    """Gridworld as in the paper: π_b is the softmax of a published table of action values.
+    """Builds Gridworld as in the paper: π_b is the softmax of a published table of action values.
 
     The published V_max of 0.6 is about ρ(π*) and lies below the largest value, 0.979. On other
     sizes than 5 walls, discount and horizon scale with the grid (a step is 5/size of a published
@@ -75,7 +75,7 @@ def gridworld(size: Side = PUBLISHED_SIZE) -> Benchmark:
 
 
 def gridworld_uniform_data(size: Side = PUBLISHED_SIZE) -> Benchmark:
-    """Gridworld with data from the uniform policy, while π_b stays what it was.
+    """Builds Gridworld with data from the uniform policy, and the usual π_b.
 
     An experiment of Laroche et al. (2019); not in the paper.
     """
@@ -98,7 +98,7 @@ def gridworld_mdp(size: int) -> FiniteMDP:
     probability[:, :, 2] = ~ways @ slip.T
     probability[goal] = 0.0
     rows = np.broadcast_to(successor, probability.shape).reshape(-1, 5)
-    return mdp_of_rows(
+    return mdp_from_rows(
         Pairs.full(state.size, 4, action_labels=ACTIONS),
         rows,
         probability.reshape(-1, 5),
@@ -127,7 +127,7 @@ def open_ways(size: int) -> BoolArray:
 
 
 def behavior_in(mdp: FiniteMDP, size: int) -> Policy:
-    """π_b: the softmax of the published table; else a shortest way with 2/3, any with 1/3."""
+    """Returns the softmax of the published table; else a shortest way with 2/3, any with 1/3."""
     if size == PUBLISHED_SIZE:
         return Policy.softmax(mdp, np.array(PUBLISHED_Q.split(), dtype=float).reshape(-1, 4))
     return Policy.deterministic(mdp, shortest_ways(size)).mix(Policy.uniform(mdp), DETOUR)

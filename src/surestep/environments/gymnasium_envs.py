@@ -61,12 +61,12 @@ class TabularEnv(gymnasium.Env[np.int64, np.int64]):
     ) -> tuple[np.int64, Info]:
         """Starts an episode; there are no options."""
         super().reset(seed=seed)
-        self._state = drawn(self.benchmark.mdp.initial, self.np_random)
+        self._state = draw_index(self.benchmark.mdp.initial, self.np_random)
         self._steps = 0
         return np.int64(self._state), self._info(self._state)
 
     def step(self, action: np.int64) -> tuple[np.int64, float, bool, bool, Info]:
-        """One step: observation, reward, terminated, truncated, info."""
+        """Takes one step; returns observation, reward, terminated, truncated and info."""
         mdp = self.benchmark.mdp
         if self._state is None or self._over[self._state]:
             raise InvalidParameter("the episode is over or has not begun; call reset() first")
@@ -76,7 +76,7 @@ class TabularEnv(gymnasium.Env[np.int64, np.int64]):
         if place.size:
             pair = run.start + int(place[0])
             first, last = mdp.offsets[pair : pair + 2]
-            transition = first + drawn(mdp.probability[first:last], self.np_random)
+            transition = first + draw_index(mdp.probability[first:last], self.np_random)
             state, reward = int(mdp.successor[transition]), float(mdp.reward[transition])
         self._state = state
         self._steps += 1
@@ -91,7 +91,7 @@ class TabularEnv(gymnasium.Env[np.int64, np.int64]):
         return {"action_mask": mask}
 
 
-def drawn(probability: FloatArray, rng: np.random.Generator) -> int:
+def draw_index(probability: FloatArray, rng: np.random.Generator) -> int:
     """Returns an index, with the given probabilities; never one of probability 0."""
     cumulative = np.cumsum(probability)
     return int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))

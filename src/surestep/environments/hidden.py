@@ -40,7 +40,7 @@ from surestep.sampling import sample_log
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Merged:
+class Merged(arrays.ByValue):
     """Logs of a finer model in which each of its states is shown as one of `pairs`.
 
     States that are shown as one have the same actions.
@@ -57,14 +57,12 @@ class Merged:
         pair = self.pairs.find(shown[own_pairs.state], own_pairs.action)
         arrays.keep(self, shown=shown, truth=Truth(self.mdp, pair))
 
-    __eq__ = arrays.equal_by_value
-    __hash__ = None  # type: ignore[assignment]
     __setstate__ = arrays.restore_frozen
 
     def rollout(
         self, policy: Policy, episodes: int, horizon: int, rng: np.random.Generator
     ) -> DecisionLog:
-        """Returns the log of a policy that sees what the log shows."""
+        """Returns the log of a policy that sees the states of the log."""
         return self.log_of(self.truth.acting(policy), episodes, horizon, rng)
 
     def log_of(
@@ -76,7 +74,7 @@ class Merged:
         return replace(log, pairs=self.pairs, state=state, next_state=following)
 
     def model(self, visits: FloatArray) -> FiniteMDP:
-        """Returns what very many logs would show of the finer model, visited in these shares.
+        """Returns the model that very many logs show, where pairs are visited in these shares.
 
         P̄(s'|s,a) = Σ_x w(x,a) P(s'|x,a) / Σ_x w(x,a) over the states x that are shown as s, with
         w = `visits` [K of mdp], or equal where all of them are 0; rewards are means alike.
@@ -188,7 +186,7 @@ def remembered(process: HiddenProcess, memory: int) -> Benchmark:
 
 
 def explored(process: HiddenProcess, memory: int) -> tuple[Merged, list[Window]]:
-    """Returns the model of what is hidden and remembered, and the windows that its log shows.
+    """Returns the model of hidden states with windows, and the windows that its log shows.
 
     Windows come in order, the short ones of an episode's beginning first, and the end last.
     """

@@ -13,7 +13,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
-from surestep.environments.benchmark import Benchmark, Seed, Share, mdp_of_rows
+from surestep.environments.benchmark import Benchmark, Seed, Share, mdp_from_rows
 from surestep.errors import InvalidParameter
 from surestep.model import FiniteMDP, MDPBatch, Pairs, Policy
 from surestep.planning import optimal, optimal_batch
@@ -34,7 +34,7 @@ def random_mdp(seed: Seed = 1, ratio: Share = 0.5) -> Benchmark:
     generator: it gives the very MDP and policy that it gives in the published code, where ratios
     are 0.1, 0.2, …, 0.9, each with Garnets of its own.
     """
-    return drawn("random-mdp", seed, ratio)
+    return draw_random_mdp("random-mdp", seed, ratio)
 
 
 def random_mdp_easter_egg(seed: Seed = 1, ratio: Share = 0.5) -> Benchmark:
@@ -43,7 +43,7 @@ def random_mdp_easter_egg(seed: Seed = 1, ratio: Share = 0.5) -> Benchmark:
     The egg is hidden after π_b was made, in any state but the start and the goal. An experiment of
     Nadjahi et al. (2019) and of Scholl et al. (2022).
     """
-    return drawn("random-mdp/easter-egg", seed, ratio, egg=1.0)
+    return draw_random_mdp("random-mdp/easter-egg", seed, ratio, egg=1.0)
 
 
 def random_mdp_bad_egg(seed: Seed = 1, ratio: Share = 0.5) -> Benchmark:
@@ -52,10 +52,10 @@ def random_mdp_bad_egg(seed: Seed = 1, ratio: Share = 0.5) -> Benchmark:
     The egg is hidden as in `random-mdp/easter-egg`. Scholl et al. (2022) describe it, but the code
     they published cannot run it.
     """
-    return drawn("random-mdp/bad-egg", seed, ratio, egg=-1.0)
+    return draw_random_mdp("random-mdp/bad-egg", seed, ratio, egg=-1.0)
 
 
-def drawn(name: str, seed: int, ratio: float, egg: float | None = None) -> Benchmark:
+def draw_random_mdp(name: str, seed: int, ratio: float, egg: float | None = None) -> Benchmark:
     """Returns a Random MDP, in which one more state may end the episode with the reward `egg`."""
     rng = np.random.RandomState(seed)
     garnet = draw_garnet(rng)
@@ -86,7 +86,7 @@ class Garnet(NamedTuple):
         prize[list(prizes)] = list(prizes.values())
         over = np.isin(pairs.state, list(prizes))
         probability = np.where(over[:, np.newaxis], 0.0, self.probability)
-        return mdp_of_rows(pairs, self.successor, probability, prize[self.successor], DISCOUNT)
+        return mdp_from_rows(pairs, self.successor, probability, prize[self.successor], DISCOUNT)
 
 
 def draw_garnet(rng: np.random.RandomState) -> Garnet:
@@ -125,7 +125,7 @@ def draw_behavior(mdp: FiniteMDP, ratio: float, rng: np.random.RandomState) -> P
     best = q.argmax(axis=1)
 
     def worth(table: FloatArray) -> float:
-        """ρ of a table [S, A], by one small solve: it is asked for some hundred times."""
+        """Returns ρ of a table [S, A] by one small solve: it is asked for some hundred times."""
         chain = np.einsum("sa,sat->st", table, dense.P)
         values = np.linalg.solve(np.eye(STATES) - DISCOUNT * chain, (table * earned).sum(axis=1))
         return float(mdp.initial @ values)

@@ -26,7 +26,6 @@ PUBLISHED: dict[str, Callable[..., Benchmark]] = {
     "gridworld": gridworld.gridworld,
     "gridworld/uniform-data": gridworld.gridworld_uniform_data,
     "wet-chicken": wet_chicken.wet_chicken,
-    "wet-chicken/q-learning": wet_chicken.wet_chicken_q_learning,
     "wet-chicken/heuristic": wet_chicken.wet_chicken_heuristic,
     "resource-gathering": resource_gathering.resource_gathering,
     "resource-gathering/near-optimal": resource_gathering.resource_gathering_near_optimal,

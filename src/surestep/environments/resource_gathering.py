@@ -18,7 +18,7 @@ from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
-from surestep.environments.benchmark import MOST_STATES, Benchmark, check_size, mdp_of_rows
+from surestep.environments.benchmark import MOST_STATES, Benchmark, check_size, mdp_from_rows
 from surestep.model import FiniteMDP, Pairs, Policy
 from surestep.planning import optimal
 from surestep.planning.ends import breadth_first
@@ -47,7 +47,7 @@ PUBLISHED_SLOTS = (
 
 
 def resource_gathering(gold: Amount = 1, gem: Amount = 1) -> Benchmark:
-    """Resource Gathering as in the paper's figures: four slots a state, π_b softmaxed twice.
+    """Builds Resource Gathering as in the paper's figures: four slots a state, π_b softmaxed twice.
 
     The published arrays number the actions of a state 0, 1, … in the order right, left, top, down
     and fill up with copies of slot 0, so that a slot means different things in different states.
@@ -62,7 +62,7 @@ def resource_gathering(gold: Amount = 1, gem: Amount = 1) -> Benchmark:
 
 
 def resource_gathering_near_optimal(gold: Amount = 1, gem: Amount = 1) -> Benchmark:
-    """Resource Gathering with the policy that the paper describes, on the published arrays.
+    """Builds Resource Gathering with the paper's own policy, on the published arrays.
 
     π_b takes every action that is not optimal with probability 10⁻⁵. It earns 99.994 % of the
     optimum and sees little but one way, so there is nothing to improve; no figure can show that.
@@ -74,7 +74,7 @@ def resource_gathering_near_optimal(gold: Amount = 1, gem: Amount = 1) -> Benchm
 
 
 def resource_gathering_ragged(gold: Amount = 1, gem: Amount = 1) -> Benchmark:
-    """Resource Gathering with the model's own actions: those that stay in the grid, by name.
+    """Builds Resource Gathering with the model's own actions: moves that stay in the grid, by name.
 
     π_b is made as in `resource-gathering`, over the actions that exist. Not in the paper.
     """
@@ -192,7 +192,7 @@ def ragged_mdp(world: GatheringWorld) -> FiniteMDP:
     """Returns the model with the actions that exist."""
     pairs = Pairs.from_enabled(world.enabled, action_labels=ACTIONS)
     enabled = world.enabled
-    return mdp_of_rows(
+    return mdp_from_rows(
         pairs,
         world.successor[enabled],
         world.probability[enabled],
@@ -211,7 +211,7 @@ def padded_mdp(world: GatheringWorld) -> FiniteMDP:
     state = np.repeat(np.arange(len(copy)), len(MOVES))
     action = np.where(copy, in_order[:, :1], in_order).ravel()
     reward = world.delivers[state, action] & ~copy.ravel()
-    return mdp_of_rows(
+    return mdp_from_rows(
         Pairs.full(len(copy), len(MOVES), action_labels=SLOTS),
         world.successor[state, action],
         world.probability[state, action],
@@ -224,7 +224,7 @@ def padded_mdp(world: GatheringWorld) -> FiniteMDP:
 
 
 def near_optimal(mdp: FiniteMDP, best: IntArray) -> Policy:
-    """Every action with probability 10⁻⁵, but the best with the rest; `best` [S] numbers slots."""
+    """Returns the policy that takes slot `best` [S], and every other one with probability 10⁻⁵."""
     starts, lengths = mdp.pairs.offsets[:-1], arrays.run_lengths(mdp.pairs.offsets)
     probability = np.full(mdp.num_pairs, EXPLORING)
     probability[starts + best] = 1 - (lengths - 1) * EXPLORING

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from surestep._arrays import FloatArray, IntArray
-from surestep.environments.benchmark import Benchmark, Length, Seed, Share, check_size, mdp_of_rows
+from surestep.environments.benchmark import Benchmark, Length, Share, check_size, mdp_from_rows
 from surestep.model import FiniteMDP, Pairs, Policy
 
 ACTIONS = ("drift", "hold", "paddle back", "left", "right")
@@ -25,18 +25,16 @@ VELOCITY = 3.0
 DISCOUNT = 0.95
 PUBLISHED_SIZE = 5
 
-# How the paper's code would learn a behavior policy, were it not shipped with a uniform one.
-LEARNING_EPISODES, LEARNING_STEPS, LEARNING_RATE, INVERSE_TEMPERATURE = 100, 50, 0.9, 0.01
-
 
 def wet_chicken(length: Length = PUBLISHED_SIZE, width: Length = PUBLISHED_SIZE) -> Benchmark:
-    """Wet Chicken as in the paper's figures: π_b is uniform.
+    """Builds Wet Chicken as in the paper's figures: π_b is uniform.
 
-    The paper says that π_b comes from Q-learning with a softmax (`wet-chicken/q-learning`), but
-    the policy published with its code is exactly uniform, and that is what its figures show. The
+    The paper says that π_b comes from Q-learning with a softmax, but the policy published with its
+    code is exactly uniform, and that is what its figures show. The
     data carries the expected rewards, which are known at unvisited pairs too.
     """
-    mdp = with_expected_rewards(wet_chicken_mdp(length, width))
+    drawn = wet_chicken_mdp(length, width)
+    mdp = replace(drawn, reward=np.repeat(drawn.expected_reward, np.diff(drawn.offsets)))
     highest = float(mdp.expected_reward.max()) / (1 - DISCOUNT)
     return Benchmark(
         name="wet-chicken",
@@ -48,22 +46,10 @@ def wet_chicken(length: Length = PUBLISHED_SIZE, width: Length = PUBLISHED_SIZE)
     )
 
 
-def wet_chicken_q_learning(seed: Seed = 1) -> Benchmark:
-    """Wet Chicken with the policy that the paper describes: Q-learning, then a softmax.
-
-    As the paper's code would have learned it with this seed of NumPy's legacy generator: 100
-    episodes of 50 uniformly random steps, and a softmax so flat that ρ(π_b) is within 0.06 of that
-    of the uniform policy. No published figure uses it.
-    """
-    plain = wet_chicken()
-    behavior = learned_behavior(plain.mdp, seed)
-    return replace(plain, name="wet-chicken/q-learning", behavior=behavior, collector=behavior)
-
-
 def wet_chicken_heuristic(
     epsilon: Share = 0.1, length: Length = PUBLISHED_SIZE, width: Length = PUBLISHED_SIZE
 ) -> Benchmark:
-    """Wet Chicken with the heuristic ε-policies of Scholl et al. (2022), who use ε = 0.1, 0.2, 0.5.
+    """Builds Wet Chicken with the heuristic ε-policies of Scholl et al. (2022): ε = 0.1, 0.2, 0.5.
 
     π_b = (1 − ε) · heuristic + ε · uniform. The data is one stream of steps with the rewards that
     were drawn, and what is never visited earns 0. The stream starts at (0, 0); in the published
@@ -81,7 +67,7 @@ def wet_chicken_heuristic(
 
 
 def stream(width: int) -> tuple[FloatArray, FloatArray]:
-    """Velocity v and turbulence τ of each lane."""
+    """Returns velocity v and turbulence τ of each lane."""
     velocity = VELOCITY * np.arange(width) / width
     return velocity, TURBULENCE - velocity
 
@@ -104,14 +90,14 @@ def wet_chicken_mdp(length: int, width: int) -> FiniteMDP:
     reach = int(2 * TURBULENCE) + 2  # an interval of length 7 meets at most 8 squares
     square = first[:, np.newaxis] + np.arange(min(reach, length))
     before = np.where(square == 0, -np.inf, square - 0.5)
-    hit = share_of(low, high, before, square + 0.5)
+    hit = share_within(low, high, before, square + 0.5)
     hit[square >= length] = 0.0
-    fall = share_of(low, high, np.full((x.size, 1), length - 0.5), np.inf)
+    fall = share_within(low, high, np.full((x.size, 1), length - 0.5), np.inf)
     home = (first == 0) & (lane[:, 0] == 0)  # there, square 0 is where the waterfall leads to
     hit[home, 0] += fall[home, 0]
     fall[home] = 0.0
     square[square >= length] = 0  # any state will do for what cannot happen
-    return mdp_of_rows(
+    return mdp_from_rows(
         pairs,
         np.hstack([np.zeros_like(lane), width * square + lane]),
         np.hstack([fall, hit]),
@@ -120,7 +106,7 @@ def wet_chicken_mdp(length: int, width: int) -> FiniteMDP:
     )
 
 
-def share_of(
+def share_within(
     low: FloatArray, high: FloatArray, start: FloatArray, end: FloatArray | float
 ) -> FloatArray:
     """Returns the share of the interval [low, high] [K] that lies within [start, end] [K, W]."""
@@ -130,13 +116,8 @@ def share_of(
     return within
 
 
-def with_expected_rewards(mdp: FiniteMDP) -> FiniteMDP:
-    """Averages: every transition of a pair earns what the pair earns on average."""
-    return replace(mdp, reward=np.repeat(mdp.expected_reward, np.diff(mdp.offsets)))
-
-
 def heuristic_actions(length: int, width: int) -> IntArray:
-    """Go to the middle lane and stay in the middle of the river [S] (Scholl et al. 2022).
+    """Returns actions [S] to the middle lane and the middle of the river (Scholl et al. 2022).
 
     Published for 5 × 5, with square 2 and lane 2 as the middle.
     """
@@ -147,20 +128,3 @@ def heuristic_actions(length: int, width: int) -> IntArray:
         [PADDLE_BACK, RIGHT, LEFT, PADDLE_BACK, HOLD],
         DRIFT,
     )
-
-
-def learned_behavior(mdp: FiniteMDP, seed: int) -> Policy:
-    """π(a|s) ∝ exp(0.01 · Q(s,a)), with Q learned from uniformly random steps at rate 0.9."""
-    rng = np.random.RandomState(seed)
-    dense = mdp.dense()
-    cumulative = np.cumsum(dense.P, axis=2)
-    q = np.zeros((mdp.num_states, len(ACTIONS)))
-    for _ in range(LEARNING_EPISODES):
-        state = 0
-        for _ in range(LEARNING_STEPS):
-            action = rng.randint(len(ACTIONS))
-            after = int(np.searchsorted(cumulative[state, action], rng.random_sample()))
-            target = dense.R[state, action] + DISCOUNT * q[after].max()
-            q[state, action] += LEARNING_RATE * (target - q[state, action])
-            state = after
-    return Policy.softmax(mdp, q, 1 / INVERSE_TEMPERATURE)

@@ -66,13 +66,13 @@ class CellBlock:
 
     @property
     def key(self) -> str:
-        """A name for the block's file: the environment by a hash, the rest in words."""
+        """Returns a name for the block's file: the environment by a hash, the rest in words."""
         environment = zlib.crc32(self.environment.label.encode())
         sizes = "claims" if self.certifiers else "-".join(map(str, self.episodes))
         return f"{environment:08x}-{sizes}-{self.first}-{self.last}"
 
     def rngs(self, episodes: int) -> list[np.random.Generator]:
-        """The source of the data of each repetition."""
+        """Returns the source of the data of each repetition."""
         return [
             np.random.default_rng(data_seed(self.seed, self.environment, episodes, repetition))
             for repetition in range(self.first, self.last)
@@ -82,30 +82,30 @@ class CellBlock:
 def data_seed(
     seed: int, environment: EnvironmentSpec, episodes: int, repetition: int
 ) -> tuple[int, int, int, int]:
-    """All that the data of a repetition depend on."""
+    """Returns the seed of the data of a repetition: all that they depend on."""
     return seed, zlib.crc32(environment.label.encode()), episodes, repetition
 
 
-def run_block(block: CellBlock) -> Rows:
+def run_methods(block: CellBlock) -> Rows:
     """Draws the data of the block, runs every algorithm on them, and evaluates what comes out."""
     alone = [replace(block, first=i, last=i + 1) for i in range(block.first, block.last)]
     groups = alone if block.environment.changes else [block]
-    return joined([run_at(group, size) for size in block.episodes for group in groups])
+    return joined_rows([run_at(group, size) for size in block.episodes for group in groups])
 
 
-def joined(parts: Sequence[Rows]) -> Rows:
+def joined_rows(parts: Sequence[Rows]) -> Rows:
     """Returns the rows of all parts."""
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 @lru_cache(maxsize=4096)  # the same environment serves all data sizes
 def made(environment: EnvironmentSpec, repetition: int) -> Benchmark:
-    """The benchmark of a repetition."""
+    """Returns the benchmark of a repetition."""
     return environment.make(repetition)
 
 
 def run_at(block: CellBlock, episodes: int) -> Rows:
-    """The rows of a block at one data size, whose repetitions share one environment."""
+    """Returns the rows of a block at one data size, whose repetitions share one environment."""
     benchmark = made(block.environment, block.first)
     algorithms = [spec.make() for spec in block.algorithms]
     rngs = block.rngs(episodes)
@@ -144,14 +144,14 @@ def run_at(block: CellBlock, episodes: int) -> Rows:
 
 
 def none_as_nan(n_wedge: int | None) -> float:
-    """N∧ as a number of a column, in which NaN means that there is none."""
+    """Returns N∧ as a number of a column, with NaN for none."""
     return float("nan") if n_wedge is None else float(n_wedge)
 
 
 def counted_problems(
     benchmark: Benchmark, size: int, rngs: Sequence[np.random.Generator]
 ) -> ProblemBatch:
-    """The problems of data sets whose counts are drawn at once, without simulating."""
+    """Returns the problems of data sets whose counts are drawn at once, without simulating."""
     mdp, horizon = benchmark.mdp, benchmark.horizon
     sampler = CountSampler.of(mdp, benchmark.collector)
     episodes, steps = (1, size) if horizon is None else (size, horizon)
@@ -161,7 +161,7 @@ def counted_problems(
         mdp.offsets,
         mdp.successor,
         np.stack([times for times, _ in drawn]),
-        rewards_of(benchmark),
+        known_rewards_of(benchmark),
         np.stack([starts for _, starts in drawn]),
         sampler.shares.over,
     )
@@ -173,7 +173,7 @@ def counted_problems(
     )
 
 
-def rewards_of(benchmark: Benchmark) -> LoggedRewards:
+def known_rewards_of(benchmark: Benchmark) -> LoggedRewards:
     """Rewards as the published experiment has them: a known table of pairs, or through P̂.
 
     Through P̂ a reward counts for the successors that were seen, so it is that of the transition.
@@ -201,16 +201,16 @@ class DataSets(NamedTuple):
 Outcome = tuple[Proposed, Claimed]  # the policies of some repetitions, and what is claimed of them
 
 
-def sizes_of(block: CellBlock) -> list[int]:
-    """All data sizes that any certifier is asked at."""
+def sizes_asked_for(block: CellBlock) -> list[int]:
+    """Returns all data sizes at which a certifier is asked."""
     every = [spec.episodes or block.episodes for spec in block.certifiers]
     return sorted({size for sizes in every for size in sizes})
 
 
-def certifier_of(
+def seeded_certifier(
     block: CellBlock, spec: CertifierSpec, episodes: int, repetition: int, **told: object
 ) -> Certifier:
-    """The certifier, with random numbers of its own in each repetition.
+    """Makes the certifier, with random numbers of its own in each repetition.
 
     `told` is what it is told of the benchmark, unless the experiment says so itself.
     """
@@ -225,21 +225,21 @@ def run_claims(block: CellBlock) -> Rows:
     benchmark = made(block.environment, block.first)
     _ = benchmark.truth  # refused before any work where no true gain is known
     parts = []
-    for episodes in sizes_of(block):
+    for episodes in sizes_asked_for(block):
         asked = [spec for spec in block.certifiers if episodes in (spec.episodes or block.episodes)]
         outcomes: dict[tuple[AlgorithmSpec, CertifierSpec], list[Outcome]] = {
             meeting: [] for meeting in itertools.product(block.algorithms, asked)
         }
-        for data in drawn(block, benchmark, episodes):
+        for data in drawn_data(block, benchmark, episodes):
             for meeting, so_far in outcomes.items():
                 so_far.append(outcome_of(block, data, *meeting))
         parts += [
-            claim_rows(block, episodes, *meeting, whole) for meeting, whole in outcomes.items()
+            claim_columns(block, episodes, *meeting, whole) for meeting, whole in outcomes.items()
         ]
-    return joined(parts)
+    return joined_rows(parts)
 
 
-def drawn(block: CellBlock, benchmark: Benchmark, episodes: int) -> Iterator[DataSets]:
+def drawn_data(block: CellBlock, benchmark: Benchmark, episodes: int) -> Iterator[DataSets]:
     """Yields counts of all repetitions, or logs of one after the other, for they are long."""
     repetitions = range(block.first, block.last)
     rngs = block.rngs(episodes)
@@ -253,7 +253,7 @@ def drawn(block: CellBlock, benchmark: Benchmark, episodes: int) -> Iterator[Dat
         yield DataSets(benchmark, episodes, repetitions, given, batch)
         return
     for repetition, rng in zip(repetitions, rngs, strict=True):
-        problem = problem_of(benchmark, benchmark.sample(episodes, rng))
+        problem = problem_for_certifiers(benchmark, benchmark.sample(episodes, rng))
         alone = range(repetition, repetition + 1)
         yield DataSets(benchmark, episodes, alone, [problem], None)
 
@@ -261,7 +261,7 @@ def drawn(block: CellBlock, benchmark: Benchmark, episodes: int) -> Iterator[Dat
 def outcome_of(
     block: CellBlock, data: DataSets, algorithm: AlgorithmSpec, spec: CertifierSpec
 ) -> Outcome:
-    """Returns what the algorithm proposes, and what the certifier claims of that.
+    """Returns the policies that the algorithm proposes, and the claims of the certifier about them.
 
     Where a certifier holds a part of the log out, the other episodes choose.
     """
@@ -269,7 +269,7 @@ def outcome_of(
     if data.batch is None:
         told = told_of_log(spec.kind, data.benchmark, data.problems[0], dict(spec.settings))
     certifiers = [
-        certifier_of(block, spec, data.episodes, repetition, **told)
+        seeded_certifier(block, spec, data.episodes, repetition, **told)
         for repetition in data.repetitions
     ]
     if data.batch is None:
@@ -281,7 +281,7 @@ def outcome_of(
     judges: Sequence[Certifier | CertificateRefused] = certifiers
     if spec.worlds is not None:
         judges = [
-            calibrated(problem, improver(algorithm, certifier), certifier, spec.worlds)
+            calibrated_certifier(problem, improver(algorithm, certifier), certifier, spec.worlds)
             for problem, certifier in zip(data.problems, certifiers, strict=True)
         ]
     return proposed, claimed(judges, data.problems, proposed.policy)
@@ -293,10 +293,10 @@ def improver(algorithm: AlgorithmSpec, certifier: Certifier) -> Algorithm | Auto
     return AutoNWedge(algorithm=made, certifier=certifier) if algorithm.chooses else made
 
 
-def calibrated(
+def calibrated_certifier(
     problem: Problem, improves: Algorithm | AutoNWedge, certifier: Certifier, worlds: int
 ) -> Certifier | CertificateRefused:
-    """The certifier with what worlds of its own data leave of it; a refusal where it is nothing."""
+    """Returns the certifier, calibrated in worlds of its data, or a refusal if nothing is left."""
     # Other draws than the certificate's own.
     rng = np.random.default_rng((getattr(certifier, "seed", 0), 1))
     try:
@@ -306,7 +306,7 @@ def calibrated(
         return refusal
 
 
-def claim_rows(
+def claim_columns(
     block: CellBlock,
     episodes: int,
     algorithm: AlgorithmSpec,
@@ -349,7 +349,7 @@ def claim_rows(
 
 
 def known_to_certifiers(benchmark: Benchmark, problems: ProblemBatch, index: int) -> Problem:
-    """The problem of one data set, without what only the true model shows.
+    """Returns the problem of one data set, without facts that only the true model shows.
 
     Rewards are known, also of what was never seen: as a table of pairs where the experiment has
     one, else as what entering a state pays. Which successors are possible is not known: only those
@@ -377,7 +377,7 @@ def known_to_certifiers(benchmark: Benchmark, problems: ProblemBatch, index: int
     )
 
 
-def problem_of(benchmark: Benchmark, log: DecisionLog) -> Problem:
+def problem_for_certifiers(benchmark: Benchmark, log: DecisionLog) -> Problem:
     """Returns the problem of a log; where nobody declared rewards, values are what these allow."""
     problem = benchmark.problem(log)
     if benchmark.declared:

@@ -22,13 +22,13 @@ from surestep.experiments.metrics import (
     Group,
     Method,
     Summary,
-    groups_of,
-    rate,
-    summary,
+    method_groups,
+    share_with_interval,
+    summary_of_group,
     valued,
-    values_of,
+    values_in,
 )
-from surestep.experiments.runs import Run, Selection, method_is, selected, written
+from surestep.experiments.runs import Run, Selection, method_is, method_text, selected
 
 USUAL = ("mean", "cvar10", "cvar1", "better", "worse")
 
@@ -165,7 +165,7 @@ def compare_run(
         raise InvalidParameter(
             f"{run.directory} holds claims of certifiers, expected a run without"
         )
-    groups = list(groups_of(valued(selected(run, selection), value)))
+    groups = list(method_groups(valued(selected(run, selection), value)))
     other = reference(list(dict.fromkeys(group.method for group in groups)), against)
     together: dict[tuple[str, int], list[Group]] = {}
     for group in groups:
@@ -182,7 +182,7 @@ def reference(methods: Sequence[Method], against: str | None) -> Method:
         meant = "no method of this run" if not fitting else f"{len(fitting)} methods of this run"
         raise InvalidParameter(
             f"{said('against', '--against')} is {against!r}, which names {meant}, expected one of "
-            f"{', '.join(map(written, fitting or methods))}"
+            f"{', '.join(map(method_text, fitting or methods))}"
         )
     return fitting[0]
 
@@ -194,11 +194,12 @@ def compared(groups: Sequence[Group], metrics: Sequence[str], other: Method) -> 
     if base is None:
         raise InvalidParameter(
             f"{first.environment} at the data size {first.episodes} has no rows of "
-            f"{written(other)}, which others are compared with"
+            f"{method_text(other)}, which others are compared with"
         )
     methods = tuple(
         Compared(
-            summary(group, metrics), None if group.method == other else difference(group.rows, base)
+            summary_of_group(group, metrics),
+            None if group.method == other else paired_difference(group.rows, base),
         )
         for group in groups
     )
@@ -207,16 +208,18 @@ def compared(groups: Sequence[Group], metrics: Sequence[str], other: Method) -> 
     )
 
 
-def difference(rows: Columns, base: Columns) -> Difference:
+def paired_difference(rows: Columns, base: Columns) -> Difference:
     """Returns by how much rows differ from those of another method, repetition by repetition."""
     if not np.array_equal(rows["repetition"], base["repetition"]):
         raise InvalidParameter(
             f"{rows['algorithm'][0]} and {base['algorithm'][0]} have other repetitions in "
             f"{rows['environment'][0]} at the data size {rows['episodes'][0]}; run again"
         )
-    mine, theirs = values_of(rows), values_of(base)
+    mine, theirs = values_in(rows), values_in(base)
     gap = mine.reached - theirs.reached
     slack = ROUNDING * np.maximum(np.abs(mine.reached), np.abs(theirs.reached))
     gap[np.abs(gap) <= slack] = 0.0
     bounds = mine.bounds[0] - theirs.bounds[1], mine.bounds[1] - theirs.bounds[0]
-    return Difference(mean_interval(gap, bounds), rate(gap > 0), rate(gap < 0))
+    return Difference(
+        mean_interval(gap, bounds), share_with_interval(gap > 0), share_with_interval(gap < 0)
+    )

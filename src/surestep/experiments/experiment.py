@@ -45,7 +45,7 @@ Source = Benchmark | Callable[..., Benchmark]  # of benchmarks; a function may a
 DIGITS = 12  # of a digest
 
 
-def settings_of(thing: Any, what: str = "") -> Settings:
+def given_settings(thing: Any, what: str = "") -> Settings:
     """Returns the fields of a frozen dataclass that are not what its class has by default."""
     kind = type(thing)
     if not (dataclasses.is_dataclass(kind) and kind.__dataclass_params__.frozen):  # type: ignore[attr-defined]
@@ -59,24 +59,24 @@ def settings_of(thing: Any, what: str = "") -> Settings:
         if not part.init or value is part.default:
             continue
         value = value.item() if isinstance(value, np.generic) else value
-        check_setting(f"{part.name} of {kind.__name__}", value)
+        check_recordable(f"{part.name} of {kind.__name__}", value)
         if value != part.default:
             settings.append((part.name, value))
     return tuple(settings)
 
 
-def check_setting(name: str, value: object) -> None:
+def check_recordable(name: str, value: object) -> None:
     """Refuses a setting that a record cannot tell from others."""
     if isinstance(value, tuple):
         for part in value:
-            check_setting(name, part)
+            check_recordable(name, part)
     elif not isinstance(value, str | int | float | None):
-        settings_of(value, f"{name} is of type ")
+        given_settings(value, f"{name} is of type ")
 
 
-def plain(value: Any) -> object:
+def json_value(value: Any) -> object:
     """Returns an object among settings as JSON knows it: its class and its own settings."""
-    return [home_of(type(value)), settings_of(value)]
+    return [home_of(type(value)), given_settings(value)]
 
 
 def home_of(thing: Any) -> str:
@@ -99,7 +99,7 @@ def code_behind(own: object, settings: Settings) -> Iterator[Any]:
         yield function_of(own)
     for _, value in settings:
         if dataclasses.is_dataclass(value):
-            yield from code_behind(type(value), settings_of(value))
+            yield from code_behind(type(value), given_settings(value))
 
 
 def function_of(source: Any) -> Any:
@@ -222,7 +222,7 @@ class EnvironmentSpec(Spec):
 
     @property
     def family(self) -> str:
-        """The label without seed and content: what differs only in these is of one family."""
+        """Returns the label without seed and content, which all of a family share."""
         others = tuple((key, x) for key, x in self.settings if key not in ("seed", CONTENT))
         return EnvironmentSpec(self.name, others).label
 
@@ -245,10 +245,10 @@ class AlgorithmSpec(Spec):
                 "improve"
             )
         own = None if is_algorithm(thing) else type(thing)
-        return cls(str(getattr(thing, "name", type(thing).__name__)), settings_of(thing), own)
+        return cls(str(getattr(thing, "name", type(thing).__name__)), given_settings(thing), own)
 
     def make(self) -> Any:
-        """The algorithm; where N∧ is to be chosen, with any."""
+        """Returns the algorithm; where N∧ is to be chosen, with any."""
         if self.own is not None:
             return self.own(**dict(self.settings))
         chosen = {key: 1 for key, value in self.settings if value == AUTO}
@@ -261,7 +261,7 @@ class AlgorithmSpec(Spec):
 
     @property
     def n_wedge(self) -> int | None:
-        """The N∧ that is given: SPIBB's own, or that of SPIBB which is converted."""
+        """Returns the N∧ that is given: SPIBB's own, or that of SPIBB which is converted."""
         given = dict(self.settings)
         value: int | None = given.get("n_wedge", given.get("spibb_n_wedge"))
         return None if self.chooses else value
@@ -291,7 +291,7 @@ class CertifierSpec(Spec):
         """
         check_certifier(thing)
         own = None if find_kind(thing.name) is type(thing) else type(thing)
-        return cls(thing.name, settings_of(thing), own)
+        return cls(thing.name, given_settings(thing), own)
 
     @property
     def kind(self) -> type[Any]:
@@ -299,7 +299,7 @@ class CertifierSpec(Spec):
         return certifier_kind(self.name) if self.own is None else self.own
 
     def make(self, **more: Any) -> Certifier:
-        """The certifier, with more settings; those of the experiment come first."""
+        """Returns the certifier, with more settings; those of the experiment come first."""
         for given, _ in self.settings:
             if given not in self.fields:
                 raise unknown(f"{self.name} has no setting {given!r}", given, self.fields)
@@ -399,7 +399,7 @@ class Experiment:
                 + [*map(home_of, spec.code)]
                 for spec in self.certifiers
             ]
-        return json.dumps(content, sort_keys=True, default=plain)
+        return json.dumps(content, sort_keys=True, default=json_value)
 
 
 def list_experiments() -> list[str]:
@@ -453,12 +453,12 @@ def read_experiments(name: str) -> list[Experiment]:
 
 
 def in_catalog(name: str) -> list[str]:
-    """The experiment of that name in the catalog, or all of a folder there."""
+    """Returns the experiment of that name in the catalog, or all of a folder there."""
     return [entry for entry in list_experiments() if entry == name or entry.startswith(f"{name}/")]
 
 
 def read_experiment(path: Path, name: str) -> Experiment:
-    """The experiment that a TOML file describes."""
+    """Returns the experiment that a TOML file describes."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
@@ -545,7 +545,7 @@ BESIDE_SETTINGS: dict[str, Any] = {"episodes": Sizes | None, "worlds": Positive 
 Entries = Annotated[list[Any], Meta(min_length=1)]  # names, tables with names, or objects
 
 
-class Table(Struct, frozen=True, forbid_unknown_fields=True):
+class ExperimentTable(Struct, frozen=True, forbid_unknown_fields=True):
     """An experiment as a TOML file has it."""
 
     seed: Positive
@@ -565,8 +565,8 @@ class Range(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def experiment_of(content: Mapping[str, Any], name: str) -> Experiment:
-    """The experiment of a table, every part checked."""
-    table: Table = converted(content, Table, "experiment", InvalidParameter)
+    """Returns the experiment of a table, every part checked."""
+    table: ExperimentTable = converted(content, ExperimentTable, "experiment", InvalidParameter)
     algorithms = tuple(specs_of("algorithms", table.algorithms, AlgorithmSpec))
     certifiers = tuple(specs_of("certifiers", table.certifiers or (), CertifierSpec))
     for algorithm in algorithms:
@@ -613,7 +613,7 @@ def check_different(specs: Sequence[Any]) -> None:
 
 
 def specs_of(key: str, entries: Sequence[Any], kind: type[Any]) -> Iterator[Any]:
-    """Every entry of a list: a table once for each combination of its listed values."""
+    """Yields the spec of every entry: a table once for each combination of its listed values."""
     for entry in entries:
         table = {"name": entry} if isinstance(entry, str) else entry
         if not isinstance(table, Mapping):
@@ -635,7 +635,7 @@ def specs_of(key: str, entries: Sequence[Any], kind: type[Any]) -> Iterator[Any]
 
 
 def choices_of(name: str, value: object) -> list[Any]:
-    """The values that a setting stands for."""
+    """Returns the values that a setting stands for."""
     if isinstance(value, list):
         return value
     if not isinstance(value, dict):

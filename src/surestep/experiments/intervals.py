@@ -80,16 +80,11 @@ class TailWeights(NamedTuple):
 
 
 def cvar(values: FloatArray, tail: float) -> float:
-    """The mean of the worst max(1, ⌊tail · n⌋) values."""
+    """Returns the mean of the worst max(1, ⌊tail · n⌋) values."""
     if not (arrays.is_number(tail) and 0 < tail <= 1):
         raise InvalidParameter(f"tail is {tail!r}, expected more than 0 and at most 1")
-    worst = worst_count(values.size, tail)
+    worst = max(1, int(np.floor(tail * values.size + 1e-9)))  # 0.1 · 1000 is 100 in doubles, too
     return float(np.partition(values, worst - 1)[:worst].mean())
-
-
-def worst_count(size: int, tail: float) -> int:
-    """max(1, ⌊tail · n⌋), where 0.1 · 1000 is 100 whatever doubles make of it."""
-    return max(1, int(np.floor(tail * size + 1e-9)))
 
 
 def cvar_interval(values: FloatArray, tail: float, bounds: tuple[float, float]) -> Interval:
@@ -133,7 +128,7 @@ def cvar_interval(values: FloatArray, tail: float, bounds: tuple[float, float]) 
 
 @cache
 def tail_weights(size: int, tail: float) -> TailWeights:
-    """The weights for n values: steps of hᵢ and of lᵢ as shares of the tail, up to its end."""
+    """Returns the weights for n values: steps of hᵢ and of lᵢ as shares of the tail."""
     miss = (1 - CONFIDENCE) / 2
     rank = np.arange(1, size + 1)
     beyond = size + 1 - rank
@@ -180,10 +175,10 @@ def mean_interval(values: FloatArray, bounds: tuple[float, float]) -> Interval:
     """
     a, b = bounds
     inside = np.clip(values, a, b)  # rounding may be a little outside
-    return Interval(float(values.mean()), refuted(inside, a), -refuted(-inside, -b))
+    return Interval(float(values.mean()), refuted_mean(inside, a), -refuted_mean(-inside, -b))
 
 
-def refuted(values: FloatArray, bound: float) -> float:
+def refuted_mean(values: FloatArray, bound: float) -> float:
     """Returns the largest mean that the values refute; NaN where that is not beyond the bound."""
     if not np.isfinite(bound):
         return float("nan")
@@ -195,21 +190,21 @@ def refuted(values: FloatArray, bound: float) -> float:
 
 
 def lower_limit(successes: int, trials: int, level: float) -> float:
-    """I⁻¹(level; k, n − k + 1), or 0 for k = 0: above the true rate with chance ≤ `level`."""
+    """Returns I⁻¹(level; k, n − k + 1), or 0: it exceeds the true rate with chance ≤ `level`."""
     if successes == 0:
         return 0.0
     return float(betaincinv(successes, trials - successes + 1, level))
 
 
 def upper_limit(successes: int, trials: int, level: float) -> float:
-    """I⁻¹(1 − level; k + 1, n − k), or 1 for k = n: below the true rate with chance ≤ `level`."""
+    """Returns I⁻¹(1 − level; k + 1, n − k), or 1: below the true rate with chance ≤ `level`."""
     if successes == trials:
         return 1.0
     return float(betainccinv(successes + 1, trials - successes, level))
 
 
 def binomial_interval(successes: int, trials: int) -> Interval:
-    """A rate with its two-sided Clopper–Pearson interval at 95 %."""
+    """Returns a rate with its two-sided Clopper–Pearson interval at 95 %."""
     tail = (1 - CONFIDENCE) / 2
     return Interval(
         successes / trials,

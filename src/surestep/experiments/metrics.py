@@ -108,23 +108,23 @@ class Values(NamedTuple):
 
 
 def mean_of(values: Values) -> Interval:
-    """The mean, with its interval."""
+    """Returns the mean, with its interval."""
     return mean_interval(values.reached, values.bounds)
 
 
 def tail_of(tail: float, values: Values) -> Interval:
-    """The CVaR, with its interval."""
+    """Returns the CVaR, with its interval."""
     return cvar_interval(values.reached, tail, values.bounds)
 
 
 def beyond_behavior(sign: int, values: Values) -> Interval:
-    """The share of repetitions that are better than π_b (sign 1) or worse (−1), beyond rounding."""
+    """Returns the share of repetitions better than π_b (sign 1) or worse (−1), beyond rounding."""
     slack = ROUNDING * np.abs(values.behavior)
-    return rate(sign * values.reached > sign * values.behavior + slack)
+    return share_with_interval(sign * values.reached > sign * values.behavior + slack)
 
 
-def rate(counted: AnyArray) -> Interval:
-    """The share of what is counted, with its Clopper–Pearson interval."""
+def share_with_interval(counted: AnyArray) -> Interval:
+    """Returns the share of true entries, with its Clopper–Pearson interval."""
     return binomial_interval(int(counted.sum()), counted.size)
 
 
@@ -184,27 +184,27 @@ def valued(columns: Columns, value: str) -> Columns:
     return VALUES[value](columns)
 
 
-def gained(columns: Columns) -> Columns:
-    """The rows with the gain ρ − ρ(π_b) as performance.
+def as_gains(columns: Columns) -> Columns:
+    """Returns the rows with the gain ρ − ρ(π_b) as performance.
 
     Where repetitions have environments of their own, ρ(π_b) varies as ρ does between the bounds.
     """
-    behavior = floats(columns, "behavior_performance")
+    behavior = float_column(columns, "behavior_performance")
     _, where = np.unique(np.asarray(columns["environment"]).astype(str), return_inverse=True)
     first = behavior[np.unique(where, return_index=True)[1]]
     same = np.bincount(where, np.abs(behavior - first[where])) == 0
-    low, high = (floats(columns, name) for name in BOUNDS)
+    low, high = (float_column(columns, name) for name in BOUNDS)
     changed = {
-        "performance": gain_of(floats(columns, "performance"), behavior),
+        "performance": gain_beyond_rounding(float_column(columns, "performance"), behavior),
         BOUNDS[0]: low - np.where(same[where], behavior, high),
         BOUNDS[1]: high - np.where(same[where], behavior, low),
         "behavior_performance": np.zeros(behavior.size),
-        "optimal_performance": floats(columns, "optimal_performance") - behavior,
+        "optimal_performance": float_column(columns, "optimal_performance") - behavior,
     }
     return {**columns, **changed}
 
 
-def gain_of(values: FloatArray, behavior: FloatArray) -> FloatArray:
+def gain_beyond_rounding(values: FloatArray, behavior: FloatArray) -> FloatArray:
     """Returns values − ρ(π_b); 0 where that is rounding."""
     gain = values - behavior
     gain[np.abs(gain) <= ROUNDING * np.abs(behavior)] = 0.0
@@ -212,18 +212,18 @@ def gain_of(values: FloatArray, behavior: FloatArray) -> FloatArray:
 
 
 def normalised(columns: Columns) -> Columns:
-    """The rows with (ρ − ρ(π_b)) / (ρ(π*) − ρ(π_b)) as performance: 0 is π_b, 1 the optimum.
+    """Returns the rows with (ρ − ρ(π_b)) / (ρ(π*) − ρ(π_b)) as performance: 0 is π_b, 1 is π*.
 
     Row by row, so that repetitions in environments of their own can be compared. Where π_b is
     optimal, but for rounding, there is nothing to gain, and the performance is 0. None is above 1.
     """
     behavior, best = (
-        floats(columns, name) for name in ("behavior_performance", "optimal_performance")
+        float_column(columns, name) for name in ("behavior_performance", "optimal_performance")
     )
-    possible = gain_of(best, behavior)
+    possible = gain_beyond_rounding(best, behavior)
 
     def share(name: str) -> FloatArray:
-        gain = gain_of(floats(columns, name), behavior)
+        gain = gain_beyond_rounding(float_column(columns, name), behavior)
         return np.divide(gain, possible, out=np.zeros(best.size), where=possible > 0)
 
     changed = {
@@ -238,7 +238,7 @@ def normalised(columns: Columns) -> Columns:
 
 VALUES: dict[str, Callable[[Columns], Columns]] = {
     "performance": dict,  # as it is
-    "gain": gained,
+    "gain": as_gains,
     "normalised": normalised,
 }
 
@@ -255,15 +255,19 @@ class Group(NamedTuple):
     rows: Columns
 
 
-def groups_of(columns: Columns) -> Iterator[Group]:
-    """The groups of a table, in its order."""
-    for rows in alike(columns, ("environment", "episodes", "algorithm", "setting", "n_wedge")):
+def method_groups(columns: Columns) -> Iterator[Group]:
+    """Yields the groups of a table, in its order."""
+    for rows in rows_by_key(
+        columns, ("environment", "episodes", "algorithm", "setting", "n_wedge")
+    ):
         first = {name: column[0] for name, column in rows.items()}
-        method = Method(str(first["algorithm"]), str(first["setting"]), whole(first["n_wedge"]))
+        method = Method(
+            str(first["algorithm"]), str(first["setting"]), whole_or_none(first["n_wedge"])
+        )
         yield Group(str(first["environment"]), int(first["episodes"]), method, rows)
 
 
-def alike(columns: Columns, names: Sequence[str]) -> Iterator[Columns]:
+def rows_by_key(columns: Columns, names: Sequence[str]) -> Iterator[Columns]:
     """Yields the rows that are equal in some columns, in the order in which they first appear."""
     places: dict[tuple[str, ...], list[int]] = {}
     for place, key in enumerate(zip(*(map(str, columns[name]) for name in names), strict=True)):
@@ -298,51 +302,53 @@ def summaries(columns: Columns, metrics: Sequence[str] = USUAL) -> list[Summary]
     >>> [(one.episodes, *one.metrics) for one in summaries(run.columns, ["mean", "worse"])]
     [(20, 'mean', 'worse'), (50, 'mean', 'worse')]
     """
-    return [summary(group, metrics) for group in groups_of(columns)]
+    return [summary_of_group(group, metrics) for group in method_groups(columns)]
 
 
-def summary(group: Group, metrics: Sequence[str]) -> Summary:
-    """The summary of the rows of one group."""
-    values = values_of(group.rows)
+def summary_of_group(group: Group, metrics: Sequence[str]) -> Summary:
+    """Returns the summary of the rows of one group."""
+    values = values_in(group.rows)
     return Summary(
         group.environment,
         group.episodes,
         group.method,
-        whole(group.rows["n_wedge_used"][0]),
+        whole_or_none(group.rows["n_wedge_used"][0]),
         values.reached.size,
         float(values.behavior.mean()),
-        float(floats(group.rows, "optimal_performance").mean()),
+        float(float_column(group.rows, "optimal_performance").mean()),
         {name: metric_of(name)(values) for name in metrics},
     )
 
 
-def values_of(rows: Columns) -> Values:
+def values_in(rows: Columns) -> Values:
     """Returns what metrics are made of.
 
     Rows of environments that differ each have bounds of their own, which do not bound those of
     others: then there are none.
     """
-    behavior = floats(rows, "behavior_performance")
+    behavior = float_column(rows, "behavior_performance")
     low, high = (
         float(bound[0]) if (bound == bound[0]).all() else none
-        for bound, none in zip((floats(rows, x) for x in BOUNDS), (-np.inf, np.inf), strict=True)
+        for bound, none in zip(
+            (float_column(rows, x) for x in BOUNDS), (-np.inf, np.inf), strict=True
+        )
     )
-    return Values(floats(rows, "performance"), behavior, (low, high))
+    return Values(float_column(rows, "performance"), behavior, (low, high))
 
 
-def floats(columns: Columns, name: str) -> FloatArray:
-    """A column as numbers."""
+def float_column(columns: Columns, name: str) -> FloatArray:
+    """Returns a column as numbers."""
     return np.ma.filled(np.ma.asarray(columns[name], np.float64), np.nan)
 
 
-def number(value: object) -> float:
-    """A number of a column that may be missing, as NaN."""
+def number_or_nan(value: object) -> float:
+    """Returns a number of a column; NaN where it is missing."""
     return float("nan") if value is None or np.ma.is_masked(value) else float(value)  # type: ignore[arg-type]
 
 
-def whole(value: object) -> int | None:
-    """A whole number of a column that may be missing."""
-    written = number(value)
+def whole_or_none(value: object) -> int | None:
+    """Returns a whole number of a column; None where it is missing."""
+    written = number_or_nan(value)
     return None if np.isnan(written) else int(written)
 
 
@@ -488,7 +494,7 @@ def cell_summaries(columns: Columns) -> list[CellSummary]:
     >>> [(cell.repetitions, cell.violations) for cell in cell_summaries(run.columns)]
     [(3, 0)]
     """
-    return [summary_of(cell, rows) for cell, rows in groups(columns, pooled=False)]
+    return [summary_of_cell(cell, rows) for cell, rows in claim_groups(columns, pooled=False)]
 
 
 def family_summaries(columns: Columns) -> list[CellSummary]:
@@ -519,23 +525,23 @@ def family_summaries(columns: Columns) -> list[CellSummary]:
     >>> [(cell.mdps, cell.repetitions) for cell in family_summaries(run.columns)]
     [(2, 6)]
     """
-    return [summary_of(cell, rows) for cell, rows in groups(columns, pooled=True)]
+    return [summary_of_cell(cell, rows) for cell, rows in claim_groups(columns, pooled=True)]
 
 
-def groups(columns: Columns, *, pooled: bool) -> Iterator[tuple[Cell, Columns]]:
-    """The rows of each cell, in the order in which cells first appear."""
+def claim_groups(columns: Columns, *, pooled: bool) -> Iterator[tuple[Cell, Columns]]:
+    """Yields the rows of each cell, in the order in which cells first appear."""
     keys = [name for name in Cell._fields if not (pooled and name == "environment")]
-    for rows in alike(columns, keys):
+    for rows in rows_by_key(columns, keys):
         first = {name: rows[name][0] for name in Cell._fields}
-        first["n_wedge"] = number(first["n_wedge"])
+        first["n_wedge"] = number_or_nan(first["n_wedge"])
         first["episodes"] = int(first["episodes"])
         if pooled:
             first["environment"] = ""
         yield Cell(**first), rows
 
 
-def summary_of(cell: Cell, rows: Columns) -> CellSummary:
-    """The summary of the rows of one cell."""
+def summary_of_cell(cell: Cell, rows: Columns) -> CellSummary:
+    """Returns the summary of the rows of one cell."""
     gain = np.asarray(rows["gain"], np.float64)
     slack = ROUNDING * np.abs(np.asarray(rows["behavior_performance"], np.float64))
     lower = np.ma.filled(np.ma.asarray(rows["lower"], np.float64), np.nan)
@@ -596,7 +602,7 @@ def refuted(cells: Sequence[CellSummary], standing: str) -> list[CellSummary]:
 
 
 def first_certified(cells: Sequence[CellSummary]) -> dict[Cell, int | None]:
-    """The smallest data size at which a gain is certified in half of the repetitions; None: none.
+    """Returns the smallest data size at which half of the repetitions certify a gain, or None.
 
     Keys are cells with `episodes` 0.
     """
@@ -609,6 +615,6 @@ def first_certified(cells: Sequence[CellSummary]) -> dict[Cell, int | None]:
 
 
 def without_size(cell: Cell) -> Cell:
-    """The cell without its data size; N∧ becomes −1 where there is none, so that keys are equal."""
+    """Returns the cell without its data size, and −1 for no N∧, so that keys are equal."""
     n_wedge = -1.0 if np.isnan(cell.n_wedge) else cell.n_wedge
     return cell._replace(episodes=0, n_wedge=n_wedge)

@@ -29,7 +29,7 @@ from surestep.algorithms.registry import needs_log
 from surestep.certificates import registry as certificates
 from surestep.environments import registry as environments
 from surestep.errors import FileFailure, InvalidParameter, SurestepError
-from surestep.experiments.cell import CellBlock, run_block, run_claims
+from surestep.experiments.cell import CellBlock, run_claims, run_methods
 from surestep.experiments.experiment import Experiment, module_of
 from surestep.extensions import Shelf, check_importable, version_of, versions_of
 from surestep.io.sql import first_lines, in_memory, sql_text
@@ -45,7 +45,7 @@ ORDER = (
 )  # fmt: skip
 
 
-class Manifest(Struct, frozen=True):
+class RunManifest(Struct, frozen=True):
     """A description of a run: what it is, by which code and versions, and how long it took."""
 
     name: str
@@ -121,10 +121,10 @@ class Store:
                 "with -o, or delete it"
             )
 
-    def read_manifest(self) -> Manifest:
+    def read_manifest(self) -> RunManifest:
         """Reads the manifest, which must be one."""
         try:
-            return msgspec.json.decode(self.manifest.read_bytes(), type=Manifest)
+            return msgspec.json.decode(self.manifest.read_bytes(), type=RunManifest)
         except (OSError, msgspec.MsgspecError, RecursionError) as problem:
             raise FileFailure(
                 f"{self.manifest} cannot be read: {problem}; put it back, or begin anew in another "
@@ -139,7 +139,7 @@ class Store:
         The versions are those of the code that made blocks last.
         """
         before = self.read_manifest().seconds if self.manifest.exists() else 0.0
-        content = Manifest(
+        content = RunManifest(
             name=experiment.name,
             title=experiment.title,
             identity=experiment.identity(),
@@ -171,7 +171,7 @@ class Store:
             write_query(database, f"SELECT * FROM rows ORDER BY {order}", self.table)
 
     def read_table(self) -> dict[str, AnyArray]:
-        """All rows, column by column."""
+        """Returns all rows, column by column."""
         if not self.table.exists():
             raise InvalidParameter(
                 f"{self.directory} holds no table.parquet: the run is not complete; go on with "
@@ -206,8 +206,8 @@ WITH_CLAIMS = 25
 ON_GPU = 1000  # which fewer would leave idle
 
 
-def blocks_of(experiment: Experiment) -> list[CellBlock]:
-    """The blocks of an experiment, the largest data sets first, since they take longest.
+def plan_blocks(experiment: Experiment) -> list[CellBlock]:
+    """Returns the blocks of an experiment, the largest data sets first, since they take longest.
 
     Of claims, all sizes are one block, and the first repetitions of all environments come first.
     """
@@ -253,7 +253,7 @@ def brought_to(block: CellBlock) -> dict[str, str]:
     return own | versions_of((shelf, spec.name) for shelf, spec in specs if spec.own is None)
 
 
-def code_of(block: CellBlock) -> str:
+def code_of_block(block: CellBlock) -> str:
     """Returns what stands for all sources and versions that would make a block here and now."""
     return digest_of((code_here(), sorted(brought_to(block).items())))[:16]
 
@@ -322,8 +322,8 @@ def run_experiment(
     store = Store(Path(directory))
     with store.held():
         store.open(experiment)
-        blocks = blocks_of(experiment)
-        expected = {block.key: code_of(block) for block in blocks}
+        blocks = plan_blocks(experiment)
+        expected = {block.key: code_of_block(block) for block in blocks}
         found = {key: kept.made_by for key in expected if (kept := store.blocks.read(key))}
         old = sum(code != expected[key] for key, code in found.items())
         if old:
@@ -345,12 +345,12 @@ def run_experiment(
 def run_into(store: Store, task: tuple[CellBlock, str]) -> float:
     """Runs a block and keeps its rows with what made them; returns the seconds that it took."""
     begun, (block, expected) = time.perf_counter(), task
-    code = code_of(block)
+    code = code_of_block(block)
     if code != expected:
         raise SurestepError(
             f"{block.key} would be made by the code {code}, but the run began with {expected}: its "
             "sources were changed meanwhile, or this machine has others; run again"
         )
-    rows = run_claims(block) if block.certifiers else run_block(block)
+    rows = run_claims(block) if block.certifiers else run_methods(block)
     store.blocks.write(block.key, code, rows)
     return time.perf_counter() - begun

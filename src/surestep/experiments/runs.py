@@ -23,8 +23,8 @@ from surestep.experiments.experiment import (
     read_experiments,
     read_label,
 )
-from surestep.experiments.metrics import BOUNDS, Columns, Method, floats, whole
-from surestep.experiments.run import Manifest, Store
+from surestep.experiments.metrics import BOUNDS, Columns, Method, float_column, whole_or_none
+from surestep.experiments.run import RunManifest, Store
 
 OF_VALUES = (
     "environment", "episodes", "algorithm", "setting", "n_wedge", "n_wedge_used", "repetition",
@@ -69,7 +69,7 @@ class Run:
     name: str
     title: str
     holds_claims: bool  # certifiers were part of it
-    manifest: Manifest
+    manifest: RunManifest
     columns: Columns
 
     __repr__ = short_repr("name", "title", "num_rows")
@@ -223,8 +223,10 @@ def check_table(run: Run) -> None:
         raise InvalidParameter(f"{table} has no {what}; delete it, and run again")
     if run.holds_claims:
         return
-    low, reached, high = (floats(run.columns, x) for x in (BOUNDS[0], "performance", BOUNDS[1]))
-    wrong = exceeds(low, reached) | exceeds(reached, high)
+    low, reached, high = (
+        float_column(run.columns, x) for x in (BOUNDS[0], "performance", BOUNDS[1])
+    )
+    wrong = clearly_above(low, reached) | clearly_above(reached, high)
     for i, others in first_where(wrong, "row"):  # intervals that rest on these bounds are none
         raise InvalidParameter(
             f"{table}: performance is {reached[i]:.10g} in row {i + 1}, expected {low[i]:.10g} to "
@@ -232,7 +234,7 @@ def check_table(run: Run) -> None:
         )
 
 
-def exceeds(one: FloatArray, other: FloatArray) -> BoolArray:
+def clearly_above(one: FloatArray, other: FloatArray) -> BoolArray:
     """Tells where one number is above the other by more than rounding."""
     return one - other > BEYOND * np.maximum(np.abs(one), np.abs(other))
 
@@ -241,7 +243,7 @@ def exceeds(one: FloatArray, other: FloatArray) -> BoolArray:
 
 
 def selected(run: Run, selection: Selection) -> Columns:
-    """Returns the rows of a selection; what is not there is refused with what is."""
+    """Returns the rows of a selection; refuses names that the run does not have."""
     columns = run.columns
     kept = np.ones(len(columns["episodes"]), bool)
     names = [str(name) for name in columns["environment"]]
@@ -255,7 +257,7 @@ def selected(run: Run, selection: Selection) -> Columns:
 
 
 def among(what: str, wanted: Sequence[Any], present: Sequence[Any], fits: Any) -> AnyArray:
-    """Returns which of what is present fits anything that is wanted; all, where nothing is."""
+    """Returns which entries fit a wanted one [n]; all where none is wanted."""
     if not wanted:
         return np.ones(len(present), bool)
     different = list(dict.fromkeys(present))
@@ -265,7 +267,7 @@ def among(what: str, wanted: Sequence[Any], present: Sequence[Any], fits: Any) -
         if not mine:
             raise InvalidParameter(
                 f"there is no {what} {entry!r} in this run, expected "
-                f"{', '.join(map(written, different))}"
+                f"{', '.join(map(method_text, different))}"
             )
         fitting.update(mine)
     return np.array([one in fitting for one in present])
@@ -274,7 +276,9 @@ def among(what: str, wanted: Sequence[Any], present: Sequence[Any], fits: Any) -
 def methods_in(columns: Columns) -> list[Method]:
     """Returns the method of every row."""
     parts = zip(columns["algorithm"], columns["setting"], columns["n_wedge"], strict=True)
-    return [Method(str(name), str(setting), whole(n_wedge)) for name, setting, n_wedge in parts]
+    return [
+        Method(str(name), str(setting), whole_or_none(n_wedge)) for name, setting, n_wedge in parts
+    ]
 
 
 def environment_is(label: str, name: str) -> bool:
@@ -285,7 +289,7 @@ def environment_is(label: str, name: str) -> bool:
 def method_is(method: Method, name: str) -> bool:
     """Returns whether a method is meant by 'spibb', or by 'spibb:n_wedge=100'."""
     algorithm, _, settings = name.partition(":")
-    own = settings_of(method)
+    own = settings_by_name(method)
     parts = re.split(r",\s*(?=\w+=)", settings) if settings else []
     asked = [part.partition("=") for part in parts]
     return method.algorithm == algorithm and all(
@@ -302,15 +306,15 @@ def same_value(one: str, other: str) -> bool:
         return one == other
 
 
-def settings_of(method: Method) -> dict[str, str]:
+def settings_by_name(method: Method) -> dict[str, str]:
     """Returns all settings of a method by name, N∧ included, as text."""
     own = {} if method.n_wedge is None else {"n_wedge": str(method.n_wedge)}
     return own | read_label(method.setting)
 
 
-def written(thing: object) -> str:
+def method_text(thing: object) -> str:
     """Returns a method as options name it: 'spibb:n_wedge=100'; others as they are."""
     if not isinstance(thing, Method):
         return str(thing)
-    settings = ",".join(f"{name}={value}" for name, value in settings_of(thing).items())
+    settings = ",".join(f"{name}={value}" for name, value in settings_by_name(thing).items())
     return f"{thing.algorithm}:{settings}" if settings else thing.algorithm

@@ -24,10 +24,10 @@ from surestep.experiments.metrics import (
     Summary,
     first_better,
     first_certified,
-    whole,
+    whole_or_none,
     without_size,
 )
-from surestep.experiments.runs import written
+from surestep.experiments.runs import method_text
 
 ALGORITHMS = {  # as their authors call them; others have their own names
     "basic-rl": "Basic RL",
@@ -65,7 +65,7 @@ def algorithm_name(algorithm: str) -> str:
     return ALGORITHMS.get(algorithm, algorithm)
 
 
-def setting_words(setting: str) -> str:
+def settings_in_words(setting: str) -> str:
     """Returns the settings of a table's label: 'ε = 0.1, rewards = known'."""
     return ", ".join(f"{LETTERS.get(name, name)} = {x}" for name, x in read_label(setting).items())
 
@@ -73,12 +73,12 @@ def setting_words(setting: str) -> str:
 def method_name(method: Method) -> str:
     """Returns a method with its settings: 'SPIBB, N∧ = 100'."""
     n_wedge = "" if method.n_wedge is None else f"N∧ = {method.n_wedge}"
-    parts = (algorithm_name(method.algorithm), n_wedge, setting_words(method.setting))
+    parts = (algorithm_name(method.algorithm), n_wedge, settings_in_words(method.setting))
     return ", ".join(filter(None, parts))
 
 
 def metric_name(metric: str) -> str:
-    """Returns what a metric is called: 'mean', '10 % CVaR', 'better than π_b'."""
+    """Returns the name of a metric: 'mean', '10 % CVaR', 'better than π_b'."""
     if metric.startswith("cvar"):
         return f"{metric.removeprefix('cvar')} % CVaR"
     return f"{metric} than π_b" if metric in ("better", "worse") else OF_CLAIMS.get(metric, metric)
@@ -125,14 +125,14 @@ def environment_name(label: str) -> str:
 
 
 def words_for(part: str, value: object) -> str:
-    """Returns what a column, a row or a line of a figure is called."""
+    """Returns the name of a column, a row or a line of a figure."""
     match part:
         case "environment":
             return environment_name(str(value))
         case "algorithm":
             return algorithm_name(str(value))
         case "setting":
-            return setting_words(str(value)) or "no settings"
+            return settings_in_words(str(value)) or "no settings"
         case "n-wedge":
             return "no N∧" if value is None else f"N∧ = {value}"
         case "metric":
@@ -160,7 +160,7 @@ def claim_names(summaries: Sequence[CellSummary]) -> list[str]:
     """Returns who makes each claim, with all settings where few do not tell two apart."""
     few = [certifier_name(one) for one in summaries]
     many = [
-        ", ".join(filter(None, [one.cell.certifier, setting_words(one.cell.certifier_setting)]))
+        ", ".join(filter(None, [one.cell.certifier, settings_in_words(one.cell.certifier_setting)]))
         for one in summaries
     ]
     meant: dict[str, set[str]] = {}
@@ -199,11 +199,11 @@ def value_rows(reached: Sequence[Summary]) -> list[Row]:
     return [row_of(one) | {"first_better": better[one.environment, one.method]} for one in reached]
 
 
-def compared_rows(comparisons: Sequence[Comparison]) -> list[Row]:
+def comparison_rows(comparisons: Sequence[Comparison]) -> list[Row]:
     """Returns a row for each method of each comparison, and how it differs from the one named."""
     return [
         row_of(one.summary)
-        | {"against": written(each.against)}
+        | {"against": method_text(each.against)}
         | dict(zip(("difference", "ahead", "behind"), one.difference or [NOTHING] * 3, strict=True))
         for each in comparisons
         for one in each.methods
@@ -230,7 +230,7 @@ def claim_rows(cells: Sequence[CellSummary]) -> list[Row]:
     plain = [name for name in CellSummary._fields[1:] if name not in ("violation", "positive")]
     return [
         one.cell._asdict()
-        | {"n_wedge": whole(one.cell.n_wedge)}
+        | {"n_wedge": whole_or_none(one.cell.n_wedge)}
         | {name: getattr(one, name) for name in (*plain, "violation", "positive")}
         | {"first_certified": first[without_size(one.cell)]}
         for one in cells

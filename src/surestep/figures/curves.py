@@ -97,7 +97,7 @@ def layout_of(
             tuple(
                 point
                 for point in points
-                if all(map(partial(fits, point), (columns, *down), (column, *row)))
+                if all(map(partial(belongs, point), (columns, *down), (column, *row)))
             ),
         )
         for y, row in enumerate(below)
@@ -112,7 +112,7 @@ def layout_of(
 
 
 def check_parts(points: Sequence[Point], columns: str | None, rows: str | None) -> None:
-    """Refuses columns and rows by what is no part, or both by the same."""
+    """Refuses columns or rows by an unknown part, or both by the same."""
     for part in (columns, rows):
         if part is not None and part not in points[0].parts:
             raise unknown(f"there are no panels by {part!r}", part, points[0].parts)
@@ -152,7 +152,7 @@ def values_for(points: Sequence[Point], part: str) -> list[object]:
     return list(values)
 
 
-def fits(point: Point, part: str, value: object) -> bool:
+def belongs(point: Point, part: str, value: object) -> bool:
     """Returns whether a point belongs there; methods without N∧ belong to each."""
     own = point.parts.get(part)
     return own == value or (part == N_WEDGE and own is None)
@@ -263,19 +263,21 @@ def mark_sizes(grid: AnyArray, sizes: Collection[int], lines: int) -> None:
         (size,), room = sizes, 10 ** (SPREAD * (lines / 2 + 1))
         grid[0, 0].set_xlim(size / room, size * room)
     letter = 0.64 * pen.STYLE["font.size"] / 72  # inches
-    wide = letter * (1 + max(len(short(size)) for size in sizes))
+    wide = letter * (1 + max(len(short_size(size)) for size in sizes))
     panel = 0.85 * grid[0, 0].figure.get_figwidth() / grid.shape[1]
     apart = wide / panel * math.log10(max(sizes) / min(sizes))  # in powers of ten
     named: list[int] = []
     for size in sorted(sizes, key=lambda size: (str(size).rstrip("0") != "1", size)):
         if all(abs(math.log10(size / other)) >= apart for other in named):
             named.append(size)
-    grid[0, 0].set_xticks(sorted(sizes), [short(x) if x in named else "" for x in sorted(sizes)])
+    grid[0, 0].set_xticks(
+        sorted(sizes), [short_size(x) if x in named else "" for x in sorted(sizes)]
+    )
     grid[0, 0].minorticks_off()
 
 
-def short(size: int) -> str:
-    """Returns 2000 as 2k, and what are no whole thousands as it is."""
+def short_size(size: int) -> str:
+    """Returns 2000 as 2k, and other numbers than whole thousands as they are."""
     return f"{size:,}" if size % 1000 else f"{size // 1000:,}k"
 
 
@@ -356,7 +358,7 @@ def looks_of(lines: Iterable[Line], parts: Sequence[str]) -> dict[Line, dict[str
 
 
 def add_legend(figure: Figure, layout: Layout, looks: Looks, bands: bool) -> None:
-    """Puts a legend below the panels, of what is there only, in as many columns as have room."""
+    """Puts a legend of the lines and levels below the panels, in as many columns as have room."""
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], label=name, **looks[line]) for line, name in layout.names.items()]

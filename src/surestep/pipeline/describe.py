@@ -108,7 +108,7 @@ def told_after(
     episodes, *values = zip(*rows, strict=True)
     offsets = ends_of_equal(np.unique(episodes, return_inverse=True)[1])
     by_name = dict(zip(names, values, strict=True))
-    found = outcomes.told_after(by_name, np.arange(len(rows)), offsets)
+    found = outcomes.columns_told_after(by_name, np.arange(len(rows)), offsets)
     there = {name: [text for text in texts if text] for name, texts in found.items()}
     return {name: texts for name, texts in there.items() if texts}  # not of missing ones
 
