@@ -56,13 +56,13 @@ def from_gymnasium(env: Any, discount: float, *, initial: object = None) -> Fini
     if isinstance(own, FiniteMDP):
         begin = own.initial if initial is None else spread_initial(own.pairs, initial)
         return replace(own, discount=spread_discount(own.pairs, discount), initial=begin)
-    pair_offsets, action, rows = read_table(env, getattr(base, "P", None))
+    pair_offsets, action, rows = read_transition_table(env, getattr(base, "P", None))
     num_states = pair_offsets.size - 1
     if initial is None:
         initial = getattr(base, "initial_state_distrib", None)
     if initial is None:
         raise InvalidModel(
-            f"{name_of(env)} does not say where episodes start; give a state or a distribution as "
+            f"{env_id(env)} does not say where episodes start; give a state or a distribution as "
             "initial="
         )
     states = Pairs.full(num_states, 1)
@@ -78,7 +78,7 @@ def from_gymnasium(env: Any, discount: float, *, initial: object = None) -> Fini
         start = np.append(start, 0.0)
     pairs = Pairs(pair_offsets, action, int(action.max(initial=0)) + 1)
     kept = rows[~ends[pairs.state[rows["pair"]]]]
-    return assemble(pairs, kept, discount, start)
+    return mdp_of_rows(pairs, kept, discount, start)
 
 
 ROW = np.dtype(
@@ -92,11 +92,11 @@ ROW = np.dtype(
 )
 
 
-def read_table(env: Any, table: Any) -> tuple[AnyArray, AnyArray, AnyArray]:
+def read_transition_table(env: Any, table: Any) -> tuple[AnyArray, AnyArray, AnyArray]:
     """Reads the environment's table: (pair offsets [S+1], action [K], rows)."""
     if not isinstance(table, Mapping | Sequence) or len(table) == 0:
         raise InvalidModel(
-            f"{name_of(env)} has no table P of transitions, expected a tabular environment such as "
+            f"{env_id(env)} has no table P of transitions, expected a tabular environment such as "
             "FrozenLake, CliffWalking or Taxi"
         )
     lengths: list[int] = []
@@ -111,7 +111,7 @@ def read_table(env: Any, table: Any) -> tuple[AnyArray, AnyArray, AnyArray]:
                     target = index(successor)
                     if not 0 <= target < len(table):
                         raise InvalidModel(
-                            f"the table P of {name_of(env)} leads from state {state}, action "
+                            f"the table P of {env_id(env)} leads from state {state}, action "
                             f"{action} to state {target}, expected 0 to {len(table) - 1}"
                         )
                     entry = (float(probability), float(reward), bool(terminated))
@@ -121,18 +121,18 @@ def read_table(env: Any, table: Any) -> tuple[AnyArray, AnyArray, AnyArray]:
                 actions.append(index(action))
         except (TypeError, ValueError, KeyError, IndexError, OverflowError) as problem:
             raise InvalidModel(
-                f"the table P of {name_of(env)} is malformed at state {state}: {problem}; expected "
+                f"the table P of {env_id(env)} is malformed at state {state}: {problem}; expected "
                 "P[state][action] = [(probability, next state, reward, terminated), …]"
             ) from None
         lengths.append(len(choices))
     table_rows = np.array(rows, ROW)
     offsets = arrays.offsets_of(np.array(lengths))
     action_of = np.array(actions, np.int64)
-    check_rows(table_rows, arrays.run_owners(offsets), action_of, name_of(env))
+    check_table(table_rows, arrays.run_owners(offsets), action_of, env_id(env))
     return offsets, action_of, table_rows
 
 
-def check_rows(rows: AnyArray, pair_state: AnyArray, action: AnyArray, env_name: str) -> None:
+def check_table(rows: AnyArray, pair_state: AnyArray, action: AnyArray, env_name: str) -> None:
     """Refuses rows whose probability or reward is not a number, also those of probability 0."""
 
     def name(row: int) -> str:
@@ -151,7 +151,7 @@ def closed_states(rows: AnyArray, pair_state: AnyArray, num_states: int) -> Bool
     return closed
 
 
-def assemble(pairs: Pairs, rows: AnyArray, discount: float, initial: FloatArray) -> FiniteMDP:
+def mdp_of_rows(pairs: Pairs, rows: AnyArray, discount: float, initial: FloatArray) -> FiniteMDP:
     """Returns the MDP of the rows, repeated successors added up and their rewards averaged."""
     key = rows["pair"] * pairs.num_states + rows["successor"]
     keys, group = np.unique(key, return_inverse=True)
@@ -173,7 +173,7 @@ def assemble(pairs: Pairs, rows: AnyArray, discount: float, initial: FloatArray)
     )
 
 
-def name_of(env: Any) -> str:
+def env_id(env: Any) -> str:
     """Returns the name of the environment for messages."""
     spec = getattr(env, "spec", None)
     return str(getattr(spec, "id", None) or type(env).__name__)
