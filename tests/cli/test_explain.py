@@ -41,7 +41,7 @@ def test_json_says_what_the_table_says(out):
         result = run_surestep("explain", out, *words, "--json")
         assert result.exit_code == 0, result.output
         content = json.loads(result.stdout)
-        s = table.vocabulary.state_index(label)
+        s = table.vocabulary.index("state", label)
         run = range(table.pairs.offsets[s], table.pairs.offsets[s + 1])
         assert content["state"] == list(label)
         if table.quiet[s]:

@@ -58,7 +58,7 @@ def improved(home, out, *given):
 
 
 def chances(table, state):
-    s = table.vocabulary.state_index(state)
+    s = table.vocabulary.index("state", state)
     run = slice(table.pairs.offsets[s], table.pairs.offsets[s + 1])
     names = [table.vocabulary.actions[a][0] for a in table.pairs.action[run]]
     return dict(zip(names, table.probability[run].tolist(), strict=True))
@@ -69,7 +69,7 @@ def test_the_best_that_is_allowed_is_recommended(home, usual, tmp_path):
     given = ("--set", "method.n_wedge=5", "--set", f"limits.allowed={home / 'allowed.csv'}")
     result = improved(home, tmp_path / "out", *given)
     table = result.table
-    before = table.behavior[table.vocabulary.action_index("up")]
+    before = table.behavior[table.vocabulary.index("action", "up")]
     found = chances(table, "a")
     assert found["up"] <= before + 1e-12
     assert found["right"] > 0.6  # it takes what left had

@@ -84,7 +84,7 @@ def test_nearest_is_nearest_by_bins(age, dose, result):
     found = words.states[nearest_state(result.table, label)]
     here = place((age, dose))
     distance = {
-        words.states[words.state_index(row(*each))]: sum(
+        words.states[words.index("state", row(*each))]: sum(
             abs(a - b) for a, b in zip(place(each), here, strict=True)
         )
         for each in MET

@@ -231,7 +231,7 @@ def test_rows_and_tables_of_libraries_act_like_their_labels(result):
         result.table.vocabulary,
         states=tuple((place[1:], level) for place, level in result.table.vocabulary.states),
     )
-    assert words.state_index(numbers.iloc[0]) == words.state_index((deciding[0][0][1:], "0"))
+    assert words.index("state", numbers.iloc[0]) == words.index("state", (deciding[0][0][1:], "0"))
     frame.loc[1, "place"] = "cellar"
     with pytest.raises(InvalidParameter, match="row 2: no state has 'cellar' in column 'place'"):
         result.act(frame, np.random.default_rng(4))
@@ -248,7 +248,7 @@ def test_rows_and_tables_of_libraries_act_like_their_labels(result):
     ],
 )
 def test_states_that_nobody_knows_are_refused(state, message, result):
-    assert result.table.quiet[result.table.vocabulary.state_index(("p2", "0"))]
+    assert result.table.quiet[result.table.vocabulary.index("state", ("p2", "0"))]
     with pytest.raises(InvalidParameter, match=message):
         result.act(state, np.random.default_rng(1))
     with pytest.raises(InvalidParameter, match="rng is"):

@@ -13,8 +13,7 @@ from surestep.certificates.common import Bound, Claim, Needs, bound_of, tried
 from surestep.errors import CertificateRefused
 from surestep.model.known import Known
 from surestep.model.policy import Policy
-from surestep.model.problem import Problem
-from surestep.model.problem import Signal
+from surestep.model.problem import Problem, Signal
 from surestep.model.statements import Statement
 
 Again = Callable[[Problem], Sequence[Policy]]  # the policies that other data lead to

@@ -29,7 +29,7 @@ from surestep.io.counts.file import is_counts_file, read_counts
 from surestep.io.counts.labelled import LabelledCounts, merge_counts
 from surestep.io.labels.label_tables import PairTable
 from surestep.io.labels.learnt_states import LearntStates, learn
-from surestep.io.labels.vocabulary import Label, Vocabulary, in_order, read_labels
+from surestep.io.labels.vocabulary import Label, Vocabulary, check_labels, in_order
 from surestep.io.logs.columns import naming
 from surestep.io.logs.loading import STOPPED, UNFINISHED
 from surestep.io.logs.source import LogSource, open_log
@@ -277,7 +277,7 @@ def labels_of(given: object, role: str, counts: LabelledCounts) -> tuple[Label, 
     columns = getattr(counts, f"{role}_columns")
     if isinstance(given, list | tuple):
         labels = [(label,) if isinstance(label, str) else label for label in given]
-        return read_labels(role, columns, labels)
+        return check_labels(role, columns, labels)
     if given is None:
         return None
     table = label_tables.read_label_table(given, {role: columns}, counts.binnings)

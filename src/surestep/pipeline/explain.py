@@ -78,7 +78,7 @@ def explain(result: Result, state: object) -> Explanation:
     """All that the saved policy says about a state, given as for `Result.act`."""
     table, n_wedge = result.table, result.record.parameters.n_wedge
     words = table.vocabulary
-    s = words.state_index(state)
+    s = words.index("state", state)
     run = range(int(table.pairs.offsets[s]), int(table.pairs.offsets[s + 1]))
     return Explanation(
         words.states[s],

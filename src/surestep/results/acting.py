@@ -44,7 +44,7 @@ class Decision(NamedTuple):
 
 def action_in(table: PolicyTable, state: object, rng: np.random.Generator) -> Action:
     """Draws an action of π_I; refused in a state that it does not decide in."""
-    s = table.vocabulary.state_index(state)
+    s = table.vocabulary.index("state", state)
     if table.quiet[s]:
         raise InvalidParameter(
             f"nothing is ever decided in state {state!r}: episodes end there, or the log goes no "
@@ -70,7 +70,7 @@ def decision_in(
     if s is not None and not table.quiet[s] and (behavior_known or table.all_decisions[s] > 0):
         return Decision(drawn(table, s, table.probability, rng), None, label)
     if isinstance(fallback, Default):
-        chosen = table.vocabulary.action_index(fallback.action)
+        chosen = table.vocabulary.index("action", fallback.action)
         return Decision(as_action(table.vocabulary.actions[chosen]), "default", None)
     nearest = nearest_state(table, label)
     followed = table.vocabulary.states[nearest]

@@ -98,7 +98,7 @@ def test_states_of_several_columns_and_bins(tmp_path):
         ("b, >= 40", "wait"): 1,
         ("b, < 40", "treat"): 1,
     }
-    assert found.vocabulary.state_index({"ward": "b", "age": 17}) == 1
+    assert found.vocabulary.index("state", {"ward": "b", "age": 17}) == 1
 
 
 def test_probabilities_may_have_a_decimal_comma(tmp_path):

@@ -28,9 +28,9 @@ PATIENTS = Vocabulary(
 def test_a_label_is_found_in_every_form(states, actions):
     words = Vocabulary(("a", "b"), ("c", "d"), tuple(states), tuple(actions))
     for i, (a, b) in enumerate(states):
-        assert words.state_index((a, b)) == words.state_index([a, b]) == i
-        assert words.state_index({"b": b, "a": a, "more": None}) == i
-    assert [words.action_index(label) for label in actions] == list(range(len(actions)))
+        assert words.index("state", (a, b)) == words.index("state", [a, b]) == i
+        assert words.index("state", {"b": b, "a": a, "more": None}) == i
+    assert [words.index("action", label) for label in actions] == list(range(len(actions)))
 
 
 @given(age=st.floats(-1000, 1000), as_text=st.booleans())
@@ -39,9 +39,9 @@ def test_a_number_is_binned_before_it_is_looked_up(age, as_text):
     row = {"age": str(age) if as_text else age, "ward": 3}
     if expected is None:
         with pytest.raises(InvalidParameter, match="there is no state '>= 50, 3'; did you mean"):
-            PATIENTS.state_index(row)
+            PATIENTS.index("state", row)
     else:
-        assert PATIENTS.state_index(row) == PATIENTS.state_index((row["age"], 3)) == expected
+        assert PATIENTS.index("state", row) == PATIENTS.index("state", (row["age"], 3)) == expected
 
 
 @given(ages=st.lists(st.floats(-1000, 1000), min_size=1), wards=st.sets(st.text(), min_size=1))
@@ -69,10 +69,10 @@ def test_raw_values_are_turned_into_the_text_of_a_table():
         (np.False_, "false"),
     ):
         words = Vocabulary(("x",), ("y",), ((text,),), ((text,),))
-        assert words.state_index(raw) == words.state_index({"x": raw}) == 0
-        assert words.action_index(raw) == words.action_index(text) == 0
-    assert PATIENTS.state_index({"age": np.int8(60), "ward": True}) == 2
-    assert PATIENTS.state_index((">= 50", "true")) == 2
+        assert words.index("state", raw) == words.index("state", {"x": raw}) == 0
+        assert words.index("action", raw) == words.index("action", text) == 0
+    assert PATIENTS.index("state", {"age": np.int8(60), "ward": True}) == 2
+    assert PATIENTS.index("state", (">= 50", "true")) == 2
 
 
 @pytest.mark.parametrize(
@@ -92,12 +92,12 @@ def test_raw_values_are_turned_into_the_text_of_a_table():
 )
 def test_an_unknown_state_is_explained(given_state, message):
     with pytest.raises(InvalidParameter, match=message):
-        PATIENTS.state_index(given_state)
+        PATIENTS.index("state", given_state)
 
 
 def test_an_unknown_action_is_explained():
     with pytest.raises(InvalidParameter, match="'treet' in column 'drug'; did you mean 'treat'"):
-        PATIENTS.action_index("treet")
+        PATIENTS.index("action", "treet")
 
 
 @given(states=LABELS, actions=LABELS)

@@ -23,11 +23,11 @@ from surestep.io.logs.query import (
     Keys,
     Query,
     Workshop,
-    alike,
     check_no_look_ahead,
-    finish,
+    equal_texts,
     prepared_case,
     run,
+    write_rows,
 )
 from surestep.io.logs.source import load_further
 
@@ -302,7 +302,7 @@ def looks_back_only(sql, workshop, keys=KEYS, case="e", order="s"):
         assert "look" in message
         assert "\n" not in message
         return False
-    finish(workshop, query, keys)
+    write_rows(workshop, query, keys)
     return True
 
 
@@ -441,7 +441,7 @@ def test_rows_that_chance_or_the_clock_makes_are_refused(state, fresh):
     query = Query(f"SELECT *, {state} AS state FROM log", case="e", order="s")
     run(fresh, query)
     with pytest.raises(InvalidLog, match="other rows when it is run again"):
-        finish(fresh, query, KEYS)
+        write_rows(fresh, query, KEYS)
 
 
 def test_a_limit_is_refused(fresh):
@@ -450,7 +450,7 @@ def test_a_limit_is_refused(fresh):
     other = workshop_of()
     run(other, sample)
     with pytest.raises(InvalidLog, match="other rows"):
-        finish(other, sample, KEYS)
+        write_rows(other, sample, KEYS)
 
 
 def test_without_cases_every_row_stands_for_itself(fresh):
@@ -483,7 +483,7 @@ def test_cases_and_steps_of_any_type_are_tried():
         database.execute(f"DROP TABLE {RESULT}")
     run(shop, query)
     with pytest.raises(InvalidLog, match=r"2 rows for began '2026-01-01 00:00:00\+00', t "):
-        finish(shop, query, keys)
+        write_rows(shop, query, keys)
 
 
 def test_rows_without_a_case_are_not_tried_and_those_of_long_cases_by_their_first(monkeypatch):
@@ -544,7 +544,7 @@ def test_windows_are_accepted_exactly_where_they_look_back(window, shift, descen
     ],
 )
 def test_only_last_bits_may_differ(one, other, same):
-    assert alike(one, other) is same
+    assert equal_texts(one, other) is same
 
 
 # ---- keys, and the rows as a file -------------------------------------------------------------
@@ -555,7 +555,7 @@ def test_rows_come_in_their_order_with_a_digest_of_them_all(fresh):
 
     query = Query("SELECT e, s, x AS state, a FROM log ORDER BY hash(row)", case="e", order="s")
     run(fresh, query)
-    file, digest = finish(fresh, query, KEYS)
+    file, digest = write_rows(fresh, query, KEYS)
     rows = duckdb.sql(f"SELECT e, s FROM '{file}'").fetchall()
     assert rows == sorted(rows)
     assert digest.startswith(f"{5 * 9}-")
@@ -564,7 +564,7 @@ def test_rows_come_in_their_order_with_a_digest_of_them_all(fresh):
         other = workshop_of(more=[more])
         said = Query(query.sql.replace(", a ", ", b " if "RENAME" in more else ", a "), "e", "s")
         run(other, said)
-        assert finish(other, said, KEYS)[1] != digest
+        assert write_rows(other, said, KEYS)[1] != digest
 
 
 # ---- one case ---------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from surestep.description import Reader
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io import read_log
 from surestep.io.logs import formats
-from surestep.io.logs.formats import header_of, named, zstd
+from surestep.io.logs.formats import checked_names, header_of, zstd
 
 HEADER = "state,action,reward,next_state"
 LINES = [HEADER, "a,x,1,b", "b,y,2,a"]
@@ -82,7 +82,7 @@ def test_an_episode_may_go_on_in_a_file_with_other_columns(tmp_path):
     ],
 )
 def test_columns_without_a_name_are_called_as_pandas_calls_them(names, expected):
-    assert named("log.csv", names) == expected
+    assert checked_names("log.csv", names) == expected
 
 
 @pytest.mark.parametrize(

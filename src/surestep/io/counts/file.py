@@ -31,7 +31,7 @@ from surestep.io.counts.labelled import (
     Transitions,
     limbs,
     merge_counts,
-    whole_numbers,
+    numbers_of_limbs,
 )
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.vocabulary import Label
@@ -320,9 +320,9 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
             f"CREATE TEMP TABLE {role}s AS SELECT row_number() OVER (ORDER BY place) - 1 AS "
             f"number, * FROM rows WHERE kind = '{role}'"
         )
-    states = read_labels(database, manifest, "state")
-    actions = read_labels(database, manifest, "action")
-    begun = whole(
+    states = labels_of_role(database, manifest, "state")
+    actions = labels_of_role(database, manifest, "action")
+    begun = complete_columns(
         database.execute("SELECT times::BIGINT AS times, decided FROM states ORDER BY number")
     )
     transitions, *further = read_transitions(database, manifest)
@@ -361,7 +361,7 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
     return merge_counts([replace(counts, signals=signals)])
 
 
-def read_labels(database: Any, manifest: Manifest, role: str) -> tuple[Label, ...]:
+def labels_of_role(database: Any, manifest: Manifest, role: str) -> tuple[Label, ...]:
     """Returns the labels of a role by number; each must be there once."""
     texts = ", ".join(sql_name(name) for name in manifest.names(role))
     rows = database.execute(f"SELECT {texts} FROM {role}s ORDER BY number").fetchall()
@@ -395,7 +395,7 @@ def read_transitions(database: Any, manifest: Manifest) -> list[Transitions]:
         for name, column in manifest.earned.items()
     )
     seen = ", rows.lowest, rows.highest" if manifest.behavior_prob else ""
-    columns = whole(
+    columns = complete_columns(
         database.execute(
             "SELECT here.number AS state, act.number AS action, "
             f"CASE WHEN {nowhere} THEN {END} ELSE there.number END AS next_state, "
@@ -414,7 +414,7 @@ def read_transitions(database: Any, manifest: Manifest) -> list[Transitions]:
     values["terminated"] = columns["terminated"].astype(np.bool_)
     prefixes = ["", *(f"of_{place}_" for place in range(len(manifest.signals)))]
     return [
-        Transitions(**values | {n: whole_numbers(columns, f"{prefix}{n}") for n in REWARDS})
+        Transitions(**values | {n: numbers_of_limbs(columns, f"{prefix}{n}") for n in REWARDS})
         for prefix in prefixes
     ]
 
@@ -428,7 +428,7 @@ def rewards_fit(rows: Transitions) -> bool:
     return not (below | above | (rows.least_reward > rows.greatest_reward)).any()
 
 
-def whole(answer: Any) -> dict[str, AnyArray]:
+def complete_columns(answer: Any) -> dict[str, AnyArray]:
     """Returns the columns of an answer; raises `ValueError` where a value is missing."""
     columns = answer.fetchnumpy()
     for name, values in columns.items():

@@ -355,7 +355,7 @@ def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
     )
 
 
-def negated(counts: LabelledCounts) -> LabelledCounts:
+def counts_of_costs(counts: LabelledCounts) -> LabelledCounts:
     """Returns counts of costs as counts of rewards: with a minus."""
     rows = counts.transitions
     earned = rows._replace(
@@ -403,7 +403,7 @@ def renumbered(part: LabelledCounts, state: IntArray, action: IntArray, scale: i
 
 def in_units(sums: AnyArray, unit: int) -> FloatArray:
     """Returns the sums as doubles; a division of whole numbers rounds once, whatever their size."""
-    if sums.dtype != object and max(largest(sums), unit) <= LARGEST_EXACT_DOUBLE:
+    if sums.dtype != object and max(largest_size(sums), unit) <= LARGEST_EXACT_DOUBLE:
         return np.asarray(sums / unit, float)
     return np.array([int(total) / unit for total in sums], float)
 
@@ -414,7 +414,7 @@ def smallest_scale(scale: int, rows: Transitions) -> tuple[int, Transitions]:
     while scale > 0 and not any((numbers % 10).any() for numbers in rewards):
         scale -= 1
         rewards = [numbers // 10 for numbers in rewards]
-    if max(map(largest, rewards)) >= LARGEST_SUM:
+    if max(map(largest_size, rewards)) >= LARGEST_SUM:
         raise InvalidCounts(
             f"a sum of rewards needs more than 38 digits ({scale} of them after the point); round "
             "the rewards to fewer digits"
@@ -483,7 +483,7 @@ def limbs(number: str, name: str) -> str:
     )
 
 
-def whole_numbers(columns: Mapping[str, AnyArray], name: str) -> AnyArray:
+def numbers_of_limbs(columns: Mapping[str, AnyArray], name: str) -> AnyArray:
     """Returns the numbers that the columns of `limbs` hold."""
     high, middle, low = (columns[f"{name}_{limb}"] for limb in LIMBS)
     if not high.any() and np.abs(middle).max(initial=0) < SAFE // LIMB:
@@ -501,7 +501,7 @@ def narrowed(numbers: AnyArray) -> AnyArray:
 
 def scaled(numbers: AnyArray, factor: int) -> AnyArray:
     """Returns the numbers times a factor, without overflow."""
-    if numbers.dtype != object and largest(numbers) * factor >= SAFE:
+    if numbers.dtype != object and largest_size(numbers) * factor >= SAFE:
         numbers = numbers.astype(object)
     return numbers if factor == 1 else numbers * factor
 
@@ -513,7 +513,7 @@ def added(numbers: AnyArray, begin: IntArray) -> AnyArray:
     return narrowed(np.add.reduceat(numbers, begin))
 
 
-def largest(numbers: AnyArray) -> int:
+def largest_size(numbers: AnyArray) -> int:
     """Returns the largest absolute value."""
     return 0 if numbers.size == 0 else max(abs(int(numbers.max())), abs(int(numbers.min())))
 

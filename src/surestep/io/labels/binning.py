@@ -189,10 +189,10 @@ def literal(number: float) -> str:
     return f"CAST({sql_text(repr(float(number)))} AS DOUBLE)"
 
 
-def written(number: float) -> str:
+def brief(number: float) -> str:
     """Returns the shortest text that means the number, without a point for whole ones.
 
-    >>> written(40.0), written(0.25)
+    >>> brief(40.0), brief(0.25)
     ('40', '0.25')
     """
     return repr(float(number)).removesuffix(".0")
@@ -201,8 +201,8 @@ def written(number: float) -> str:
 def span(low: float | None, high: float | None) -> str:
     """Returns the range from `low` to below `high` in words; empty without either."""
     if high is None:
-        return "" if low is None else f">= {written(low)}"
-    return f"< {written(high)}" if low is None else f"{written(low)} to < {written(high)}"
+        return "" if low is None else f">= {brief(low)}"
+    return f"< {brief(high)}" if low is None else f"{brief(low)} to < {brief(high)}"
 
 
 def read_width(width: object) -> float:
@@ -227,7 +227,7 @@ def read_edges(edges: object) -> tuple[float, ...]:
     if falling.size:
         i = int(falling[0])
         raise InvalidParameter(
-            f"edges are not rising: {written(doubles[i])} is followed by {written(doubles[i + 1])}"
+            f"edges are not rising: {brief(doubles[i])} is followed by {brief(doubles[i + 1])}"
         )
     return tuple((doubles + 0.0).tolist())  # a negative zero becomes 0
 
@@ -278,7 +278,7 @@ def quantile_edges(values: FloatArray, times: IntArray, number: int) -> tuple[fl
     distinct = values[order]
     counted = times[order]
     if distinct.size < 2:
-        what = f"only the number {written(distinct[0])}" if distinct.size else "no number"
+        what = f"only the number {brief(distinct[0])}" if distinct.size else "no number"
         raise InvalidParameter(f"found {what}, expected at least two different ones for quantiles")
     below: IntArray = np.cumsum(counted)[:-1]  # rows below each value but the lowest
     # Shares are compared as whole numbers: below / rows with j / number, both times rows · number.

@@ -27,7 +27,7 @@ from surestep.io.labels.vocabulary import (
     unknown_label,
 )
 from surestep.io.logs.columns import ROLES, by_name, closest
-from surestep.io.logs.findings import first_where
+from surestep.io.logs.findings import first_row_where
 from surestep.io.logs.source import LogSource
 from surestep.io.logs.tables import connected, find_table, named_in_errors, types_of
 from surestep.io.sql import as_texts, sql_text
@@ -104,7 +104,7 @@ def read_pairs(
     pairs = words.pairs_of(np.stack([state, action], axis=1))
     probability: FloatArray = np.ones(pairs.num_pairs)
     if policy:
-        probability[pairs.find(state, action)] = [read_probability(table, x) for x in table.last]
+        probability[pairs.find(state, action)] = [probability_in(table, x) for x in table.last]
         try:
             probability = Policy(pairs, probability).probability
         except InvalidPolicy as problem:
@@ -112,7 +112,7 @@ def read_pairs(
     return PairTable(table.name, words, pairs, probability, table.labels)
 
 
-def read_probability(table: LabelTable, text: str) -> float:
+def probability_in(table: LabelTable, text: str) -> float:
     """Reads a number from 0 to 1, in which a comma can only be that of decimals."""
     plain = text.replace(",", ".")
     number = float(plain) if re.fullmatch(DECIMAL, plain) else np.nan
@@ -243,7 +243,7 @@ def first_with(log: LogSource | None, labels: Mapping[str, Label]) -> str:
                 binning = roles.binnings.get(code.column)
                 told = text if binning is None else str(binning.place(text))
                 conditions.append(f"CAST({code.sql} AS VARCHAR) = {sql_text(told)}")
-        place, _ = first_where(log.table, database, " AND ".join(conditions), code.column)
+        place, _ = first_row_where(log.table, database, " AND ".join(conditions), code.column)
     return place and f"{place.rpartition(', column ')[0]}: "
 
 

@@ -20,7 +20,7 @@ import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.description import Bin, several
 from surestep.errors import InvalidLog, InvalidParameter, MissingExtra, install
-from surestep.io.labels.binning import literal, span, written
+from surestep.io.labels.binning import brief, literal, span
 from surestep.io.sql import sql_name, sql_text
 
 MOST_STATES = 1000
@@ -74,8 +74,8 @@ class LearntStates(msgspec.Struct, frozen=True, dict=True, forbid_unknown_fields
     def labels(self) -> tuple[str, ...]:
         """The states in words: 'age < 40, lactate >= 2.1' or 'age about 63, lactate about 2.1'."""
         for digits in range(2, 18):  # of centres: the fewest that tell all apart
-            short = [[rounded(x, digits) for x in centre] for centre in self.centres]
-            labels = tuple(in_words(self.columns, state) for state in short or self.leaves)
+            short = [[to_digits(x, digits) for x in centre] for centre in self.centres]
+            labels = tuple(state_in_words(self.columns, state) for state in short or self.leaves)
             if len(set(labels)) == len(labels):
                 break
         return labels
@@ -118,9 +118,9 @@ class LearntStates(msgspec.Struct, frozen=True, dict=True, forbid_unknown_fields
         return f"CASE WHEN {there} THEN [{', '.join(map(sql_text, self.labels))}][{place}] END"
 
 
-def in_words(columns: Sequence[str], state: Leaf | Sequence[float]) -> str:
+def state_in_words(columns: Sequence[str], state: Leaf | Sequence[float]) -> str:
     """Returns a leaf, or a centre, in words."""
-    words = (span(*x) if isinstance(x, tuple) else f"about {written(x)}" for x in state)
+    words = (span(*x) if isinstance(x, tuple) else f"about {brief(x)}" for x in state)
     return ", ".join(f"{name} {word}" for name, word in zip(columns, words, strict=False) if word)
 
 
@@ -149,7 +149,7 @@ def learn(
     exact = (table == values).all(axis=0)
 
     def taught(size: int, by: BoolArray) -> LearntStates:
-        make = clustered if rule.tree is None else grown
+        make = cluster_centres if rule.tree is None else tree_leaves
         found = make(size, table[by], returns[by], exact) if by.any() else ((), (), ())
         if len(found[0] or found[1]) < 2:
             raise InvalidLog(
@@ -183,8 +183,8 @@ def squared_error(place: IntArray, returns: FloatArray, held: BoolArray) -> floa
     return float(((returns - told[place])[held] ** 2).sum())
 
 
-def grown(size: int, table: FloatArray, returns: FloatArray, exact: BoolArray) -> Rule:
-    """Returns the leaves of a tree, grown best first by the variance of returns.
+def tree_leaves(size: int, table: FloatArray, returns: FloatArray, exact: BoolArray) -> Rule:
+    """Returns the leaves of a tree, tree_leaves best first by the variance of returns.
 
     `DecisionTreeRegressor` gets ranks in place of numbers: it computes with 32 bits and ignores
     small differences, and a tree of ranks splits the same rows. A threshold is a value of the log
@@ -214,7 +214,7 @@ def grown(size: int, table: FloatArray, returns: FloatArray, exact: BoolArray) -
     return tuple(leaves), (), ()
 
 
-def clustered(size: int, table: FloatArray, _returns: FloatArray, _exact: BoolArray) -> Rule:
+def cluster_centres(size: int, table: FloatArray, _returns: FloatArray, _exact: BoolArray) -> Rule:
     """Returns no leaves, centres in a settled order (`KMeans` in units of spreads), and spreads."""
     varies = (table != table[0]).any(axis=0)
     mean = table.mean(axis=0)
@@ -234,11 +234,11 @@ def short_between(low: float, high: float) -> float:
     >>> short_between(2.03, 2.18), short_between(-0.5, 0.25), short_between(0.100001, 0.100002)
     (2.1, -0.1, 0.100002)
     """
-    tried = (rounded(low + (high - low) / 2, digits) for digits in range(1, DIGITS + 1))
+    tried = (to_digits(low + (high - low) / 2, digits) for digits in range(1, DIGITS + 1))
     return next((number for number in tried if low < number < high), high)
 
 
-def rounded(number: float, digits: int = DIGITS) -> float:
+def to_digits(number: float, digits: int = DIGITS) -> float:
     """Returns a number with so many significant digits; no negative zero."""
     return float(f"{number:.{digits}g}") + 0.0
 
@@ -246,7 +246,7 @@ def rounded(number: float, digits: int = DIGITS) -> float:
 def in_few_digits(table: FloatArray) -> FloatArray:
     """Returns numbers of any shape with six significant digits."""
     distinct, places = np.unique(table, return_inverse=True)
-    short = np.array([rounded(number) for number in distinct.tolist()])
+    short = np.array([to_digits(number) for number in distinct.tolist()])
     return short[places].reshape(table.shape)
 
 

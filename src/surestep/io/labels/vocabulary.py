@@ -71,7 +71,7 @@ class Vocabulary:
         """Checks columns, labels and binnings once, and remembers where each label stands."""
         for role in ("state", "action"):
             columns = read_columns(role, getattr(self, f"{role}_columns"))
-            labels = read_labels(role, columns, getattr(self, f"{role}s"))
+            labels = check_labels(role, columns, getattr(self, f"{role}s"))
             places = {label: index for index, label in enumerate(labels)}
             for name, value in (("_columns", columns), ("s", labels), ("_places", places)):
                 object.__setattr__(self, f"{role}{name}", value)
@@ -92,19 +92,11 @@ class Vocabulary:
         """Returns the display name of an action, one text a column."""
         return called(self.actions[action], self.action_columns, self.names)
 
-    def state_index(self, given: Given) -> int:
-        """Returns the number of a state, given as a text, several texts, or a row with its columns.
+    def index(self, role: str, given: Given) -> int:
+        """Returns the number of a state or an action, given as text, texts, or a row of columns.
 
         A number stands for its text, and in a binned column for its bin.
         """
-        return self.index("state", given)
-
-    def action_index(self, given: Given) -> int:
-        """Returns the number of an action, given like a state."""
-        return self.index("action", given)
-
-    def index(self, role: str, given: Given) -> int:
-        """Returns the number of a state or an action."""
         places: Mapping[Label, int] = getattr(self, f"{role}_places")
         columns, values, label = self.read(role, given)
         if label in places:
@@ -253,7 +245,7 @@ def read_columns(role: str, columns: Any) -> tuple[str, ...]:
     return tuple(columns)
 
 
-def read_labels(role: str, columns: Sequence[str], labels: Any) -> tuple[Label, ...]:
+def check_labels(role: str, columns: Sequence[str], labels: Any) -> tuple[Label, ...]:
     """Checks and returns labels of one text a column, at least one, each once."""
     seen = dict[Label, None]()
     for i, label in enumerate(labels):

@@ -1,6 +1,6 @@
 """Finds what is wrong in a log: single rows that cannot be used, and rows that do not fit together.
 
-A single row fails one of the `RowFault`s of its roles. How rows fit together is asked of the table
+A single row fails one of the `RowCheck`s of its roles. How rows fit together is asked of the table
 `seen`: the log, read once, with our names of columns and NULL where counting refuses the value.
 Each finding is an SQL query with a sentence. Inspecting shows all findings with their first places
 in the files; counting refuses a log with a finding that has something `expected`.
@@ -24,7 +24,7 @@ from surestep.io.logs.roles import (
     LabelCode,
     RewardSql,
     RoleSql,
-    RowFault,
+    RowCheck,
     Units,
 )
 from surestep.io.logs.tables import Table
@@ -46,7 +46,7 @@ def check_rows(table: Table, database: Any, roles: RoleSql) -> Units:
         raise no_row(table)
     scale, largest, _ = needs
     if scale > LARGEST_SCALE or largest * rows * 10.0**scale >= LARGEST_SUM:
-        place, text = first_where(table, database, f"{reward.digits} = {scale}", reward.column)
+        place, text = first_row_where(table, database, f"{reward.digits} = {scale}", reward.column)
         raise InvalidLog(
             f"{place}: found {text!r}, which needs {scale} digits after the point; {rows:,} "
             f"rewards of up to {largest:g} with that many cannot be added up exactly; round "
@@ -55,17 +55,17 @@ def check_rows(table: Table, database: Any, roles: RoleSql) -> Units:
     return reward.units(*needs)
 
 
-def passed(table: Table, database: Any, checks: Sequence[RowFault], *also: str) -> Sequence[Any]:
+def passed(table: Table, database: Any, checks: Sequence[RowCheck], *also: str) -> Sequence[Any]:
     """Refuses the first row that fails a check; returns other aggregates of all rows."""
     totals, failed = failures(database, checks, *also)
     for check, times in failed:
-        raise refusal(table, database, check, times)
+        raise row_error(table, database, check, times)
     return totals
 
 
 def failures(
-    database: Any, checks: Sequence[RowFault], *also: str
-) -> tuple[Sequence[Any], list[tuple[RowFault, int]]]:
+    database: Any, checks: Sequence[RowCheck], *also: str
+) -> tuple[Sequence[Any], list[tuple[RowCheck, int]]]:
     """Returns other aggregates of all rows, and the checks that some rows fail, with how many."""
     asked = [*also, *(f"count_if({check.condition})" for check in checks)]
     totals = database.execute(f"SELECT {', '.join(asked)} FROM log").fetchone()
@@ -73,9 +73,9 @@ def failures(
     return totals[: len(also)], [(check, times) for check, times in counted if times]
 
 
-def refusal(table: Table, database: Any, check: RowFault, rows: int) -> InvalidLog:
+def row_error(table: Table, database: Any, check: RowCheck, rows: int) -> InvalidLog:
     """Returns the error for the first of so many rows that fail a check."""
-    place, text = first_where(table, database, check.condition, check.column)
+    place, text = first_row_where(table, database, check.condition, check.column)
     value = "nothing" if text is None else shown(text)
     hint = check.hint
     if text is None or text.strip().lower() in ("", "nan"):
@@ -91,7 +91,9 @@ def no_row(table: Table) -> InvalidLog:
     return InvalidLog(f"{table.name} has no row, expected at least one decision")
 
 
-def first_where(table: Table, database: Any, condition: str, column: str) -> tuple[str, str | None]:
+def first_row_where(
+    table: Table, database: Any, condition: str, column: str
+) -> tuple[str, str | None]:
     """Finds the first row that fulfils a condition, in the order of the files.
 
     Returns its place, empty if there is no such row, and the text of the column there.
@@ -226,7 +228,7 @@ OF_LABELS = {
 }
 
 
-class Answer(NamedTuple):
+class Unlocated(NamedTuple):
     """A suspicion whose places are still to be looked up in the files."""
 
     suspicion: Suspicion
@@ -242,15 +244,6 @@ class Look:
     roles: RoleSql
     database: Any
 
-    def one(self, query: str) -> Any:
-        """Returns the only row of an answer."""
-        return self.database.execute(query).fetchone()
-
-    def all(self, query: str) -> list[Any]:
-        """Returns all rows of an answer."""
-        rows: list[Any] = self.database.execute(query).fetchall()
-        return rows
-
     def read(self) -> tuple[int, bool]:
         """Creates the tables `seen` and `episodes`; counts the rows, and tells if all are usable.
 
@@ -258,7 +251,12 @@ class Look:
         """
         roles = self.roles
         reward = RewardSql.of(roles)
-        columns = {"episode": "NULL", "step": "NULL::BIGINT", **roles.columns(usable), "row": ROW}
+        columns = {
+            "episode": "NULL",
+            "step": "NULL::BIGINT",
+            **roles.columns(usable_code),
+            "row": ROW,
+        }
         columns |= {flag: f"coalesce({columns[flag]}, false)" for flag in FLAGS}
         number = f"TRY_CAST({sql_name(reward.column)} AS DOUBLE)"
         columns["reward"] = f"CASE WHEN {reward.is_number} AND isfinite({number}) THEN {number} END"
@@ -281,7 +279,9 @@ class Look:
             "terminated, bool_or(truncated) AS truncated FROM seen WHERE episode IS NOT NULL "
             f"GROUP BY episode, step // {BLOCK}) GROUP BY episode"
         )
-        rows, unusable = self.one("SELECT count(*), count_if(faulty) FROM seen")
+        rows, unusable = self.database.execute(
+            "SELECT count(*), count_if(faulty) FROM seen"
+        ).fetchone()
         return rows, unusable == 0
 
     @property
@@ -305,64 +305,70 @@ class Look:
     @property
     def order(self) -> str:
         """Returns the window of steps in order; empty if rows lie in order, episode by episode."""
-        runs, back = self.one(
+        runs, back = self.database.execute(
             "SELECT count_if(episode IS DISTINCT FROM last), count_if(episode = last AND step <= "
             "before) FROM (SELECT episode, step, lag(episode) OVER () AS last, lag(step) OVER () "
             f"AS before FROM {STEPS})"
-        )
-        if not back and runs == self.one("SELECT count(low) FROM episodes")[0]:
+        ).fetchone()
+        if (
+            not back
+            and runs == self.database.execute("SELECT count(low) FROM episodes").fetchone()[0]
+        ):
             return ""
         labels = ", ".join([*self.roles.names("state"), *self.roles.names("next")])
         return f"PARTITION BY episode ORDER BY step, {labels}"
 
-    def unusable(self) -> Iterator[Answer]:
+    def unusable(self) -> Iterator[Unlocated]:
         """Yields the values that counting refuses, by column."""
         checks = self.roles.checks(RewardSql.of(self.roles).is_number)
         for check, times in failures(self.database, checks)[1]:
             says = f"{counted(times, 'row')} without {check.expected} in column {check.column!r}"
-            rows = self.all(
+            rows = self.database.execute(
                 f"SELECT {ROW}, NULL FROM log WHERE {check.condition} "
                 f"ORDER BY {ROW} LIMIT {EXAMPLES}"
-            )
+            ).fetchall()
             suspicion = Suspicion(UNUSABLE, times, says, check.expected)
-            yield Answer(suspicion, rows, (check.column,))
+            yield Unlocated(suspicion, rows, (check.column,))
 
-    def ask(self, findings: Mapping[str, Finding], **names: Any) -> Iterator[Answer]:
+    def ask(self, findings: Mapping[str, Finding], **names: Any) -> Iterator[Unlocated]:
         """Yields the suspicions of all findings; `names` adds to the property of that name."""
         names |= self.names
         for kind, finding in findings.items():
             query = finding.places.format(**names)
             self.database.execute(f"CREATE OR REPLACE TEMP TABLE places AS {query}")
-            times, number = self.one(
+            times, number = self.database.execute(
                 "SELECT coalesce(sum(times), 0)::HUGEINT, count(DISTINCT episode) FROM places"
-            )
+            ).fetchone()
             if times:
-                first = self.all(
+                first = self.database.execute(
                     "SELECT row, note FROM places WHERE row IS NOT NULL ORDER BY row "
                     f"LIMIT {EXAMPLES}"
-                )
+                ).fetchall()
                 s = "" if number == 1 else "s"
                 says = finding.says.format(number=number, s=s, **names)
                 shown = self.roles.mapping.by_role().get(finding.shows or "", ())
                 told = f"{counted(times, finding.of)} {says}"
-                yield Answer(Suspicion(kind, int(times), told, finding.expected), first, shown)
+                yield Unlocated(Suspicion(kind, int(times), told, finding.expected), first, shown)
 
     def of_episodes(self) -> dict[str, Finding]:
         """Returns the findings about episodes for which this log has columns."""
         there = self.roles.mapping.by_role() if self.roles.mapping.episode else {}
         return {kind: one for kind, one in OF_EPISODES.items() if one.refused_at in there}
 
-    def with_places(self, answers: Sequence[Answer]) -> tuple[Suspicion, ...]:
+    def with_places(self, answers: Sequence[Unlocated]) -> tuple[Suspicion, ...]:
         """Returns the suspicions with their first places; reads the log once more for all."""
         wanted = ", ".join(str(row) for answer in answers for row, _ in answer.rows)
         shown = list(dict.fromkeys(name for answer in answers for name in answer.columns))
         episode = self.roles.episode
         step = self.roles.mapping.step
-        texts = ["NULL" if episode is None else usable(episode)]
+        texts = ["NULL" if episode is None else usable_code(episode)]
         texts += ["NULL" if step is None else sql_name(step), *map(sql_name, shown)]
         listed = ", ".join(f"CAST({sql} AS VARCHAR)" for sql in texts)
         query = f"SELECT {ROW}, {listed} FROM log WHERE {ROW} IN ({wanted})"
-        there = {row: texts for row, *texts in (self.all(query) if wanted else ())}
+        there = {
+            row: texts
+            for row, *texts in (self.database.execute(query).fetchall() if wanted else ())
+        }
         places = {row: self.table.place(self.database, row) for row in there}
         suspicions = list[Suspicion]()
         for suspicion, rows, columns in answers:
@@ -396,7 +402,7 @@ def explain_episodes(look: Look) -> InvalidLog | None:
     return None
 
 
-def usable(code: LabelCode) -> str:
+def usable_code(code: LabelCode) -> str:
     """Returns SQL: the code of a label; NULL where it cannot be used."""
     unusable = " OR ".join(f"({check.condition})" for check in code.checks)
     return f"CASE WHEN NOT ({unusable}) THEN {code.sql} END" if unusable else code.sql

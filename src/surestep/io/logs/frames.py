@@ -50,7 +50,7 @@ def plain_values(frame: Any, name: str) -> list[object]:
     return list(np.asarray(column).tolist())
 
 
-def register(database: Any, frame: object) -> None:
+def register_frame(database: Any, frame: object) -> None:
     """Registers a table as the view `frame`."""
     import duckdb
 
@@ -102,13 +102,13 @@ def from_minari(dataset: Any) -> Columns:
     >>> surestep.read_log(surestep.io.from_minari("toy/walk-v0"))  # doctest: +SKIP
     """
     try:
-        recorded = load(dataset) if isinstance(dataset, str) else dataset
+        recorded = load_minari(dataset) if isinstance(dataset, str) else dataset
         return from_rollouts(recorded.iterate_episodes())
     except BROKEN as problem:
         raise InvalidLog(f"the Minari data set {dataset} cannot be read: {problem}") from None
 
 
-def load(name: str) -> Any:
+def load_minari(name: str) -> Any:
     """Loads a data set of this machine."""
     try:
         import minari

@@ -38,7 +38,7 @@ class Rewards(NamedTuple):
     bins: tuple[int, ...]
 
 
-class Episodes(NamedTuple):
+class EpisodeFacts(NamedTuple):
     """The episodes of a log."""
 
     number: int
@@ -61,7 +61,7 @@ class LogFacts:
     taken: IntArray  # [K] rows, at least 1
     visits: IntArray  # [K] rows with a known next state or end
     only_reached: int  # next states in which no row decides
-    episodes: Episodes | None
+    episodes: EpisodeFacts | None
     rewards: Rewards | None  # None where no reward is a number
     suspicions: tuple[Suspicion, ...]
     binnings: Mapping[str, Binning]  # by column
@@ -79,8 +79,8 @@ def inspect_log(source: LogSource) -> LogFacts:
         rows, all_usable = look.read()
         if rows == 0:
             raise no_row(source.table)
-        states, actions, pairs = pairs_of(look)
-        rewards = rewards_of(look)
+        states, actions, pairs = count_pairs(look)
+        rewards = reward_facts(look)
         unusable = [] if all_usable else [*look.unusable()]
         kinds = {ONCE: OF_LABELS[ONCE]}
         ends = dict[str, float]()
@@ -93,14 +93,14 @@ def inspect_log(source: LogSource) -> LogFacts:
             actions,
             **pairs,
             only_reached=only_reached(look),
-            episodes=None if source.columns.episode is None else episodes_of(look),
+            episodes=None if source.columns.episode is None else episode_facts(look),
             rewards=rewards,
             suspicions=look.with_places([*unusable, *look.ask(look.of_episodes() | kinds, **ends)]),
             binnings=look.roles.binnings,
         )
 
 
-def pairs_of(look: Look) -> tuple[tuple[Label, ...], tuple[Label, ...], dict[str, IntArray]]:
+def count_pairs(look: Look) -> tuple[tuple[Label, ...], tuple[Label, ...], dict[str, IntArray]]:
     """Returns labels of states and actions, and the state, action, rows and visits of pairs [K].
 
     Counting drops a last row without an end or a next state, so it is no visit here either.
@@ -136,24 +136,26 @@ def only_reached(look: Look) -> int:
         return 0
     following = look.roles.names("next")
     known = " AND ".join(f"{name} IS NOT NULL" for name in following)
-    (number,) = look.one(
+    (number,) = look.database.execute(
         f"SELECT count(*) FROM (SELECT DISTINCT {', '.join(following)} FROM seen WHERE {known} "
         f"EXCEPT SELECT {', '.join(look.roles.names('state'))} FROM visited)"
-    )
+    ).fetchone()
     return int(number)
 
 
-def episodes_of(look: Look) -> Episodes:
+def episode_facts(look: Look) -> EpisodeFacts:
     """Counts the episodes, by their length and by how they end."""
-    ends = look.one(
+    ends = look.database.execute(
         "SELECT count(*), count_if(terminated), count_if(truncated AND NOT terminated), "
         "count_if(NOT terminated AND NOT truncated) FROM episodes"
-    )
-    lengths = look.all("SELECT rows, count(*) FROM episodes GROUP BY rows ORDER BY rows")
-    return Episodes(*ends, *np.array(lengths, np.int64).reshape(-1, 2).T)
+    ).fetchone()
+    lengths = look.database.execute(
+        "SELECT rows, count(*) FROM episodes GROUP BY rows ORDER BY rows"
+    ).fetchall()
+    return EpisodeFacts(*ends, *np.array(lengths, np.int64).reshape(-1, 2).T)
 
 
-def rewards_of(look: Look) -> Rewards | None:
+def reward_facts(look: Look) -> Rewards | None:
     """Returns the distribution of rewards in bins of equal width; a few outliers lie beyond them.
 
     The quartile of share q is the smallest reward that is at least as large as a share q of all.
@@ -163,10 +165,10 @@ def rewards_of(look: Look) -> Rewards | None:
         "WHERE reward IS NOT NULL GROUP BY reward"
     )
     marks = ", ".join(f"min(reward) FILTER (4 * upto >= {i} * number)" for i in (1, 2, 3))
-    number, lowest, highest, *quartiles = look.one(
+    number, lowest, highest, *quartiles = look.database.execute(
         f"SELECT any_value(number)::BIGINT, min(reward), max(reward), {marks} FROM (SELECT reward, "
         "sum(times) OVER (ORDER BY reward) AS upto, sum(times) OVER () AS number FROM rewards)"
-    )
+    ).fetchone()
     if number is None:
         return None
     low = lowest
@@ -174,7 +176,9 @@ def rewards_of(look: Look) -> Rewards | None:
     reach = FAR * (quartiles[2] - quartiles[0])
     if math.isfinite(reach):
         inside = between(quartiles[0] - reach, quartiles[2] + reach)
-        near = look.one(f"SELECT min(reward), max(reward), sum(times) FROM rewards WHERE {inside}")
+        near = look.database.execute(
+            f"SELECT min(reward), max(reward), sum(times) FROM rewards WHERE {inside}"
+        ).fetchone()
         if number - near[2] <= max(1, number // RARE):
             low, high = near[:2]
     bins = 1
@@ -184,7 +188,9 @@ def rewards_of(look: Look) -> Rewards | None:
         share = f"(reward - {low!r}::DOUBLE) / {high - low!r}::DOUBLE"
         place = f"least(floor({share} * {bins}), {bins - 1})::INTEGER"
     counted = f"SELECT {place}, sum(times)::BIGINT FROM rewards"
-    times = dict(look.all(f"{counted} WHERE {between(low, high)} GROUP BY 1"))
+    times = dict(
+        look.database.execute(f"{counted} WHERE {between(low, high)} GROUP BY 1").fetchall()
+    )
     heights = tuple(times.get(i, 0) for i in range(bins))
     return Rewards(number, lowest, tuple(quartiles), highest, low, high, heights)
 

@@ -62,7 +62,7 @@ def counts_of(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
         rows_read,
         dropped,
         arrays.own(decided),
-        Episodes(0, 0, 0) if roles.episode is None else episodes_of(database),
+        Episodes(0, 0, 0) if roles.episode is None else count_episodes(database),
         roles.binnings,
         dropped_rewards=dropped_rewards,
     )
@@ -147,7 +147,7 @@ def ordered_transitions(database: Any, roles: RoleSql) -> Transitions:
         ).fetchnumpy()
         for name, values in filled.items():
             wide = name in REWARDS and not fits
-            read = labelled.whole_numbers(piece, name) if wide else piece[name]
+            read = labelled.numbers_of_limbs(piece, name) if wide else piece[name]
             values[begin : begin + PIECE] = read
     return Transitions(**filled)
 
@@ -165,7 +165,7 @@ def dropped_rows(database: Any, units: int) -> tuple[int, dict[str, int], dict[s
     return sum(rows for _, rows, *_ in groups), dropped, rewards
 
 
-def episodes_of(database: Any) -> Episodes:
+def count_episodes(database: Any) -> Episodes:
     """Counts the episodes, and those that terminated or were truncated."""
     over = f"kind & {TERMINATED} > 0"
     stopped = f"kind & {TRUNCATED} > 0 AND NOT {over}"

@@ -162,7 +162,7 @@ def run(workshop: Workshop, query: Query) -> dict[str, str]:
         return columns_of(database, RESULT)
 
 
-def finish(workshop: Workshop, query: Query, keys: Keys) -> tuple[Path, str]:
+def write_rows(workshop: Workshop, query: Query, keys: Keys) -> tuple[Path, str]:
     """Writes the rows in their order to a file; returns it and the digest of the rows.
 
     Rows with equal keys are refused, and a query that gives other rows when it runs again.
@@ -170,8 +170,8 @@ def finish(workshop: Workshop, query: Query, keys: Keys) -> tuple[Path, str]:
     target = workshop.folder / "rows.parquet"
     with workshop.locked(query) as database:
         check_keys(database, keys)
-        digest = digest_of(database, RESULT, keys)
-        if digest_of(database, f"({query.rows()})", keys) != digest:
+        digest = digest_of_rows(database, RESULT, keys)
+        if digest_of_rows(database, f"({query.rows()})", keys) != digest:
             raise InvalidLog(
                 "the query gives other rows when it is run again; expected one whose rows depend "
                 "on the log alone (no random(), no now(), no LIMIT without an order)"
@@ -211,7 +211,7 @@ def check_keys(database: Any, keys: Keys) -> None:
         raise InvalidLog(f"the query gives {times:,} rows for {where}; expected one")
 
 
-def digest_of(database: Any, rows: str, keys: Keys) -> str:
+def digest_of_rows(database: Any, rows: str, keys: Keys) -> str:
     """Returns a digest of the rows and their order."""
     numbered = f"SELECT *, row_number() OVER (ORDER BY {named(keys.order)})"
     part = f"substr(sha256(CAST({WHOLE_ROW} AS VARCHAR)), 1, 15)"
@@ -311,7 +311,7 @@ def known_after(database: Any, query: Query, keys: Keys, link: Sequence[str]) ->
             now = query_rows(database, f"({query.rows()}) {where}", both, link)
             for key in then.keys() & now.keys():
                 values = enumerate(zip(then[key][0], now[key][0], strict=True))
-                changed |= {i < len(keys.decided) for i, pair in values if not same_value(*pair)}
+                changed |= {i < len(keys.decided) for i, pair in values if not equal_texts(*pair)}
         hidden += [name] if name in keys.after or changed == {False} else []
     return hidden
 
@@ -389,7 +389,7 @@ def check_same(part: Rows, whole: Rows, keys: Keys, what: str) -> None:
         if key not in whole:
             raise looks_ahead(f"with {what} it makes a row ({where}) that it does not otherwise")
         for name, now, then in zip(keys.decided, decided, whole[key][0], strict=True):
-            if not same_value(now, then):
+            if not equal_texts(now, then):
                 raise looks_ahead(
                     f"{where}, column {name!r} is {now!r} with {what}, and {then!r} otherwise"
                 )
@@ -408,7 +408,7 @@ def looks_ahead(how: str) -> InvalidLog:
     )
 
 
-def same_value(one: str | None, other: str | None) -> bool:
+def equal_texts(one: str | None, other: str | None) -> bool:
     """Tells whether two texts are equal, or equal numbers but for the rounding of sums."""
     if one == other or one is None or other is None or not {*".e"} & {*one, *other}:
         return one == other
@@ -469,7 +469,7 @@ def fill(database: Any, types: Mapping[str, str], rows: Sequence[Mapping[str, ob
         for name in row:
             if name not in types:
                 raise unknown(f"row {number:,}: the log has no column {name!r}", name, types)
-        values = {name: number if name == ROW else plain(row.get(name)) for name in types}
+        values = {name: number if name == ROW else duckdb_value(row.get(name)) for name in types}
         try:
             for name, value in values.items():
                 if "INT" in types[name] and is_fraction(value):
@@ -482,7 +482,7 @@ def fill(database: Any, types: Mapping[str, str], rows: Sequence[Mapping[str, ob
             ) from None
 
 
-def plain(value: Any) -> Any:
+def duckdb_value(value: Any) -> Any:
     """Returns a value as DuckDB takes it; NaN becomes NULL, as in pandas."""
     value = value.tolist() if hasattr(value, "tolist") else value
     return None if isinstance(value, float) and math.isnan(value) else value

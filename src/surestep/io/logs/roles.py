@@ -7,7 +7,6 @@ is, which text a code stands for, and which of its values cannot be used.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
@@ -27,7 +26,7 @@ NUMBER = "a number"  # what a column of numbers should have where nothing is
 PLAIN = (*WHOLE, "UBIGINT", "HUGEINT", "UHUGEINT", "VARCHAR", "BOOLEAN", "DATE", "UUID")
 
 
-class RowFault(NamedTuple):
+class RowCheck(NamedTuple):
     """A reason why a row cannot be used."""
 
     condition: str  # SQL over the user's columns
@@ -47,11 +46,11 @@ class LabelCode:
     sql: str  # the code, over the user's columns
     type: str  # of the code, as DuckDB calls it
     label: Callable[[str], str] = str  # from the text of a code
-    checks: tuple[RowFault, ...] = ()  # of what is there: values without a code
+    checks: tuple[RowCheck, ...] = ()  # of what is there: values without a code
     expected: str = "a value"  # where nothing is
 
 
-def code_of(column: str, kind: str) -> LabelCode:
+def label_code(column: str, kind: str) -> LabelCode:
     """Returns the code of a column: the value itself, if equal values have equal texts."""
     if kind in FLOATING:
         # −0.0 equals 0.0 but is written differently; the sum is 0.0 for both.
@@ -63,9 +62,9 @@ def code_of(column: str, kind: str) -> LabelCode:
     return LabelCode(column, as_varchar(column, kind), "VARCHAR")
 
 
-def no_nan(column: str) -> RowFault:
+def no_nan(column: str) -> RowCheck:
     """Returns the check for NaN, which some tables use for missing values."""
-    return RowFault(f"isnan({sql_name(column)})", column, NUMBER)
+    return RowCheck(f"isnan({sql_name(column)})", column, NUMBER)
 
 
 def text_code(column: str, kind: str, *, numbers: bool) -> LabelCode:
@@ -87,7 +86,7 @@ def bin_code(column: str, kind: str, binning: Binning) -> LabelCode:
         binning.sql(number),
         "BIGINT",
         lambda index: binning.label(int(index)),
-        (RowFault(unusable, column, BINNED),),
+        (RowCheck(unusable, column, BINNED),),
         BINNED,
     )
 
@@ -149,11 +148,6 @@ def stamp_sql(column: str, kind: str, form: str | None) -> str:
     )
 
 
-def reads_stamp(text: str) -> bool:
-    """Tells whether a text is a stamp as ISO 8601 writes it."""
-    return re.fullmatch(ISO, text, re.ASCII) is not None
-
-
 def other_form() -> str:
     """Returns the end of a message: how to give the form of time stamps."""
     option = said("reader={'timestampformat': …}", "--set reader.timestampformat=…")
@@ -185,7 +179,7 @@ class RoleSql:
         def code(name: str, binned_as: str) -> LabelCode:
             if binned_as in binnings:
                 return bin_code(name, types[name], binnings[binned_as])
-            return code_of(name, types[name])
+            return label_code(name, types[name])
 
         state = [code(name, name) for name in mapping.state]
         following = [*map(code, mapping.next_state, mapping.state)]
@@ -203,7 +197,9 @@ class RoleSql:
             tuple(state),
             tuple(code(name, name) for name in mapping.action),
             tuple(following),
-            None if mapping.episode is None else code_of(mapping.episode, types[mapping.episode]),
+            None
+            if mapping.episode is None
+            else label_code(mapping.episode, types[mapping.episode]),
         )
 
     def names(self, role: str) -> list[str]:
@@ -220,7 +216,7 @@ class RoleSql:
         return columns
 
     @property
-    def label_checks(self) -> list[RowFault]:
+    def label_checks(self) -> list[RowCheck]:
         """Returns the checks of labels that are not missing."""
         labels = (*self.state, *self.action, *self.next_state)
         return [check for code in labels for check in code.checks]
@@ -266,20 +262,20 @@ class RoleSql:
         """Returns SQL: the row has no next state."""
         return " AND ".join(f"{sql_name(column)} IS NULL" for column in self.mapping.next_state)
 
-    def checks(self, reward: str) -> list[RowFault]:
+    def checks(self, reward: str) -> list[RowCheck]:
         """Returns all checks of a single row; `reward` is SQL: its reward is usable."""
         mapping = self.mapping
         needed = (*self.state, *self.action, self.episode)
         checks = [missing(code) for code in needed if code is not None] + self.label_checks
-        checks.append(RowFault(f"NOT ({reward})", mapping.reward, "a finite number"))
+        checks.append(RowCheck(f"NOT ({reward})", mapping.reward, "a finite number"))
         if mapping.episode is not None and mapping.step is not None:
             step = f"coalesce({self.step}, -1) < 0"
-            checks.append(RowFault(step, mapping.step, STEP, other_form()))
+            checks.append(RowCheck(step, mapping.step, STEP, other_form()))
         for name in filter(None, (mapping.terminated, mapping.truncated)):
-            checks.append(RowFault(f"({self.flag(name)}) IS NULL", name, "true or false"))
+            checks.append(RowCheck(f"({self.flag(name)}) IS NULL", name, "true or false"))
         return [*checks, *self.next_checks(), *self.rare_checks()]
 
-    def next_checks(self) -> list[RowFault]:
+    def next_checks(self) -> list[RowCheck]:
         """Returns the checks of the next state of a row."""
         mapping = self.mapping
         if not mapping.next_state:
@@ -289,24 +285,24 @@ class RoleSql:
         expected = f"{self.next_state[0].expected}, or true as terminated or truncated"
         condition = f"{self.no_next} AND NOT {over} AND NOT {stopped}"
         partly = [missing(code, f" AND NOT ({self.no_next})") for code in self.next_state]
-        return [RowFault(condition, mapping.next_state[0], expected), *partly]
+        return [RowCheck(condition, mapping.next_state[0], expected), *partly]
 
-    def rare_checks(self) -> list[RowFault]:
+    def rare_checks(self) -> list[RowCheck]:
         """Returns the checks of a propensity and of a time."""
         mapping = self.mapping
-        checks = list[RowFault]()
+        checks = list[RowCheck]()
         if mapping.propensity is not None:
             usable = f"coalesce({self.propensity} > 0 AND {self.propensity} <= 1, false)"
             expected = "a probability above 0 and at most 1"
-            checks.append(RowFault(f"NOT {usable}", mapping.propensity, expected))
+            checks.append(RowCheck(f"NOT {usable}", mapping.propensity, expected))
         if mapping.time is not None:
-            checks.append(RowFault(f"{self.time} IS NULL", mapping.time, STAMP, other_form()))
+            checks.append(RowCheck(f"{self.time} IS NULL", mapping.time, STAMP, other_form()))
         return checks
 
 
-def missing(code: LabelCode, where: str = "") -> RowFault:
+def missing(code: LabelCode, where: str = "") -> RowCheck:
     """Returns the check for a missing label."""
-    return RowFault(f"{sql_name(code.column)} IS NULL{where}", code.column, code.expected)
+    return RowCheck(f"{sql_name(code.column)} IS NULL{where}", code.column, code.expected)
 
 
 # ---- rewards as whole multiples of 10^−scale --------------------------------------------------

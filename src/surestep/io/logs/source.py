@@ -22,17 +22,17 @@ from surestep._names import unknown
 from surestep._reprs import short_html, short_repr
 from surestep.description import Bin, Description, SignalRule, several
 from surestep.errors import InvalidLog, InvalidParameter, said
-from surestep.io.counts.labelled import LabelledCounts, counts_digest, merge_counts, negated
+from surestep.io.counts.labelled import LabelledCounts, counts_digest, counts_of_costs, merge_counts
 from surestep.io.labels.binning import Binning, binnings_of, number_sql
 from surestep.io.labels.learnt_states import LARGEST, LearntStates
 from surestep.io.logs import query as queries
 from surestep.io.logs.columns import ROLES, SINGLE, ColumnMapping, closest, naming
 from surestep.io.logs.counting import count_rows
-from surestep.io.logs.findings import first_where, passed
+from surestep.io.logs.findings import first_row_where, passed
 from surestep.io.logs.formats import FORMATS
-from surestep.io.logs.frames import register
+from surestep.io.logs.frames import register_frame
 from surestep.io.logs.loading import contents_of, counts_of, first_rows, load_steps
-from surestep.io.logs.roles import RewardSql, RoleSql, RowFault, is_stamp_type, reads_stamp
+from surestep.io.logs.roles import ISO, RewardSql, RoleSql, RowCheck, is_stamp_type
 from surestep.io.logs.tables import Table, connected
 from surestep.io.sql import ROW, columns_of, limit_memory, sql_name
 from surestep.model import DecisionLog, Pairs
@@ -166,7 +166,7 @@ class LogSource:
             roles = self.plain
             read = {name: number_sql(name, self.types[name]) for name in columns}
             wrong = {name: f"abs({read[name]}) <= {LARGEST} IS NOT TRUE" for name in columns}
-            passed(self.table, database, [RowFault(wrong[x], x, MEASUREMENT) for x in columns])
+            passed(self.table, database, [RowCheck(wrong[x], x, MEASUREMENT) for x in columns])
             assert roles.episode is not None
             episode = roles.episode.sql
             reward = RewardSql.of(roles).double
@@ -263,7 +263,7 @@ class LogSource:
         if made is not None:
             lost = queries.left_out_rewards(made, self.columns.reward)
             counts = replace(counts, dropped_rewards={**counts.dropped_rewards, **lost})
-        counts = negated(counts) if self.cost else counts
+        counts = counts_of_costs(counts) if self.cost else counts
         apart = self.description.unsafe.states is not None
         return replace(counts, sources=sources or (counts_digest(counts),), ends_apart=apart)
 
@@ -423,7 +423,7 @@ class LogSource:
                 f"CASE WHEN {over} THEN {at_end} WHEN {goes_on} THEN {on_the_way} "
                 f"ELSE {on_the_way} AND {at_end} END"
             )
-            place, text = first_where(self.table, database, condition, self.columns.reward)
+            place, text = first_row_where(self.table, database, condition, self.columns.reward)
             return place and f"{place}: {text!r}"
 
     def roles(self, database: Any) -> RoleSql:
@@ -552,7 +552,7 @@ def open_log(
         types = tables.types_of(database)
         mapping = tables.meaning_of(description, types)
         stamped = steps_are_stamps(database, description, types, mapping)
-        preparation = tables.prepared(description, mapping, types, stamped)
+        preparation = tables.preparation_of(description, mapping, types, stamped)
         check_bins(description.bins, mapping, [*types, *preparation.added])
         table = replace(table, preparation=preparation)
         types = tables.types_of(database, table.scan(database))
@@ -569,7 +569,7 @@ def table_of_query(raw: Table, sql: str, memory_limit: str | None) -> Table:
     workshop = queries.Workshop()
     with workshop.loading(memory_limit) as database:
         if raw.frame is not None:
-            register(database, raw.frame)
+            register_frame(database, raw.frame)
         types = load_raw(database, queries.LOG, raw)
         load_further(database, description)
     query = queries.Query(sql, memory_limit=memory_limit)
@@ -595,7 +595,7 @@ def table_of_query(raw: Table, sql: str, memory_limit: str | None) -> Table:
     after = tuple(name for name in (mapping.reward, *signals, *ends) if name in kinds)
     before = several(description.columns.known_before)
     keys = queries.Keys(*told_by, tuple(decided), after, before)
-    rows, digest = queries.finish(workshop, query, keys)
+    rows, digest = queries.write_rows(workshop, query, keys)
     made = queries.Made(workshop, query, keys, digest, types, queries.ROW in kinds)
     return Table(
         f"the query of {raw.name}",
@@ -644,7 +644,7 @@ def steps_are_stamps(
     text = next((row[0] for row in database.execute(first).fetchall()), None)
     if text is None or re.fullmatch(r"\s*[0-9]+(\.0*)?\s*", text):
         return False
-    return description.reader.timestampformat is not None or reads_stamp(text)
+    return description.reader.timestampformat is not None or bool(re.fullmatch(ISO, text, re.ASCII))
 
 
 def check_bins(bins: Mapping[str, Bin], mapping: ColumnMapping, columns: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ from surestep.description import Description, several
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter, said
 from surestep.io.logs.columns import SINGLE, ColumnMapping, Types, by_name, naming, resolve
 from surestep.io.logs.formats import Format
-from surestep.io.logs.frames import register
+from surestep.io.logs.frames import register_frame
 from surestep.io.logs.query import Made, Workshop
 from surestep.io.logs.roles import TIME, flag_sql, stamp_sql
 from surestep.io.sql import ROW, columns_of, first_lines, sql_name, sql_text
@@ -183,7 +183,7 @@ def connected(table: Table, memory_limit: str | None = None) -> Iterator[Any]:
         explaining(table, memory_limit),
     ):
         if table.frame is not None:
-            register(database, table.frame)
+            register_frame(database, table.frame)
         database.execute(f"CREATE TEMP VIEW log AS {table.scan(database)}")
         yield database
 
@@ -236,7 +236,7 @@ def meaning_of(description: Description, types: Types) -> ColumnMapping:
     return resolve(tuple(dict.fromkeys(columns)), chosen)
 
 
-def prepared(
+def preparation_of(
     description: Description, mapping: ColumnMapping, types: Types, steps_are_stamps: bool
 ) -> Preparation:
     """Returns the changes that a description makes to rows with columns of these types."""

@@ -66,7 +66,7 @@ def from_gymnasium(env: Any, discount: float, *, initial: object = None) -> Fini
         return replace(own, discount=spread_discount(own.pairs, discount), initial=begin)
     if initial is None:
         initial = getattr(base, "initial_state_distrib", None)
-    return mdp_of_table(getattr(base, "P", None), discount, initial, name_of(env))
+    return mdp_of_table(getattr(base, "P", None), discount, initial, env_id(env))
 
 
 def made_by_gymnasium(name: str) -> Any:
@@ -122,7 +122,7 @@ def from_dict(
 
 def mdp_of_table(table: Any, discount: float, initial: object, name: str) -> FiniteMDP:
     """Returns the MDP of a table P; messages call its origin by the name."""
-    pair_offsets, action, rows = read_table(table, name)
+    pair_offsets, action, rows = read_transition_table(table, name)
     num_states = pair_offsets.size - 1
     if initial is None:
         raise InvalidModel(
@@ -141,7 +141,7 @@ def mdp_of_table(table: Any, discount: float, initial: object, name: str) -> Fin
         start = np.append(start, 0.0)
     pairs = Pairs(pair_offsets, action, int(action.max(initial=0)) + 1)
     kept = rows[~ends[pairs.state[rows["pair"]]]]
-    return assemble(pairs, kept, discount, start)
+    return mdp_of_rows(pairs, kept, discount, start)
 
 
 ROW = np.dtype(
@@ -155,7 +155,7 @@ ROW = np.dtype(
 )
 
 
-def read_table(table: Any, name: str) -> tuple[AnyArray, AnyArray, AnyArray]:
+def read_transition_table(table: Any, name: str) -> tuple[AnyArray, AnyArray, AnyArray]:
     """Reads a table P; returns the offsets of pairs [S+1], the action [K], and the rows."""
     if not isinstance(table, Mapping | Sequence) or len(table) == 0:
         raise InvalidModel(
@@ -189,12 +189,13 @@ def read_table(table: Any, name: str) -> tuple[AnyArray, AnyArray, AnyArray]:
             ) from None
         lengths.append(len(choices))
     table_rows = np.array(rows, ROW)
-    offsets, action_of = arrays.offsets_of(np.array(lengths)), np.array(actions, np.int64)
-    check_rows(table_rows, arrays.run_owners(offsets), action_of, name)
+    offsets = arrays.offsets_of(np.array(lengths))
+    action_of = np.array(actions, np.int64)
+    check_table(table_rows, arrays.run_owners(offsets), action_of, name)
     return offsets, action_of, table_rows
 
 
-def check_rows(rows: AnyArray, pair_state: AnyArray, action: AnyArray, env_name: str) -> None:
+def check_table(rows: AnyArray, pair_state: AnyArray, action: AnyArray, env_name: str) -> None:
     """Refuses rows whose probability or reward is not a number, also those of probability 0."""
 
     def name(row: int) -> str:
@@ -213,7 +214,7 @@ def closed_states(rows: AnyArray, pair_state: AnyArray, num_states: int) -> Bool
     return closed
 
 
-def assemble(pairs: Pairs, rows: AnyArray, discount: float, initial: FloatArray) -> FiniteMDP:
+def mdp_of_rows(pairs: Pairs, rows: AnyArray, discount: float, initial: FloatArray) -> FiniteMDP:
     """Returns the MDP of the rows, repeated successors added up and their rewards averaged."""
     key = rows["pair"] * pairs.num_states + rows["successor"]
     keys, group = np.unique(key, return_inverse=True)
@@ -235,7 +236,7 @@ def assemble(pairs: Pairs, rows: AnyArray, discount: float, initial: FloatArray)
     )
 
 
-def name_of(env: Any) -> str:
+def env_id(env: Any) -> str:
     """Returns the name of the environment for messages."""
     spec = getattr(env, "spec", None)
     return str(getattr(spec, "id", None) or type(env).__name__)

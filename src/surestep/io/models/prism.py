@@ -107,7 +107,7 @@ def from_prism(
             earned = np.fromfile(folder / storm.STATE_REWARDS, np.float64)
             model = replace(model, state_reward=earned)
         if model.num_states > storm.FEW_STATES or np.count_nonzero(model.initial) > 1:
-            names = LazyLabels(lambda: state_names(file, text, given, reward), model.num_states)
+            names = LazyLabels(lambda: names_of_states(file, text, given, reward), model.num_states)
             model = replace(model, state_labels=names)
         if end is not None and end not in model.labels:
             known = ", ".join(map(repr, model.labels))
@@ -119,7 +119,9 @@ def from_prism(
         return from_checker(replace(model, labels=labels), number, initial, goal)
 
 
-def state_names(file: Path, text: bytes, constants: Constants, reward: str | None) -> Sequence[str]:
+def names_of_states(
+    file: Path, text: bytes, constants: Constants, reward: str | None
+) -> Sequence[str]:
     """Returns the values of the variables in each state [S]; Storm builds the program once more."""
     with naming_file(file), temporary_folder() as folder:
         model = built_by_storm(folder, text, constants, reward, named=True)

@@ -54,7 +54,7 @@ def answer_to(folder: Path) -> dict[str, Any]:
     known = reward in structures or (reward is None and not structures)
     if facts["kind"] not in KINDS or facts["undefined"] or not known:
         return facts
-    for name, size in sizes_of(program.substitute_constants()):
+    for name, size in ranges_of(program.substitute_constants()):
         if size > MOST_VALUES:
             words = f"variable {name} has {size:,} values, expected at most {MOST_VALUES:,}"
             return facts | {"complaint": words}
@@ -82,7 +82,7 @@ def answer_to(folder: Path) -> dict[str, Any]:
     return facts | {"structure": reward}
 
 
-def sizes_of(program: Any) -> Iterator[tuple[str, int]]:
+def ranges_of(program: Any) -> Iterator[tuple[str, int]]:
     """Yields the integer variables and the number of their values."""
     parts = (program.global_integer_variables, *(x.integer_variables for x in program.modules))
     for variable in (variable for part in parts for variable in part):

@@ -267,7 +267,7 @@ def read_umb(path: Path, reward: str | None) -> CheckerModel:
         offsets = runs(archive, BRANCHES, system.choices, system.branches)
         successor = column(archive, "branch-to-target.bin", system.branches, "<u8")
         probability = column(archive, PROBABILITIES, system.branches, "<f8")
-        rewards = read_rewards(archive, index, reward)
+        rewards = read_reward_structure(archive, index, reward)
         arrays.check_within(
             "the probability", probability, (0, np.inf), InvalidModel, "branch {}".format
         )
@@ -278,7 +278,7 @@ def read_umb(path: Path, reward: str | None) -> CheckerModel:
             state_reward=rewards["states"],
             initial=bits(archive, "state-is-initial.bin", system.states),
             actions=read_actions(archive, index, system.choices),
-            labels=read_labels(archive, index, system.states),
+            labels=read_marks(archive, index, system.states),
             state_labels=read_state_labels(index, system.states),
         )
 
@@ -328,7 +328,9 @@ def merged_branches(
     }
 
 
-def read_rewards(archive: Archive, index: Index, wanted: str | None) -> dict[str, FloatArray]:
+def read_reward_structure(
+    archive: Archive, index: Index, wanted: str | None
+) -> dict[str, FloatArray]:
     """Reads the rewards of states, choices and branches; all are 0 in a model without rewards.
 
     The structure that counts is the one `wanted`, the only one, or the one called 'reward'.
@@ -373,7 +375,7 @@ def alias_of(identifier: str, annotation: Annotation) -> str:
     return identifier if annotation.alias is None else annotation.alias
 
 
-def read_labels(archive: Archive, index: Index, states: int) -> dict[str, BoolArray]:
+def read_marks(archive: Archive, index: Index, states: int) -> dict[str, BoolArray]:
     """Reads the states that each label marks; other labels are left out."""
     places = {
         alias_of(identifier, label): f"annotations/aps/{identifier}/states/values.bin"
@@ -513,12 +515,12 @@ def umb_chunks(mdp: FiniteMDP) -> Chunks:
         mapping = arrays.offsets_of(np.array([len(text) for text in texts]))
         files["actions/choices/string-mapping.bin"] = mapping.astype("<u8")
         files["actions/choices/strings.bin"] = np.frombuffer(b"".join(texts), np.uint8)
-    index = json.dumps(describe(mdp, model, level)).encode("ascii")
+    index = json.dumps(index_content(mdp, model, level)).encode("ascii")
     members = {n: array.data.cast("B") if array.size else b"" for n, array in files.items()}
     return tar_chunks({INDEX: index, **members})
 
 
-def describe(mdp: FiniteMDP, model: CheckerModel, level: str) -> dict[str, Any]:
+def index_content(mdp: FiniteMDP, model: CheckerModel, level: str) -> dict[str, Any]:
     """Returns the index, with rewards on the given level."""
     system = {
         "time": "discrete",
