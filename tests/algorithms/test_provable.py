@@ -114,7 +114,7 @@ def test_a_state_whose_free_pairs_have_no_visits_does_as_before():
     problem = arms(visits=(900, 0), wins=(450, 0))
     behavior = Policy.from_dense(problem.counts, [[1 - 1e-5, 1e-5], [0.5, 0.5], [0.5, 0.5]])
     visits = np.array([0.0, 1.0, 0.0, 0.0, 0.0, 0.0])
-    assert module.policy_of(visits, replace(problem, behavior=behavior)) == behavior
+    assert module.policy_with_visits(visits, replace(problem, behavior=behavior)) == behavior
 
 
 def test_rewards_that_vary_have_a_price():
