@@ -24,7 +24,7 @@ from surestep import DecisionLog, FiniteMDP, Policy, Problem, policy_iteration
 from surestep.algorithms import SPIBB
 from surestep.algorithms.soft import hoeffding_error
 from surestep.offpolicy import importance_weights, split_episodes, student_t
-from surestep.offpolicy.estimators import PerDecision
+from surestep.offpolicy.estimators import per_decision
 from surestep.planning import evaluate, q_values
 
 SIDE, DENSITY, GOAL_REWARD, DISCOUNT, COST_LIMIT, SLIP = 5, 0.3, 1000.0, 0.99, 2.0, 0.1
@@ -145,7 +145,7 @@ def h_opt(logs: list[DecisionLog], behavior: Policy, seed: int) -> Policy:
         if test is None or test.num_episodes < 2:
             return behavior
         values = [
-            PerDecision().estimate(importance_weights(test, each, behavior), DISCOUNT).values
+            per_decision(importance_weights(test, each, behavior), DISCOUNT).values
             for each in (policy, behavior)
         ]
         if not student_t(values[0], DELTA) > values[1].mean():

@@ -62,7 +62,7 @@ def test_what_is_returned_passed_the_test_on_the_other_episodes():
     algorithm = HCPI(estimator="pdis", train_share=0.5)
     policy = algorithm.improve(problem).policy
     assert policy != problem.behavior
-    estimator = ESTIMATORS["pdis"]()
+    estimator = ESTIMATORS["pdis"]
     train, test = problem.log.episodes(slice(0, 150)), problem.log.episodes(slice(150, 300))
     assert student_t(differences(problem, test, policy, estimator), 0.1) > 0
     greedy, _ = trained(problem, train)
@@ -140,4 +140,4 @@ def test_a_test_that_cannot_tell_deploys_nothing():
         assert algorithm.improve(problem).policy == problem.behavior
 
 
-WEIGHTED = ESTIMATORS["wis"]()
+WEIGHTED = ESTIMATORS["wis"]

@@ -108,7 +108,7 @@ def test_asymptotic_claims_are_bounds_of_estimate_less_return(estimator):
         sum(0.7**t * r for t, r in enumerate(test.reward[first:last]))
         for first, last in zip(test.episode_offsets, test.episode_offsets[1:], strict=False)
     ]
-    values = ESTIMATORS[estimator]().estimate(weights, 0.7).values - earned
+    values = ESTIMATORS[estimator](weights, 0.7).values - earned
     certifier = Trajectory(estimator=estimator, interval="student-t", horizon=3, claim="horizon")
     found = certify(problem, POLICY, certifier)
     assert found.lower == pytest.approx(student_t(values, 0.1), rel=1e-9)

@@ -10,6 +10,7 @@ returns in the log, episode by episode, never by its true performance.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -26,9 +27,9 @@ from surestep.kernels.spibb import move_free_mass
 from surestep.model import DecisionLog, Improvement, Policy, Problem
 from surestep.offpolicy import (
     ESTIMATORS,
-    DoublyRobust,
     MeanEstimate,
     bca_bootstrap,
+    doubly_robust,
     importance_weights,
     student_t,
 )
@@ -128,7 +129,9 @@ class HCPI(Settings):
     def _tested(self, problem: Problem, train: DecisionLog, test: DecisionLog) -> Policy:
         """Returns the candidate that training prefers, if the test prefers it to π_b."""
         greedy, q = trained(problem, train)
-        estimator = DoublyRobust(q) if self.estimator == "dr" else ESTIMATORS[self.estimator]()
+        estimator = ESTIMATORS[self.estimator]
+        if self.estimator == "dr":
+            estimator = partial(doubly_robust, q=q)
         best, promising = problem.behavior, 0.0
         for share in BEHAVIOR_SHARES:
             candidate = greedy.mix(problem.behavior, share)
@@ -190,7 +193,7 @@ def differences(
     """
     try:
         weights = importance_weights(log, policy, problem.behavior)
-        estimate = estimator.estimate(weights, problem.single_discount)
+        estimate = estimator(weights, problem.single_discount)
     except UnsupportedPolicy:
         return None
     return estimate.values - returns(weights, problem.single_discount)

@@ -267,10 +267,10 @@ class Trajectory(Certifier):
             return offpolicy.paired_rewards(weights, discount, low, steps).values
         if self.estimator == "dr":
             mdp = episodes.training_part(problem, *episodes.split_of(self)).estimate()
-            estimator = offpolicy.DoublyRobust(Backup.of(mdp).q(evaluate(mdp, policy)))
-            values = estimator.estimate(weights, discount).values
+            q = Backup.of(mdp).q(evaluate(mdp, policy))
+            values = offpolicy.doubly_robust(weights, discount, q).values
         else:
-            values = offpolicy.ESTIMATORS[self.estimator]().estimate(weights, discount).values
+            values = offpolicy.ESTIMATORS[self.estimator](weights, discount).values
         return values - logged_returns(weights, discount)
 
     def _bound(

@@ -6,9 +6,9 @@ makes an estimate of the weights; an interval makes a lower bound of the estimat
 
 from surestep.offpolicy.estimators import (
     ESTIMATORS,
-    DoublyRobust,
     MeanEstimate,
     RatioEstimate,
+    doubly_robust,
     paired_returns,
     paired_rewards,
 )
@@ -26,13 +26,13 @@ from surestep.offpolicy.weights import ImportanceWeights, importance_weights
 
 __all__ = [
     "ESTIMATORS",
-    "DoublyRobust",
     "ImportanceWeights",
     "MeanEstimate",
     "RatioEstimate",
     "bca_bootstrap",
     "betting",
     "choose_threshold",
+    "doubly_robust",
     "empirical_bernstein",
     "hoeffding",
     "importance_weights",

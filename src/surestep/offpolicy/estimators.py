@@ -14,8 +14,8 @@ reward costs nothing, since weights have mean 1, and it makes every weighted ter
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 
@@ -189,79 +189,70 @@ def check_finite(values: FloatArray) -> None:
 Estimate = MeanEstimate | RatioEstimate  # with its `value`, and one of the `values` an episode
 
 
-class Estimator(Protocol):
-    """An estimator: its settings, and one method."""
-
-    def estimate(self, weights: ImportanceWeights, discount: float) -> Estimate:
-        """Returns the estimate for the policy of the weights."""
-        ...
+Estimator = Callable[[ImportanceWeights, float], Estimate]  # weights and a discount
 
 
-@dataclass(frozen=True, slots=True)
-class ImportanceSampling:
-    """IS: the mean over the episodes of w · G, the whole weight times the discounted return."""
-
-    def estimate(self, weights: ImportanceWeights, discount: float) -> MeanEstimate:
-        """Returns (1/E) Σ_i w_i G_i."""
-        earned = returns(weights, discount)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return MeanEstimate(weights.total * earned)
+def importance_sampling(weights: ImportanceWeights, discount: float) -> MeanEstimate:
+    """Returns (1/E) Σ_i w_i G_i (IS): the whole weight times the discounted return."""
+    earned = returns(weights, discount)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return MeanEstimate(weights.total * earned)
 
 
-@dataclass(frozen=True, slots=True)
-class PerDecision:
-    """PDIS: each reward with the weight of the decisions before it (Precup, Sutton, Singh 2000)."""
+def per_decision(weights: ImportanceWeights, discount: float) -> MeanEstimate:
+    """Returns (1/E) Σ_i Σ_t γ^t w_{i,0:t} r_it (PDIS; Precup, Sutton, Singh 2000).
 
-    def estimate(self, weights: ImportanceWeights, discount: float) -> MeanEstimate:
-        """Returns (1/E) Σ_i Σ_t γ^t w_{i,0:t} r_it."""
-        earned = discounted_rewards(weights, discount)
-        with np.errstate(over="ignore", invalid="ignore"):
-            weighted = weights.cumulative * earned
-            return MeanEstimate(arrays.run_sums(weighted, weights.log.episode_offsets))
-
-
-@dataclass(frozen=True, slots=True)
-class WeightedImportanceSampling:
-    """WIS: the mean of the returns weighted with w. Biased, but consistent, and rarely wild."""
-
-    def estimate(self, weights: ImportanceWeights, discount: float) -> RatioEstimate:
-        """Returns Σ_i w_i G_i / Σ_i w_i."""
-        earned = returns(weights, discount)
-        with np.errstate(over="ignore", invalid="ignore"):
-            weighted = weights.total * earned
-        return RatioEstimate(np.arange(weights.log.num_episodes + 1), weighted, weights.total)
+    Each reward has the weight of the decisions before it.
+    """
+    earned = discounted_rewards(weights, discount)
+    with np.errstate(over="ignore", invalid="ignore"):
+        weighted = weights.cumulative * earned
+        return MeanEstimate(arrays.run_sums(weighted, weights.log.episode_offsets))
 
 
-@dataclass(frozen=True, slots=True)
-class WeightedPerDecision:
-    """WPDIS: at each step a weighted mean of the rewards (CWPDIS in Thomas's thesis, 2015).
+def weighted_importance_sampling(weights: ImportanceWeights, discount: float) -> RatioEstimate:
+    """Returns Σ_i w_i G_i / Σ_i w_i (WIS). It is biased, but consistent, and rarely wild."""
+    earned = returns(weights, discount)
+    with np.errstate(over="ignore", invalid="ignore"):
+        weighted = weights.total * earned
+    return RatioEstimate(np.arange(weights.log.num_episodes + 1), weighted, weights.total)
+
+
+def weighted_per_decision(weights: ImportanceWeights, discount: float) -> RatioEstimate:
+    """Returns Σ_t γ^t Σ_i w_{i,0:t} r_it / Σ_i w_{i,0:t} (CWPDIS in Thomas's thesis, 2015).
 
     An episode that is over goes on with reward 0 and its last weight: E[w_{0:t}] = 1 holds at every
     step only so, and a mean over the episodes still running would estimate E[r_t | still running].
     The older form that divides by one total over all steps is not consistent.
     """
-
-    def estimate(self, weights: ImportanceWeights, discount: float) -> RatioEstimate:
-        """Returns Σ_t γ^t Σ_i w_{i,0:t} r_it / Σ_i w_{i,0:t}."""
-        earned = discounted_rewards(weights, discount)
-        with np.errstate(over="ignore"):
-            weighted = weights.cumulative * earned
-        return RatioEstimate(weights.log.episode_offsets, weighted, weights.cumulative)
+    earned = discounted_rewards(weights, discount)
+    with np.errstate(over="ignore"):
+        weighted = weights.cumulative * earned
+    return RatioEstimate(weights.log.episode_offsets, weighted, weights.cumulative)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DoublyRobust:
-    """The doubly robust estimator (DR): per-decision importance sampling around a model's Q̂.
+def doubly_robust(weights: ImportanceWeights, discount: float, q: FloatArray) -> MeanEstimate:
+    """Returns the doubly robust estimate (DR): per-decision sampling around a model's Q̂.
 
     Parameters
     ----------
+    weights : ImportanceWeights
+        The weights of the policy.
+    discount : float
+        The discount γ.
     q : array of float [K] or [S, A]
         Q̂ of each pair, which must not come from the same log.
+
+    Returns
+    -------
+    MeanEstimate
+        The estimate, with one value an episode.
 
     Notes
     -----
     D_t = V̂(s_t) + ρ_t (r_t + γ D_{t+1} − Q̂(s_t,a_t)), with V̂(s) = Σ_a π(a|s) Q̂(s,a), so that it is
-    unbiased for any Q̂; unrolled, D_0 = Σ_t γ^t w_{0:t−1} (V̂(s_t) + ρ_t (r_t − Q̂(s_t,a_t))).
+    unbiased for any Q̂; unrolled, D_0 = Σ_t γ^t w_{0:t−1} (V̂(s_t) + ρ_t (r_t − Q̂(s_t,a_t))). The
+    estimate is (1/E) Σ_i D_i0.
 
     References
     ----------
@@ -271,55 +262,34 @@ class DoublyRobust:
     Examples
     --------
     >>> from surestep import FiniteMDP, Policy, sample_log
-    >>> from surestep.offpolicy import DoublyRobust, importance_weights
+    >>> from surestep.offpolicy import doubly_robust, importance_weights
     >>> P = np.zeros((2, 2, 2))
     >>> P[0] = [[0.5, 0.5], [0.1, 0.9]]  # treatment brings the patient home sooner
     >>> model = FiniteMDP.from_dense(P, [[-1.0, -1.0], [0.0, 0.0]], discount=0.9)
     >>> behavior = Policy.uniform(model)
     >>> careful = Policy.from_dense(model, [[0.2, 0.8], [0.5, 0.5]])
     >>> log = sample_log(model, behavior, 2000, horizon=5, rng=np.random.default_rng(1))
-    >>> estimator = DoublyRobust(np.zeros((2, 2)))
     >>> weights = importance_weights(log, careful, behavior)
-    >>> round(estimator.estimate(weights, discount=0.9).value, 2)
+    >>> round(doubly_robust(weights, 0.9, np.zeros((2, 2))).value, 2)
     -1.19
     """
-
-    q: FloatArray
-
-    __repr__ = short_repr("q")
-
-    def estimate(self, weights: ImportanceWeights, discount: float) -> MeanEstimate:
-        """Returns (1/E) Σ_i D_i0.
-
-        Parameters
-        ----------
-        weights : ImportanceWeights
-            The weights of the policy.
-        discount : float
-            The discount γ.
-
-        Returns
-        -------
-        MeanEstimate
-            The estimate, with one value an episode.
-        """
-        powers = discount_powers(weights, discount)
-        log, pairs = weights.log, weights.log.pairs
-        q = pairs.flat("q", self.q, InvalidParameter)
-        with np.errstate(over="ignore", invalid="ignore"):
-            value = arrays.run_sums(weights.policy.probability * q, pairs.offsets)
-            surprise = value[log.state] + weights.ratio * (log.reward - q[log.pair])
-            before = np.roll(weights.cumulative, 1)
-            before[log.episode_offsets[:-1]] = 1.0
-            return MeanEstimate(arrays.run_sums(powers * before * surprise, log.episode_offsets))
+    powers = discount_powers(weights, discount)
+    log, pairs = weights.log, weights.log.pairs
+    flat = pairs.flat("q", q, InvalidParameter)
+    with np.errstate(over="ignore", invalid="ignore"):
+        value = arrays.run_sums(weights.policy.probability * flat, pairs.offsets)
+        surprise = value[log.state] + weights.ratio * (log.reward - flat[log.pair])
+        before = np.roll(weights.cumulative, 1)
+        before[log.episode_offsets[:-1]] = 1.0
+        return MeanEstimate(arrays.run_sums(powers * before * surprise, log.episode_offsets))
 
 
-ESTIMATORS: dict[str, type[Estimator]] = {
-    "is": ImportanceSampling,
-    "pdis": PerDecision,
-    "wis": WeightedImportanceSampling,
-    "wpdis": WeightedPerDecision,
-    "dr": DoublyRobust,
+ESTIMATORS: dict[str, Callable[..., Estimate]] = {
+    "is": importance_sampling,
+    "pdis": per_decision,
+    "wis": weighted_importance_sampling,
+    "wpdis": weighted_per_decision,
+    "dr": doubly_robust,  # which takes Q̂, too
 }
 
 
