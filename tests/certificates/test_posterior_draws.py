@@ -34,7 +34,7 @@ from surestep.certificates.prior import ADVERSE, adverse_questions
 from surestep.kernels import _device
 from surestep.kernels._device import require_gpu
 from surestep.kernels.drawn import Performance
-from surestep.kernels.posterior import REMAINDER
+from surestep.kernels.posterior import PIECES, REMAINDER
 from surestep.model.counts import LoggedRewards
 
 DRAWS = 20_000
@@ -60,7 +60,7 @@ def drawn_rows(name):
     np.add.at(times, (row, chunk.target[row, place]), 1.0)
     assert times.max() == 1.0  # nobody is drawn twice
     rows[row, chunk.target[row, place]] = chunk.share[row, place]
-    return rows, models.rows.singly
+    return rows, models.rows.weight * PIECES >= counts.pairs.num_states
 
 
 def weights_in(counts, prior, weight):
