@@ -379,7 +379,7 @@ def test_many_data_sets_get_the_gains_that_each_gets_alone(
         questions.append((replace(settings, seed=seed), replace(problem, counts=kept), several))
     questions[3] = (questions[3][0], replace(questions[3][1], discount=HALVES), [policy])
     with device(machine):
-        together = posterior.gains_each(*zip(*questions, strict=True))
+        together = Posterior.gains_each(*zip(*questions, strict=True))
     for gains, (certifier, problem, several) in zip(together, questions, strict=True):
         if not isinstance(problem.discount, float):
             assert gains.code == "discount-per-pair"

@@ -187,6 +187,14 @@ class Robust(Certifier):
         return common.answered(cases, claims)
 
 
+def set_terms(certifier: Robust) -> SetTerms:
+    """Returns the settings of the set of MDPs."""
+    rewards = common.range_of(certifier, "reward")
+    return SetTerms(
+        certifier.set, certifier.strict, certifier.delta, rewards, certifier.known_start
+    )
+
+
 def assumptions_of(certifier: Robust, problem: Problem) -> tuple[Statement, ...]:
     """Returns the assumptions of the claim."""
     rewards = problem.counts.rewards
@@ -220,11 +228,9 @@ class Case(NamedTuple):
         """Returns the case; refused where there is no such set."""
         common.usable_discount(problem)
         problem = stopped(problem)
-        # The rewards of a chance are known, whatever range others have.
-        rewards = common.range_of(certifier, "reward") if problem.reach is None else None
-        terms = SetTerms(
-            certifier.set, certifier.strict, certifier.delta, rewards, certifier.known_start
-        )
+        terms = set_terms(certifier)
+        if problem.reach is not None:  # the rewards of a chance are known
+            terms = terms._replace(reward_range=None)
         return cls(certifier, problem, policy, uncertainty_of(problem, terms))
 
 
