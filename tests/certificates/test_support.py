@@ -380,7 +380,7 @@ def test_worlds_of_a_rehearsal_stay_within_the_support():
     problem, rng = logged_example(), np.random.default_rng(0)
     assert problem.unseen_pairs().any()
     family = default_family(problem, Posterior(prior="own"))
-    assert len(family) == 10
+    assert len(family) == 9
     for kind in family:
         world = kind.world(problem, rng)
         table = world.truth.dense().P

@@ -430,10 +430,10 @@ def test_the_least_difference_counts_that_ended_episodes_earn_nothing(bounds):
         log = example().log
         log = replace(log, reward=np.full(log.reward.size, reward))
         if inside:
-            check_rewards(log, *certifier._rewards)
+            check_rewards(log, *certifier.rewards)
         else:
             with pytest.raises(RefutedBounds, match=f"expected reward_low = {low} to"):
-                check_rewards(log, *certifier._rewards)
+                check_rewards(log, *certifier.rewards)
 
 
 def test_notes_say_whether_states_must_be_markov():
