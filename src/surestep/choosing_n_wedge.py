@@ -195,9 +195,7 @@ class AutoNWedge:
     def improved(self, problem: Problem, algorithms: Sequence[Algorithm]) -> list[Improvement]:
         """Returns the improvement by each algorithm; then with one action, where that is asked."""
         made = [self.improvement(algorithm, problem) for algorithm in algorithms]
-        if not self.one_action:
-            return made
-        return made + [one_action_of(problem, each) for each in made]
+        return made + [one_action_of(problem, each) for each in made if self.one_action]
 
     def improvement(self, algorithm: Algorithm, problem: Problem) -> Improvement:
         """Returns the improvement within the limits; none where one beside cannot make any."""

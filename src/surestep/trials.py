@@ -1,8 +1,7 @@
-"""Trials: a policy proposed from data, claims about it, and the truth, where somebody knows it.
+"""Trials: a policy proposed from data, claims about it, and the truth, where it is known.
 
-Rehearsals and experiments share these three acts; where the data come from, and what is told of the
-outcome, is theirs. A refusal is an answer: where no policy is proposed π_b stays, and where nothing
-is claimed there is a code for why.
+Stress tests and experiments share these three acts. A refusal is an answer: where no policy is
+proposed π_b stays, and where nothing is claimed there is a code for the reason.
 """
 
 from __future__ import annotations
@@ -42,16 +41,10 @@ class Proposed(NamedTuple):
     n_wedge: int | None  # None: there is none, or each data set chose its own
 
 
-def plans_together(improver: Improver) -> bool:
-    """Tells whether data sets of one shape are planned at once, which is faster by far."""
-    algorithm = improver.algorithm if isinstance(improver, AutoNWedge) else improver
-    return is_compiled(algorithm)
-
-
 def proposed_together(
     improver: Improver, batch: ProblemBatch, problems: Sequence[Problem]
 ) -> Proposed:
-    """Returns the proposals of a batch of data sets; whoever chooses N∧ sees them as `problems`."""
+    """Returns the proposals of a batch of data sets; the choice of N∧ gets them as `problems`."""
     if isinstance(improver, AutoNWedge):
         return Proposed(improver.choose_batch(batch, problems), None)
     improved = improve_batch(improver, batch)
@@ -72,7 +65,9 @@ def proposed_each(
     for b, judge in enumerate(judges):
         with suppress(InvalidParameter):
             parts[b] = training_for(problems[b], judge)
-    for group in alike(parts) if plans_together(improver) else ():
+    # Data sets of one shape are planned at once where that is compiled, which is faster by far.
+    algorithm = improver.algorithm if isinstance(improver, AutoNWedge) else improver
+    for group in of_one_shape(parts) if is_compiled(algorithm) else ():
         together = [parts.pop(b) for b in group]
         batch = ProblemBatch.from_problems(together)
         proposed, n_wedge = proposed_together(improver, batch, together)
@@ -88,10 +83,10 @@ def proposed_each(
     return Proposed(np.stack(policies), n_wedge)
 
 
-def alike(problems: Mapping[int, Problem]) -> list[list[int]]:
+def of_one_shape(problems: Mapping[int, Problem]) -> list[list[int]]:
     """Returns the places of problems that can be one batch, two and more of them each.
 
-    They have the same ends of episodes, and none can show what never ends.
+    They have the same ends of episodes, and a discount below 1, so that all episodes count as over.
     """
     groups: dict[bytes, list[int]] = {}
     for place, problem in problems.items():

@@ -32,7 +32,6 @@ from surestep.certificates.bets import (
     most_rounds,
     span_of,
     stake_for,
-    usual_stakes,
 )
 from surestep.certificates.stacks import Rounds, Tallies, Way
 from surestep.certificates.stitched import (
@@ -231,12 +230,6 @@ def test_claims_in_turn_are_seldom_above_the_truth_and_not_never():
     assert 3 < wrong <= 42
 
 
-def test_stakes_in_turn_weigh_both_means_alike():
-    ours, theirs = usual_stakes((10.0, 40.0), (4.0, 1.0), log_goal(0.1))
-    assert ours * 10 == pytest.approx(theirs * 40)
-    assert ours * 10 == pytest.approx(math.sqrt(2 * math.log(ONE_OF / 0.1) / (0.4 + 0.025)))
-
-
 def rounds_of(values):
     """Rounds [runs, rounds] that are all there."""
     values = np.array(values)
@@ -294,7 +287,8 @@ def test_the_limit_to_be_expected_in_turn_is_that_of_both_stakes():
     # Of three rounds the first is of π_I, and gives 0.5 or 1.5; the others are of π_b.
     plan = planned([[0.5, -0.4, -0.6, 1.5, -0.6, -0.4] * 100], 2.0, who=3)
     lengths, variances = (400.0, 800.0), (0.25, 0.01)
-    stakes = usual_stakes(lengths, variances, log_goal(0.1))
+    both = math.sqrt(2 * math.log(ONE_OF / 0.1) / (0.25 / 400 + 0.01 / 800))
+    stakes = (both / 400, both / 800)  # which weigh both means alike
     turns = plan.turns
     assert (turns.cycle, turns.together) == (3, 0.8)
     assert (turns.ours, turns.theirs) == pytest.approx(stakes)

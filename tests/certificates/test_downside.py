@@ -15,7 +15,8 @@ from support.logs import one_step_log
 from support.problems import logged_problem
 from surestep import Pairs, Policy, certify
 from surestep.certificates import Stitched
-from surestep.certificates.downside import worst_figures, worst_mean
+from surestep.certificates.downside import worst_mean
+from surestep.certificates.stitched import judging_of
 from surestep.kernels.stitched import OURS, THEIRS
 
 PAIRS = Pairs.full(2, 2)
@@ -31,8 +32,7 @@ def one_step(action, reward):
 
 def figures(problem, certifier=TENTH):
     """The figures about the worst share."""
-    folds = certifier.folds(problem.log)
-    return worst_figures(certifier, problem, SECOND, folds)
+    return judging_of(certifier, problem, SECOND).worst_figures()
 
 
 @given(

@@ -24,6 +24,7 @@ from surestep.certificates.episodes import (
     split_of,
     training_for,
 )
+from surestep.certificates.posterior import judged_part
 from surestep.errors import CertificateRefused, InvalidParameter
 
 SHARE = 0.3
@@ -135,7 +136,7 @@ def test_where_nothing_is_held_out_all_is_looked_at():
         assert training_for(problem, certifier) is problem
         assert not holds_out(certifier)
         assert not needs_episodes(certifier)
-    assert Posterior().judging(problem) is problem
+    assert judged_part(Posterior(), problem) is problem
     bare = replace(problem, log=None)
     policy = other_policy(problem.log)
     assert certify(bare, policy, Posterior(draws=99)) == certify(

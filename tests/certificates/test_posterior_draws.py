@@ -34,7 +34,7 @@ from surestep.certificates.prior import ADVERSE, adverse_questions
 from surestep.kernels import devices
 from surestep.kernels.devices import require_gpu
 from surestep.kernels.drawn import Performance
-from surestep.kernels.posterior import REMAINDER
+from surestep.kernels.posterior import PIECES, REMAINDER
 from surestep.model.counts import LoggedRewards
 
 DRAWS = 20_000
@@ -60,7 +60,7 @@ def drawn_rows(name):
     np.add.at(times, (row, chunk.target[row, place]), 1.0)
     assert times.max() == 1.0  # nobody is drawn twice
     rows[row, chunk.target[row, place]] = chunk.share[row, place]
-    return rows, models.rows.singly
+    return rows, models.rows.weight * PIECES >= counts.pairs.num_states
 
 
 def weights_in(counts, prior, weight):
@@ -379,7 +379,7 @@ def test_many_data_sets_get_the_gains_that_each_gets_alone(
         questions.append((replace(settings, seed=seed), replace(problem, counts=kept), several))
     questions[3] = (questions[3][0], replace(questions[3][1], discount=HALVES), [policy])
     with device(machine):
-        together = posterior.gains_each(*zip(*questions, strict=True))
+        together = Posterior.gains_each(*zip(*questions, strict=True))
     for gains, (certifier, problem, several) in zip(together, questions, strict=True):
         if not isinstance(problem.discount, float):
             assert gains.code == "discount-per-pair"

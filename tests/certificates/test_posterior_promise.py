@@ -113,7 +113,7 @@ def test_steps_on_the_way_earn_nothing_where_only_ends_pay():
     # drawn model be above 1, which nothing can earn here.
     rng = np.random.default_rng(3)
     problem, settings = noisy_problem(noisy_world("at the end", rng), "at the end", 60, rng)
-    models = model_draws(problem, settings, settings.priors_for(problem)[1:])
+    models = model_draws(problem, settings).apart()[1]
     used = ~problem.counts.terminal[problem.counts.pairs.state]
     chunk = drawn.room_for(models, drawn.expected_cells(models, used) + 100, 49, 2**24)
     drawn.draw_chunk(models, used, 0, chunk)

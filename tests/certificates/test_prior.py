@@ -77,7 +77,7 @@ def test_a_row_is_believed_to_do_what_was_seen_and_what_its_state_does(table, we
     problem = uniform_problem(counts, 0.5, (0.0, 1.0))
     prior = prior_of(problem, "pooled", float(weight))
     assert (prior.alpha, prior.total) == (None, float(weight))
-    settings = Posterior(prior="pooled")
+    settings = Posterior(prior="pooled", prior_weight=float(weight))
     models = model_draws(problem, settings)
     rows, shapes = posteriors_of([models], [np.ones(6, bool)]).rows, np.empty((6, 3))
     for pair in range(6):

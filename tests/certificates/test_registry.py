@@ -152,7 +152,7 @@ def test_the_behavior_policy_itself_loses_nothing(certifier, data):
 
 @every(CASES)
 def test_settings_survive_repr(certifier):
-    names = vars(surestep.certificates) | {"np": np}
+    names = vars(surestep.certificates) | {"NoClaim": NoClaim, "np": np}
     assert eval(repr(certifier), names) == certifier  # noqa: S307
 
 

@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
 from surestep import Counts, Policy, Problem
 from surestep.certificates.reward_draws import (
     all_known,
     atoms_of,
-    different_rows,
     kin_of,
     reward_draws,
     weight_of_others,
@@ -229,18 +227,3 @@ def test_nothing_can_be_drawn_of_rewards_that_nobody_saw():
     with pytest.raises(CertificateRefused, match="no reward was ever observed"):
         reward_draws(empty, "deterministic", None)
     assert reward_draws(empty, "deterministic", within(0.0, 1.0)).atoms[:, 0].tolist() == [0.0, 1.0]
-
-
-@given(
-    table=arrays(
-        float,
-        st.tuples(st.integers(0, 9), st.integers(1, 3)),
-        elements=st.sampled_from([-1.0, -0.0, 0.0, 2.5]),
-    )
-)
-def test_different_rows_are_those_of_numpy(table):
-    rows, place = different_rows(table)
-    expected, inverse = np.unique(table, axis=0, return_inverse=True)
-    np.testing.assert_array_equal(rows, expected)
-    np.testing.assert_array_equal(place, inverse.reshape(-1))
-    np.testing.assert_array_equal(rows[place], table)

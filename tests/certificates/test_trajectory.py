@@ -29,7 +29,12 @@ from support.trajectory_examples import (
 )
 from surestep import FiniteMDP, Policy, certify, estimate_behavior, performance, sample_log
 from surestep.certificates import Trajectory, training_part
-from surestep.certificates.trajectory import check_rewards, effective_number
+from surestep.certificates.trajectory import (
+    assumptions_of,
+    check_rewards,
+    effective_number,
+    notes_of,
+)
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.model import Statement
 from surestep.offpolicy import (
@@ -53,7 +58,7 @@ def test_values_are_taken_for_bounded_only_where_they_matter():
         ({"horizon": 3, "claim": "horizon"}, False),
         ({"horizon": None}, False),
     ):
-        assert (bounded in Trajectory(**BOUNDS, **terms).assumptions(example())) == matters
+        assert (bounded in assumptions_of(Trajectory(**BOUNDS, **terms), example())) == matters
 
 
 def episode_difference(log, episode, certifier, horizon):
@@ -418,23 +423,23 @@ def test_the_least_difference_counts_that_ended_episodes_earn_nothing(bounds):
     certifier = Trajectory(horizon=1, reward_low=low, reward_high=high)
     widest = max(high, 0.0) - min(low, 0.0)
     assert certifier._least(0.7) == pytest.approx(-widest)
-    assert Statement("rewards-bounded", {"low": low, "high": high}) in certifier.assumptions(
-        example()
+    assert Statement("rewards-bounded", {"low": low, "high": high}) in assumptions_of(
+        certifier, example()
     )
     for reward, inside in ((low, True), (high, True), (low - 0.5, False), (high + 0.5, False)):
         log = example().log
         log = replace(log, reward=np.full(log.reward.size, reward))
         if inside:
-            check_rewards(log, *certifier._rewards)
+            check_rewards(log, *certifier.rewards)
         else:
             with pytest.raises(RefutedBounds, match=f"expected reward_low = {low} to"):
-                check_rewards(log, *certifier._rewards)
+                check_rewards(log, *certifier.rewards)
 
 
 def test_notes_say_whether_states_must_be_markov():
     note = Statement("need-not-be-markov")
-    assert note in Trajectory(horizon=3, **BOUNDS).notes()
-    assert note not in Trajectory(estimator="dr", interval="bca").notes()
+    assert note in notes_of(Trajectory(horizon=3, **BOUNDS))
+    assert note not in notes_of(Trajectory(estimator="dr", interval="bca"))
 
 
 def test_a_problem_without_a_log_has_no_training_part():

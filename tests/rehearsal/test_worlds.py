@@ -19,13 +19,12 @@ from surestep.rehearsal import (
     Completed,
     DrawnFromPosterior,
     EpisodeBootstrap,
-    completed,
     completion,
     default_family,
     rehearse,
     sources,
 )
-from surestep.rehearsal.completion import actions_alike
+from surestep.rehearsal.completion import actions_alike, completed
 from surestep.rehearsal.sources import DataSize, problem_of, size_of
 from surestep.rehearsal.worlds import ends_under_behavior
 
@@ -218,7 +217,7 @@ def names(problem, certifier):
 def test_the_default_family_leaves_out_the_prior_of_the_certificate():
     problem = one_state([3, 0])
     everything = names(problem, Robust())
-    assert len(everything) == 9
+    assert len(everything) == 8
     assert len(names(one_state([3, 1]), Robust())) == 5  # nothing is unseen: completions are one
     for certifier, own in (
         (Posterior(), "posterior, weight 5"),

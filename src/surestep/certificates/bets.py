@@ -88,17 +88,12 @@ CYCLES = (2, 3, 4, 6)  # rounds in turn, of which one is of π_I
 
 
 def log_goal(delta: float) -> float:
-    """ln(q/δ), what the logarithm of a capital has to reach."""
+    """Returns ln(q/δ), which the logarithm of a capital has to reach."""
     return math.log(ONE_OF) - math.log(delta)
 
 
-def goal_at(delta: float) -> float:
-    """q/δ, and a little more."""
-    return math.exp(log_goal(delta)) * (1 + ROUNDING)
-
-
 def stake_for(goal: Figures, spread: Figures) -> Figures:
-    """√(2 ln(q/δ) / σ²) of single numbers or of arrays, with ln(q/δ) as `goal`."""
+    """Returns √(2 ln(q/δ) / σ²) of single numbers or of arrays, with ln(q/δ) as `goal`."""
     return np.sqrt(2.0 * goal / spread)  # type: ignore[no-any-return]
 
 
@@ -115,8 +110,8 @@ class Bet(NamedTuple):
 
     @property
     def goal(self) -> float:
-        """Returns what a capital has to reach."""
-        return goal_at(self.delta)
+        """Returns the capital to be reached: q/δ, and a little more."""
+        return math.exp(log_goal(self.delta)) * (1 + ROUNDING)
 
     @property
     def stakes(self) -> tuple[float, ...]:
@@ -165,15 +160,6 @@ def limits_of(bets: Sequence[Bet]) -> list[float]:
         lower,
     )
     return lower.tolist()
-
-
-def usual_stakes(
-    lengths: Sequence[Figures], variances: Sequence[Figures], goal: Figures
-) -> tuple[Figures, Figures]:
-    """Returns λ = Λ/m and λ′ = Λ/m′, with Λ = √(2 ln(q/δ) / (σ²/m + σ′²/m′)), of ln(q/δ)."""
-    (ours, theirs), (our_variance, their_variance) = lengths, variances
-    stake = stake_for(goal, our_variance / ours + their_variance / theirs)
-    return stake / ours, stake / theirs
 
 
 class ReturnsBet(NamedTuple):
@@ -358,9 +344,10 @@ def bets_in_turn(levels: Levels, tallies: Tallies) -> ExpectedBets:
         means.append(mean)
         variances.append(np.maximum(variance, levels.variance))
         caps.append(levels.largest_stake(mean - levels.least[who]) * lengths[-1])
-    stakes = usual_stakes(lengths, variances, levels.goal)
-    factor = np.minimum(stakes[0] * lengths[0], np.minimum(*caps))
     spread = variances[0] / lengths[0] + variances[1] / lengths[1]
+    usual = stake_for(levels.goal, spread)  # Λ, before it is capped
+    stakes = [usual / length for length in lengths]
+    factor = np.minimum(stakes[0] * lengths[0], np.minimum(*caps))
     score = means[0] + means[1] - levels.goal_together / factor - factor * spread / 2
     alone = [stake_for(levels.goal, m * v) for m, v in zip(lengths, variances, strict=True)]
     least = levels.least[OURS] + levels.least[THEIRS]

@@ -64,11 +64,6 @@ class PriorRows(NamedTuple):
     pooled: FloatArray  # [K]
     elsewhere: FloatArray  # [S]
 
-    @property
-    def singly(self) -> bool:
-        """Tells whether every state has a piece: breaking a stick would take nearly as many."""
-        return self.weight * PIECES >= self.elsewhere.size
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ModelDraws:
@@ -160,13 +155,13 @@ def drawn_gains_each(
     at once, as many as fit, and no more than the processor has near at hand, unless they share it.
     """
     groups = groups_of(questions, draws, memory)
-    return [gains for group in groups for gains in answered(group, draws, memory)]
+    return [gains for group in groups for gains in gains_of_group(group, draws, memory)]
 
 
 def groups_of(
     questions: Sequence[DrawnQuestion], draws: int, memory: int
 ) -> Iterator[list[DrawnQuestion]]:
-    """Yields questions that follow each other, together as far as that goes."""
+    """Yields groups of questions that follow each other, each as large as may be."""
     machine = machine_for_tasks(draws * len(questions))
     most = min(memory, NEAR) if machine.gpu is None else machine.gpu.free / 2
     group: list[DrawnQuestion] = []
@@ -174,22 +169,19 @@ def groups_of(
     for question in questions:
         cells = expected_cells(question.models, question.used)
         size = draws * bytes_of(question.models, cells)[0]
-        fits = is_small(question.models) and (
-            held + size <= most or (held + size <= memory and alike(group[-1:], question))
-        )
+        both = [*group[-1:], question]
+        fits = is_small(question.models) and held + size <= most
+        if not fits and is_small(question.models) and held + size <= memory:
+            # Rows and starts that both share are drawn once.
+            fits = len(sharing([one.models for one in both], [one.used for one in both])) == 1
         if group and not (fits and group[0].kind == question.kind):
             yield group
-            group, held = [], 0.0
+            group = []
+            held = 0.0
         group.append(question)
         held += size
     if group:
         yield group
-
-
-def alike(before: Sequence[DrawnQuestion], question: DrawnQuestion) -> bool:
-    """Tells whether rows and starts are drawn once for a question and the one before, if any."""
-    both = [*before, question]
-    return len(sharing([each.models for each in both], [each.used for each in both])) == 1
 
 
 def is_small(models: ModelDraws) -> bool:
@@ -197,7 +189,7 @@ def is_small(models: ModelDraws) -> bool:
     return models.counts.pairs.num_states <= SMALL
 
 
-def answered(group: list[DrawnQuestion], draws: int, memory: int) -> list[list[Gains]]:
+def gains_of_group(group: list[DrawnQuestion], draws: int, memory: int) -> list[list[Gains]]:
     """Returns the gains of data sets that are drawn together, under each prior."""
     each, used = [question.models for question in group], [question.used for question in group]
     first, under_each = each[0], [question for question in group for _ in range(each[0].priors)]
@@ -215,7 +207,7 @@ def answered(group: list[DrawnQuestion], draws: int, memory: int) -> list[list[G
             if first.others and sum(bytes_of(first, cells)) > memory:
                 return [
                     [
-                        answered([question._replace(models=alone)], draws, memory)[0][0]
+                        gains_of_group([question._replace(models=alone)], draws, memory)[0][0]
                         for alone in models.apart()
                     ]
                     for question, models in zip(group, each, strict=True)
@@ -224,7 +216,7 @@ def answered(group: list[DrawnQuestion], draws: int, memory: int) -> list[list[G
             room = room_for(first, cells, draws * len(each), memory, machine=machine, policies=most)
         size = min(len(room.ends) // len(everyone), draws - done)
         if size == 0:  # rows turned out longer than expected: too long to be drawn together
-            return [answered([question], draws, memory)[0] for question in group]
+            return [gains_of_group([question], draws, memory)[0] for question in group]
         chunk = room.part(0, len(everyone) * size)
         tasks = (posteriors.firsts.size - 1) * size * (blocks.pairs.size - 1)
         draw_models.all(tasks, room_to_draw(posteriors), posteriors, done, blocks, chunk)
@@ -432,7 +424,7 @@ def expected_cells(models: ModelDraws, used: BoolArray) -> int:
     rows = models.rows
     if rows.given.size > 0:
         return int(arrays.run_lengths(rows.offsets)[used].sum())
-    if rows.singly:
+    if rows.weight * PIECES >= rows.elsewhere.size:  # every state has a piece of its own
         return int(np.count_nonzero(used)) * counts.pairs.num_states
     seen = arrays.run_sums((counts.times > 0).astype(np.int64), counts.offsets)[used]
     sticks = np.minimum(counts.pairs.num_states - seen, 2.0 + rows.weight * PIECES)

@@ -181,26 +181,14 @@ def atoms_of(
     """
     visits = np.where(rows[:, WEIGHT] > 0, rows[:, WEIGHT], np.inf)
     weight = (1 + others) / (1 + others / visits)
-    keyed, place = different_rows(np.column_stack([group, rows[:, :WEIGHT]]))
-    atoms = np.column_stack([keyed[:, 1:], np.bincount(place, weight, len(keyed))])
+    keyed, place = np.unique(
+        np.column_stack([group, rows[:, :WEIGHT]]), axis=0, return_inverse=True
+    )
+    atoms = np.column_stack([keyed[:, 1:], np.bincount(place.ravel(), weight, len(keyed))])
     ends = np.zeros((len(bounds), 5))
     ends[:, LOW], ends[:, WEIGHT] = bounds, 0.5
     owner = keyed[:, 0].astype(np.int64)
     return arrays.offsets_of(np.bincount(owner, minlength=number)), np.concatenate([atoms, ends])
-
-
-def different_rows(table: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Returns the different rows of a table, rising, and which of them each row is.
-
-    As `np.unique` does with an axis, which takes ten times as long.
-    """
-    order = np.lexsort(table.T[::-1])
-    rising = table[order]
-    new = np.ones(len(table), np.bool_)
-    new[1:] = (rising[1:] != rising[:-1]).any(axis=1)
-    place = np.empty(len(table), np.int64)
-    place[order] = np.cumsum(new) - 1
-    return rising[new], place
 
 
 def all_known(problem: Problem) -> bool:

@@ -178,7 +178,21 @@ class Robust(Certifier):
             The claims, or refusals.
         """
         cases = [common.tried(Case.of, *question[:3]) for question in asked]
-        return common.answered(cases, claims_about(common.usable(cases)))
+        usable = common.usable(cases)
+        found = iter(claims_by_fixed_points([c for c in usable if c.problem.horizon is None]))
+        claims = (  # by fixed points, or by as many sweeps as steps count
+            next(found) if case.problem.horizon is None else certificate_of(swept_over(case))
+            for case in usable
+        )
+        return common.answered(cases, claims)
+
+
+def set_terms(certifier: Robust) -> SetTerms:
+    """Returns the settings of the set of MDPs."""
+    rewards = common.range_of(certifier, "reward")
+    return SetTerms(
+        certifier.set, certifier.strict, certifier.delta, rewards, certifier.known_start
+    )
 
 
 def assumptions_of(certifier: Robust, problem: Problem) -> tuple[Statement, ...]:
@@ -214,11 +228,9 @@ class Case(NamedTuple):
         """Returns the case; refused where there is no such set."""
         common.usable_discount(problem)
         problem = stopped(problem)
-        # The rewards of a chance are known, whatever range others have.
-        rewards = common.range_of(certifier, "reward") if problem.reach is None else None
-        terms = SetTerms(
-            certifier.set, certifier.strict, certifier.delta, rewards, certifier.known_start
-        )
+        terms = set_terms(certifier)
+        if problem.reach is not None:  # the rewards of a chance are known
+            terms = terms._replace(reward_range=None)
         return cls(certifier, problem, policy, uncertainty_of(problem, terms))
 
 
@@ -265,14 +277,6 @@ class BothPolicies(NamedTuple):
     difference: RectangularSet  # with A as reward
     error: float  # the proven errors, added up
     lower: float = -np.inf  # L, once the difference is evaluated
-
-
-def claims_about(cases: Sequence[Case]) -> list[Claim]:
-    """Returns the claim of each case: by fixed points, or by as many sweeps as steps count."""
-    found = iter(claims_by_fixed_points([c for c in cases if c.problem.horizon is None]))
-    return [
-        next(found) if c.problem.horizon is None else certificate_of(swept_over(c)) for c in cases
-    ]
 
 
 def swept_over(case: Case) -> BothPolicies:

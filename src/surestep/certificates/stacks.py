@@ -59,15 +59,6 @@ def stacks_of(log: DecisionLog) -> Stacks:
     )
 
 
-def tails_of_bounds(problem: Problem) -> Tails:
-    """Returns the bounds of all values: the lower one for π_I, the upper one for π_b."""
-    ends = np.array(problem.value_bounds)[:, np.newaxis]
-    pairs = problem.counts.pairs
-    return Tails(
-        np.repeat(ends, pairs.num_pairs, axis=1), np.repeat(ends, pairs.num_states, axis=1)
-    )
-
-
 def tails_of_set(problem: Problem, policy: Policy, models: RectangularSet) -> Tails:
     """Returns the worst that a model of the set leaves to π_I, the best that one leaves to π_b."""
     (low, high), size = problem.value_bounds, problem.num_states
@@ -90,10 +81,14 @@ def tails_of_set(problem: Problem, policy: Policy, models: RectangularSet) -> Ta
 def course_of(
     problem: Problem, policy: Policy, limits: tuple[float, float], initial: FloatArray | None
 ) -> Course:
-    """The course of π_I and π_b; `initial` [S] is the start distribution where it is known."""
-    pairs, behavior = problem.counts.pairs, problem.behavior
+    """Returns the course of π_I and π_b; `initial` [S] is the start distribution if known.
+
+    A cut counts with the bounds of all values: the lower one for π_I, the upper one for π_b.
+    """
+    pairs = problem.counts.pairs
     ending = problem.counts.unseen_reward()
-    both = (policy.probability, behavior.probability)
+    ends = np.array(problem.value_bounds)[:, np.newaxis]
+    both = (policy.probability, problem.behavior.probability)
     chances = np.empty(4 * pairs.num_pairs)
     coupled_chances(pairs.offsets, *both, chances)
     cumulated = np.empty(0) if initial is None else np.cumsum(initial) / np.sum(initial)
@@ -103,7 +98,7 @@ def course_of(
         cumulated,
         problem.counts.terminal,
         np.stack([arrays.run_sums(chosen * ending, pairs.offsets) for chosen in both]),
-        tails_of_bounds(problem),
+        Tails(np.repeat(ends, pairs.num_pairs, axis=1), np.repeat(ends, pairs.num_states, axis=1)),
         problem.single_discount,
         limits,
         FOREVER if problem.horizon is None else problem.horizon,
@@ -141,7 +136,7 @@ def roll_out_each(
     different = dict(zip(asked, cases, strict=True))
     keys, every = [*different], [*different.values()]
     rounds: dict[tuple[int, Way], Rounds] = {}
-    for group in alike(every, runs):
+    for group in rolled_together(every, runs):
         some = [[keys[c][1]] for c in group]
         tallied = roll_out_group([every[c] for c in group], some, purpose, runs, keep=True)
         for place, c in enumerate(group):
@@ -166,7 +161,7 @@ def tally_each(
     first = [place.index(n) for n in range(len(number))]
     different = [cases[c] for c in first]
     tallies = Tallies(*np.empty((3, len(first), len(ways[0]), 2)))
-    for group in alike(different, 0):
+    for group in rolled_together(different, 0):
         some = [ways[first[c]] for c in group]
         tallied = roll_out_group([different[c] for c in group], some, purpose, runs, keep=False)
         turns = np.array([[way.who for way in several] for several in some])
@@ -175,7 +170,7 @@ def tally_each(
     return Tallies(*(figure[place] for figure in tallies))
 
 
-def alike(cases: Sequence[Case], series: int) -> Iterator[list[int]]:
+def rolled_together(cases: Sequence[Case], series: int) -> Iterator[list[int]]:
     """Yields the places of cases over the same pairs, not too many of many pairs or long series."""
     groups: dict[tuple[object, ...], list[int]] = {}
     for place, case in enumerate(cases):
@@ -257,7 +252,7 @@ def tallies_of(tallied: Tallied, turns: IntArray, runs: int) -> Tallies:
 
 
 def horizons(discount: float) -> tuple[int | None, ...]:
-    """Numbers of steps after which a rollout may be cut: γ^H is 0.3 to 0.001; None for never.
+    """Returns numbers of steps after which to cut a rollout: γ^H is 0.3 to 0.001; None: never.
 
     Without a discount what comes later counts as much, and rollouts go on until they end.
     """

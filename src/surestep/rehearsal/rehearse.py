@@ -144,8 +144,9 @@ def rehearse(
     own_size = size_of(problem)
     data_sizes = tuple(own_size.times(factor) for factor in factors)
     least_lucky = least_of_luck(certifier.delta)
-    equal = equal_actions(problem, (certifier, belief))
-    alike = plan._replace(kinds=(equal,), worlds=max(worlds, least_lucky))
+    alike = plan._replace(
+        kinds=(equal_actions(problem, (certifier, belief)),), worlds=max(worlds, least_lucky)
+    )
     calibrates = certifier.calibrates and any(kind.calibrates for kind in plan.kinds)
     blocks = plan.blocks(CALIBRATING, (own_size,)) if calibrates else []
     blocks += [*alike.blocks(LUCK, (own_size,)), *plan.blocks(REPORTING, data_sizes)]

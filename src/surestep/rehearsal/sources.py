@@ -283,7 +283,9 @@ def problem_of(problem: Problem, truth: FiniteMDP, data: Data) -> Problem:
     logged = counts.rewards
     kept = data.times > 0
     if logged.known and logged.per == "transition":
-        kept |= is_stored(counts, truth)
+        size = np.int64(truth.num_states)
+        keys = [arrays.run_owners(rows.offsets) * size + rows.successor for rows in (truth, counts)]
+        kept |= np.isin(keys[0], keys[1])  # the counts store these, seen or not
     if logged.per == "transition":
         values = truth.reward[kept] if logged.known else data.earned[kept]
     else:
@@ -309,14 +311,6 @@ def problem_of(problem: Problem, truth: FiniteMDP, data: Data) -> Problem:
         log=data.log,
         support=problem.support,
     )
-
-
-def is_stored(counts: Counts, truth: FiniteMDP) -> BoolArray:
-    """Returns the transitions of the truth [T] that the counts store."""
-    size = np.int64(truth.num_states)
-    keys = [arrays.run_owners(rows.offsets) * size + rows.successor for rows in (truth, counts)]
-    stored: BoolArray = np.isin(keys[0], keys[1])
-    return stored
 
 
 def ends_shown(problem: Problem, truth: FiniteMDP, times: IntArray) -> BoolArray:
