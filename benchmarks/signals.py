@@ -40,8 +40,8 @@ import surestep
 from surestep import DecisionLog, FiniteMDP, Policy, Problem, certify, performance, sample_log
 from surestep.algorithms import SPIBB, Limits
 from surestep.certificates import Asked, Robust, training_for
+from surestep.description import given_as
 from surestep.experiments.intervals import binomial_interval, lower_limit
-from surestep.io.logs.source import given_as
 from surestep.model import Certificate, Reach, Signal, reaching
 from surestep.model.known import Known, Ranges, Split, with_zero
 from surestep.pipeline.evidence import gather, open_source

@@ -19,12 +19,12 @@ from surestep.description import (
     assignment,
     command,
     described,
+    given_as,
     leaves,
     merged,
     written,
 )
 from surestep.errors import FileFailure, InvalidParameter, SurestepError
-from surestep.io.logs.source import given_as
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=6)
 NAMES = TEXTS.filter(bool)

@@ -518,6 +518,30 @@ def description_of(files: Sequence[str], said: Mapping[str, Any]) -> Description
     return described(merged(below, said), files[0])
 
 
+def given_as(source: object, **words: Any) -> tuple[Description, object]:
+    """Returns the description of what somebody gave as a log, and the object where it is no file.
+
+    `source` is a description, one or several paths, a `LogSource`, counts, or a table in memory.
+    `words` are arguments of Python beside it, which stand above it; None: nothing was said.
+    """
+    told = in_words(**words)
+    if isinstance(source, Description):
+        return described(merged(source.given(), told)), None
+    opened = getattr(source, "description", None)
+    if isinstance(opened, Description):
+        for name in HOW_TO_READ:
+            if name in told:
+                raise InvalidParameter(
+                    f"{name} is given beside a {type(source).__name__}, which knows how it is "
+                    "read; give it to read_log"
+                )
+        return described(merged(opened.given(), told)), source
+    if not isinstance(source, str | os.PathLike | list | tuple):
+        return described(told), source
+    paths = source if isinstance(source, list | tuple) else [source]
+    return description_of([os.fspath(path) for path in paths], told), None
+
+
 def with_files(content: Mapping[str, Any], renamed: Callable[[str], Any]) -> dict[str, Any]:
     """Returns nested values in which files have other names."""
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 import surestep
 from careless_logs import outcome_in_state
 from support.pump_commands import LINES, POLICY, run_surestep, write_lines
-from surestep.description import HELP
-from surestep.io.logs.source import given_as
+from surestep.description import HELP, given_as
 from surestep.io.sql import sql_name
 
 SIZE = 240

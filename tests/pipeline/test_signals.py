@@ -54,7 +54,7 @@ def patients(episodes=60, seed=0):
 
 def posed(frame, **words):
     """The problem of a log, as `improve` makes it."""
-    description, given = surestep.io.logs.source.given_as(frame, **{**TOLD, **words})
+    description, given = surestep.description.given_as(frame, **{**TOLD, **words})
     source = surestep.io.logs.source.open_log(description, given)
     terms = Terms.of(description)
     return prepared(gather(source, terms=terms), terms)
@@ -213,7 +213,7 @@ def test_a_condition_reads_no_files(tmp_path):
 
 def test_a_rehearsal_of_several_signals_is_refused():
     """Worlds have one signal: nothing would be said of the others."""
-    description, frame = surestep.io.logs.source.given_as(patients(), **TOLD, signals=SIGNALS)
+    description, frame = surestep.description.given_as(patients(), **TOLD, signals=SIGNALS)
     with pytest.raises(InvalidParameter, match="worlds have one signal"):
         rehearse_log(
             surestep.io.logs.source.open_log(description, frame), Terms.of(description), worlds=9

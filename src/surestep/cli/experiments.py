@@ -145,7 +145,7 @@ def compare_command(
     from surestep.experiments import compare_run, family_summaries, find_runs, read_run, selected
     from surestep.experiments.comparison import USUAL
     from surestep.experiments.tables import as_csv, claim_rows, compared_rows
-    from surestep.report import text_tables as words
+    from surestep.experiments import text_tables as words
 
     write = words.as_latex if kind == "latex" else words.as_markdown
     rows, tables, notes = [], [], []

@@ -17,12 +17,12 @@ from surestep.algorithms.registry import algorithm_of
 from surestep.certificates import Asked, Certifier, certify, verify
 from surestep.certificates.episodes import holds_out, needs_episodes, split_of, training_for
 from surestep.checks import CHECKS, Check
-from surestep.description import RANGES, described
+from surestep.description import RANGES, described, given_as
 from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.labels.label_tables import PairTable, propensities_vary
 from surestep.io.logs.inspection import inspect_log
-from surestep.io.logs.source import LogSource, given_as
+from surestep.io.logs.source import LogSource
 from surestep.model import Certificate, Policy, Problem, Statement
 from surestep.model.known import Ranges, Split, hull
 from surestep.pipeline.certifiers import DataFacts, with_algorithm

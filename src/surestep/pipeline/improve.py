@@ -14,7 +14,7 @@ from surestep.algorithms import Algorithm, Limits, needs_log
 from surestep.certificates import Certifier, Posterior
 from surestep.certificates.registry import may_be_believed
 from surestep.certificates.stitched import Stitched
-from surestep.description import SEEN
+from surestep.description import SEEN, given_as
 from surestep.errors import (
     CertificateRefused,
     InvalidParameter,
@@ -24,7 +24,6 @@ from surestep.errors import (
     said,
 )
 from surestep.io.labels.vocabulary import with_names
-from surestep.io.logs.source import given_as
 from surestep.model import Policy, Problem, estimate_behavior
 from surestep.model.known import Logger
 from surestep.model.log import UNKNOWN

@@ -18,11 +18,11 @@ import surestep.description as keys
 from surestep._arrays import shown
 from surestep._files import read_path, read_whole
 from surestep._version import __version__
-from surestep.description import Description
+from surestep.description import Description, given_as
 from surestep.errors import InvalidParameter, ResultMismatch, said
 from surestep.io.counts.file import is_counts_file
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
-from surestep.io.logs.source import LogSource, given_as
+from surestep.io.logs.source import LogSource
 from surestep.model.certificate import VERDICT
 from surestep.pipeline.evidence import SOURCES, CountsSource, Evidence, gather, open_source
 from surestep.pipeline.improve import draft, result_of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -325,29 +324,9 @@ def read_log(
     the rows of a case so far only: a query that looks ahead is refused when the log is counted.
     """
     how = {"columns": columns, "bins": bins, "ends": ends, "reader": reader}
-    return open_log(*given_as(source, **how, query=query, tables=tables, case=case), memory_limit)
-
-
-def given_as(source: object, **words: Any) -> tuple[Description, object]:
-    """Returns the description of what somebody gave as a log, and the table where it is one.
-
-    `words` are said in Python beside it, and stand above it; None: nothing.
-    """
-    told = keys.in_words(**words)
-    if isinstance(source, Description):
-        return keys.described(keys.merged(source.given(), told)), None
-    if isinstance(source, LogSource):
-        for name in keys.HOW_TO_READ:
-            if name in told:
-                raise InvalidParameter(
-                    f"{name} is given beside a LogSource, which knows how it is read; give it to "
-                    "read_log"
-                )
-        return keys.described(keys.merged(source.description.given(), told)), source
-    if not isinstance(source, str | os.PathLike | list | tuple):
-        return keys.described(told), source
-    files = [os.fspath(path) for path in (source if isinstance(source, list | tuple) else [source])]
-    return keys.description_of(files, told), None
+    return open_log(
+        *keys.given_as(source, **how, query=query, tables=tables, case=case), memory_limit
+    )
 
 
 def open_log(
