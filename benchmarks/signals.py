@@ -284,7 +284,7 @@ def prepared_by(texture: Texture, variant: str) -> Assignment:
     """Returns what `improve` makes of a log before it improves."""
     description, frame = given_as(texture.frame, **texture.told(variant))
     terms = Terms.of(description)
-    return prepared(gather(open_source(description, frame, None), terms=terms), terms)
+    return prepared(gather(open_source(description, frame), terms))
 
 
 def works_of(texture: Texture) -> dict[str, Callable[[str], object]]:

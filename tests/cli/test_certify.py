@@ -122,7 +122,7 @@ def believed(tmp_path_factory):
     write_lines(home / "log.csv", arms(0))
     write_lines(home / "later.csv", arms(1))
     terms = Terms.of(discount=0.5, n_wedge=5, certificates=["robust", "posterior"], worlds=1)
-    made = draft(gather(read_log(home / "log.csv")), terms, lambda *told: None)
+    made = draft(gather(read_log(home / "log.csv"), terms))
     made.result.save(home / "to come")
     found = made.finished(lambda *told: None)
     result = result_of(found)

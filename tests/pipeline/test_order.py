@@ -221,7 +221,7 @@ def test_the_order_of_a_file_is_named_among_the_assumptions():
 def edges(table, share, **reading):
     """The edges of ages that improving a table with such a share would have."""
     terms = Terms.of(discount=0.9, train_share=share)
-    evidence = gather(read_log(table, **reading), terms=terms)
+    evidence = gather(read_log(table, **reading), terms)
     return evidence.counts.binnings["age"].edges
 
 

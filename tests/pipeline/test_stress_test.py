@@ -35,7 +35,7 @@ def log(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def made(log):
-    return draft(gather(surestep.read_log(log, columns=COLUMNS)), TERMS, nobody)
+    return draft(gather(surestep.read_log(log, columns=COLUMNS), TERMS))
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +160,7 @@ def test_a_stress_test_that_was_taken_away_is_missed(made, whole, log, tmp_path)
 def plan(log, **terms):
     """The plan, and what it takes."""
     asked = Terms.of(**{"discount": 0.9, "certificates": ["posterior"]} | terms)
-    question = prepared(gather(surestep.read_log(log, columns=COLUMNS)), asked)
+    question = prepared(gather(surestep.read_log(log, columns=COLUMNS), asked))
     rehearsed = (question.problem, question.algorithm, question.certifiers)
     return planned(asked, question), work_in(*rehearsed).of
 
@@ -203,7 +203,7 @@ def test_beyond_the_allowance_the_page_still_says_how_often_beliefs_are_wrong(
 ):
     monkeypatch.setattr("surestep.pipeline.stress_test.MOST_WORK", 1.0)
     terms = Terms.of(discount=0.9, n_wedge=3)
-    made = draft(gather(surestep.read_log(log, columns=COLUMNS)), terms, nobody)
+    made = draft(gather(surestep.read_log(log, columns=COLUMNS), terms))
     out = tmp_path / "out"
     begin(out, made.result.files())
     assert surestep.load(out).awaits_stress_test
@@ -222,7 +222,7 @@ def test_beyond_the_allowance_the_page_still_says_how_often_beliefs_are_wrong(
 @pytest.mark.parametrize("worlds", [None, 6])
 def test_a_policy_that_changed_nothing_is_not_stress_tested(worlds, log, tmp_path):
     source = surestep.read_log(log, columns=COLUMNS)
-    made = draft(gather(source), Terms.of(discount=0.9, n_wedge=10**6, worlds=worlds), nobody)
+    made = draft(gather(source, Terms.of(discount=0.9, n_wedge=10**6, worlds=worlds)))
     result = result_of(made.finished(nobody))
     assert (result.verdict, result.rehearsal) == ("nothing changed", None)
     assert not made.result.awaits_stress_test

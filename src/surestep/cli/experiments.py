@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from surestep._progress import task_progress
 from surestep.cli import options
-from surestep.cli.terminal import say, task_progress
+from surestep.cli.terminal import say
 
 if TYPE_CHECKING:
     from surestep.experiments import Selection
@@ -143,9 +144,9 @@ def compare_command(
     """
     from surestep.errors import InvalidParameter
     from surestep.experiments import compare_run, family_summaries, find_runs, read_run, selected
+    from surestep.experiments import text_tables as words
     from surestep.experiments.comparison import USUAL
     from surestep.experiments.tables import as_csv, claim_rows, compared_rows
-    from surestep.experiments import text_tables as words
 
     write = words.as_latex if kind == "latex" else words.as_markdown
     rows, tables, notes = [], [], []

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from surestep._progress import task_progress
 from surestep._words import duration
 from surestep.cli import options
 from surestep.cli.options import Grouped, described
-from surestep.cli.terminal import say, say_json, say_sentences, show, task_progress
-from surestep.description import ASKING, IMPROVING, READING, Description, several
+from surestep.cli.terminal import say, say_json, say_sentences, show
+from surestep.description import ASKING, IMPROVING, READING, Description
 
 if TYPE_CHECKING:
     from surestep.pipeline import Effort
@@ -51,21 +52,20 @@ def improve_command(
     """
     with task_progress() as progress:
         progress("reading the log", 0, 1)  # before anything that takes its time to be loaded
-        from surestep.io.logs.tables import matching
         from surestep.parallel import reach
         from surestep.pipeline import Terms, draft, gather, open_source
+        from surestep.pipeline.evidence import check_there
         from surestep.pipeline.improve import result_of
         from surestep.pipeline.recording import said_of
         from surestep.results import load
         from surestep.results.unfinished import begin, check_can_begin, finish
 
-        for name in several(description.files):
-            matching(Path(name))  # a log that is not there is told before what was not said of it
+        check_there(description)  # before it is told what was not said of the log
         asked = Terms.of(description)
         check_can_begin(output, said_of(description, asked))
         reach(effort.engine, effort.address)
         source = open_source(description, memory_limit=memory_limit)
-        made = draft(gather(source, terms=asked), asked, progress)
+        made = draft(gather(source, asked), progress)
         files = made.result.files()
         findings = made.findings
         done = begin(output, files)

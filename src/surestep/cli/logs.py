@@ -10,9 +10,10 @@ from shlex import quote
 import click
 
 import surestep.description as keys
+from surestep._progress import task_progress
 from surestep._words import counted
 from surestep.cli import options
-from surestep.cli.terminal import say, say_json, show, task_progress
+from surestep.cli.terminal import say, say_json, show
 from surestep.description import READING, SUFFIX, Description, several
 
 USUAL = keys.DEFAULTS["least_visits"] - 1  # N∧

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from surestep._progress import task_progress
 from surestep.cli import options
 from surestep.cli.options import described
-from surestep.cli.terminal import say, say_json, show, task_progress
+from surestep.cli.terminal import say, say_json, show
 from surestep.description import Description
 from surestep.sections import Column, Section, Table, numbers
 

@@ -27,7 +27,6 @@ from surestep.model.numbering import by_appearance
 from surestep.pipeline.certifiers import splitting
 from surestep.pipeline.evidence import Evidence
 from surestep.pipeline.stress_test import Assignment
-from surestep.pipeline.terms import Terms
 from surestep.planning import occupancy, performance
 from surestep.results.findings import belief_in
 from surestep.results.record import Baseline, Estimates
@@ -99,7 +98,6 @@ def drawn(
 
 def result_checks(
     evidence: Evidence,
-    terms: Terms,
     question: Assignment,
     table: PolicyTable,
     *,
@@ -116,7 +114,7 @@ def result_checks(
     claim, problem, part = certificates[0], question.problem, question.training
     if (claim.lower or 0.0) <= 0:
         claim = belief_in(certificates) or claim
-    discount = problem.single_discount
+    discount, terms = problem.single_discount, evidence.terms
     rewards = terms.ranges(evidence.facts).rewards
     low, high = terms.return_bounds(evidence.facts)  # of all that may still come, from any step on
     new, current = (rewards[1] - rewards[0] + discount * float(np.ptp(value)) for value in values)
@@ -136,7 +134,7 @@ def result_checks(
         widths=(new, current),
         discount=discount,
     )
-    drawn_from = 0 if source is evidence.source else evidence.counts.episodes.recorded
+    drawn_from = 0 if source is evidence.log_source else evidence.counts.episodes.recorded
     hidden = hidden_in(log, source, words.states, drawn_from)
     of_log = check_log(log, state_names(words), discount=discount, drawn_from=drawn_from)
     logs = {each.name: each.problem.log for each in problem.signals if not each.is_chance}
@@ -190,8 +188,8 @@ def log_of(
     evidence: Evidence, problem: Problem
 ) -> tuple[DecisionLog, LogSource] | tuple[str, None]:
     """Returns the log behind a result, and what it was loaded from, or why there is none."""
-    source, counts = evidence.source, evidence.counts
-    if source is None or not evidence.has_episodes:
+    source, counts = evidence.log_source, evidence.counts
+    if source is None or not evidence.terms.has_episodes:
         return "no-episodes", None
     if problem.log is not None and STOPPED not in counts.dropped:
         return problem.log, source

@@ -37,7 +37,6 @@ class Rehearsed(NamedTuple):
 
 def record_of(
     evidence: Evidence,
-    terms: Terms,
     problem: Problem,
     settled: Settled,
     rehearsal: Rehearsed,
@@ -47,9 +46,8 @@ def record_of(
     checks: tuple[Check, ...],
 ) -> Record:
     """Returns the record: with what the result was made, and what it must be read with."""
-    words = evidence.assembly.vocabulary
-    quiet = [words.states[s] for s in evidence.assembly.quiet.nonzero()[0]]
-    parameters = parameters_of(evidence, terms, problem, settled, rehearsal)
+    terms, words = evidence.terms, evidence.assembly.vocabulary
+    parameters = parameters_of(evidence, problem, settled, rehearsal)
     defaults = (*evidence.defaults, *terms.defaults())
     said = said_of(evidence.description, terms)
     if rehearsal.time_limit is not None:  # the number of worlds is what was reached
@@ -68,7 +66,7 @@ def record_of(
             "state_columns": list(words.state_columns),
             "action_columns": list(words.action_columns),
             "binnings": {name: binning.to_json() for name, binning in words.binnings.items()},
-            "states_without_decision": [list(label) for label in quiet],
+            "states_without_decision": [list(label) for label in evidence.resting],
             "learnt": msgspec.to_builtins(words.learnt),
         },
         data_summary(evidence.counts)._asdict(),
@@ -76,7 +74,7 @@ def record_of(
         command("improve", description, "-o", "OUT"),
         baseline,
         checks,
-        None if evidence.source is None else evidence.source.query_facts,
+        None if evidence.log_source is None else evidence.log_source.query_facts,
     )
 
 
@@ -86,11 +84,12 @@ def said_of(description: Description, terms: Terms) -> dict[str, Any]:
 
 
 def parameters_of(
-    evidence: Evidence, terms: Terms, problem: Problem, settled: Settled, rehearsal: Rehearsed
+    evidence: Evidence, problem: Problem, settled: Settled, rehearsal: Rehearsed
 ) -> Parameters:
     """Returns the parameters: every term as it was said or taken, but for those that were settled
     by the data or by other terms.
     """
+    terms = evidence.terms
     split = terms.certifier_settings(evidence.facts).split if terms.splits else None
     stakes = terms.stakes
     ranges: dict[str, Any] = {"running": None, "ending": None}

@@ -14,26 +14,35 @@ from surestep.io.counts.labelled import LabelledCounts
 from surestep.io.labels.vocabulary import joined
 from surestep.io.logs.loading import STOPPED
 from surestep.io.logs.source import LogSource
-from surestep.model import Problem, Statement
+from surestep.model import DecisionLog, Problem, Statement
 from surestep.model.known import Ranges, single_rewards
-from surestep.pipeline.evidence import LoadedSteps
 from surestep.pipeline.terms import Terms
 from surestep.planning.ends import refuse_endless
 
 
-def check_declared(terms: Terms, problem: Problem, steps: LoadedSteps) -> None:
-    """Refuses what was declared of rewards and returns, where the log says otherwise."""
+def check_declared(
+    terms: Terms,
+    problem: Problem,
+    counts: LabelledCounts,
+    source: LogSource | None,
+    log: DecisionLog | None,
+) -> None:
+    """Refuses what was declared of rewards and returns, where the log says otherwise.
+
+    `log` has the steps of the source over the pairs of the problem, where they were loaded.
+    """
     if terms.declared_ranges is not None:
-        check_ranges(terms.declared_ranges, steps.counts, steps.source)
+        check_ranges(terms.declared_ranges, counts, source)
     returns = terms.stakes.returns
     if returns is None:
         return
     single = single_rewards(returns, terms.discount)
-    earned = dropped_beyond(single, steps.counts, SAME * max(*map(abs, single.running), SAME))
+    earned = dropped_beyond(single, counts, SAME * max(*map(abs, single.running), SAME))
     if earned:
         raise beyond_ranges(earned, single, said("returns", "--returns"))
-    if steps.source is not None and steps.counts.episodes.recorded:
-        check_returns(problem, steps.log, returns, rests=True)
+    if source is not None and counts.episodes.recorded:
+        steps = source.load(problem.counts.pairs, counts) if log is None else log
+        check_returns(problem, steps, returns, rests=True)
     check_values(problem)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import duckdb
@@ -17,10 +17,9 @@ from surestep.io.counts.labelled import LabelledCounts
 from surestep.io.labels.vocabulary import Vocabulary
 from surestep.io.logs.source import LogSource
 from surestep.io.sql import sql_name
-from surestep.model import Problem, Reach, Signal, reaching
-from surestep.model.numbering import Numbering
+from surestep.model import Problem, Reach, Signal, Statement, reaching
 from surestep.pipeline.certifiers import DataFacts
-from surestep.pipeline.evidence import Assembly, CountsSource, LoadedSteps
+from surestep.pipeline.evidence import Assembly, CountsSource
 from surestep.pipeline.refuting import check_declared
 from surestep.pipeline.terms import Terms
 from surestep.planning.ends import refuse_endless
@@ -33,15 +32,20 @@ NO_CONDITION = re.compile(
 )
 
 
-def problem_of(assembly: Assembly, terms: Terms, facts: DataFacts) -> Problem:
+def problem_of(parts: Assembly, terms: Terms, facts: DataFacts) -> Problem:
     """Returns the problem under the terms; what was taken for granted goes into its premises."""
+    premises = parts.premises + terms.premises(facts)
+    log = parts.log if parts.looked_at else None
+    if log is not None and log.order is not None and not parts.has_times:
+        premises += (Statement("file-order-is-decision-order"),)
     return Problem(
-        counts=assembly.counts,
-        behavior=assembly.behavior,
+        counts=parts.counts,
+        behavior=parts.behavior,
         discount=terms.discount,
-        value_bounds=terms.value_bounds(facts, assembly.counts.terminal),
+        value_bounds=terms.value_bounds(facts, parts.counts.terminal),
         unseen=terms.used("unseen"),
-        premises=assembly.premises + terms.premises(facts),
+        log=log,
+        premises=premises,
     )
 
 
@@ -49,43 +53,49 @@ def with_signals(
     problem: Problem,
     description: Description,
     source: LogSource | CountsSource,
-    assembly: Assembly,
+    parts: Assembly,
     terms: Terms,
-    numbering: Numbering | None,
-    looking: Sequence[str],
 ) -> Problem:
-    """Returns a problem with the further signals that a description names.
-
-    `looking` are those who look at whole episodes, as in `LoadedSteps.numbered`.
-    """
-    signals = list[Signal]()
-    for name, rule in [*description.signals.items()][1:]:
-        counts, log = counted(source, description, name)
-        stakes = Stakes(discount=terms.discount, **rule.stakes)
-        own, facts = replace(terms, stakes=stakes), DataFacts.of(counts)
-        there = replace(assembly, counts=counts.to_counts(assembly.counts.pairs))
-        posed = problem_of(there, own, facts)
-        steps = LoadedSteps(log, counts, posed.counts.pairs)
-        check_declared(own, posed, steps)
-        posed, _ = steps.numbered(posed, assembly.quiet, looking)
-        signals.append(
-            Signal(
-                name=name,
-                problem=replace(posed, behavior=problem.behavior),
-                margin=rule.not_worse_by or 0.0,
-                cost=rule.cost,
-                known=own.certifier_settings(facts),
-            )
-        )
+    """Returns a problem with the further signals that a description names."""
+    signals = [
+        further_signal(name, description, source, parts, terms)
+        for name in [*description.signals][1:]
+    ]
     if description.unsafe.states is not None:
-        unsafe = unsafe_states(description.unsafe.states, assembly.vocabulary)
-        unsafe = unsafe if numbering is None else unsafe[numbering.state]
+        unsafe = unsafe_states(description.unsafe.states, parts.vocabulary)
         signals.append(unsafe_signal(problem, unsafe, description.unsafe))
     if not signals:
         return problem
     first = next(iter(description.signals.items()), None)
     name, cost = (problem.name, False) if first is None else (first[0], first[1].cost)
     return arrays.altered(problem, name=name, cost=cost, signals=tuple(signals))
+
+
+def further_signal(
+    name: str,
+    description: Description,
+    source: LogSource | CountsSource,
+    parts: Assembly,
+    terms: Terms,
+) -> Signal:
+    """Returns a signal that is not the first, as a problem of its own with the same numbers."""
+    rule = description.signals[name]
+    counts, log = counted(source, description, name)
+    facts = DataFacts.of(counts)
+    own = replace(terms, stakes=Stakes(discount=terms.discount, **rule.stakes))
+    steps = None
+    if log is not None and parts.log is not None:
+        steps = log.load(parts.counts.pairs, counts)
+    found = counts.to_counts(parts.counts.pairs) if steps is None else steps.counts()
+    problem = problem_of(replace(parts, counts=found, log=steps), own, facts)
+    check_declared(own, problem, counts, log, steps)
+    return Signal(
+        name=name,
+        problem=problem,
+        margin=rule.not_worse_by or 0.0,
+        cost=rule.cost,
+        known=own.certifier_settings(facts),
+    )
 
 
 def counted(

@@ -13,12 +13,12 @@ dozen draws, where a belief has a thousand.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from surestep._progress import Progress
 from surestep.certificates import Certifier, Posterior
 from surestep.certificates.registry import only_believed
 from surestep.choosing_n_wedge import Method
@@ -35,8 +35,6 @@ from surestep.results.findings import DECLINED, NoRehearsal
 from surestep.results.record import current_machine
 from surestep.results.unfinished import STRESS_TEST
 
-Progress = Callable[[str, int, int], None]  # what is being done, done, of how many
-
 USUAL_WORLDS = 10  # of each kind
 MOST_WORK = 15e9  # steps by default: about a quarter of a minute of one core
 OWN_SIZE = (1.0,)  # the data of the log, and no more
@@ -52,7 +50,7 @@ class Assignment(NamedTuple):
     told: Known  # what the certifiers were told
     certifiers: tuple[Certifier, ...]  # the result stands by the first
     belief: Posterior | None  # what is only believed, if that is not the first itself
-    numbering: Numbering | None = None  # by first appearance, where the log has episodes
+    numbering: Numbering | None = None  # of the problem, by first appearance
 
     @property
     def rehearsed(self) -> list[Certifier]:

@@ -11,13 +11,22 @@ from typing import Any
 import surestep._arrays as arrays
 import surestep.description as keys
 from surestep._arrays import BoolArray
-from surestep.algorithms import SPIBB, Algorithm, Limits, is_algorithm, kind_of, make_algorithm
+from surestep.algorithms import (
+    SPIBB,
+    Algorithm,
+    Limits,
+    is_algorithm,
+    kind_of,
+    make_algorithm,
+    needs_log,
+)
 from surestep.algorithms.constrained import Constrained
 from surestep.algorithms.limits import limited
 from surestep.algorithms.provable import Provable
 from surestep.algorithms.registry import settings_of
 from surestep.bounds import ProblemSize, equivalent_n_wedge
 from surestep.certificates import Asked, Certifier, Posterior
+from surestep.certificates.episodes import needs_episodes
 from surestep.certificates.registry import read_settings
 from surestep.certificates.stitched import Stitched
 from surestep.choosing_n_wedge import AutoNWedge, ConstrainedChoice, n_wedge_setting
@@ -172,6 +181,12 @@ class Terms:
             split=split if self.has_episodes else None,
             returns=self.return_bounds(facts),
         )
+
+    def looking(self, certifiers: Sequence[Certifier]) -> list[str]:
+        """Returns the names of the algorithm and certifiers that look at whole episodes."""
+        algorithm: Any = self.algorithm or kind_of(self.named[0])
+        own = [algorithm.name] if needs_log(algorithm) else []
+        return own + [each.name for each in certifiers if needs_episodes(each)]
 
     def share_of(self, episodes: int) -> float:
         """Returns the share of so many recorded episodes that chooses the policy."""

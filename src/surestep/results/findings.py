@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -15,10 +15,8 @@ from surestep._reprs import short_repr
 from surestep.certificates.registry import BY_EXTENSION, may_be_believed, standing_of
 from surestep.checks import Check, asked
 from surestep.checks.words import forbids_proof
-from surestep.io.labels.vocabulary import Vocabulary
 from surestep.model import Certificate
 from surestep.model.certificate import Rung
-from surestep.model.numbering import Numbering, places
 from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
 from surestep.results.record import Record
@@ -89,18 +87,6 @@ class Findings:
     __repr__ = short_repr(
         "performance", "behavior_performance", "n_wedge", "certificate.kind", "certificate.lower"
     )
-
-    def renumbered(self, vocabulary: Vocabulary, numbering: Numbering) -> Findings:
-        """Returns the findings with the former numbers of a numbering, which the vocabulary has."""
-        state = places(numbering.state)
-        return replace(
-            self,
-            table=self.table.renumbered(vocabulary, numbering),
-            behavior_occupancy=arrays.freeze(self.behavior_occupancy[state]),
-            occupancy=arrays.freeze(self.occupancy[state]),
-            changes=tuple(c._replace(state=int(numbering.state[c.state])) for c in self.changes),
-            wanted=tuple(w._replace(pair=int(numbering.pair[w.pair])) for w in self.wanted),
-        )
 
     @property
     def chosen_gain(self) -> float:

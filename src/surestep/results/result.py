@@ -26,6 +26,7 @@ from surestep._files import failing_to_read, read_path
 from surestep._json import converted
 from surestep._reprs import frame_of, short_repr
 from surestep._version import __version__
+from surestep._words import floored, percent, signed
 from surestep.description import described
 from surestep.errors import InvalidParameter, InvalidResult, SurestepError
 from surestep.io.labels.binning import Binning
@@ -73,6 +74,17 @@ class Result:
         "certificate.lower",
         "certificate.delta",
     )
+
+    def __str__(self) -> str:
+        """Returns the verdict, the claim that the result stands by, and the estimated gain."""
+        claim, unit = self.certificate, self.record.unit
+        estimate = f"estimated gain {signed(self.estimated_gain)} {unit}"
+        if claim.lower is None or claim.says_nothing:
+            return f"{self.verdict}; no useful guarantee ({claim.kind}); {estimate}"
+        return (
+            f"{self.verdict}: a gain of at least {signed(floored(claim.lower))} {unit} with "
+            f"{percent(1 - claim.delta)} confidence ({claim.kind}); {estimate}"
+        )
 
     def _repr_html_(self) -> str:
         """Returns the report in a frame, for notebooks."""

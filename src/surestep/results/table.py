@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -11,11 +11,7 @@ import surestep._arrays as arrays
 from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray
 from surestep._reprs import short_repr
 from surestep.io.labels.vocabulary import Vocabulary
-from surestep.model import FiniteMDP, Pairs, Policy, Problem
-from surestep.model.numbering import Numbering, places
-from surestep.model.problem import Improvement
-from surestep.planning import q_values
-from surestep.results.advantage_intervals import advantage_intervals
+from surestep.model import Pairs, Policy
 
 UNCHANGED = 1e-12  # probabilities this close are the same
 COLUMNS = (  # values of pairs
@@ -58,66 +54,6 @@ class PolicyTable(arrays.ByValue):
     kept_by: AnyArray | None = None
 
     __repr__ = short_repr("pairs.num_states", "pairs.num_pairs", "visits")
-
-    @classmethod
-    def of(
-        cls,
-        vocabulary: Vocabulary,
-        problem: Problem,
-        estimate: FiniteMDP,
-        improvement: Improvement,
-        quiet: BoolArray,
-        *,
-        judging: Problem | None,
-        delta: float,
-        allowed: BoolArray | None = None,
-    ) -> PolicyTable:
-        """The table of an improvement; `estimate` is the problem's estimated MDP.
-
-        `judging` is the problem of the data that did not choose the policy, if there are any, and
-        `allowed` says what may be recommended, where not everything may.
-        """
-        evidence = problem if judging is None else judging
-        held_out = (
-            np.zeros_like(problem.counts.visits) if judging is None else judging.counts.visits
-        )
-        q = q_values(estimate, improvement.plan.value)
-        visits, n_wedge = problem.counts.visits, improvement.n_wedge
-        return cls(
-            vocabulary,
-            improvement.policy.pairs,
-            improvement.policy.probability,
-            problem.behavior.probability,
-            visits,
-            None if n_wedge is None else arrays.freeze(visits > n_wedge),
-            arrays.freeze(q),
-            arrays.freeze(advantages(problem.behavior, q)),
-            quiet,
-            arrays.freeze(held_out),
-            *advantage_intervals(evidence, improvement.plan.value, delta),
-            n_wedge,
-            allowed,
-            None if improvement.kept_by is None else arrays.freeze(np.array(improvement.kept_by)),
-        )
-
-    def renumbered(self, vocabulary: Vocabulary, numbering: Numbering) -> PolicyTable:
-        """Returns the table with the former numbers of a numbering, which the vocabulary has."""
-        state, pair = places(numbering.state), places(numbering.pair)
-        moved = {
-            name: arrays.freeze(values[pair])
-            for name in COLUMNS
-            if (values := getattr(self, name)) is not None
-        }
-        offsets = arrays.offsets_of(arrays.run_lengths(self.pairs.offsets)[state])
-        action = numbering.action[self.pairs.action][pair]
-        pairs = vocabulary.pairs_of(np.stack([arrays.run_owners(offsets), action], axis=1))
-        return replace(
-            self,
-            vocabulary=vocabulary,
-            pairs=pairs,
-            quiet=arrays.freeze(self.quiet[state]),
-            **moved,
-        )
 
     @property
     def policy(self) -> Policy:
@@ -170,10 +106,3 @@ class PolicyTable(arrays.ByValue):
         return bool(inside.any() and np.isin(self.probability[inside], (0.0, 1.0)).all())
 
     __setstate__ = arrays.restore_frozen
-
-
-def advantages(behavior: Policy, q: FloatArray) -> FloatArray:
-    """Q(s,a) − Σ_b π_b(b|s) Q(s,b) for every pair [K]."""
-    usual = arrays.run_sums(behavior.probability * q, behavior.pairs.offsets)
-    advantage: FloatArray = q - usual[behavior.pairs.state]
-    return advantage
