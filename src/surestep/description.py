@@ -198,7 +198,7 @@ class Stakes(Part, frozen=True):
 RANGES = ("running", "ending", "returns")
 
 
-class Limits(Part, frozen=True):
+class LimitKeys(Part, frozen=True):
     """Says what can be done at all, and what may be recommended."""
 
     possible: Annotated[
@@ -276,7 +276,7 @@ class Unsafe(Part, frozen=True):
             raise ValueError("Expected not_worse_by only where at_most is 'as before'")
 
 
-class Method(Part, frozen=True):
+class MethodKeys(Part, frozen=True):
     """Says how the policy is improved, and how claims are made: N∧, ζ and δ of the paper."""
 
     algorithm: Annotated[
@@ -382,8 +382,8 @@ class Description(Part, frozen=True):
             "not_worse_by."
         ),
     ] = Unsafe()
-    limits: Limits = Limits()
-    method: Method = Method()
+    limits: LimitKeys = LimitKeys()
+    method: MethodKeys = MethodKeys()
     names: Annotated[
         dict[str, dict[str, str]],
         Meta(description="What people call the values of a column, on the page and the screen."),
@@ -391,10 +391,16 @@ class Description(Part, frozen=True):
 
 
 TABLES: dict[str, type[Part]] = {
-    kind.__name__.lower(): kind
-    for kind in (Columns, Reader, Behavior, Stakes, Unsafe, Limits, Method)
+    "columns": Columns,
+    "reader": Reader,
+    "behavior": Behavior,
+    "stakes": Stakes,
+    "unsafe": Unsafe,
+    "limits": LimitKeys,
+    "method": MethodKeys,
+    "bins": Bin,
+    "signals": SignalRule,
 }
-TABLES |= {"bins": Bin, "signals": SignalRule}
 
 
 def descriptions(part: type[Part], before: str = "") -> dict[str, str]:
@@ -443,7 +449,7 @@ OPTIONS = {
     path: f"--{path.rpartition('.')[2].replace('_', '-')}"
     for path in (*READING, *ASKING, *IMPROVING)
 } | {"behavior.policy": "--behavior", "method.certificates": "--certificate"}
-FILE_KEYS = ("behavior.policy", *(f"limits.{name}" for name in Limits.__struct_fields__))
+FILE_KEYS = ("behavior.policy", *(f"limits.{name}" for name in LimitKeys.__struct_fields__))
 
 
 # ---- from what somebody said ------------------------------------------------------------------
@@ -722,7 +728,9 @@ def leaves(content: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, 
             yield path, value
 
 
-def command(verb: str, description: Description, *more: str) -> str:
+def command(
+    verb: str, description: Description, *more: str, quote: Callable[[str], str] = shlex.quote
+) -> str:
     """Returns the command that says all of a description, with options where there are some."""
     content = description.given()
     files = several(content.pop("files", "LOG"))
@@ -737,7 +745,7 @@ def command(verb: str, description: Description, *more: str) -> str:
                 words += [OPTIONS[path], str(value)]
             case _:
                 words += ["--set", f"{path}={written(value)}"]
-    return shlex.join([*words, *more])
+    return " ".join(map(quote, [*words, *more]))
 
 
 def without_folders(description: Description) -> Description:

@@ -11,7 +11,7 @@ import click
 
 from surestep._progress import task_progress
 from surestep.cli import options
-from surestep.cli.terminal import say
+from surestep.cli.terminal import say, say_wrote
 
 if TYPE_CHECKING:
     from surestep.experiments import Selection
@@ -36,6 +36,7 @@ value_of_metrics = click.option("--value", type=VALUES, help=OF_METRICS)
 @click.option("--list", "list_them", is_flag=True, help="List the experiments of the catalog.")
 @options.device
 def run_command(
+    *,
     name: str | None,
     output: Path | None,
     workers: int | None,
@@ -85,7 +86,7 @@ def run_command(
                 outdated=tell_outdated,
                 **cluster,
             )
-        say(f"wrote {table}")
+        say_wrote(table)
 
 
 @click.command("figure", short_help="Draw any experiment, with its numbers as CSV.")
@@ -111,7 +112,7 @@ def figure_command(name: str, directory: Path | None, output: Path, **request: A
     """
     from surestep.figures.figure import Request, draw
 
-    say(*(f"wrote {path}" for path in draw(name, directory, output, Request(**request))))
+    say_wrote(*draw(name, directory, output, Request(**request)))
 
 
 @click.command("compare", short_help="Compare the methods of a run, as tables.")
@@ -121,6 +122,7 @@ def figure_command(name: str, directory: Path | None, output: Path, **request: A
 @click.option("--against", metavar="METHOD", help="To compare with.  [default: the table's first]")
 @click.option("--format", "kind", type=FORMATS, default="markdown", help="csv has all numbers.")
 def compare_command(
+    *,
     name: str,
     directory: Path | None,
     selection: Selection,

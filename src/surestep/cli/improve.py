@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from surestep._progress import task_progress
-from surestep._words import duration
+from surestep._words import duration, visible
 from surestep.cli import options
 from surestep.cli.options import Grouped, described
 from surestep.cli.terminal import say, say_json, say_sentences, show
@@ -75,7 +75,7 @@ def improve_command(
             left = duration(seconds / effort.cores(seconds))
             next_is = f"not yet stress tested; next: {kinds}, about {left}"
             goes_on = "(if interrupted, the same command goes on)"
-            say(f"saved {output}, {next_is} {goes_on}", err=as_json)
+            say(f"saved {visible(str(output))}, {next_is} {goes_on}", err=as_json)
             findings = made.finished(progress, effort._replace(folder=output))
             if findings.rehearsal is not None:
                 files = result_of(findings).files()
@@ -84,11 +84,13 @@ def improve_command(
         print_summary(load(output))
     elif done:
         load(output)  # which says if it was changed meanwhile
-        say(f"{output} holds the finished result of this command; nothing is left to do")
+        shown = visible(str(output))
+        say(f"{shown} holds the finished result of this command; nothing is left to do")
     else:
         print_answer(findings)
-        say(f"Wrote {len(files)} files into {output}. Open the report: ", nl=False)
-        say(output / "report.html", bold=True)
+        shown = visible(str(output))
+        say(f"Wrote {len(files)} files into {shown}. Open the report: ", nl=False)
+        say(visible(str(output / "report.html")), bold=True)
 
 
 def print_summary(result: Result) -> None:
@@ -154,6 +156,7 @@ def sizes_of(ctx: click.Context, option: click.Parameter, text: str) -> tuple[fl
 @click.option("-o", "--output", type=options.FOLDER, help="A new folder, or one to go on with.")
 @options.device
 def rehearse_command(
+    *,
     description: Description,
     output: Path | None,
     memory_limit: str | None,
@@ -207,4 +210,4 @@ def rehearse_command(
     show([stress_test_section(rehearsed.findings, folded=False)])
     if output is not None:
         say("Open the page: ", nl=False)
-        say(output / "rehearsal.html", bold=True)
+        say(visible(str(output / "rehearsal.html")), bold=True)

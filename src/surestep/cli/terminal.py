@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from shutil import get_terminal_size
@@ -38,6 +39,23 @@ def say(*texts: object, err: bool = False, **style: Any) -> None:
         if text is not None:  # to the stream itself: click takes one without our letters for UTF-8
             stream = sys.stderr if err else sys.stdout
             click.secho(lines(str(text)), file=stream, color=plain, **style)
+
+
+def shell_word(text: str) -> str:
+    r"""Returns a text as a word of a command on one line, which can be pasted.
+
+    >>> print(shell_word("log.csv"), shell_word("my log.csv"), shell_word("a\nb"))
+    log.csv 'my log.csv' $'a\nb'
+    """
+    if not OBEYED.search(text):
+        return shlex.quote(text)
+    escaped = text.replace("\\", r"\\").replace("'", r"\'")
+    return f"$'{visible(escaped)}'"
+
+
+def say_wrote(*paths: object, **style: Any) -> None:
+    """Prints which files were written, a line each, whatever their names are."""
+    say(*(f"wrote {visible(str(path))}" for path in paths), **style)
 
 
 def say_sentences(text: str, **style: Any) -> None:

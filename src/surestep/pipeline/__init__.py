@@ -11,7 +11,6 @@ from surestep.pipeline.verify import Verification, verify_result
 
 __all__ = [
     "ActionReason",
-    "Draft",
     "Effort",
     "Explanation",
     "Judged",
@@ -20,9 +19,7 @@ __all__ = [
     "Verification",
     "certify_result",
     "check_certificates",
-    "draft",
     "explain",
-    "gather",
     "improve",
     "in_words",
     "open_source",

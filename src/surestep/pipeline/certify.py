@@ -18,7 +18,7 @@ from surestep.algorithms.registry import algorithm_of
 from surestep.certificates import Asked, Certifier, certify, verify
 from surestep.certificates.episodes import holds_out, needs_episodes, split_of, training_for
 from surestep.checks import CHECKS, Check
-from surestep.description import RANGES, described, given_as
+from surestep.description import RANGES, Description, described, given_as
 from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.labels.label_tables import PairTable, propensities_vary
@@ -33,7 +33,7 @@ from surestep.pipeline.recording import terms_of
 from surestep.pipeline.refuting import check_declared
 from surestep.pipeline.signals import problem_of, with_signals
 from surestep.pipeline.terms import Terms
-from surestep.pipeline.verify import open_again
+from surestep.pipeline.verify import check_said, open_again
 from surestep.report.answer import Verdict, verdict
 from surestep.results.findings import belief_in
 from surestep.results.record import InputFile
@@ -159,7 +159,9 @@ def certify_result(
     with telling(progress) as tell:
         tell("reading the log", 0, 1)
         saved = load(read_path(directory))
-        source = log_again(saved, log, memory_limit, allow_query=allow_query)
+        own, frame = given_as(log)
+        check_stakes(saved, own, but=() if declared is None else RANGES)
+        source = log_again(saved, own, frame, memory_limit, allow_query=allow_query)
         made = SavedPolicy.of(saved, source, asked, declared, delta)
         claims = []
         for done, certifier in enumerate(made.certifiers):
@@ -231,7 +233,9 @@ def check_certificates(
     with telling(progress) as tell:
         tell("reading the log", 0, 1)
         saved = load(read_path(directory))
-        source = log_again(saved, log, memory_limit, allow_query=allow_query)
+        own, frame = given_as(log)
+        check_stakes(saved, own, but=RANGES)  # those of each certificate are its own
+        source = log_again(saved, own, frame, memory_limit, allow_query=allow_query)
         asked = [Asked(certificate.kind, certificate.parameters) for certificate in certificates]
         made_under = cache(lambda declared: SavedPolicy.of(saved, source, asked, declared))
         for done, former in enumerate(certificates):
@@ -344,11 +348,17 @@ class SavedPolicy:
             raise CertificateRefused(Statement("made-from-log", {"kind": certifier.name}))
 
 
+def check_stakes(saved: Result, own: Description, but: Sequence[str]) -> None:
+    """Refuses a description whose stakes, but for some, are not those of the result."""
+    stakes = {name: value for name, value in own.stakes.given().items() if name not in but}
+    check_said(saved.record, described({"stakes": stakes}))
+
+
 def log_again(
-    saved: Result, log: object, memory_limit: str | None, *, allow_query: bool
+    saved: Result, own: Description, frame: object, memory_limit: str | None, *, allow_query: bool
 ) -> LogSource | CountsSource:
     """Opens a log to judge by, with the bins of the result: quantiles of another are other bins."""
-    record, words, (own, frame) = saved.record, saved.table.vocabulary, given_as(log)
+    record, words = saved.record, saved.table.vocabulary
     rules = record.description.get("bins", {})
     bins = {name: binning.to_json() for name, binning in words.binnings.items()}
     bins |= {name: rules[name] for name in words.learnt if name in rules}

@@ -76,7 +76,7 @@ class Evidence:
 
 
 # What an improvement takes beside the log: the paths of their keys in a description.
-SOURCES = {name: keys.PATHS[name] for name in ("behavior", *keys.Limits.__struct_fields__)}
+SOURCES = {name: keys.PATHS[name] for name in ("behavior", *keys.LimitKeys.__struct_fields__)}
 
 
 def gather(

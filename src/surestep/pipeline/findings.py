@@ -157,7 +157,7 @@ def shares(visits: FloatArray) -> FloatArray:
 
 def evidence_of(
     improvement: Improvement, judging: Problem | None, delta: float
-) -> Sequence[found.Evidence | None]:
+) -> Sequence[found.Confirmation | None]:
     """Returns what the rows that judge say of a change in each state [S]; None where none judge.
 
     A change is confirmed where its interval is above 0, contradicted where it is below; the
@@ -167,12 +167,12 @@ def evidence_of(
     if judging is None:
         return [None] * value.size
     low, high = change_intervals(judging, value, policy, delta)
-    words: tuple[found.Evidence, ...] = ("contradicted", "open", "confirmed")
+    words: tuple[found.Confirmation, ...] = ("contradicted", "open", "confirmed")
     return [words[1 + int(a > 0) - int(b < 0)] for a, b in zip(low, high, strict=True)]
 
 
 def state_changes(
-    table: PolicyTable, visits: FloatArray, evidence: Sequence[found.Evidence | None]
+    table: PolicyTable, visits: FloatArray, evidence: Sequence[found.Confirmation | None]
 ) -> tuple[found.StateChange, ...]:
     """The states where π_I differs from π_b, the largest contribution to the gain first.
 

@@ -31,7 +31,7 @@ from surestep.certificates.registry import read_settings
 from surestep.certificates.stitched import Stitched
 from surestep.choosing_n_wedge import AutoNWedge, ConstrainedChoice, n_wedge_setting
 from surestep.choosing_n_wedge import Method as Improving
-from surestep.description import Behavior, Description, Method, Stakes
+from surestep.description import Behavior, Description, MethodKeys, Stakes
 from surestep.errors import InvalidParameter, said
 from surestep.model import Problem, Statement
 from surestep.model.known import NOTHING, Known, Ranges, Split, single_rewards, with_zero
@@ -52,7 +52,7 @@ class Terms:
     """The terms of an improvement as a user gave them, checked; None where nothing was said."""
 
     stakes: Stakes
-    method: Method
+    method: MethodKeys
     behavior: Behavior  # of which only the logger
     algorithm: Algorithm | None = None  # an object of Python, for which `method` has a text
     certificates: Sequence[str | Certifier] | None = None  # likewise; the one to stand by first
@@ -117,6 +117,10 @@ class Terms:
                 )
             if obstacle:
                 yield f"worlds is {method.worlds}, but {obstacle}"
+        yield from self.contradictions_of_split()
+
+    def contradictions_of_split(self) -> Iterator[str]:
+        """Yields a split of data that cannot be split, and splits that differ."""
         for name in ("train_share", "logger"):
             ours = self.said(name)
             if ours is not None and not self.has_episodes:

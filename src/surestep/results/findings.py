@@ -22,7 +22,7 @@ from surestep.rehearsal import Rehearsal
 from surestep.results.record import Record
 from surestep.results.table import PolicyTable
 
-Evidence = Literal["confirmed", "open", "contradicted"]
+Confirmation = Literal["confirmed", "open", "contradicted"]
 
 
 class StateChange(NamedTuple):
@@ -32,7 +32,7 @@ class StateChange(NamedTuple):
     occupancy: float  # discounted visits of the state under π_b, a share of all: Σ = 1
     advantage: float  # Σ_a π_I(a|s) · advantage(s,a): what one decision gains there
     contribution: float  # to the estimated gain; the contributions of all states add up to it
-    evidence: Evidence | None = None  # by the rows that judge; None where there are none
+    evidence: Confirmation | None = None  # by the rows that judge; None where there are none
 
 
 class WantedPair(NamedTuple):
