@@ -64,7 +64,7 @@ def test_a_single_reward_refutes_bounds_that_its_mean_does_not():
 
 
 def test_no_rehearsal_rests_on_them(home):
-    terms = Terms.of(discount=0.5, n_wedge=3, certificates=["a-priori"], ending=(0.0, 1.5))
+    terms = {"discount": 0.5, "n_wedge": 3, "certificates": ["a-priori"], "ending": (0.0, 1.5)}
     with pytest.raises(RefutedBounds, match="row 1, column 'reward': '2', expected"):
         rehearse_log(read_log(home / "log.csv"), terms, worlds=9)
 

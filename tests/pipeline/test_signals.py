@@ -216,9 +216,7 @@ def test_a_rehearsal_of_several_signals_is_refused():
     """Worlds have one signal: nothing would be said of the others."""
     description, frame = surestep.description.given_as(patients(), **TOLD, signals=SIGNALS)
     with pytest.raises(InvalidParameter, match="worlds have one signal"):
-        rehearse_log(
-            surestep.io.logs.source.open_log(description, frame), Terms.of(description), worlds=9
-        )
+        rehearse_log(surestep.io.logs.source.open_log(description, frame), worlds=9)
 
 
 def test_what_a_claim_assumes_of_further_signals_is_said():

@@ -25,8 +25,9 @@ from surestep.errors import InvalidParameter, InvalidResult, ResultMismatch, Sur
 from surestep.io import read_log, write_counts
 from surestep.io.counts.labelled import counts_digest
 from surestep.model import Statement
-from surestep.pipeline import Verification, certify_result, open_source, verify, verify_result
+from surestep.pipeline import Verification, certify_result, verify, verify_result
 from surestep.pipeline.certify import log_again
+from surestep.pipeline.evidence import open_source
 from surestep.pipeline.improve import draft
 from surestep.results.result import certificates_from_json
 

@@ -211,7 +211,10 @@ def test_changes_are_drawn_in_the_order_of_what_they_gain(result):
 
 def test_without_a_name_the_changes_are_drawn(result):
     pytest.importorskip("matplotlib")
-    drawn = [[text.get_text() for text in plot().axes[0].texts] for plot in (result.plot, result.plot.changes)]
+    drawn = [
+        [text.get_text() for text in plot().axes[0].texts]
+        for plot in (result.plot, result.plot.changes)
+    ]
     assert drawn[0] == drawn[1]
 
 

@@ -53,10 +53,10 @@ def improve_command(
     with task_progress() as progress:
         progress("reading the log", 0, 1)  # before anything that takes its time to be loaded
         from surestep.parallel import reach
-        from surestep.pipeline import Terms, draft, gather, open_source
-        from surestep.pipeline.evidence import check_there
-        from surestep.pipeline.improve import result_of
+        from surestep.pipeline.evidence import check_there, gather, open_source
+        from surestep.pipeline.improve import draft, result_of
         from surestep.pipeline.recording import said_of
+        from surestep.pipeline.terms import Terms
         from surestep.results import load
         from surestep.results.unfinished import begin, check_can_begin, finish
 
@@ -180,8 +180,9 @@ def rehearse_command(
     """
     with task_progress() as progress:
         progress("reading the log", 0, 1)  # before anything that takes its time to be loaded
-        from surestep.pipeline import Terms, open_source, rehearse_log
+        from surestep.pipeline import rehearse_log
         from surestep.pipeline.recording import said_of
+        from surestep.pipeline.terms import Terms
         from surestep.results.unfinished import check_can_begin
 
         given = description.method.worlds
@@ -189,19 +190,18 @@ def rehearse_command(
         asked = Terms.of(description, worlds=worlds)
         if output is not None:
             check_can_begin(output, said_of(description, asked))
-        source = open_source(description, memory_limit=memory_limit)
 
         def tell_plan(seconds: float) -> None:
             took = duration(seconds / effort.cores(seconds))
             say(f"{worlds:,} worlds of each kind, about {took}")
 
         rehearsed = rehearse_log(
-            source,
-            asked,
+            description,
             worlds=worlds,
             sizes=sizes,
             seed=seed,
             effort=effort._replace(folder=output),
+            memory_limit=memory_limit,
             progress=progress,
             on_start=tell_plan,
         )

@@ -47,14 +47,41 @@ SAME_CHANCE = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Claims about a saved policy, and whether the log that it was made from made them."""
+    """Claims about a saved policy, and whether the log that it was made from made them.
+
+    Parameters
+    ----------
+    certificates : tuple of Certificate
+        The claims, one a kind.
+    result : Result
+        The saved result.
+    same_log : bool
+        The log is the one that the policy was made from.
+    same_terms : bool
+        Log and terms are those of the result, and so is its stress test.
+    fresh : bool
+        Nothing shows that the policy was made from any of the log.
+    checks : tuple of Check
+        The checks of the log.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from surestep.pipeline import certify_result
+    >>> table = {"state": ["mild"] * 60, "action": ["wait", "treat"] * 30, "reward": [1, 0] * 30}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     surestep.improve(table, discount=0, worlds=0).save(f"{folder}/result")
+    ...     judged = certify_result(f"{folder}/result", table, ["robust"])
+    >>> judged.verdict(judged.certificates[0]).rung
+    'not shown to be better'
+    """
 
     certificates: tuple[Certificate, ...]
-    result: Result  # the saved one
+    result: Result
     same_log: bool
-    same_terms: bool  # log and terms are those of the result, and so is its stress test
-    fresh: bool  # nothing shows that the policy was made from any of it
-    checks: tuple[Check, ...] = ()  # of the log
+    same_terms: bool
+    fresh: bool
+    checks: tuple[Check, ...] = ()
 
     @property
     def settled_on(self) -> Certificate:
@@ -62,7 +89,18 @@ class Judged:
         return self.certificates[0] if self.fresh else self.result.certificate
 
     def verdict(self, claim: Certificate) -> Verdict:
-        """Returns what one of the claims tells a reader to do."""
+        """Returns what one of the claims tells a reader to do.
+
+        Parameters
+        ----------
+        claim : Certificate
+            One of `certificates`.
+
+        Returns
+        -------
+        Verdict
+            A rung of the ladder of words, and why.
+        """
         saved = self.result
         belief = belief_in(saved.certificates) if self.same_terms else None
         rehearsed = belief is not None and what_is_rehearsed(claim) == what_is_rehearsed(belief)

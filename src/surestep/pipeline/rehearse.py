@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-
-import msgspec
+from typing import Any
 
 from surestep._progress import Progress, telling
-from surestep.description import command, described
+from surestep.description import command, described, given_as
 from surestep.errors import InvalidParameter
-from surestep.io.logs.source import LogSource
 from surestep.parallel import reach
-from surestep.pipeline.evidence import CountsSource, gather
+from surestep.pipeline.evidence import gather, open_source
 from surestep.pipeline.improve import Draft, draft_with, prepared
 from surestep.pipeline.recording import Rehearsed
 from surestep.pipeline.stress_test import ALONE, Effort, rehearsal_of
@@ -31,9 +29,27 @@ PAGE = "rehearsal.html"
 
 @dataclass(frozen=True, slots=True)
 class RehearsedLog:
-    """The rehearsal of a log, and with what it was made."""
+    """The rehearsal of a log, and with what it was made.
 
-    findings: Findings  # of what is rehearsed
+    Parameters
+    ----------
+    findings : Findings
+        What the page shows of the improvement that is rehearsed.
+    rehearsal : Rehearsal
+        What came of it in each world.
+    record : Record
+        With what it was made.
+
+    Examples
+    --------
+    >>> from surestep.pipeline import rehearse_log
+    >>> table = {"state": ["mild"] * 60, "action": ["wait", "treat"] * 30, "reward": [1, 0] * 30}
+    >>> rehearsed = rehearse_log(table, {"discount": 0}, worlds=2, sizes=(1.0,))
+    >>> rehearsed.page.startswith("<!DOCTYPE html>")
+    True
+    """
+
+    findings: Findings
     rehearsal: Rehearsal
     record: Record
 
@@ -43,20 +59,27 @@ class RehearsedLog:
         return rehearsal_page(self.findings)
 
     def files(self) -> dict[str, bytes]:
-        """Renders the files of a saved rehearsal."""
+        """Renders the files of a saved rehearsal.
+
+        Returns
+        -------
+        dict of str to bytes
+            The content of each file by its name.
+        """
         contents = {REHEARSAL: f"{self.rehearsal.to_json()}\n".encode(), PAGE: self.page.encode()}
         digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
         return contents | {RUN: self.record.to_json(digests).encode()}
 
 
 def rehearse_log(
-    log: LogSource | CountsSource,
-    terms: Terms,
+    source: object,
+    terms: Mapping[str, Any] | None = None,
     *,
     worlds: int,
     sizes: Sequence[float] = SIZES,
     seed: int = 0,
     effort: Effort = ALONE,
+    memory_limit: str | None = None,
     progress: Progress | bool | None = None,
     on_start: Callable[[float], None] = lambda seconds: None,
 ) -> RehearsedLog:
@@ -64,10 +87,10 @@ def rehearse_log(
 
     Parameters
     ----------
-    log : LogSource
-        The log, as `read_log` or `open_source` finds it; or counts.
-    terms : Terms
-        The terms of the improvement.
+    source : str, path, LogSource, table or LabelledCounts
+        A description (a path that ends in .toml), or anything that `read_log` takes; or counts.
+    terms : mapping, optional
+        Arguments of `improve` in words and numbers, such as {"discount": 0.9}.
     worlds : int, optional
         Worlds of each kind in the stress test; 0: none. Default: 10, or what δ needs, as far as
         that takes about a quarter of a minute of one core; beyond, only those that say how often
@@ -79,6 +102,8 @@ def rehearse_log(
     effort : Effort, optional
         The processes and the time that it may take. Finished parts are kept in its folder, where
         it has one, and the same call goes on from them.
+    memory_limit : str, optional
+        Such as "2GB"; the rest spills to disk.
     progress : bool or callable, optional
         True shows a bar. A function is called with what is being done, how much of it is done, and
         of how much.
@@ -97,10 +122,10 @@ def rehearse_log(
 
     Examples
     --------
-    >>> from surestep.pipeline import Terms, rehearse_log
+    >>> from surestep.pipeline import rehearse_log
     >>> table = {"state": ["mild"] * 60, "action": ["wait", "treat"] * 30, "reward": [1, 0] * 30}
-    >>> terms = Terms.of(discount=0, ending=(0, 1))
-    >>> rehearsed = rehearse_log(surestep.read_log(table), terms, worlds=2, sizes=(1.0,))
+    >>> terms = {"discount": 0, "ending": (0, 1)}
+    >>> rehearsed = rehearse_log(table, terms, worlds=2, sizes=(1.0,))
     >>> rehearsed.rehearsal.worlds
     2
     """
@@ -111,8 +136,9 @@ def rehearse_log(
     folder = effort.folder
     with telling(progress) as tell:
         tell("reading the log", 0, 1)
-        method = msgspec.structs.replace(terms.method, worlds=worlds)
-        evidence = gather(log, replace(terms, method=method))
+        description, frame = given_as(source, **(terms or {}))
+        log = open_source(description, frame, memory_limit)
+        evidence = gather(log, Terms.of(description, worlds=worlds))
         question = prepared(evidence)
         if question.problem.signals:
             raise InvalidParameter(

@@ -95,16 +95,47 @@ def planned(terms: Terms, question: Assignment) -> Rehearsed:
 
 
 class Effort(NamedTuple):
-    """Says who does a stress test, for how long, and where what is done is kept."""
+    """The processes and the time of a stress test, and the folder of its finished parts.
 
-    workers: int | None = 1  # processes of this machine; None: as many as pay
-    engine: str = "local"  # or "ray": the cluster at the address
+    Parameters
+    ----------
+    workers : int or None, default 1
+        Processes of this machine; None: as many as pay.
+    engine : {"local", "ray"}
+        Work here, or on a Ray cluster.
+    address : str, optional
+        The Ray cluster, such as "auto" or "head:6379".
+    time_limit : float, optional
+        Seconds after which it ends.
+    folder : Path, optional
+        Finished parts are kept there, and not made again.
+
+    Examples
+    --------
+    >>> from surestep.pipeline import Effort
+    >>> Effort(workers=4, time_limit=60).cores(seconds=300.0)
+    4
+    """
+
+    workers: int | None = 1
+    engine: str = "local"
     address: str | None = None
-    time_limit: float | None = None  # in seconds
-    folder: Path | None = None  # what it holds is not made again
+    time_limit: float | None = None
+    folder: Path | None = None
 
     def cores(self, seconds: float) -> int:
-        """Counts the processes for work that takes one core so many seconds."""
+        """Counts the processes for work that takes one core so many seconds.
+
+        Parameters
+        ----------
+        seconds : float
+            The time that the work would take one core.
+
+        Returns
+        -------
+        int
+            The number of processes.
+        """
         return self.workers or usual_workers(self.engine, seconds)
 
 

@@ -43,11 +43,27 @@ SHOWN = 60  # letters of a value in a message
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The outcome of making a saved result again."""
+    """The outcome of making a saved result again.
+
+    Parameters
+    ----------
+    level : {"same bytes", "same values", "refuted"}
+        How much came out the same.
+    difference : str, default ""
+        The first one: its file and place, what was there, and what is there now.
+    compared : tuple of str
+        The keys of the description given, which agree with the result.
+
+    Examples
+    --------
+    >>> from surestep.pipeline import Verification
+    >>> Verification("same values").confirmed
+    False
+    """
 
     level: Literal["same bytes", "same values", "refuted"]
-    difference: str = ""  # the first one: its file and place, what was there, and what is there now
-    compared: tuple[str, ...] = field(default=(), compare=False)  # keys of the description given
+    difference: str = ""
+    compared: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def confirmed(self) -> bool:

@@ -32,25 +32,65 @@ class PairCoverage(NamedTuple):
 class PolicyTable(arrays.ByValue):
     """One row a pair: what π_b does there, what π_I does, and what the data says about it.
 
-    Q is the estimated return of taking the action and following π_I from then on; the advantage is
-    Q(s,a) − Σ_b π_b(b|s) Q(s,b), how much better the action is than what π_b does there on average.
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+        What states and actions are called.
+    pairs : Pairs
+        The actions of each state.
+    probability : array of float [K]
+        The new policy (π_I).
+    behavior : array of float [K]
+        The current policy (π_b).
+    visits : array of int [K]
+        Visits in the part of the log that chose the policy.
+    trusted : array of bool [K] or None
+        More visits than N∧; None where the algorithm has no N∧.
+    q : array of float [K]
+        The estimated return of taking the action and following π_I from then on.
+    advantage : array of float [K]
+        How much better the action is than what π_b does there on average.
+    quiet : array of bool [S]
+        Nothing is decided there, as episodes end; these states come last.
+    held_out_visits : array of int [K]
+        Visits in the part of the log that did not choose the policy.
+    advantage_low : array of float [K]
+        The lower end of an interval for the advantage, from that part where there is one.
+    advantage_high : array of float [K]
+        Its upper end.
+    n_wedge : int or None
+        N∧; None where the algorithm has none.
+    allowed : array of bool [K], optional
+        May be taken more often than by π_b; None: no limits.
+    kept_by : array of str [K], optional
+        Signals whose limits keep it from being taken more often, with semicolons.
+
+    Notes
+    -----
+    The advantage is Q(s,a) − Σ_b π_b(b|s) Q(s,b).
+
+    Examples
+    --------
+    >>> table = {"state": ["mild"] * 60, "action": ["wait", "treat"] * 30, "reward": [1, 0] * 30}
+    >>> result = surestep.improve(table, discount=0, ending=(0, 1), worlds=0)
+    >>> result.table.probability, result.table.behavior
+    (array([0., 1., 1.]), array([0.5, 0.5, 1. ]))
     """
 
     vocabulary: Vocabulary
     pairs: Pairs
-    probability: FloatArray  # [K] π_I
-    behavior: FloatArray  # [K] π_b
-    visits: IntArray  # [K]
-    trusted: BoolArray | None  # [K] more visits than N∧; None where the algorithm has no N∧
-    q: FloatArray  # [K]
-    advantage: FloatArray  # [K]
-    quiet: BoolArray  # [S] nothing is decided there, as episodes end; these states come last
-    held_out_visits: IntArray  # [K] in the part of the log that did not choose the policy
-    advantage_low: FloatArray  # [K] an interval, from that part where there is one
-    advantage_high: FloatArray  # [K]
-    n_wedge: int | None  # N∧; None where the algorithm has none
-    allowed: BoolArray | None = None  # [K] may be taken more often than by π_b; None: no limits
-    # [K] whose limits keep it from being taken more often, with semicolons; None: no signals
+    probability: FloatArray
+    behavior: FloatArray
+    visits: IntArray
+    trusted: BoolArray | None
+    q: FloatArray
+    advantage: FloatArray
+    quiet: BoolArray
+    held_out_visits: IntArray
+    advantage_low: FloatArray
+    advantage_high: FloatArray
+    n_wedge: int | None
+    allowed: BoolArray | None = None
     kept_by: AnyArray | None = None
 
     __repr__ = short_repr("pairs.num_states", "pairs.num_pairs", "visits")
