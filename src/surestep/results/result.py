@@ -214,11 +214,11 @@ class Result:
         if not is_frame(state):
             return self._answer(state, rng, fallback)
         answers = list[Any]()
-        for number, row in enumerate(self._rows_of(state), start=1):
+        for place, row in enumerate(self._rows_of(state), start=1):
             try:
                 answers.append(self._answer(row, rng, fallback))
             except InvalidParameter as problem:
-                raise InvalidParameter(f"row {number:,}: {problem}") from None
+                raise InvalidParameter(f"row {place:,}: {problem}") from None
         return answers
 
     def _answer(
