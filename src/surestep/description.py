@@ -1,9 +1,9 @@
-"""A log, and what is to be done with it, described once: in TOML, by options, or in Python.
+"""Describes a log and an improvement once, for TOML files, the command line and Python.
 
-`Description` is where options and their help, the checks of values, and what run.json keeps come
-from. A key that nobody gave is None or empty; what is then taken is said where it is used.
+Options and their help, docstrings, the checks of values and run.json follow from `Description`. A
+key that nobody gave is None or empty; `DEFAULTS` has what is taken then.
 
-Nothing is imported here that takes its time: `surestep --help` reads it.
+Imports are light, as `surestep --help` reads this module.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from surestep._names import unknown
 from surestep.errors import InvalidParameter
 
 SUFFIX = ".toml"
-SEEN = "seen"  # what is possible: what the log shows
+SEEN = "seen"  # only actions that the log shows are possible
 AUTO: Literal["auto"] = "auto"
 WORDS_FOR_BEHAVIOR = ("uniform", "estimate", "propensities", "row-propensities")
 MOST_WORLDS = 1_000_000  # of each kind

@@ -37,7 +37,7 @@ LEAST_DRAWN = 20  # episodes, on average; fewer than that may be none at all
 
 
 def inspection_checks(source: LogSource, facts: LogFacts) -> tuple[Check, ...]:
-    """Returns the checks of a log by itself; what counting refuses is not tested."""
+    """Returns the checks of a log without a result; a log that counting refuses is not tested."""
     log, part = log_of_facts(source, facts)
     names = () if isinstance(log, str) else log.pairs.state_labels or ()
     labels = {joined(label): label for label in facts.states}
@@ -52,7 +52,7 @@ def inspection_checks(source: LogSource, facts: LogFacts) -> tuple[Check, ...]:
 def hidden_in(
     log: DecisionLog | str, source: LogSource | None, labels: Sequence[Label], drawn_from: int
 ) -> list[Check]:
-    """Returns that states, with labels [S], have outcomes in them, and episodes are copies.
+    """Checks for outcomes in the states, which have labels [S], and for copies of episodes.
 
     Copies are not looked for in a large log.
     """
@@ -70,7 +70,7 @@ def hidden_in(
 def log_of_facts(
     source: LogSource, facts: LogFacts
 ) -> tuple[DecisionLog, LogSource] | tuple[str, None]:
-    """Returns the log, and what it was loaded from, or why it cannot be tested."""
+    """Loads the log, and returns it with its source; or the reason why it cannot be tested."""
     if facts.episodes is None:
         return "no-episodes", None
     if any(suspicion.refused for suspicion in facts.suspicions):
@@ -153,7 +153,7 @@ def compared_gain(estimates: Estimates) -> float:
 
 
 def judge_of(question: Assignment) -> Stitched | None:
-    """Returns what splits the log as the choice of the policy did; None where all rows chose it."""
+    """Returns a certifier that splits the log as the choice did; None where all rows chose."""
     split = splitting(question.certifiers)
     if split is None or question.problem.log is None:
         return None
@@ -165,7 +165,7 @@ def judge_of(question: Assignment) -> Stitched | None:
 def practice(
     question: Assignment, judge: Stitched | None, table: PolicyTable
 ) -> GivenPractice | str:
-    """Returns which rows came after the part of the log that π_b is estimated from, or why none."""
+    """Finds the rows after the part that π_b is estimated from; or returns why there are none."""
     log, first, judging = question.problem.log, question.training.log, question.judging
     if not question.problem.behavior_is_estimated:
         return "behavior-given"
@@ -187,7 +187,7 @@ def practice(
 def log_of(
     evidence: Evidence, problem: Problem
 ) -> tuple[DecisionLog, LogSource] | tuple[str, None]:
-    """Returns the log behind a result, and what it was loaded from, or why there is none."""
+    """Returns the log behind a result with its source; or the reason why there is none."""
     source, counts = evidence.log_source, evidence.counts
     if source is None or not evidence.terms.has_episodes:
         return "no-episodes", None
@@ -206,9 +206,15 @@ def given_policy(table: PolicyTable, model: FiniteMDP) -> GivenPolicy | None:
         return None
     time = arrays.run_sums(occupancy(model, table.policy), table.pairs.offsets)
     return GivenPolicy(
-        *(table.pairs, table.probability, table.behavior, table.visits, table.held_out_visits),
-        *(table.decided, np.where(table.quiet, 0.0, time)),
-        *(in_open_bins(table.vocabulary), state_names(table.vocabulary)),
+        pairs=table.pairs,
+        probability=table.probability,
+        behavior=table.behavior,
+        visits=table.visits,
+        held_out_visits=table.held_out_visits,
+        decided=table.decided,
+        time=np.where(table.quiet, 0.0, time),
+        is_open=in_open_bins(table.vocabulary),
+        names=state_names(table.vocabulary),
     )
 
 

@@ -43,7 +43,7 @@ LATER = (
 
 
 class Column(NamedTuple):
-    """Holds what a look at a column has found."""
+    """Figures of a column, from the first rows of the log."""
 
     name: str
     distinct: int
@@ -114,17 +114,21 @@ def told_after(
 
 
 def look(database: Any, types: Mapping[str, str], description: Description) -> list[Column]:
-    """Returns what each column holds, in the first rows."""
+    """Returns the figures of each column, from the first rows."""
     parts, form = list[str](), description.reader.timestampformat
     for name, kind in types.items():
         text = plain_text(description, name)
         number = decimal_sql(text) if kind == "VARCHAR" else number_sql(name, kind)
         there, different = f"count({sql_name(name)})", f"count(DISTINCT {sql_name(name)})"
         facts = (
-            *(sql_text(name), different, f"count(*) - {there}"),
+            sql_text(name),
+            different,
+            f"count(*) - {there}",
             f"count({number}) = {there} AND {there} > 0",
             f"count({stamp_sql(name, kind, form)}) = {there} AND {there} > 0",
-            *(f"min({number})", f"max({number})", there),
+            f"min({number})",
+            f"max({number})",
+            there,
         )
         parts.append(f"row({', '.join(facts)})")
     found = database.execute(f"SELECT {', '.join(parts)} FROM {FIRST_ROWS}").fetchone()
@@ -318,7 +322,7 @@ def stakes_lines(by_name: Mapping[str, Column], guesses: Mapping[str, Guess]) ->
 
 
 def behavior_lines(files: Sequence[str], guesses: Mapping[str, Guess], folder: Path) -> list[str]:
-    """Returns what is said of the policy that made the log."""
+    """Returns the line about the policy that made the log."""
     beside = Path(files[0]).with_name(f"{Path(files[0]).stem}_policy.csv")
     if beside.is_file():
         name = written(from_folder(beside, folder))

@@ -1,8 +1,8 @@
 """Evidence: all that an improvement is made from, read and fitted together.
 
-What |S|, |A| and the enabled pairs are: the rows of the behavior table, else those of the table of
-possible pairs, else the lists of states and actions, else every action seen anywhere in every state
-seen. States in which nothing is decided come last and have one action, the first; they count in
+|S|, |A| and the enabled pairs follow from the rows of the behavior table, else from the table of
+possible pairs, else from the lists of states and actions; else every action seen anywhere is
+enabled in every state seen. States in which nothing is decided come last and have one action, the first; they count in
 |S|.
 """
 
@@ -338,7 +338,7 @@ def assemble(
     learnt: Mapping[str, LearntStates] | None = None,
     log: LogSource | None = None,
 ) -> Assembly:
-    """Numbers for the labels, the counts over them, and the behavior policy."""
+    """Numbers the labels, counts over the numbers, and finds the behavior policy."""
     tables = [each for each in (behavior, possible) if isinstance(each, PairTable)]
     if len(tables) == 2 or (tables and (states is not None or actions is not None)):
         which = "behavior table" if tables[0] is behavior else "table of what is possible"
@@ -393,7 +393,7 @@ def within(assembly: Assembly, limits: PairTable) -> Assembly:
 def inferred_policy(
     how: Inferred, counts: LabelledCounts, numbered: Counts
 ) -> tuple[Policy, tuple[Statement, ...]]:
-    """Returns π_b without a table, and what that takes for granted."""
+    """Returns π_b without a table, and the assumptions behind it."""
     if how == "uniform":
         return Policy.uniform(numbered), ()
     if how == "propensities":
@@ -420,7 +420,7 @@ def known_labels(
 
 
 def of_recording(counts: LabelledCounts) -> tuple[Statement, ...]:
-    """Returns what is taken for granted of starts, and of where recordings stopped."""
+    """Returns the assumptions about starts, and about where recordings stopped."""
     premises = (
         (not counts.episodes.recorded, Statement("starts-where-decided")),
         (STOPPED in counts.dropped, Statement("stopped-by-clock")),

@@ -45,7 +45,7 @@ def record_of(
     baseline: Baseline | None,
     checks: tuple[Check, ...],
 ) -> Record:
-    """Returns the record: with what the result was made, and what it must be read with."""
+    """Returns the record: all that the result was made with, and that is needed to read it."""
     terms, words = evidence.terms, evidence.assembly.vocabulary
     parameters = parameters_of(evidence, problem, settled, rehearsal)
     defaults = (*evidence.defaults, *terms.defaults())
@@ -79,16 +79,14 @@ def record_of(
 
 
 def said_of(description: Description, terms: Terms) -> dict[str, Any]:
-    """Returns what a record keeps of a description and terms: files by their names alone."""
+    """Returns a description with the terms, files by their names alone, for the record."""
     return described(merged(without_folders(description).given(), terms.given())).given()
 
 
 def parameters_of(
     evidence: Evidence, problem: Problem, settled: Settled, rehearsal: Rehearsed
 ) -> Parameters:
-    """Returns the parameters: every term as it was said or taken, but for those that were settled
-    by the data or by other terms.
-    """
+    """Returns the parameters: terms as given or by default, and what the data settled."""
     terms = evidence.terms
     split = terms.certifier_settings(evidence.facts).split if terms.splits else None
     stakes = terms.stakes

@@ -246,7 +246,7 @@ class Terms:
     def algorithm_for(
         self, problem: Problem, told: Known, certifiers: Sequence[Certifier], limits: Limits
     ) -> Improving:
-        """Returns what improves: N∧ as given, from ζ, or chosen by one of the certifiers.
+        """Returns the algorithm: with N∧ as given, from ζ, or chosen by one of the certifiers.
 
         Where nobody named an algorithm and rollouts of the first part choose, provable policies and
         those with one action in every state are among the candidates. Where there are further
@@ -330,7 +330,7 @@ class Terms:
         return with_zero(bounds) if self.stakes.returns is not None or terminal.any() else bounds
 
     def premises(self, facts: DataFacts) -> tuple[Statement, ...]:
-        """Returns what is taken for granted of rewards: what was declared, or what was seen."""
+        """Returns the assumptions about rewards: as declared, or as seen."""
         premises = []
         if self.stakes.returns is not None:
             low, high = self.stakes.returns
@@ -357,8 +357,10 @@ def usual_train_share(episodes: int) -> float:
 
 
 def choosers(certifiers: Sequence[Certifier], told: Known) -> list[Certifier]:
-    """Returns by whose lower bounds N∧ is chosen: the first certificate's; and where it may not
-    choose, or expects no gain, those of a posterior that is made beside it, or for that.
+    """Returns the certifiers whose lower bounds choose N∧.
+
+    The first certifier chooses. Where it may not, or expects no gain, a posterior does: the one
+    beside it, or one made for that.
     """
     first, *others = certifiers
     believers: list[Certifier] = [

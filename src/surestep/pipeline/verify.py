@@ -292,7 +292,7 @@ def check_said(record: Record, own: Description) -> tuple[str, ...]:
 
 
 def taken(record: Record, table: str, name: str) -> Any:
-    """Returns what was taken for a key where nobody said anything; None: nothing."""
+    """Returns the default that was taken for a key; None: there is none."""
     parameters = record.parameters
     if table == "columns":
         return keys.plain(parameters.columns.get(name))
@@ -317,7 +317,7 @@ def check_same_files(record: Record, evidence: Evidence) -> None:
 
 
 def check_given(record: Record, given: Mapping[str, Any]) -> None:
-    """Refuses tables beside the log that are not given again, or of which the record lies."""
+    """Refuses tables beside the log that are not given again, or that the record contradicts."""
     for name, path in SOURCES.items():
         used = getattr(record.parameters, name)
         told = keys.at(keys.described(record.description), path)
@@ -344,7 +344,7 @@ def check_same_rows(record: Record, evidence: Evidence) -> None:
 
 
 def values_in(name: str, content: bytes) -> Any:
-    """Returns what JSON says but for digests, or a page by its lines.
+    """Returns the content of a JSON file without digests, or a page by its lines.
 
     Texts stay texts, as labels may be digits; only where a number was computed, it is a number.
     """

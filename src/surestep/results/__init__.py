@@ -1,4 +1,4 @@
-"""The legacy of an improvement, to be deployed, judged, read and made again."""
+"""Saved results: the policy, its certificates, its page, and the record that makes it again."""
 
 from surestep.results.acting import Decision, Default, Nearest
 from surestep.results.record import Record

@@ -15,9 +15,9 @@ from surestep.model import Pairs, Policy
 
 UNCHANGED = 1e-12  # probabilities this close are the same
 COLUMNS = (  # values of pairs
-    *("probability", "behavior", "visits", "trusted", "q", "advantage", "held_out_visits"),
-    *("advantage_low", "advantage_high", "allowed", "kept_by"),
-)
+    "probability", "behavior", "visits", "trusted", "q", "advantage", "held_out_visits",
+    "advantage_low", "advantage_high", "allowed", "kept_by",
+)  # fmt: skip
 
 
 class PairCoverage(NamedTuple):
