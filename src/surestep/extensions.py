@@ -59,7 +59,7 @@ class Shelf(Generic[Thing]):
         self.members = members  # of a frozen dataclass; without any, such a thing is a function
 
     def find(self, name: object) -> Thing | None:
-        """Returns the thing of that name; None where there is none, and nothing is imported then."""
+        """Returns the thing of that name; None where there is none: then nothing is imported."""
         if not isinstance(name, str):
             return None
         if name in self.built_in:

@@ -26,8 +26,8 @@ from surestep.pipeline.evidence import gather
 from surestep.pipeline.explain import ActionReason, Explanation, in_words
 from surestep.pipeline.findings import settle
 from surestep.pipeline.improve import prepared
+from surestep.pipeline.posing import unsafe_states
 from surestep.pipeline.rehearse import rehearse_log
-from surestep.pipeline.signals import unsafe_states
 from surestep.pipeline.terms import ROUNDS, Terms
 
 SIGNALS = {

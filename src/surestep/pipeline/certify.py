@@ -29,9 +29,8 @@ from surestep.model.known import Ranges, Split, hull
 from surestep.pipeline.certifiers import DataFacts, with_algorithm
 from surestep.pipeline.checks import inspection_checks
 from surestep.pipeline.evidence import Assembly, CountsSource, assemble, numbered, of_recording
+from surestep.pipeline.posing import check_declared, problem_of, with_signals
 from surestep.pipeline.recording import terms_of
-from surestep.pipeline.refuting import check_declared
-from surestep.pipeline.signals import problem_of, with_signals
 from surestep.pipeline.terms import Terms
 from surestep.pipeline.verify import check_said, open_again
 from surestep.report.answer import Verdict, verdict

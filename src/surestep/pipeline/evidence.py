@@ -2,8 +2,8 @@
 
 |S|, |A| and the enabled pairs follow from the rows of the behavior table, else from the table of
 possible pairs, else from the lists of states and actions; else every action seen anywhere is
-enabled in every state seen. States in which nothing is decided come last and have one action, the first; they count in
-|S|.
+enabled in every state seen. States in which nothing is decided come last and have one action, the
+first; they count in |S|.
 """
 
 from __future__ import annotations

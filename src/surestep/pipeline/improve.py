@@ -40,9 +40,13 @@ from surestep.pipeline.findings import (
     policy_table,
     settle,
 )
+from surestep.pipeline.posing import (
+    check_declared,
+    check_ends_for_certain,
+    problem_of,
+    with_signals,
+)
 from surestep.pipeline.recording import Rehearsed, data_summary, record_of
-from surestep.pipeline.refuting import check_declared, check_ends_for_certain
-from surestep.pipeline.signals import problem_of, with_signals
 from surestep.pipeline.stress_test import ALONE, Assignment, Effort, planned, rehearsal_of
 from surestep.pipeline.terms import Terms
 from surestep.planning import evaluate, performance
