@@ -42,8 +42,8 @@ from surestep.algorithms import SPIBB
 from surestep.algorithms.limits import Limits
 from surestep.certificates import Robust, training_for
 from surestep.certificates.registry import Asked
+from surestep.description import given_as
 from surestep.experiments.intervals import binomial_interval, lower_limit
-from surestep.io.logs.source import given_as
 from surestep.model import Certificate, Reach, Signal, reaching
 from surestep.model.known import Known, Ranges, Split, with_zero
 from surestep.pipeline.evidence import gather, open_source
@@ -286,7 +286,7 @@ def prepared_by(texture: Texture, variant: str) -> Assignment:
     """Returns what `improve` makes of a log before it improves."""
     description, frame = given_as(texture.frame, **texture.told(variant))
     terms = Terms.of(description)
-    return prepared(gather(open_source(description, frame, None), terms=terms), terms)
+    return prepared(gather(open_source(description, frame), terms))
 
 
 def works_of(texture: Texture) -> dict[str, Callable[[str], object]]:

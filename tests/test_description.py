@@ -19,12 +19,12 @@ from surestep.description import (
     assignment,
     command,
     described,
+    given_as,
     leaves,
     merged,
     written,
 )
 from surestep.errors import FileFailure, InvalidParameter, SurestepError
-from surestep.io.logs.source import given_as
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=6)
 NAMES = TEXTS.filter(bool)
@@ -289,7 +289,7 @@ def test_files_are_those_of_the_folder_of_the_description(tmp_path):
     assert got.files == (str(tmp_path / "a.csv"), "/b.csv")
     assert got.tables == {"w": str(tmp_path / "wards.csv")}
     assert got.behavior.policy == str(tmp_path / "policy.csv")
-    assert got.limits == module.Limits(possible="seen", allowed=str(tmp_path / "ok.csv"))
+    assert got.limits == module.LimitKeys(possible="seen", allowed=str(tmp_path / "ok.csv"))
     kept = module.without_folders(got)
     assert (kept.files, kept.tables) == (("a.csv", "b.csv"), {"w": "wards.csv"})
     assert (kept.behavior.policy, kept.limits.allowed) == ("policy.csv", "ok.csv")

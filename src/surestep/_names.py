@@ -1,4 +1,4 @@
-"""Names that people type: the refusal of one that is not known, and what may have been meant."""
+"""Refuses unknown names, and proposes those that may have been meant."""
 
 from __future__ import annotations
 

@@ -242,3 +242,16 @@ def escaped_cell(label: str) -> str:
     """
     is_plain = not FORMULA.match(label) or PLAIN_NUMBER.fullmatch(label)
     return label if is_plain else f"'{label}"
+
+
+# C0, DEL and C1, the ends of lines and paragraphs of Unicode, and what turns the direction of text.
+OBEYED = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+def visible(text: str) -> str:
+    r"""Returns the text with every character that a terminal would obey replaced by its name.
+
+    >>> print(visible("a\x1b[31mb"))
+    a\x1b[31mb
+    """
+    return OBEYED.sub(lambda match: repr(match[0])[1:-1], text)

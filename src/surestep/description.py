@@ -1,9 +1,9 @@
-"""A log, and what is to be done with it, described once: in TOML, by options, or in Python.
+"""Describes a log and an improvement once, for TOML files, the command line and Python.
 
-`Description` is where options and their help, the checks of values, and what run.json keeps come
-from. A key that nobody gave is None or empty; what is then taken is said where it is used.
+Options and their help, docstrings, the checks of values and run.json follow from `Description`. A
+key that nobody gave is None or empty; `DEFAULTS` has what is taken then.
 
-Nothing is imported here that takes its time: `surestep --help` reads it.
+Imports are light, as `surestep --help` reads this module.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -27,7 +27,7 @@ from surestep._names import unknown
 from surestep.errors import InvalidParameter
 
 SUFFIX = ".toml"
-SEEN = "seen"  # what is possible: what the log shows
+SEEN = "seen"  # only actions that the log shows are possible
 AUTO: Literal["auto"] = "auto"
 WORDS_FOR_BEHAVIOR = ("uniform", "estimate", "propensities", "row-propensities")
 MOST_WORLDS = 1_000_000  # of each kind
@@ -58,17 +58,44 @@ Natural = Annotated[int, Meta(ge=0)]
 class Columns(Part, frozen=True):
     """Names the column of each role; those with a usual name are found by themselves."""
 
-    state: Several | None = None
-    action: Several | None = None
-    reward: str | None = None
-    next_state: Several | None = None
-    episode: str | None = None
-    step: str | None = None
-    terminated: str | None = None
-    truncated: str | None = None
-    propensity: str | None = None
-    time: str | None = None
-    known_before: Several | None = None
+    state: Annotated[
+        Several | None,
+        Meta(description="The state; repeat it for several columns."),
+    ] = None
+    action: Annotated[
+        Several | None,
+        Meta(description="The action; repeat it for several columns."),
+    ] = None
+    reward: Annotated[str | None, Meta(description="The reward.")] = None
+    next_state: Annotated[Several | None, Meta(description="The state that follows.")] = None
+    episode: Annotated[str | None, Meta(description="To which episode a row belongs.")] = None
+    step: Annotated[str | None, Meta(description="The number of the step, or a time stamp.")] = None
+    terminated: Annotated[
+        str | None,
+        Meta(description="Whether the episode ended with this step."),
+    ] = None
+    truncated: Annotated[
+        str | None,
+        Meta(description="Whether a clock stopped the recording there."),
+    ] = None
+    propensity: Annotated[
+        str | None,
+        Meta(description="The probability that the action had."),
+    ] = None
+    time: Annotated[
+        str | None,
+        Meta(
+            description="When it was decided, or the episode began, if the log's order is another."
+        ),
+    ] = None
+    known_before: Annotated[
+        Several | None,
+        Meta(
+            description="A column that was known before the decision: one of the state with "
+            "values that stand in last rows only, or one that a query chooses rows "
+            "by; repeat it for several."
+        ),
+    ] = None
 
 
 class Bin(Part, frozen=True):
@@ -110,18 +137,50 @@ class Reader(Part, frozen=True):
 class Behavior(Part, frozen=True):
     """The policy that made the log."""
 
-    policy: str | None = None
-    logger: Literal["adaptive", "fixed"] | None = None
+    policy: Annotated[
+        str | None,
+        Meta(
+            description="The policy that made the log: a table of state, action, probability; "
+            "uniform (a randomised trial); propensities, or row-propensities where "
+            "they vary within a state; or estimate."
+        ),
+    ] = None
+    logger: Annotated[
+        Literal["adaptive", "fixed"] | None,
+        Meta(
+            description="One that is adaptive may have learnt on the way, so the first part of "
+            "the log chooses the policy; with one that is fixed, a part drawn at "
+            "random does."
+        ),
+    ] = None
 
 
 class Stakes(Part, frozen=True):
     """Says what may be earned, and how much later steps count: γ of the paper is `discount`."""
 
-    discount: Fraction | None = None
-    running: Range | None = None
-    ending: Range | None = None
-    returns: Range | None = None
-    unit: str | None = None
+    discount: Annotated[
+        Fraction | None,
+        Meta(description="How much the next step counts (γ), from 0 to 1."),
+    ] = None
+    running: Annotated[
+        Range | None,
+        Meta(description="A step after which it goes on earns between these."),
+    ] = None
+    ending: Annotated[
+        Range | None,
+        Meta(description="A step that ends its episode earns between these."),
+    ] = None
+    returns: Annotated[
+        Range | None,
+        Meta(
+            description="Every episode returns between these, and so does its rest from any step "
+            "on, unless that is 0."
+        ),
+    ] = None
+    unit: Annotated[
+        str | None,
+        Meta(description="What rewards are, and per what, for readers: € per pump."),
+    ] = None
 
     def __post_init__(self) -> None:
         """Refuses ranges that are none, and those that leave nothing to be earned."""
@@ -139,13 +198,28 @@ class Stakes(Part, frozen=True):
 RANGES = ("running", "ending", "returns")
 
 
-class Limits(Part, frozen=True):
+class LimitKeys(Part, frozen=True):
     """Says what can be done at all, and what may be recommended."""
 
-    possible: str | None = None
-    allowed: str | None = None
-    states: str | None = None
-    actions: str | None = None
+    possible: Annotated[
+        str | None,
+        Meta(
+            description="What can be done in a state: `seen`, only what the log shows there; or a"
+            " table of state, action with all pairs that there are."
+        ),
+    ] = None
+    allowed: Annotated[
+        str | None,
+        Meta(description="A table of state, action: no other is taken more often than before."),
+    ] = None
+    states: Annotated[
+        str | None,
+        Meta(description="A file with all states that there are, where the log shows fewer."),
+    ] = None
+    actions: Annotated[
+        str | None,
+        Meta(description="A file with all actions that there are."),
+    ] = None
 
 
 class SignalRule(Part, frozen=True):
@@ -173,10 +247,25 @@ class SignalRule(Part, frozen=True):
 class Unsafe(Part, frozen=True):
     """States that are not to be reached more often than before, or than a number says."""
 
-    states: str | None = None
-    within: Annotated[int, Meta(ge=1)] | None = None
-    at_most: Literal["as before"] | Fraction | None = None
-    not_worse_by: Fraction | None = None
+    states: Annotated[
+        str | None,
+        Meta(description="A condition on the columns of the state, such as pressure = 'critical'."),
+    ] = None
+    within: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(
+            description="N steps (decisions): such a state counts as reached at the start, or "
+            "after one of the first N decisions."
+        ),
+    ] = None
+    at_most: Annotated[
+        Literal["as before"] | Fraction | None,
+        Meta(description="The chance to get there: `as before`, or a number."),
+    ] = None
+    not_worse_by: Annotated[
+        Fraction | None,
+        Meta(description="By how much that chance may rise."),
+    ] = None
 
     def __post_init__(self) -> None:
         """Refuses limits without states, and a margin beside a number."""
@@ -187,100 +276,146 @@ class Unsafe(Part, frozen=True):
             raise ValueError("Expected not_worse_by only where at_most is 'as before'")
 
 
-class Method(Part, frozen=True):
+class MethodKeys(Part, frozen=True):
     """Says how the policy is improved, and how claims are made: N∧, ζ and δ of the paper."""
 
-    algorithm: str | None = None
-    n_wedge: Natural | Literal["auto"] | None = None
-    zeta: Amount | None = None
-    least_visits: Annotated[int, Meta(ge=1)] | None = None
-    delta: Share | None = None
-    unseen: Literal["pessimistic", "terminal"] | None = None
-    certificates: Several | None = None
-    train_share: Share | None = None
-    worlds: Annotated[int, Meta(ge=0, le=MOST_WORLDS)] | None = None
+    algorithm: Annotated[
+        str | None,
+        Meta(description="The algorithm, such as spibb:n_wedge=50; see `surestep algorithms`."),
+    ] = None
+    n_wedge: Annotated[
+        Natural | Literal["auto"] | None,
+        Meta(description="Pairs visited at most so often (N∧) keep their probability; or `auto`."),
+    ] = None
+    zeta: Annotated[
+        Amount | None,
+        Meta(description="Choose the N∧ at which SPIBB's bound claims a loss of at most ζ."),
+    ] = None
+    least_visits: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="Pairs visited less are not taken more often, unless N∧ is given."),
+    ] = None
+    delta: Annotated[
+        Share | None,
+        Meta(description="The chance that the claim is wrong (δ)."),
+    ] = None
+    unseen: Annotated[
+        Literal["pessimistic", "terminal"] | None,
+        Meta(
+            description="What a pair is worth that was never tried: pessimistic, or 0 (terminal)."
+        ),
+    ] = None
+    certificates: Annotated[
+        Several | None,
+        Meta(description="Kinds of claims, such as robust:set=l1; the result stands by the first."),
+    ] = None
+    train_share: Annotated[
+        Share | None,
+        Meta(description="The share of the log that chooses the policy; the rest judges it."),
+    ] = None
+    worlds: Annotated[
+        Annotated[int, Meta(ge=0, le=MOST_WORLDS)] | None,
+        Meta(description="Worlds of each kind in the stress test; 0: none."),
+    ] = None
 
 
 class Description(Part, frozen=True):
     """A log and what is to be done with it."""
 
-    files: Several | None = None
-    query: str | None = None
-    tables: dict[str, str] = {}
-    reader: Reader = Reader()
-    case: str | None = None
-    ends: Literal["complete", "clock"] | None = None
-    columns: Columns = Columns()
-    bins: dict[str, Bin] = {}
+    files: Annotated[
+        Several | None,
+        Meta(description="The files of the log, or patterns of them."),
+    ] = None
+    query: Annotated[
+        str | None,
+        Meta(description="SQL that prepares the rows of the table `log`."),
+    ] = None
+    tables: Annotated[
+        dict[str, str],
+        Meta(description="Further tables of the query: a file for each name."),
+    ] = {}
+    reader: Annotated[
+        Reader,
+        Meta(description="How text files are written, in the words of DuckDB's reader."),
+    ] = Reader()
+    case: Annotated[
+        str | None,
+        Meta(
+            description="The column of the files that says whose rows belong together, for a query."
+        ),
+    ] = None
+    ends: Annotated[
+        Literal["complete", "clock"] | None,
+        Meta(
+            description="How episodes end, where no column tells: complete, with their last row; "
+            "clock, recording stops after so many steps, or at a date with steps of "
+            "equal length."
+        ),
+    ] = None
+    columns: Annotated[
+        Columns,
+        Meta(
+            description="The columns of each role, where they have other names than usual, such as "
+            '{"state": "ward"}.'
+        ),
+    ] = Columns()
+    bins: Annotated[
+        dict[str, Bin],
+        Meta(
+            description="Bins of a column: quantiles, width, edges; or states of several: tree, "
+            "kmeans."
+        ),
+    ] = {}
     behavior: Behavior = Behavior()
     stakes: Stakes = Stakes()
-    signals: dict[str, SignalRule] = {}
-    unsafe: Unsafe = Unsafe()
-    limits: Limits = Limits()
-    method: Method = Method()
-    names: dict[str, dict[str, str]] = {}
+    signals: Annotated[
+        dict[str, SignalRule],
+        Meta(
+            description="Numbers that steps earn: column, running, ending, cost. The first is "
+            "improved, and others get worse by at most not_worse_by."
+        ),
+    ] = {}
+    unsafe: Annotated[
+        Unsafe,
+        Meta(
+            description="States that are not to be reached more often: states, within, at_most, "
+            "not_worse_by."
+        ),
+    ] = Unsafe()
+    limits: LimitKeys = LimitKeys()
+    method: MethodKeys = MethodKeys()
+    names: Annotated[
+        dict[str, dict[str, str]],
+        Meta(description="What people call the values of a column, on the page and the screen."),
+    ] = {}
 
 
 TABLES: dict[str, type[Part]] = {
-    kind.__name__.lower(): kind
-    for kind in (Columns, Reader, Behavior, Stakes, Unsafe, Limits, Method)
+    "columns": Columns,
+    "reader": Reader,
+    "behavior": Behavior,
+    "stakes": Stakes,
+    "unsafe": Unsafe,
+    "limits": LimitKeys,
+    "method": MethodKeys,
+    "bins": Bin,
+    "signals": SignalRule,
 }
-TABLES |= {"bins": Bin, "signals": SignalRule}
-HELP = {
-    "files": "The files of the log, or patterns of them.",
-    "query": "SQL that prepares the rows of the table `log`.",
-    "tables": "Further tables of the query: a file for each name.",
-    "case": "The column of the files that says whose rows belong together, for a query.",
-    "ends": "How episodes end, where no column tells: complete, with their last row; clock, "
-    "recording stops after so many steps, or at a date with steps of equal length.",
-    "columns.state": "The state; repeat it for several columns.",
-    "columns.action": "The action; repeat it for several columns.",
-    "columns.reward": "The reward.",
-    "columns.next_state": "The state that follows.",
-    "columns.episode": "To which episode a row belongs.",
-    "columns.step": "The number of the step, or a time stamp.",
-    "columns.terminated": "Whether the episode ended with this step.",
-    "columns.truncated": "Whether a clock stopped the recording there.",
-    "columns.propensity": "The probability that the action had.",
-    "columns.time": "When it was decided, or the episode began, if the log's order is another.",
-    "columns.known_before": "A column of the state that was known before the decision, though "
-    "values of it stand in last rows only; repeat it for several.",
-    "bins": "Bins of a column: quantiles, width, edges; or states of several: tree, kmeans.",
-    "reader": "How text files are written, in the words of DuckDB's reader.",
-    "behavior.policy": "The policy that made the log: a table of state, action, probability; "
-    "uniform (a randomised trial); propensities, or row-propensities where they vary within a "
-    "state; or estimate.",
-    "behavior.logger": "adaptive: whoever made the log may have learnt on the way, so its first "
-    "part chooses the policy; fixed: a part drawn at random does.",
-    "stakes.discount": "γ, from 0 to 1: how much the next step counts.",
-    "stakes.running": "A step after which it goes on earns between these.",
-    "stakes.ending": "A step that ends its episode earns between these.",
-    "stakes.returns": "Every episode returns between these, and so does its rest from any step on, "
-    "unless that is 0.",
-    "stakes.unit": "What rewards are, and per what, for readers: € per pump.",
-    "signals": "Numbers that steps earn: column, running, ending, cost. The first is improved, and "
-    "others get worse by at most not_worse_by.",
-    "unsafe.states": "A condition on the columns of the state, such as pressure = 'critical'.",
-    "unsafe.within": "N steps (decisions): such a state counts as reached at the start, or after "
-    "one of the first N decisions.",
-    "unsafe.at_most": "The chance to get there: `as before`, or a number.",
-    "unsafe.not_worse_by": "By how much that chance may rise.",
-    "limits.possible": "What can be done in a state: `seen`, only what the log shows there; or a "
-    "table of state, action with all pairs that there are.",
-    "limits.allowed": "A table of state, action: no other is taken more often than before.",
-    "limits.states": "A file with all states that there are, where the log shows fewer.",
-    "limits.actions": "A file with all actions that there are.",
-    "method.algorithm": "Such as spibb:n_wedge=50; see `surestep algorithms`.",
-    "method.n_wedge": "N∧: pairs visited at most so often keep their probability; or `auto`.",
-    "method.zeta": "Choose the N∧ at which SPIBB's bound claims a loss of at most ζ.",
-    "method.least_visits": "Pairs visited less are not taken more often, unless N∧ is given.",
-    "method.delta": "δ: the chance that the claim is wrong.",
-    "method.unseen": "What a pair is worth that was never tried: pessimistic, or 0 (terminal).",
-    "method.certificates": "Such as robust:set=l1; the result stands by the first.",
-    "method.train_share": "The share of the log that chooses the policy; the rest judges it.",
-    "method.worlds": "Worlds of each kind in the stress test; 0: none.",
-    "names": "What people call the values of a column, on the page and the screen.",
-}
+
+
+def descriptions(part: type[Part], before: str = "") -> dict[str, str]:
+    """Returns what each key of a table means, by its path: the description of its field."""
+    meanings = dict[str, str]()
+    for name, kind in get_type_hints(part, include_extras=True).items():
+        table = getattr(kind, "__origin__", kind)
+        if isinstance(table, type) and issubclass(table, Part):
+            meanings |= descriptions(table, f"{name}.") or {name: kind.__metadata__[0].description}
+        elif hasattr(kind, "__metadata__"):
+            meanings[before + name] = kind.__metadata__[0].description
+    return meanings
+
+
+HELP = descriptions(Description)
 HOW_TO_READ = ("query", "tables", "reader", "case", "ends", "columns", "bins")  # of a log
 DEFAULT_CERTIFICATES = ("stitched", "posterior", "robust")  # the first is the one to stand by
 DEFAULT_OF_COUNTS = ("robust",)  # counts cannot be split into two parts
@@ -314,7 +449,7 @@ OPTIONS = {
     path: f"--{path.rpartition('.')[2].replace('_', '-')}"
     for path in (*READING, *ASKING, *IMPROVING)
 } | {"behavior.policy": "--behavior", "method.certificates": "--certificate"}
-FILE_KEYS = ("behavior.policy", *(f"limits.{name}" for name in Limits.__struct_fields__))
+FILE_KEYS = ("behavior.policy", *(f"limits.{name}" for name in LimitKeys.__struct_fields__))
 
 
 # ---- from what somebody said ------------------------------------------------------------------
@@ -518,6 +653,30 @@ def description_of(files: Sequence[str], said: Mapping[str, Any]) -> Description
     return described(merged(below, said), files[0])
 
 
+def given_as(source: object, **words: Any) -> tuple[Description, object]:
+    """Returns the description of what somebody gave as a log, and the object where it is no file.
+
+    `source` is a description, one or several paths, a `LogSource`, counts, or a table in memory.
+    `words` are arguments of Python beside it, which stand above it; None: nothing was said.
+    """
+    told = in_words(**words)
+    if isinstance(source, Description):
+        return described(merged(source.given(), told)), None
+    opened = getattr(source, "description", None)
+    if isinstance(opened, Description):
+        for name in HOW_TO_READ:
+            if name in told:
+                raise InvalidParameter(
+                    f"{name} is given beside a {type(source).__name__}, which knows how it is "
+                    "read; give it to read_log"
+                )
+        return described(merged(opened.given(), told)), source
+    if not isinstance(source, str | os.PathLike | list | tuple):
+        return described(told), source
+    paths = source if isinstance(source, list | tuple) else [source]
+    return description_of([os.fspath(path) for path in paths], told), None
+
+
 def with_files(content: Mapping[str, Any], renamed: Callable[[str], Any]) -> dict[str, Any]:
     """Returns nested values in which files have other names."""
 
@@ -569,7 +728,9 @@ def leaves(content: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, 
             yield path, value
 
 
-def command(verb: str, description: Description, *more: str) -> str:
+def command(
+    verb: str, description: Description, *more: str, quote: Callable[[str], str] = shlex.quote
+) -> str:
     """Returns the command that says all of a description, with options where there are some."""
     content = description.given()
     files = several(content.pop("files", "LOG"))
@@ -584,7 +745,7 @@ def command(verb: str, description: Description, *more: str) -> str:
                 words += [OPTIONS[path], str(value)]
             case _:
                 words += ["--set", f"{path}={written(value)}"]
-    return shlex.join([*words, *more])
+    return " ".join(map(quote, [*words, *more]))
 
 
 def without_folders(description: Description) -> Description:

@@ -1,4 +1,4 @@
-"""Algorithms, kinds of certificates and environments of others, found by their names.
+"""Finds plug-ins by name: algorithms, kinds of certificates and environments of others.
 
 Code that runs registers them (`surestep.register`), or an installed package has them as entry
 points, in the groups `surestep.algorithms`, `surestep.certificates` and `surestep.environments`. An
@@ -59,7 +59,7 @@ class Shelf(Generic[Thing]):
         self.members = members  # of a frozen dataclass; without any, such a thing is a function
 
     def find(self, name: object) -> Thing | None:
-        """Returns what has that name; None where nothing has, and nothing is imported then."""
+        """Returns the thing of that name; None where there is none: then nothing is imported."""
         if not isinstance(name, str):
             return None
         if name in self.built_in:
@@ -68,7 +68,7 @@ class Shelf(Generic[Thing]):
         return None if extension is None else extension.thing
 
     def get(self, name: object) -> Thing:
-        """Returns what has that name; refused where nothing has."""
+        """Returns the thing of that name; refused where there is none."""
         thing = self.find(name)
         if thing is None:
             what = f"there is no {SINGULAR[self.sort]} {name!r}"
@@ -99,7 +99,7 @@ class Shelf(Generic[Thing]):
         return found
 
     def source_of(self, name: str) -> str:
-        """Returns who brings what has that name, without importing it; empty where nobody does."""
+        """Returns the distribution that brings a name, without importing it; empty: none."""
         if (self.sort, name) in _registered:
             return _registered[self.sort, name].by
         return " and ".join(sorted(map(distribution, installed(self.sort).get(name, ()))))
@@ -129,7 +129,7 @@ class Shelf(Generic[Thing]):
 
 
 def missing_in(thing: Any, members: Sequence[str]) -> str | None:
-    """Returns what is expected where a thing does not have these members; None where it has."""
+    """Returns the words for what a thing lacks of these members; None where it has all."""
     if not members:
         is_function = callable(thing) and not isinstance(thing, type)
         return None if is_function else "a function that returns a Benchmark"
@@ -142,13 +142,13 @@ def missing_in(thing: Any, members: Sequence[str]) -> str | None:
 
 
 def versions_of(names: Iterable[tuple[Shelf[Any], str]]) -> dict[str, str]:
-    """Returns who brings what has these names and is not built in, each with its version."""
+    """Maps each plug-in distribution that brings one of these names to its version."""
     brought = (shelf.extension(name) for shelf, name in names if name not in shelf.built_in)
     return {extension.by: extension.version for extension in brought if extension is not None}
 
 
 def version_of(thing: Any) -> str:
-    """Returns what stands for the version of code that no installed package declares."""
+    """Returns a digest of its source file, as the version of code without a distribution."""
     try:
         content = Path(str(inspect.getsourcefile(thing))).read_bytes()
     except (OSError, TypeError):
@@ -214,7 +214,7 @@ def know(extensions: Iterable[Extension]) -> None:
 
 
 def check_importable(things: Iterable[tuple[str, Any]], *, elsewhere: bool = False) -> None:
-    """Refuses what a process that is started anew, also on a cluster, could not import."""
+    """Refuses things that a newly started process, also on a cluster, could not import."""
     for what, thing in things:
         home = str(getattr(thing, "__module__", None))
         try:

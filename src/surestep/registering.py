@@ -14,11 +14,32 @@ Thing = TypeVar("Thing")
 
 
 def register(thing: Thing, name: str | None = None) -> Thing:
-    """Makes an algorithm, a kind of certificate or an environment known by name, and returns it.
+    """Makes an algorithm, a kind of certificate or an environment known by name.
 
-    A class that can `improve` is an algorithm, one that can `certify` a kind of certificate, and a
-    function makes an environment. Without a name, a class has the one that it gives itself, and a
-    function its own. The name holds in this process, in workers and in Ray tasks that it starts.
+    The name holds in this process, in workers and in Ray tasks that it starts.
+
+    Parameters
+    ----------
+    thing : type or callable
+        A class that can `improve` is an algorithm, one that can `certify` a kind of certificate,
+        and a function that returns a `Benchmark` an environment.
+    name : str, optional
+        By default the name that a class gives itself, and of a function its own.
+
+    Returns
+    -------
+    type or callable
+        The thing itself, so that `register` can stand above a class.
+
+    Raises
+    ------
+    InvalidParameter
+        The name is taken, or the thing lacks a member.
+
+    Examples
+    --------
+    >>> from surestep.environments import gridworld
+    >>> coin = surestep.register(lambda: gridworld(), name="toys/coin")
     """
     own = getattr(thing, "name" if isinstance(thing, type) else "__name__", None)
     known_as = own if name is None else name

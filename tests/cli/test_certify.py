@@ -122,7 +122,7 @@ def believed(tmp_path_factory):
     write_lines(home / "log.csv", arms(0))
     write_lines(home / "later.csv", arms(1))
     terms = Terms.of(discount=0.5, n_wedge=5, certificates=["robust", "posterior"], worlds=1)
-    made = draft(gather(read_log(home / "log.csv")), terms, lambda *told: None)
+    made = draft(gather(read_log(home / "log.csv"), terms))
     made.result.save(home / "to come")
     found = made.finished(lambda *told: None)
     result = result_of(found)
@@ -162,3 +162,12 @@ def test_a_belief_is_shown_with_the_stress_test_of_its_result(
     assert words in said
     assert headline in said
     assert (BELIEVED in said) == (headline == BELIEVED)
+
+
+def test_a_description_that_contradicts_the_stakes_of_the_result_is_refused(believed, tmp_path):
+    for said, found in (("discount = 0.6", "says 0.6, the result"), ('unit = "€"', "says '€'")):
+        path = tmp_path / "mine.toml"
+        path.write_text(f'files = "{believed / "log.csv"}"\n[stakes]\n{said}\n', encoding="utf-8")
+        done = run_surestep("certify", believed / "finished", path, "--kind", "robust")
+        assert done.exit_code == 2
+        assert f"stakes.{said.partition(' ')[0]}: your description {found}" in done.stderr

@@ -1,6 +1,7 @@
 """`surestep describe`: a file that the other verbs take, made without a question."""
 
 import os
+import subprocess
 import tomllib
 
 import duckdb
@@ -11,8 +12,7 @@ from hypothesis import strategies as st
 import surestep
 from careless_logs import outcome_in_state
 from support.pump_commands import LINES, POLICY, run_surestep, write_lines
-from surestep.description import HELP
-from surestep.io.logs.source import given_as
+from surestep.description import HELP, given_as
 from surestep.io.sql import sql_name
 
 SIZE = 240
@@ -220,4 +220,16 @@ def test_whatever_columns_are_called_the_file_says_nothing_else(names, tmp_path_
 def test_all_keys_are_listed():
     told = run_surestep("describe", "--keys").stdout
     assert all(f"{path}: " in told for path in HELP)
-    assert "method.delta: δ: the chance that the claim is wrong.  [default: 0.1]" in told
+    assert "method.delta: The chance that the claim is wrong (δ).  [default: 0.1]" in told
+
+
+def test_a_line_end_in_the_name_of_a_file_breaks_no_line(tmp_path):
+    log = write_lines(tmp_path / "a\nb.csv", ["state,action,reward", "s,x,1", "s,y,0"])
+    done = run_surestep("describe", log).stdout.splitlines()
+    shown = str(log.with_suffix(".toml")).replace("\n", r"\n")
+    assert done == [f"wrote {shown}", f"next: read it, then: surestep inspect $'{shown}'"]
+    words = subprocess.run(
+        ["bash", "-c", f"printf %s {done[1].rpartition('inspect ')[2]}"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert words.stdout == str(log.with_suffix(".toml"))

@@ -9,7 +9,8 @@ import surestep
 from support.pump_commands import LINES, PUMPS, UNTESTED, run_surestep, write_lines
 from surestep.cli.results import explanation_section
 from surestep.cli.terminal import terminal
-from surestep.pipeline import ActionReason, Explanation, in_words
+from surestep.pipeline import Explanation, in_words
+from surestep.pipeline.explain import ActionReason
 from surestep.report.terminal import print_sections
 
 

@@ -20,7 +20,7 @@ from surestep.algorithms import SPIBB
 from surestep.bounds import ProblemSize, compare_bounds
 from surestep.certificates import APriori, Posterior, Robust, Stitched, Trajectory
 from surestep.errors import SurestepError
-from surestep.pipeline.evidence import LoadedSteps, gather
+from surestep.pipeline.evidence import gather
 from surestep.pipeline.improve import draft, problem_of
 from surestep.pipeline.terms import Terms
 from surestep.rehearsal.rehearse import read_sizes
@@ -59,15 +59,14 @@ def answers_or_refuses(call):
 
 
 @pytest.fixture(scope="module")
-def evidence():
-    return gather(read_log(small_log()))
+def source():
+    return read_log(small_log())
 
 
 @pytest.fixture(scope="module")
-def problem(evidence):
-    found = problem_of(evidence.assembly, Terms.of(discount=0.9), evidence.facts)
-    steps = LoadedSteps(evidence.source, evidence.counts, found.counts.pairs)
-    return steps.numbered(found, evidence.assembly.quiet, ["a test"])[0]
+def problem(source):
+    evidence = gather(source, Terms.of(discount=0.9))
+    return problem_of(evidence.assembly, evidence.terms, evidence.facts)
 
 
 def numeric(settings):
@@ -136,12 +135,12 @@ def test_sizes(sizes):
 USUAL = {"discount": 0.9, "n_wedge": 3, "worlds": 0}
 
 
-def improved(evidence, kind, **changes):
+def improved(source, kind, **changes):
     """A whole improvement, with its page."""
     given = USUAL | {"certificates": [kind]} | changes
     if "zeta" in changes:
         del given["n_wedge"]
-    assert draft(evidence, Terms.of(**given), lambda *told: None).result.report
+    assert draft(gather(source, Terms.of(**given))).result.report
 
 
 @settings(max_examples=25, deadline=None)
@@ -150,22 +149,22 @@ def improved(evidence, kind, **changes):
     value=corners,
     kind=st.sampled_from(KINDS[:4]),
 )
-def test_improvements(name, value, kind, evidence):
-    answers_or_refuses(lambda: improved(evidence, kind, **{name: value}))
+def test_improvements(name, value, kind, source):
+    answers_or_refuses(lambda: improved(source, kind, **{name: value}))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", [*KINDS, "robust:set=l1,strict=true", "posterior:draws=99,rewards=bounded"]
 )
-def test_all_improvements(kind, evidence):
+def test_all_improvements(kind, source):
     for name, value in itertools.product(("discount", "delta", "n_wedge", "zeta"), CORNERS):
-        answers_or_refuses(lambda n=name, v=value: improved(evidence, kind, **{n: v}))
+        answers_or_refuses(lambda n=name, v=value: improved(source, kind, **{n: v}))
     for low, high in itertools.product(
         (0, 1, -1, 3, 5e-324, 1e16, 1e308, -1e308, 2**200), repeat=2
     ):
         for name in ("running", "ending", "returns"):
-            answers_or_refuses(lambda n=name, b=(low, high): improved(evidence, kind, **{n: b}))
+            answers_or_refuses(lambda n=name, b=(low, high): improved(source, kind, **{n: b}))
 
 
 @pytest.fixture(scope="module")

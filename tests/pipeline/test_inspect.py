@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from support.log_tables import frame_of
 from surestep.errors import InvalidParameter
 from surestep.io import read_log
-from surestep.pipeline import Terms
 from surestep.pipeline.inspect import inspect
+from surestep.pipeline.terms import Terms
 
 STATES, ACTIONS = ("s", "t", "u"), ("x", "y")
 TAKEN = st.dictionaries(

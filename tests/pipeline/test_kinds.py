@@ -34,7 +34,7 @@ def known_log(seed=1):
 
 
 def made(terms, source=None):
-    return draft(gather(known_log() if source is None else source), terms, lambda *told: None)
+    return draft(gather(known_log() if source is None else source, terms))
 
 
 @pytest.fixture(scope="module")

@@ -80,6 +80,6 @@ def test_a_log_that_changes_after_it_was_counted_is_refused(log):
     table = read_log(log)
     counts = table.counts()
     write_lines(log, [*ROWS, "40,0,c,x,0,True,e"])
-    steps = evidence.LoadedSteps(table, counts, counts.to_counts().pairs)
+    parts = evidence.assemble(counts, "estimate")
     with pytest.raises(surestep.errors.InvalidLog, match="other labels than when it was counted"):
-        _ = steps.log
+        evidence.numbered(parts, table, counts, ["stitched"], of_rows=False)

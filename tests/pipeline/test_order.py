@@ -17,9 +17,9 @@ from surestep.certificates.episodes import parts_of_log, training_for
 from surestep.certificates.stacks import stacks_of
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.offpolicy import split_episodes
-from surestep.pipeline import Terms, verify_result
+from surestep.pipeline import verify_result
 from surestep.pipeline.evidence import gather
-from surestep.pipeline.terms import usual_train_share
+from surestep.pipeline.terms import Terms, usual_train_share
 from surestep.results.policy_files import policy_parquet_rows
 
 CONTEXTS, ACTIONS, EPISODES = 30, 8, 4000
@@ -221,7 +221,7 @@ def test_the_order_of_a_file_is_named_among_the_assumptions():
 def edges(table, share, **reading):
     """The edges of ages that improving a table with such a share would have."""
     terms = Terms.of(discount=0.9, train_share=share)
-    evidence = gather(read_log(table, **reading), terms=terms)
+    evidence = gather(read_log(table, **reading), terms)
     return evidence.counts.binnings["age"].edges
 
 

@@ -110,7 +110,7 @@ def known_log():
 
 @pytest.fixture(scope="module")
 def problem():
-    made = draft(gather(known_log()), Terms.of(discount=0.9), lambda *told: None)
+    made = draft(gather(known_log(), Terms.of(discount=0.9)))
     return made.question.problem
 
 
@@ -129,12 +129,11 @@ def test_certify_takes_what_has_the_members_of_a_certifier(problem):
 
 
 def test_checks_split_the_log_as_it_does():
-    evidence = gather(known_log())
+    source = known_log()
 
     def judge(certifier):
         terms = Terms.of(discount=0.9, certificates=[certifier])
-        terms = dataclasses.replace(terms, has_episodes=True)
-        return judge_of(prepared(evidence, terms))
+        return judge_of(prepared(gather(source, terms)))
 
     assert judge(Parting()).train_share == 0.3
     assert judge(Parting(logger="fixed", seed=1)) == Stitched(logger="fixed", seed=1)
@@ -268,7 +267,7 @@ def test_at_most_it_is_believed(problem):
 )
 def test_the_belief_that_is_shown_is_the_one_that_is_rehearsed(kinds, believed):
     terms = Terms.of(discount=0.9, certificates=kinds, n_wedge=3, worlds=0)
-    made = draft(gather(known_log()), terms, lambda *told: None)
+    made = draft(gather(known_log(), terms))
     claims, question = made.result.certificates, made.question
     shown = belief_in(claims)
     assert shown == (None if believed is None else claims[believed])

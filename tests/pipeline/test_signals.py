@@ -26,8 +26,8 @@ from surestep.pipeline.evidence import gather
 from surestep.pipeline.explain import ActionReason, Explanation, in_words
 from surestep.pipeline.findings import settle
 from surestep.pipeline.improve import prepared
+from surestep.pipeline.posing import unsafe_states
 from surestep.pipeline.rehearse import rehearse_log
-from surestep.pipeline.signals import unsafe_states
 from surestep.pipeline.terms import ROUNDS, Terms
 
 SIGNALS = {
@@ -54,10 +54,10 @@ def patients(episodes=60, seed=0):
 
 def posed(frame, **words):
     """The problem of a log, as `improve` makes it."""
-    description, given = surestep.io.logs.source.given_as(frame, **{**TOLD, **words})
+    description, given = surestep.description.given_as(frame, **{**TOLD, **words})
     source = surestep.io.logs.source.open_log(description, given)
     terms = Terms.of(description)
-    return prepared(gather(source, terms=terms), terms)
+    return prepared(gather(source, terms))
 
 
 def test_a_further_signal_is_the_problem_of_its_column():
@@ -159,7 +159,7 @@ def test_a_condition_marks_states(condition, holds):
         "reward": [0, 1, 0, 1],
     }
     source = read_log(frame, columns={"state": ["ward", "age"]})
-    words = gather(source).assembly.vocabulary
+    words = gather(source, Terms.of(discount=0)).assembly.vocabulary
     found = unsafe_states(condition, words)
     named = {", ".join(words.states[s]) for s in np.flatnonzero(found)}
     assert named == holds
@@ -196,8 +196,9 @@ def test_a_condition_reads_no_files(tmp_path):
     """The condition of somebody else's result can look at states, and at nothing else."""
     (tmp_path / "secret.csv").write_text("x\n1\n")
     frame = patients()
-    words = gather(read_log(frame, **{k: v for k, v in TOLD.items() if k != "discount"} | {
-        "columns": {**TOLD["columns"], "reward": "survived"}})).assembly.vocabulary  # fmt: skip
+    reading = {name: value for name, value in TOLD.items() if name != "discount"}
+    reading["columns"] = {**TOLD["columns"], "reward": "survived"}
+    words = gather(read_log(frame, **reading), Terms.of(discount=0.9)).assembly.vocabulary
     for condition in (
         f"ward in (from '{tmp_path}/secret.csv')",
         f"exists (from read_csv('{tmp_path}/secret.csv'))",
@@ -213,11 +214,9 @@ def test_a_condition_reads_no_files(tmp_path):
 
 def test_a_rehearsal_of_several_signals_is_refused():
     """Worlds have one signal: nothing would be said of the others."""
-    description, frame = surestep.io.logs.source.given_as(patients(), **TOLD, signals=SIGNALS)
+    description, frame = surestep.description.given_as(patients(), **TOLD, signals=SIGNALS)
     with pytest.raises(InvalidParameter, match="worlds have one signal"):
-        rehearse_log(
-            surestep.io.logs.source.open_log(description, frame), Terms.of(description), worlds=9
-        )
+        rehearse_log(surestep.io.logs.source.open_log(description, frame), worlds=9)
 
 
 def test_what_a_claim_assumes_of_further_signals_is_said():

@@ -12,9 +12,11 @@ import surestep
 from support.labelled_worlds import COLUMNS, NAMES, world
 from support.log_tables import write_table
 from surestep.errors import ResultMismatch
-from surestep.pipeline import Effort, Terms, draft, explain, gather, verify_result
-from surestep.pipeline.improve import prepared, result_of
+from surestep.pipeline import Effort, explain, verify_result
+from surestep.pipeline.evidence import gather
+from surestep.pipeline.improve import draft, prepared, result_of
 from surestep.pipeline.stress_test import OWN_SIZE, planned
+from surestep.pipeline.terms import Terms
 from surestep.rehearsal.rehearse import rehearse
 from surestep.results.unfinished import STRESS_TEST, begin, finish, settle
 
@@ -34,7 +36,7 @@ def log(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def made(log):
-    return draft(gather(surestep.read_log(log, columns=COLUMNS)), TERMS, nobody)
+    return draft(gather(surestep.read_log(log, columns=COLUMNS), TERMS))
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +160,7 @@ def test_a_stress_test_that_was_taken_away_is_missed(made, whole, log, tmp_path)
 
 def plan(log, **terms):
     asked = Terms.of(**{"discount": 0.9, "certificates": ["posterior"]} | terms)
-    return planned(asked, prepared(gather(surestep.read_log(log, columns=COLUMNS)), asked))
+    return planned(asked, prepared(gather(surestep.read_log(log, columns=COLUMNS), asked)))
 
 
 def test_a_small_log_has_ten_worlds_or_what_delta_needs(log):
@@ -206,7 +208,7 @@ def test_beyond_the_allowance_the_page_still_says_how_often_beliefs_are_wrong(
 ):
     monkeypatch.setattr("surestep.pipeline.stress_test.MOST_AT_OWN_SIZE", (0, 0))
     terms = Terms.of(discount=0.9, n_wedge=3)
-    made = draft(gather(surestep.read_log(log, columns=COLUMNS)), terms, nobody)
+    made = draft(gather(surestep.read_log(log, columns=COLUMNS), terms))
     out = tmp_path / "out"
     begin(out, made.result.files())
     assert surestep.load(out).awaits_stress_test
@@ -225,7 +227,7 @@ def test_beyond_the_allowance_the_page_still_says_how_often_beliefs_are_wrong(
 @pytest.mark.parametrize("worlds", [None, 6])
 def test_a_policy_that_changed_nothing_is_not_stress_tested(worlds, log, tmp_path):
     source = surestep.read_log(log, columns=COLUMNS)
-    made = draft(gather(source), Terms.of(discount=0.9, n_wedge=10**6, worlds=worlds), nobody)
+    made = draft(gather(source, Terms.of(discount=0.9, n_wedge=10**6, worlds=worlds)))
     result = result_of(made.finished(nobody))
     assert (result.verdict, result.rehearsal) == ("nothing changed", None)
     assert not made.result.awaits_stress_test

@@ -25,8 +25,9 @@ from surestep.errors import InvalidParameter, InvalidResult, ResultMismatch, Sur
 from surestep.io import read_log, write_counts
 from surestep.io.counts.labelled import counts_digest
 from surestep.model import Statement
-from surestep.pipeline import Verification, certify_result, open_source, verify, verify_result
+from surestep.pipeline import Verification, certify_result, verify, verify_result
 from surestep.pipeline.certify import log_again
+from surestep.pipeline.evidence import open_source
 from surestep.pipeline.improve import draft
 from surestep.results.result import certificates_from_json
 
@@ -224,11 +225,11 @@ def record_changed(*path, value):
 def drafted_once(monkeypatch):
     """Drafts only once for each log and set of terms, which is all that a draft depends on."""
 
-    def draft_once(evidence, terms, progress, *, time_limit=None):
+    def draft_once(evidence, progress, *, time_limit=None):
         given = counts_digest(evidence.counts), evidence.columns, evidence.files, evidence.defaults
-        asked = repr((given, terms, time_limit))
+        asked = repr((given, evidence.terms, time_limit))
         if asked not in DRAFTS:
-            DRAFTS[asked] = draft(evidence, terms, progress, time_limit=time_limit)
+            DRAFTS[asked] = draft(evidence, progress, time_limit=time_limit)
         return DRAFTS[asked]
 
     monkeypatch.setattr(verify, "draft", draft_once)

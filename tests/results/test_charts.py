@@ -217,6 +217,17 @@ def test_changes_are_drawn_in_the_order_of_what_they_gain(result):
     assert figure._repr_png_().startswith(PNG)
 
 
+def test_without_a_name_the_changes_are_drawn(result):
+    pytest.importorskip("matplotlib")
+    assert result.plot()._repr_png_() == result.plot.changes()._repr_png_()
+
+
+def test_a_result_is_printed_with_its_verdict_and_its_claim(result):
+    assert str(result).startswith(result.verdict)
+    assert f"({result.certificate.kind})" in str(result)
+    assert str(result).endswith(f"estimated gain {signed(result.estimated_gain)} per episode")
+
+
 def test_certificates_are_drawn_at_their_lower_bounds(result):
     pytest.importorskip("matplotlib")
     figure = result.plot.certificates()

@@ -15,9 +15,9 @@ from surestep import Counts, Policy, Problem
 from surestep.algorithms import SPIBB, BasicRL
 from surestep.errors import InvalidResult
 from surestep.io.labels.vocabulary import Vocabulary
+from surestep.pipeline.findings import policy_table
 from surestep.results import policy_files
 from surestep.results.policy_files import NUMBERS, policy_csv, read_policy_csv
-from surestep.results.table import PolicyTable
 
 HEADER = ",".join(["ward", "drug", *NUMBERS])
 WORDS = Vocabulary(("ward",), ("drug",), (("a",), ("b",), ("end",)), (("x",), ("y",)))
@@ -114,7 +114,7 @@ def improved(algorithm):
     quiet = np.array([False, False, True])
     found = algorithm.improve(problem)
     model = problem.estimate()
-    return PolicyTable.of(WORDS, problem, model, found, quiet, judging=None, delta=0.1)
+    return policy_table(WORDS, problem, model, found, quiet, judging=None, delta=0.1)
 
 
 def test_q_and_advantage_are_those_of_the_new_policy():

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from surestep._progress import task_progress
 from surestep.cli import options
-from surestep.cli.terminal import say, task_progress
+from surestep.cli.terminal import say, say_wrote
 
 if TYPE_CHECKING:
     from surestep.experiments import Selection
@@ -35,6 +36,7 @@ value_of_metrics = click.option("--value", type=VALUES, help=OF_METRICS)
 @click.option("--list", "list_them", is_flag=True, help="List the experiments of the catalog.")
 @options.device
 def run_command(
+    *,
     name: str | None,
     output: Path | None,
     workers: int | None,
@@ -84,7 +86,7 @@ def run_command(
                 outdated=tell_outdated,
                 **cluster,
             )
-        say(f"wrote {table}")
+        say_wrote(table)
 
 
 @click.command("figure", short_help="Draw any experiment, with its numbers as CSV.")
@@ -110,7 +112,7 @@ def figure_command(name: str, directory: Path | None, output: Path, **request: A
     """
     from surestep.figures.figure import Request, draw
 
-    say(*(f"wrote {path}" for path in draw(name, directory, output, Request(**request))))
+    say_wrote(*draw(name, directory, output, Request(**request)))
 
 
 @click.command("compare", short_help="Compare the methods of a run, as tables.")
@@ -120,6 +122,7 @@ def figure_command(name: str, directory: Path | None, output: Path, **request: A
 @click.option("--against", metavar="METHOD", help="To compare with.  [default: the table's first]")
 @click.option("--format", "kind", type=FORMATS, default="markdown", help="csv has all numbers.")
 def compare_command(
+    *,
     name: str,
     directory: Path | None,
     selection: Selection,
@@ -143,10 +146,10 @@ def compare_command(
     """
     from surestep.errors import InvalidParameter
     from surestep.experiments import compare_run, family_summaries, find_runs, read_run
+    from surestep.experiments import text_tables as words
     from surestep.experiments.comparison import USUAL
     from surestep.experiments.runs import selected
     from surestep.experiments.tables import as_csv, claim_rows, comparison_rows
-    from surestep.report import text_tables as words
 
     write = words.as_latex if kind == "latex" else words.as_markdown
     rows, tables, notes = [], [], []

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from surestep._progress import task_progress
+from surestep._words import visible
 from surestep.cli import options
 from surestep.cli.options import Grouped, described
-from surestep.cli.terminal import say, say_json, say_sentences, show, task_progress
-from surestep.description import ASKING, IMPROVING, READING, Description, several
+from surestep.cli.terminal import say, say_json, say_sentences, show
+from surestep.description import ASKING, IMPROVING, READING, Description
 
 if TYPE_CHECKING:
     from surestep.pipeline import Effort
@@ -50,21 +52,20 @@ def improve_command(
     """
     with task_progress() as progress:
         progress("reading the log", 0, 1)  # before anything that takes its time to be loaded
-        from surestep.io.logs.tables import matching
         from surestep.parallel import reach
-        from surestep.pipeline import Terms, draft, gather, open_source
-        from surestep.pipeline.improve import result_of
+        from surestep.pipeline.evidence import check_there, gather, open_source
+        from surestep.pipeline.improve import draft, result_of
         from surestep.pipeline.recording import said_of
+        from surestep.pipeline.terms import Terms
         from surestep.results import load
         from surestep.results.unfinished import begin, check_can_begin, finish
 
-        for name in several(description.files):
-            matching(Path(name))  # a log that is not there is told before what was not said of it
+        check_there(description)  # before it is told what was not said of the log
         asked = Terms.of(description)
         check_can_begin(output, said_of(description, asked))
         reach(effort.engine, effort.address)
         source = open_source(description, memory_limit=memory_limit)
-        made = draft(gather(source, terms=asked), asked, progress)
+        made = draft(gather(source, asked), progress)
         files = made.result.files()
         findings = made.findings
         done = begin(output, files)
@@ -73,7 +74,7 @@ def improve_command(
             kinds = f"{worlds:,} worlds of each kind" if worlds else "worlds without any benefit"
             next_is = f"not yet stress tested; next: {kinds}"
             goes_on = "(if interrupted, the same command goes on)"
-            say(f"saved {output}, {next_is} {goes_on}", err=as_json)
+            say(f"saved {visible(str(output))}, {next_is} {goes_on}", err=as_json)
             findings = made.finished(progress, effort._replace(folder=output))
             if findings.rehearsal is not None:
                 files = result_of(findings).files()
@@ -82,11 +83,13 @@ def improve_command(
         print_summary(load(output))
     elif done:
         load(output)  # which says if it was changed meanwhile
-        say(f"{output} holds the finished result of this command; nothing is left to do")
+        shown = visible(str(output))
+        say(f"{shown} holds the finished result of this command; nothing is left to do")
     else:
         print_answer(findings)
-        say(f"Wrote {len(files)} files into {output}. Open the report: ", nl=False)
-        say(output / "report.html", bold=True)
+        shown = visible(str(output))
+        say(f"Wrote {len(files)} files into {shown}. Open the report: ", nl=False)
+        say(visible(str(output / "report.html")), bold=True)
 
 
 def print_summary(result: Result) -> None:
@@ -152,6 +155,7 @@ def sizes_of(ctx: click.Context, option: click.Parameter, text: str) -> tuple[fl
 @click.option("-o", "--output", type=options.FOLDER, help="A new folder, or one to go on with.")
 @options.device
 def rehearse_command(
+    *,
     description: Description,
     output: Path | None,
     memory_limit: str | None,
@@ -175,8 +179,9 @@ def rehearse_command(
     """
     with task_progress() as progress:
         progress("reading the log", 0, 1)  # before anything that takes its time to be loaded
-        from surestep.pipeline import Terms, open_source, rehearse_log
+        from surestep.pipeline import rehearse_log
         from surestep.pipeline.recording import said_of
+        from surestep.pipeline.terms import Terms
         from surestep.results.unfinished import check_can_begin
 
         given = description.method.worlds
@@ -184,14 +189,13 @@ def rehearse_command(
         asked = Terms.of(description, worlds=worlds)
         if output is not None:
             check_can_begin(output, said_of(description, asked))
-        source = open_source(description, memory_limit=memory_limit)
         rehearsed = rehearse_log(
-            source,
-            asked,
+            description,
             worlds=worlds,
             sizes=sizes,
             seed=seed,
             effort=effort._replace(folder=output),
+            memory_limit=memory_limit,
             progress=progress,
         )
     from surestep.report.stress_test import stress_test_section
@@ -199,4 +203,4 @@ def rehearse_command(
     show([stress_test_section(rehearsed.findings, folded=False)])
     if output is not None:
         say("Open the page: ", nl=False)
-        say(output / "rehearsal.html", bold=True)
+        say(visible(str(output / "rehearsal.html")), bold=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from shlex import quote
 
 import click
 
 import surestep.description as keys
+from surestep._progress import task_progress
 from surestep._words import counted
 from surestep.cli import options
-from surestep.cli.terminal import say, say_json, show, task_progress
+from surestep.cli.terminal import say, say_json, say_wrote, shell_word, show
 from surestep.description import READING, SUFFIX, Description, several
 
 USUAL = keys.DEFAULTS["least_visits"] - 1  # N∧
@@ -61,8 +61,8 @@ def describe_command(
     if output is None and target.exists():
         raise FileFailure(f"{target} is there already; name another file with -o")
     write_together({target: [describe(keys.described(said), target.parent).encode()]})
-    say(f"wrote {target}")
-    say(f"next: read it, then: surestep inspect {quote(str(target))}")
+    say_wrote(target)
+    say(f"next: read it, then: surestep inspect {shell_word(str(target))}")
 
 
 @click.command(
@@ -112,7 +112,7 @@ def inspect_command(
         return
     show(sections)
     if output is not None:
-        say(f"wrote {output}")
+        say_wrote(output)
 
 
 def next_command(description: Description, *, ends: bool) -> str:
@@ -120,10 +120,12 @@ def next_command(description: Description, *, ends: bool) -> str:
 
     So is how episodes end where nobody says it, which is not to be seen in the log.
     """
-    logs = click.get_current_context().params["logs"]
-    said = [name for name, value in click.get_current_context().params.items() if value]
-    alone = logs[0].endswith(SUFFIX) and not {*said} - {"logs", "n_wedge", "output", "as_json"}
-    words = f"surestep improve {quote(logs[0])}" if alone else keys.command("improve", description)
+    given = click.get_current_context().params
+    logs, said = given["logs"], {name for name, value in given.items() if value}
+    if logs[0].endswith(SUFFIX) and said <= {"logs", "n_wedge", "output", "as_json"}:
+        words = f"surestep improve {shell_word(logs[0])}"
+    else:
+        words = keys.command("improve", description, quote=shell_word)
     discount = "" if description.stakes.discount is not None else " --discount GAMMA"
     return f"{words}{'' if ends else ' --ends (complete|clock)'}{discount} -o result"
 
@@ -181,7 +183,8 @@ def count_command(
             f"{ended.truncated:,} truncated, {ended.unflagged:,} without a word how they ended"
         )
     dropped = (f"dropped {counted(rows, 'row')}: {why}" for why, rows in counts.dropped.items())
-    say(*dropped, f"wrote {output}")
+    say(*dropped)
+    say_wrote(output)
 
 
 @click.command("merge", short_help="Merge files of counts into one.")
@@ -204,4 +207,4 @@ def merge_command(files: tuple[str, ...], output: Path) -> None:
         f"merged {len(files):,} files: {counts.rows_read:,} rows, {len(counts.states):,} states, "
         f"{counts.transitions.times.size:,} transitions"
     )
-    say(f"wrote {output}")
+    say_wrote(output)

@@ -19,7 +19,7 @@ from typing import Any, TextIO
 import click
 
 from surestep._version import __version__
-from surestep.cli.terminal import visible
+from surestep._words import visible
 from surestep.errors import SurestepError, speaking_of_options
 
 # The module of each, in which it is a command; imported when its verb is asked for, or listed.

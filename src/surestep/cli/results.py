@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from surestep._progress import task_progress
 from surestep.cli import options
 from surestep.cli.options import described
-from surestep.cli.terminal import say, say_json, show, task_progress
+from surestep.cli.terminal import say, say_json, say_wrote, show
 from surestep.description import Description
 from surestep.sections import Column, Section, Table, numbers
 
@@ -137,6 +138,7 @@ def explanation_section(explanation: Explanation) -> Section:
 @click.option("--check", type=click.Path(path_type=Path, dir_okay=False), help=CHECK)
 @options.device
 def certify_command(
+    *,
     result: Path,
     description: Description,
     kinds: tuple[str, ...],
@@ -194,4 +196,4 @@ def certify_command(
     if output is not None:
         text = claims[0].to_json() if len(claims) == 1 else certificates_to_json(claims)
         write_together({output: [f"{text}\n".encode()]})
-        say(f"wrote {output}", dim=True)
+        say_wrote(output, dim=True)

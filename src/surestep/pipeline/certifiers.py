@@ -59,26 +59,19 @@ def with_algorithm(known: Known, algorithm: Algorithm, n_wedge: int | None) -> K
 
 
 def certified(problem: Problem, policy: Policy, certifier: Certifier) -> Certificate:
-    """Returns the claim of the certifier, or where it refuses, a certificate that says so.
+    """Returns the claim of the certifier, or a certificate with the reason why it refuses.
 
-    Bounds that the data refute are a mistake of whoever gave them, and no answer: they are raised.
+    Bounds that the data refute are a mistake of the user, and are raised.
     """
     try:
         return certify(problem, policy, certifier)
     except RefutedBounds:
         raise
     except CertificateRefused as refusal:
-        return no_claim(problem, policy, certifier, refusal)
-
-
-def no_claim(
-    problem: Problem, policy: Policy, certifier: Certifier, refusal: CertificateRefused
-) -> Certificate:
-    """Returns a certificate that says what was asked for, and why there is none."""
-    nothing = NoClaim(
-        refusal=str(refusal), code=refusal.code, asked=certifier.name, delta=certifier.delta
-    )
-    return certify(problem, policy, nothing)
+        nothing = NoClaim(
+            refusal=str(refusal), code=refusal.code, asked=certifier.name, delta=certifier.delta
+        )
+        return certify(problem, policy, nothing)
 
 
 def splitting(certifiers: Sequence[Certifier]) -> Certifier | None:

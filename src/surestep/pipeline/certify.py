@@ -13,28 +13,27 @@ import numpy as np
 import surestep.io.labels.label_tables as label_tables
 from surestep._arrays import IntArray, first_where
 from surestep._files import read_path
+from surestep._progress import Progress, telling
 from surestep.algorithms.registry import algorithm_of
 from surestep.certificates import Certifier, certify, verify
 from surestep.certificates.episodes import holds_out, needs_episodes, split_of, training_for
 from surestep.certificates.registry import Asked
 from surestep.checks import CHECKS, Check
-from surestep.description import RANGES, described
+from surestep.description import RANGES, Description, described, given_as
 from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.labels.label_tables import PairTable, propensities_vary
 from surestep.io.logs.inspection import inspect_log
-from surestep.io.logs.source import LogSource, given_as
+from surestep.io.logs.source import LogSource
 from surestep.model import Certificate, Policy, Problem, Statement
 from surestep.model.known import Ranges, Split, hull
 from surestep.pipeline.certifiers import DataFacts, with_algorithm
 from surestep.pipeline.checks import inspection_checks
-from surestep.pipeline.evidence import Assembly, CountsSource, LoadedSteps, assemble, of_recording
+from surestep.pipeline.evidence import Assembly, CountsSource, assemble, numbered, of_recording
+from surestep.pipeline.posing import check_declared, problem_of, with_signals
 from surestep.pipeline.recording import terms_of
-from surestep.pipeline.refuting import check_declared
-from surestep.pipeline.signals import problem_of, with_signals
-from surestep.pipeline.stress_test import Progress
 from surestep.pipeline.terms import Terms
-from surestep.pipeline.verify import open_again
+from surestep.pipeline.verify import check_said, open_again
 from surestep.report.answer import Verdict, verdict
 from surestep.results.findings import belief_in
 from surestep.results.record import InputFile
@@ -48,14 +47,41 @@ SAME_CHANCE = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Claims about a saved policy, and whether the log that it was made from made them."""
+    """Claims about a saved policy, and whether the log that it was made from made them.
+
+    Parameters
+    ----------
+    certificates : tuple of Certificate
+        The claims, one a kind.
+    result : Result
+        The saved result.
+    same_log : bool
+        The log is the one that the policy was made from.
+    same_terms : bool
+        Log and terms are those of the result, and so is its stress test.
+    fresh : bool
+        Nothing shows that the policy was made from any of the log.
+    checks : tuple of Check
+        The checks of the log.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from surestep.pipeline import certify_result
+    >>> table = {"state": ["mild"] * 60, "action": ["wait", "treat"] * 30, "reward": [1, 0] * 30}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     surestep.improve(table, discount=0, worlds=0).save(f"{folder}/result")
+    ...     judged = certify_result(f"{folder}/result", table, ["robust"])
+    >>> judged.verdict(judged.certificates[0]).rung
+    'not shown to be better'
+    """
 
     certificates: tuple[Certificate, ...]
-    result: Result  # the saved one
+    result: Result
     same_log: bool
-    same_terms: bool  # log and terms are those of the result, and so is its stress test
-    fresh: bool  # nothing shows that the policy was made from any of it
-    checks: tuple[Check, ...] = ()  # of the log
+    same_terms: bool
+    fresh: bool
+    checks: tuple[Check, ...] = ()
 
     @property
     def settled_on(self) -> Certificate:
@@ -63,7 +89,18 @@ class Judged:
         return self.certificates[0] if self.fresh else self.result.certificate
 
     def verdict(self, claim: Certificate) -> Verdict:
-        """Returns what one of the claims tells a reader to do."""
+        """Returns what one of the claims tells a reader to do.
+
+        Parameters
+        ----------
+        claim : Certificate
+            One of `certificates`.
+
+        Returns
+        -------
+        Verdict
+            A rung of the ladder of words, and why.
+        """
         saved = self.result
         belief = belief_in(saved.certificates) if self.same_terms else None
         rehearsed = belief is not None and what_is_rehearsed(claim) == what_is_rehearsed(belief)
@@ -94,33 +131,90 @@ def certify_result(
     returns: tuple[float, float] | None = None,
     allow_query: bool = False,
     memory_limit: str | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Judged:
-    """Certificates of these kinds about the policy in a folder, from a log.
+    """Certifies the policy of a saved result by other kinds, or by another log.
 
-    δ, and what steps may earn (`running`, `ending`, `returns`, as for `improve`), are by default
-    those of the result. A log that the policy was not made from may judge it too; a trajectory
-    certificate needs one.
+    Parameters
+    ----------
+    directory : str or path
+        The folder of a saved result.
+    log : str, path, Description or table
+        The log that the policy was made from, or another one that the same policy made. What a
+        description says of stakes must agree with the result. A trajectory certificate needs a log
+        that the policy was not made from.
+    kinds : sequence of str or Certifier
+        Kinds of certificates, such as "robust:set=l1".
+    delta : float in (0, 1), optional
+        The chance that the claim is wrong (δ). Default: the result's own.
+    running : (float, float), optional
+        A step after which it goes on earns between these. Default: the result's own.
+    ending : (float, float), optional
+        A step that ends its episode earns between these. Default: the result's own.
+    returns : (float, float), optional
+        Every episode returns between these, and so does its rest from any step on, unless that is
+        0. Default: the result's own.
+    allow_query : bool, default False
+        Run the query that the result was made by, which is not in a description of yours.
+    memory_limit : str, optional
+        Such as "2GB"; the rest spills to disk.
+    progress : bool or callable, optional
+        True shows a bar. A function is called with what is being done, how much of it is done, and
+        of how much.
+
+    Returns
+    -------
+    Judged
+        The certificates, and what may be said of the policy with them.
+
+    Raises
+    ------
+    CertificateRefused
+        A kind does not cover the policy, or must not see this log.
+    ResultMismatch
+        The description contradicts the result.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from surestep.pipeline import certify_result
+    >>> table = {
+    ...     "state": ["mild", "mild", "severe", "severe"] * 60,
+    ...     "action": ["wait", "treat"] * 120,
+    ...     "reward": [1.0, 0.0, 0.0, 1.0] * 60,
+    ... }
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     surestep.improve(table, discount=0, worlds=0).save(f"{folder}/result")
+    ...     judged = certify_result(f"{folder}/result", table, ["robust:set=l1"])
+    >>> judged.certificates[0].kind, judged.same_log
+    ('robust', True)
     """
-    tell = progress or (lambda what, done, total: None)
-    tell("reading the log", 0, 1)
     asked = [Asked.of(kind) for kind in kinds]
     if not asked:
         raise InvalidParameter("no kind of certificate is given, expected at least one")
     given: Declared = (running, ending, returns)
     declared = None if given == (None, None, None) else given
-    saved = load(read_path(directory))
-    source = log_again(saved, log, memory_limit, allow_query=allow_query)
-    made = SavedPolicy.of(saved, source, asked, declared, delta)
-    claims = []
-    for done, certifier in enumerate(made.certifiers):
-        tell("certifying", done, len(asked))
-        made.check_may_judge(certifier)
-        claims.append(certify(made.problem, made.policy, certifier))
-    saved = made.result
-    same_terms = made.same_log and made.terms == terms_of(saved.record)
-    checks = saved.record.checks if made.same_log else proof_checks(source)
-    return Judged(tuple(claims), saved, made.same_log, same_terms, not made.shares_files, checks)
+    with telling(progress) as tell:
+        tell("reading the log", 0, 1)
+        saved = load(read_path(directory))
+        own, frame = given_as(log)
+        check_stakes(saved, own, but=() if declared is None else RANGES)
+        source = log_again(saved, own, frame, memory_limit, allow_query=allow_query)
+        made = SavedPolicy.of(saved, source, asked, declared, delta)
+        claims = []
+        for done, certifier in enumerate(made.certifiers):
+            tell("certifying", done, len(asked))
+            made.check_may_judge(certifier)
+            claims.append(certify(made.problem, made.policy, certifier))
+        checks = saved.record.checks if made.same_log else proof_checks(source)
+    return Judged(
+        certificates=tuple(claims),
+        result=saved,
+        same_log=made.same_log,
+        same_terms=made.same_log and made.terms == terms_of(saved.record),
+        fresh=not made.shares_files,
+        checks=checks,
+    )
 
 
 def proof_checks(source: LogSource | CountsSource) -> tuple[Check, ...]:
@@ -138,20 +232,55 @@ def check_certificates(
     *,
     allow_query: bool = False,
     memory_limit: str | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> None:
-    """Makes certificates about the policy in a folder again, and refuses them where they differ."""
-    tell = progress or (lambda what, done, total: None)
-    tell("reading the log", 0, 1)
-    saved = load(read_path(directory))
-    source = log_again(saved, log, memory_limit, allow_query=allow_query)
-    asked = [Asked(certificate.kind, certificate.parameters) for certificate in certificates]
-    made_under = cache(lambda declared: SavedPolicy.of(saved, source, asked, declared))
-    for done, former in enumerate(certificates):
-        tell("certifying", done, len(certificates))
-        made = made_under(declared_in(former))
-        made.check_may_judge(made.certifiers[done])
-        verify(former, made.problem, made.policy)
+    """Makes certificates about a saved policy again, and refuses them where they differ.
+
+    Parameters
+    ----------
+    directory : str or path
+        The folder of a saved result.
+    log : str, path, Description or table
+        The log by which they were made.
+    certificates : sequence of str or Certifier, optional
+        Kinds of claims, such as robust:set=l1; the result stands by the first. Default: stitched,
+        posterior, robust; of counts robust.
+    allow_query : bool, default False
+        Run the query that the result was made by, which is not in a description of yours.
+    memory_limit : str, optional
+        Such as "2GB"; the rest spills to disk.
+    progress : bool or callable, optional
+        True shows a bar. A function is called with what is being done, how much of it is done, and
+        of how much.
+
+    Raises
+    ------
+    CertificateMismatch
+        A certificate comes out otherwise.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from surestep.pipeline import certify_result, check_certificates
+    >>> table = {"state": ["mild"] * 60, "action": ["wait", "treat"] * 30, "reward": [1, 0] * 30}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     surestep.improve(table, discount=0, worlds=0).save(f"{folder}/result")
+    ...     judged = certify_result(f"{folder}/result", table, ["robust"])
+    ...     check_certificates(f"{folder}/result", table, judged.certificates)
+    """
+    with telling(progress) as tell:
+        tell("reading the log", 0, 1)
+        saved = load(read_path(directory))
+        own, frame = given_as(log)
+        check_stakes(saved, own, but=RANGES)  # those of each certificate are its own
+        source = log_again(saved, own, frame, memory_limit, allow_query=allow_query)
+        asked = [Asked(certificate.kind, certificate.parameters) for certificate in certificates]
+        made_under = cache(lambda declared: SavedPolicy.of(saved, source, asked, declared))
+        for done, former in enumerate(certificates):
+            tell("certifying", done, len(certificates))
+            made = made_under(declared_in(former))
+            made.check_may_judge(made.certifiers[done])
+            verify(former, made.problem, made.policy)
 
 
 def declared_in(claim: Certificate) -> Declared:
@@ -205,9 +334,7 @@ class SavedPolicy:
             shown = (getattr(record.parameters, name) for name in Ranges._fields)
             both = zip(facts.ranges, shown, strict=True)
             facts = facts._replace(ranges=Ranges(*map(hull, both)))
-        assembly = (
-            assemble(counts, **given_in(saved)) if same_log else other_log(saved, counts, log)
-        )
+        parts = assemble(counts, **given_in(saved)) if same_log else other_log(saved, counts, log)
         told = terms.certifier_settings(facts)
         splits = set()
         if same_log:
@@ -220,23 +347,22 @@ class SavedPolicy:
         told = with_algorithm(told, algorithm_of(record.parameters.algorithm), n_wedge)
         certifiers = tuple(kind.make_with(told) for kind in kinds)
         whole = [certifier.name for certifier in certifiers if needs_episodes(certifier)]
-        problem = problem_of(assembly, terms, facts)
-        table, pairs = saved.table, problem.counts.pairs
-        steps = LoadedSteps(log, counts, pairs, record.has_row_propensities)
-        check_declared(terms, problem, steps)
+        table = saved.table
         if record.behavior_is_estimated:
             # That of the result, which the training part alone may have told.
-            problem = replace(problem, behavior=Policy(pairs, table.behavior, estimated=True))
-        problem, numbering = steps.numbered(problem, assembly.quiet, whole)
-        said = described(record.description)
-        problem = with_signals(problem, said, source, assembly, terms, numbering, whole)
+            behavior = Policy(parts.counts.pairs, table.behavior, estimated=True)
+            parts = replace(parts, behavior=behavior)
+        policy, visits = Policy(parts.counts.pairs, table.probability), table.visits
+        parts = numbered(parts, source, counts, whole, of_rows=record.has_row_propensities)
+        problem = problem_of(parts, terms, facts)
+        check_declared(terms, problem, counts, log, parts.log)
+        problem = with_signals(problem, described(record.description), source, parts, terms)
         if not same_log:
             known = Statement("log-partly-known" if shares_files else "log-unknown")
             problem = problem.moved(lambda p: replace(p, premises=(*p.premises, known)))
-        policy, visits = Policy(pairs, table.probability), table.visits
-        if numbering is not None:
-            policy = numbering.policy(policy)
-            visits = visits[numbering.pair] if same_log else visits
+        if parts.numbering is not None:
+            policy = parts.numbering.policy(policy)
+            visits = visits[parts.numbering.pair] if same_log else visits
         made_by = saved, terms, certifiers, frozenset(splits)
         return cls(*made_by, problem, policy, visits, same_log, shares_files)
 
@@ -260,11 +386,17 @@ class SavedPolicy:
             raise CertificateRefused(Statement("made-from-log", {"kind": certifier.name}))
 
 
+def check_stakes(saved: Result, own: Description, but: Sequence[str]) -> None:
+    """Refuses a description whose stakes, but for some, are not those of the result."""
+    stakes = {name: value for name, value in own.stakes.given().items() if name not in but}
+    check_said(saved.record, described({"stakes": stakes}))
+
+
 def log_again(
-    saved: Result, log: object, memory_limit: str | None, *, allow_query: bool
+    saved: Result, own: Description, frame: object, memory_limit: str | None, *, allow_query: bool
 ) -> LogSource | CountsSource:
     """Opens a log to judge by, with the bins of the result: quantiles of another are other bins."""
-    record, words, (own, frame) = saved.record, saved.table.vocabulary, given_as(log)
+    record, words = saved.record, saved.table.vocabulary
     rules = record.description.get("bins", {})
     bins = {name: binning.to_json() for name, binning in words.binnings.items()}
     bins |= {name: rules[name] for name in words.learnt if name in rules}

@@ -27,7 +27,6 @@ from surestep.model.numbering import by_appearance
 from surestep.pipeline.certifiers import splitting
 from surestep.pipeline.evidence import Evidence
 from surestep.pipeline.stress_test import Assignment
-from surestep.pipeline.terms import Terms
 from surestep.planning import occupancy, performance
 from surestep.results.findings import belief_in
 from surestep.results.record import Baseline, Estimates
@@ -38,7 +37,7 @@ LEAST_DRAWN = 20  # episodes, on average; fewer than that may be none at all
 
 
 def inspection_checks(source: LogSource, facts: LogFacts) -> tuple[Check, ...]:
-    """Returns the checks of a log by itself; what counting refuses is not tested."""
+    """Returns the checks of a log without a result; a log that counting refuses is not tested."""
     log, part = log_of_facts(source, facts)
     names = () if isinstance(log, str) else log.pairs.state_labels or ()
     labels = {joined(label): label for label in facts.states}
@@ -53,7 +52,7 @@ def inspection_checks(source: LogSource, facts: LogFacts) -> tuple[Check, ...]:
 def hidden_in(
     log: DecisionLog | str, source: LogSource | None, labels: Sequence[Label], drawn_from: int
 ) -> list[Check]:
-    """Returns that states, with labels [S], have outcomes in them, and episodes are copies.
+    """Checks for outcomes in the states, which have labels [S], and for copies of episodes.
 
     Copies are not looked for in a large log.
     """
@@ -71,7 +70,7 @@ def hidden_in(
 def log_of_facts(
     source: LogSource, facts: LogFacts
 ) -> tuple[DecisionLog, LogSource] | tuple[str, None]:
-    """Returns the log, and what it was loaded from, or why it cannot be tested."""
+    """Loads the log, and returns it with its source; or the reason why it cannot be tested."""
     if facts.episodes is None:
         return "no-episodes", None
     if any(suspicion.refused for suspicion in facts.suspicions):
@@ -99,7 +98,6 @@ def drawn(
 
 def result_checks(
     evidence: Evidence,
-    terms: Terms,
     question: Assignment,
     table: PolicyTable,
     *,
@@ -116,7 +114,7 @@ def result_checks(
     claim, problem, part = certificates[0], question.problem, question.training
     if (claim.lower or 0.0) <= 0:
         claim = belief_in(certificates) or claim
-    discount = problem.single_discount
+    discount, terms = problem.single_discount, evidence.terms
     rewards = terms.ranges(evidence.facts).rewards
     low, high = terms.return_bounds(evidence.facts)  # of all that may still come, from any step on
     new, current = (rewards[1] - rewards[0] + discount * float(np.ptp(value)) for value in values)
@@ -136,7 +134,7 @@ def result_checks(
         widths=(new, current),
         discount=discount,
     )
-    drawn_from = 0 if source is evidence.source else evidence.counts.episodes.recorded
+    drawn_from = 0 if source is evidence.log_source else evidence.counts.episodes.recorded
     hidden = hidden_in(log, source, words.states, drawn_from)
     of_log = check_log(log, state_names(words), discount=discount, drawn_from=drawn_from)
     logs = {each.name: each.problem.log for each in problem.signals if not each.is_chance}
@@ -155,7 +153,7 @@ def compared_gain(estimates: Estimates) -> float:
 
 
 def judge_of(question: Assignment) -> Stitched | None:
-    """Returns what splits the log as the choice of the policy did; None where all rows chose it."""
+    """Returns a certifier that splits the log as the choice did; None where all rows chose."""
     split = splitting(question.certifiers)
     if split is None or question.problem.log is None:
         return None
@@ -167,7 +165,7 @@ def judge_of(question: Assignment) -> Stitched | None:
 def practice(
     question: Assignment, judge: Stitched | None, table: PolicyTable
 ) -> GivenPractice | str:
-    """Returns which rows came after the part of the log that π_b is estimated from, or why none."""
+    """Finds the rows after the part that π_b is estimated from; or returns why there are none."""
     log, first, judging = question.problem.log, question.training.log, question.judging
     if not question.problem.behavior_is_estimated:
         return "behavior-given"
@@ -189,9 +187,9 @@ def practice(
 def log_of(
     evidence: Evidence, problem: Problem
 ) -> tuple[DecisionLog, LogSource] | tuple[str, None]:
-    """Returns the log behind a result, and what it was loaded from, or why there is none."""
-    source, counts = evidence.source, evidence.counts
-    if source is None or not evidence.has_episodes:
+    """Returns the log behind a result with its source; or the reason why there is none."""
+    source, counts = evidence.log_source, evidence.counts
+    if source is None or not evidence.terms.has_episodes:
         return "no-episodes", None
     if problem.log is not None and STOPPED not in counts.dropped:
         return problem.log, source
@@ -208,9 +206,15 @@ def given_policy(table: PolicyTable, model: FiniteMDP) -> GivenPolicy | None:
         return None
     time = arrays.run_sums(occupancy(model, table.policy), table.pairs.offsets)
     return GivenPolicy(
-        *(table.pairs, table.probability, table.behavior, table.visits, table.held_out_visits),
-        *(table.decided, np.where(table.quiet, 0.0, time)),
-        *(in_open_bins(table.vocabulary), state_names(table.vocabulary)),
+        pairs=table.pairs,
+        probability=table.probability,
+        behavior=table.behavior,
+        visits=table.visits,
+        held_out_visits=table.held_out_visits,
+        decided=table.decided,
+        time=np.where(table.quiet, 0.0, time),
+        is_open=in_open_bins(table.vocabulary),
+        names=state_names(table.vocabulary),
     )
 
 

@@ -43,7 +43,7 @@ LATER = (
 
 
 class Column(NamedTuple):
-    """Holds what a look at a column has found."""
+    """Figures of a column, from the first rows of the log."""
 
     name: str
     distinct: int
@@ -114,17 +114,21 @@ def told_after(
 
 
 def look(database: Any, types: Mapping[str, str], description: Description) -> list[Column]:
-    """Returns what each column holds, in the first rows."""
+    """Returns the figures of each column, from the first rows."""
     parts, form = list[str](), description.reader.timestampformat
     for name, kind in types.items():
         text = plain_text(description, name)
         number = decimal_sql(text) if kind == "VARCHAR" else number_sql(name, kind)
         there, different = f"count({sql_name(name)})", f"count(DISTINCT {sql_name(name)})"
         facts = (
-            *(sql_text(name), different, f"count(*) - {there}"),
+            sql_text(name),
+            different,
+            f"count(*) - {there}",
             f"count({number}) = {there} AND {there} > 0",
             f"count({stamp_sql(name, kind, form)}) = {there} AND {there} > 0",
-            *(f"min({number})", f"max({number})", there),
+            f"min({number})",
+            f"max({number})",
+            there,
         )
         parts.append(f"row({', '.join(facts)})")
     found = database.execute(f"SELECT {', '.join(parts)} FROM {FIRST_ROWS}").fetchone()
@@ -142,18 +146,10 @@ def guess(columns: Sequence[Column]) -> dict[str, Guess]:
                 guesses[role] = Guess((same[0],), "by its name")
                 free.pop(same[0])
                 break
-    for role, hints in HINTS.items():
+    for role in HINTS:
         if role in guesses:
             continue
-        likely = [each for each in free.values() if has_hint(each.name, hints) and fits(role, each)]
-        if role == "step":
-            likely = likely if "episode" in guesses else []
-            dates = [each for each in free.values() if each.stamps]
-            likely = sorted([*dates, *likely], key=lambda each: not has_hint(each.name, hints))
-        if role == "episode":
-            likely.sort(key=lambda each: (not has_hint(each.name, ("id",)), -each.distinct))
-        if role == "action":
-            likely.sort(key=lambda each: each.name.lower() not in hints)
+        likely = likely_columns(role, [*free.values()], guesses)
         if likely:
             guesses[role] = Guess((likely[0].name,), BY_NAME)
             free.pop(likely[0].name)
@@ -173,6 +169,21 @@ def guess(columns: Sequence[Column]) -> dict[str, Guess]:
             why = "a guess: what varies; leave out what is known only after the decision"
             guesses["state"] = Guess(tuple(fit), why)
     return guesses
+
+
+def likely_columns(role: str, free: Sequence[Column], guesses: Mapping[str, Guess]) -> list[Column]:
+    """Returns the columns that hints make likely for a role, the most likely one first."""
+    hints = HINTS[role]
+    likely = [each for each in free if has_hint(each.name, hints) and fits(role, each)]
+    if role == "step":
+        likely = likely if "episode" in guesses else []
+        dates = [each for each in free if each.stamps]
+        return sorted([*dates, *likely], key=lambda each: not has_hint(each.name, hints))
+    if role == "episode":
+        likely.sort(key=lambda each: (not has_hint(each.name, ("id",)), -each.distinct))
+    if role == "action":
+        likely.sort(key=lambda each: each.name.lower() not in hints)
+    return likely
 
 
 def fits(role: str, column: Column) -> bool:
@@ -200,9 +211,29 @@ def text_of(
     after: Mapping[str, Sequence[str]],
 ) -> str:
     """Returns the text of the file; values of columns `after` stand in last rows only."""
-    files = several(description.files)
-    names = [from_folder(file, folder) for file in files]
     by_name = {column.name: column for column in columns}
+    lines = reading_lines(description, by_name, guesses, folder)
+    lines += ["", "[columns]", *role_lines(guesses), *column_notes(columns, guesses, after)]
+    states = [by_name[name] for name in guesses.get("state", NOTHING).columns]
+    fine = [column for column in states if column.numbers and column.distinct > FEW]
+    lines += ["", "[bins]"] if fine else []
+    for column in fine:
+        note = f"{column.distinct:,} different numbers; or width, or edges"
+        lines.append(f"{key_text(column.name)} = {{ quantiles = 10 }}  # {note}")
+    files = several(description.files)
+    lines += ["", "[behavior]", *behavior_lines(files, guesses, folder)]
+    lines += ["", "[stakes]", *stakes_lines(by_name, guesses)]
+    return "\n".join(lines) + "\n"
+
+
+def reading_lines(
+    description: Description,
+    by_name: Mapping[str, Column],
+    guesses: Mapping[str, Guess],
+    folder: Path,
+) -> list[str]:
+    """Returns the files, how they are read, and how episodes end."""
+    names = [from_folder(file, folder) for file in several(description.files)]
     lines = [f"files = {written(names)}"]
     if description.reader.given():
         lines.append(f"reader = {written(description.reader.given())}")
@@ -220,8 +251,13 @@ def text_of(
             '# ends = "complete"  # the last row of every episode ends it',
             '# ends = "clock"     # recording stops after so many steps, or at a date',
         ]
-    lines += ["", "[columns]"]
-    for role in ROLES:
+    return lines
+
+
+def role_lines(guesses: Mapping[str, Guess]) -> list[str]:
+    """Returns a line for each role with a column, and for those that must be named."""
+    lines = []
+    for role, usual in ROLES.items():
         if role in guesses:
             value = guesses[role].columns
             shown = written(list(value) if len(value) > 1 else value[0])
@@ -232,13 +268,19 @@ def text_of(
                 f"# episode = {written('episode')}  # not found: name it{alone} every row "
                 "is a case by itself"
             )
-        elif ROLES[role].needed or (role == "step" and "episode" in guesses):
-            lines.append(f"# {role} = {written(ROLES[role].aliases[0])}  # not found: name it")
+        elif usual.needed or (role == "step" and "episode" in guesses):
+            lines.append(f"# {role} = {written(usual.aliases[0])}  # not found: name it")
+    return lines
+
+
+def column_notes(
+    columns: Sequence[Column], guesses: Mapping[str, Guess], after: Mapping[str, Sequence[str]]
+) -> list[str]:
+    """Returns comments on columns without a role, known too late, or with missing values."""
     used = {name for each in guesses.values() for name in each.columns}
     others = [column.name for column in columns if column.name not in used]
-    if others:
-        lines.append(f"# not used: {', '.join(map(written, others))}")
     later = [name for name in others if has_hint(name, LATER)]
+    lines = [f"# not used: {', '.join(map(written, others))}"] if others else []
     if later:
         lines.append(f"# known only after the decision? {', '.join(map(written, later))}")
     for name, values in after.items():
@@ -252,37 +294,35 @@ def text_of(
     if costs and "reward" not in guesses:
         sign = written(f"SELECT *, -{sql_name(costs[0])} AS reward FROM log")
         lines.append(f"# A reward is what should grow. If that is a cost: query = {sign}")
-    lines += [
+    following = guesses.get("next_state", NOTHING).columns
+    return lines + [
         f"# {written(each.name)} is missing in {each.missing:,} rows: see docs/recipes.md"
         for each in columns
-        if each.missing and each.name in used - set(guesses.get("next_state", NOTHING).columns)
+        if each.missing and each.name in used and each.name not in following
     ]
-    states = [by_name[name] for name in guesses.get("state", NOTHING).columns]
-    fine = [column for column in states if column.numbers and column.distinct > FEW]
-    lines += ["", "[bins]"] if fine else []
-    for column in fine:
-        note = f"{column.distinct:,} different numbers; or width, or edges"
-        lines.append(f"{key_text(column.name)} = {{ quantiles = 10 }}  # {note}")
-    lines += ["", "[behavior]", *behavior_lines(files, guesses, folder), "", "[stakes]"]
-    lines.append("discount = 0.95  # choose it: how much the next step counts, from 0 to 1")
+
+
+def stakes_lines(by_name: Mapping[str, Column], guesses: Mapping[str, Guess]) -> list[str]:
+    """Returns a discount to be chosen, and the rewards that the log shows."""
+    lines = ["discount = 0.95  # choose it: how much the next step counts, from 0 to 1"]
     if not {"episode", "next_state"} & guesses.keys():
-        lines[-1] += "; 0 if every row is a case by itself"
-    if "reward" in guesses:
-        reward = by_name[guesses["reward"].columns[0]]
-        if reward.least is not None and reward.greatest is not None:
-            seen = written([reward.least, reward.greatest])
+        lines[0] += "; 0 if every row is a case by itself"
+    for name in guesses.get("reward", NOTHING).columns:
+        low, high = by_name[name].least, by_name[name].greatest
+        if low is not None and high is not None:
+            seen = written([low, high])
             lines += [
-                f"# The log shows rewards from {reward.least:g} to {reward.greatest:g}. What can a "
+                f"# The log shows rewards from {low:g} to {high:g}. What can a "
                 "step earn at least and at most, also if no row shows it?",
                 f"# running = {seen}  # a step after which it goes on",
                 f"# ending = {seen}  # a step that ends its episode",
                 '# unit = "€ per case"  # what rewards are, and what an episode is, for readers',
             ]
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def behavior_lines(files: Sequence[str], guesses: Mapping[str, Guess], folder: Path) -> list[str]:
-    """Returns what is said of the policy that made the log."""
+    """Returns the line about the policy that made the log."""
     beside = Path(files[0]).with_name(f"{Path(files[0]).stem}_policy.csv")
     if beside.is_file():
         name = written(from_folder(beside, folder))

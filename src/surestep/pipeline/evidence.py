@@ -1,9 +1,9 @@
 """Evidence: all that an improvement is made from, read and fitted together.
 
-What |S|, |A| and the enabled pairs are: the rows of the behavior table, else those of the table of
-possible pairs, else the lists of states and actions, else every action seen anywhere in every state
-seen. States in which nothing is decided come last and have one action, the first; they count in
-|S|.
+|S|, |A| and the enabled pairs follow from the rows of the behavior table, else from the table of
+possible pairs, else from the lists of states and actions; else every action seen anywhere is
+enabled in every state seen. States in which nothing is decided come last and have one action, the
+first; they count in |S|.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -23,24 +22,25 @@ import surestep.io.labels.label_tables as label_tables
 from surestep._arrays import BoolArray
 from surestep._files import read_path
 from surestep._names import unknown
+from surestep.certificates import Certifier
 from surestep.description import Description
 from surestep.errors import InvalidParameter
 from surestep.io.counts.file import is_counts_file, read_counts
 from surestep.io.counts.labelled import LabelledCounts, merge_counts
 from surestep.io.labels.label_tables import PairTable
 from surestep.io.labels.learnt_states import LearntStates, learn
-from surestep.io.labels.vocabulary import Label, Vocabulary, check_labels, in_order
+from surestep.io.labels.vocabulary import Label, Vocabulary, check_labels, in_order, with_names
 from surestep.io.logs.columns import naming
 from surestep.io.logs.loading import STOPPED, UNFINISHED
 from surestep.io.logs.source import LogSource, open_log
 from surestep.io.logs.tables import matching
 from surestep.kernels.runs import discounted_returns
-from surestep.model import Counts, DecisionLog, Pairs, Policy, Problem, Statement, estimate_behavior
+from surestep.model import Counts, DecisionLog, Policy, Statement, estimate_behavior
 from surestep.model.numbering import Numbering, by_appearance
 from surestep.model.statements import STOPPING
 from surestep.pipeline.certifiers import DataFacts
 from surestep.pipeline.terms import Terms
-from surestep.results.record import InputFile
+from surestep.results.record import ROW_PROPENSITIES, InputFile
 
 Inferred = Literal["uniform", "propensities", "row-propensities", "estimate"]
 MOST_LOADED = 5_000_000  # rows of a log that are loaded where no claim needs its steps
@@ -49,16 +49,19 @@ AS_DECLARED = Statement("pairs-declared")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """The counted log, the behavior policy, and where both came from."""
+    """The counted log, the behavior policy, the terms, and where all of it came from."""
 
+    terms: Terms
+    certifiers: tuple[Certifier, ...]  # those of the terms; the result stands by the first
     counts: LabelledCounts
     assembly: Assembly
+    resting: tuple[Label, ...]  # states in which nothing is decided, in the order of labels
     kinds: Mapping[str, Any]  # of what was given beside the log, as in `Parameters`
     columns: Mapping[str, Sequence[str]]  # by role
     description: Description
     files: tuple[InputFile, ...]
     defaults: tuple[str, ...]  # of the above, what nobody said
-    source: LogSource | None  # None where only counts are given
+    source: LogSource | CountsSource
     facts: DataFacts
 
     @property
@@ -67,77 +70,37 @@ class Evidence:
         return str(self.kinds["behavior"])
 
     @property
-    def has_episodes(self) -> bool:
-        """Tells whether there are whole episodes, step by step."""
-        return self.source is not None and bool(self.counts.episodes.recorded)
-
-
-@dataclass(frozen=True)
-class LoadedSteps:
-    """The whole episodes of a log that was counted, read once, when somebody first asks."""
-
-    source: LogSource | None  # None where only counts are given
-    counts: LabelledCounts
-    pairs: Pairs
-    propensities: bool = False  # wanted, where the log has those of its rows
-
-    @cached_property
-    def log(self) -> DecisionLog:
-        """Returns every step, over the pairs; the log is read for it."""
-        assert self.source is not None
-        wanted = self.propensities and self.counts.transitions.lowest is not None
-        return self.source.load(self.pairs, self.counts, propensities=wanted)
-
-    def numbered(
-        self, problem: Problem, quiet: BoolArray, looking: Sequence[str]
-    ) -> tuple[Problem, Numbering | None]:
-        """Returns the problem with its whole episodes where something is `looking` at them.
-
-        States and actions then have the numbers of their first appearance, and so they have where a
-        log with episodes is not too large to be loaded.
-        """
-        source, recorded = self.source, self.counts.episodes.recorded
-        if source is None and looking:
-            raise InvalidParameter(
-                f"{looking[0]} looks at whole episodes, but only counts are given; expected a log"
-            )
-        few = recorded and self.counts.rows_read <= MOST_LOADED
-        if source is None or not (looking or few):
-            return problem, None
-        if looking:
-            premises = problem.premises
-            if self.log.order is not None and source.columns.time is None:
-                premises += (Statement("file-order-is-decision-order"),)
-            problem = replace(problem, log=self.log, counts=self.log.counts(), premises=premises)
-        numbering = by_appearance(self.log, quiet)
-        return numbering.problem(problem, self.log), numbering
+    def log_source(self) -> LogSource | None:
+        """Returns the log that was read; None where only counts are given."""
+        return self.source if isinstance(self.source, LogSource) else None
 
 
 # What an improvement takes beside the log: the paths of their keys in a description.
-SOURCES = {name: keys.PATHS[name] for name in ("behavior", *keys.Limits.__struct_fields__)}
+SOURCES = {name: keys.PATHS[name] for name in ("behavior", *keys.LimitKeys.__struct_fields__)}
 
 
 def gather(
-    log: LogSource | CountsSource,
-    *,
-    terms: Terms | None = None,
-    objects: Mapping[str, object] | None = None,
+    log: LogSource | CountsSource, terms: Terms, objects: Mapping[str, object] | None = None
 ) -> Evidence:
-    """Reads and counts everything that a description names.
+    """Reads, counts and numbers everything that a description names.
 
-    `objects` of Python, by the names of `SOURCES`, stand in for files. Under `terms` that split the
+    `objects` of Python, by the names of `SOURCES`, stand in for files. Under terms that split the
     log, its first part alone says where bins by quantiles begin.
     """
     given = {name: keys.at(log.description, path) for name, path in SOURCES.items()}
     given |= objects or {}
-    asked = log.description.given()
+    said = log.description.given()
     for role in objects or {}:  # which no description can name
-        keys.put(asked, SOURCES[role], None)
+        keys.put(said, SOURCES[role], None)
     source = log if isinstance(log, LogSource) else None
-    if source is not None and terms is not None:
+    if source is not None:
         source.check_one_decision(terms.discount)
         log = source = with_learnt_states(with_edges(source, terms), terms.discount)
     counts = log.counts()
+    facts = DataFacts.of(counts)
+    terms = replace(terms, has_episodes=source is not None and facts.episodes > 0)
+    told = terms.certifier_settings(facts)
+    certifiers = tuple(asked.make_with(told) for asked in terms.asked)
     behavior = behavior_of(given["behavior"], counts)
     seen = keys.is_word(SOURCES["possible"], given["possible"])
     possible = None if seen else pairs_of(given["possible"], counts)
@@ -155,17 +118,29 @@ def gather(
         if isinstance(name, str | os.PathLike) and not keys.is_word(SOURCES.get(role, role), name):
             files += [(role, path) for path in matching(read_path(name))]
     learnt = {} if source is None else source.learnt
-    assembly = assemble(counts, behavior, **lists, possible=possible, learnt=learnt, log=source)
+    parts = assemble(counts, behavior, **lists, possible=possible, learnt=learnt, log=source)
+    parts = parts if limits is None else within(parts, limits)
+    words = with_names(parts.vocabulary, log.description.names)
+    of_rows = behavior == ROW_PROPENSITIES
     return Evidence(
+        terms=terms,
+        certifiers=certifiers,
         counts=counts,
-        assembly=assembly if limits is None else within(assembly, limits),
+        assembly=numbered(
+            replace(parts, vocabulary=words),
+            log,
+            counts,
+            terms.looking(certifiers),
+            of_rows=of_rows,
+        ),
+        resting=tuple(words.states[s] for s in np.flatnonzero(parts.quiet)),
         kinds=kinds,
         columns=log.columns_in_files,
-        description=keys.described(asked),
+        description=keys.described(said),
         files=tuple(InputFile.of(*file) for file in files),
         defaults=("behavior",) if given["behavior"] is None else (),
-        source=source,
-        facts=DataFacts.of(counts),
+        source=log,
+        facts=facts,
     )
 
 
@@ -253,6 +228,12 @@ def open_source(
     return CountsSource(counts, files, description)
 
 
+def check_there(description: Description) -> None:
+    """Refuses a description one of whose files is not there."""
+    for name in keys.several(description.files):
+        matching(read_path(name))
+
+
 def behavior_of(behavior: object, counts: LabelledCounts) -> PairTable | Inferred:
     """Returns the table that is given, or how π_b is found without one."""
     logged = counts.transitions.lowest is not None
@@ -300,20 +281,51 @@ class Assembly:
     quiet: BoolArray  # [S] nothing is decided there
     premises: tuple[Statement, ...]
     allowed: BoolArray | None = None  # [K] what may be recommended; None: all
+    log: DecisionLog | None = None  # every step; None where none were loaded
+    has_times: bool = False  # a column says when each step was decided
+    looked_at: bool = False  # the problem is posed with whole episodes
+    numbering: Numbering | None = None  # by first appearance; None: in the order of labels
 
-    def renumbered(self, numbering: Numbering | None) -> Assembly:
-        """Returns words and masks in the order of other numbers; None for those that there are."""
-        if numbering is None:
-            return self
-        words = self.vocabulary
-        states = tuple(words.states[s] for s in numbering.state)
-        actions = tuple(words.actions[a] for a in numbering.action)
-        return replace(
-            self,
-            vocabulary=replace(words, states=states, actions=actions),
-            quiet=self.quiet[numbering.state],
-            allowed=None if self.allowed is None else self.allowed[numbering.pair],
+
+def numbered(
+    parts: Assembly,
+    source: LogSource | CountsSource,
+    counts: LabelledCounts,
+    looking: Sequence[str],
+    *,
+    of_rows: bool,
+) -> Assembly:
+    """Returns the parts with the steps of the log, and numbers by their first appearance there.
+
+    Steps are loaded where somebody is `looking` at whole episodes, and of a log with episodes that
+    is not too large. Otherwise all stays as it is. `of_rows` asks for the propensities of rows.
+    """
+    if looking and not isinstance(source, LogSource):
+        raise InvalidParameter(
+            f"{looking[0]} looks at whole episodes, but only counts are given; expected a log"
         )
+    few = counts.episodes.recorded and counts.rows_read <= MOST_LOADED
+    if not isinstance(source, LogSource) or not (looking or few):
+        return parts
+    propensities = of_rows and counts.transitions.lowest is not None
+    log = source.load(parts.counts.pairs, counts, propensities=propensities)
+    numbering = by_appearance(log, parts.quiet)
+    log = numbering.log(log)
+    words = parts.vocabulary
+    states = tuple(words.states[s] for s in numbering.state)
+    actions = tuple(words.actions[a] for a in numbering.action)
+    return replace(
+        parts,
+        vocabulary=replace(words, states=states, actions=actions),
+        counts=log.counts(),
+        behavior=numbering.policy(parts.behavior),
+        quiet=parts.quiet[numbering.state],
+        allowed=None if parts.allowed is None else parts.allowed[numbering.pair],
+        log=log,
+        has_times=source.columns.time is not None,
+        looked_at=bool(looking),
+        numbering=numbering,
+    )
 
 
 def assemble(
@@ -326,7 +338,7 @@ def assemble(
     learnt: Mapping[str, LearntStates] | None = None,
     log: LogSource | None = None,
 ) -> Assembly:
-    """Numbers for the labels, the counts over them, and the behavior policy."""
+    """Numbers the labels, counts over the numbers, and finds the behavior policy."""
     tables = [each for each in (behavior, possible) if isinstance(each, PairTable)]
     if len(tables) == 2 or (tables and (states is not None or actions is not None)):
         which = "behavior table" if tables[0] is behavior else "table of what is possible"
@@ -381,7 +393,7 @@ def within(assembly: Assembly, limits: PairTable) -> Assembly:
 def inferred_policy(
     how: Inferred, counts: LabelledCounts, numbered: Counts
 ) -> tuple[Policy, tuple[Statement, ...]]:
-    """Returns π_b without a table, and what that takes for granted."""
+    """Returns π_b without a table, and the assumptions behind it."""
     if how == "uniform":
         return Policy.uniform(numbered), ()
     if how == "propensities":
@@ -410,7 +422,7 @@ def known_labels(
 
 
 def of_recording(counts: LabelledCounts) -> tuple[Statement, ...]:
-    """Returns what is taken for granted of starts, and of where recordings stopped."""
+    """Returns the assumptions about starts, and about where recordings stopped."""
     premises = (
         (not counts.episodes.recorded, Statement("starts-where-decided")),
         (STOPPED in counts.dropped, Statement("stopped-by-clock")),

@@ -39,7 +39,42 @@ class ActionReason(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One state: all its actions, and what decides between them."""
+    """One state: all its actions, and what decides between them.
+
+    Parameters
+    ----------
+    state : tuple of str
+        The state, one text a column.
+    state_columns : tuple of str
+        The columns of states.
+    action_columns : tuple of str
+        The columns of actions.
+    algorithm : str
+        The algorithm that made the policy.
+    n_wedge : int or None
+        N∧, where the algorithm has one.
+    behavior_is_estimated : bool
+        The current policy was read off the log.
+    actions : tuple of ActionReason
+        The figures of each action: its chance before and now, its visits and its value.
+    held_out_visits : int
+        Decisions there that judge the policy, and did not choose it.
+    only_seen : bool, default False
+        Nothing is recommended that the log does not show there.
+    open_bins : tuple of (str, str)
+        Columns and labels of bins that have no end.
+    name : tuple of str
+        The state as people call it; empty: as the log does.
+
+    Examples
+    --------
+    >>> from surestep.pipeline import explain
+    >>> table = {"state": ["mild"] * 60, "action": ["wait", "treat"] * 30, "reward": [1, 0] * 30}
+    >>> result = surestep.improve(table, discount=0, ending=(0, 1), worlds=0)
+    >>> why = explain(result, "mild")
+    >>> why.changed, [(reason.action, reason.probability) for reason in why.actions]
+    (True, [(('treat',), 0.0), (('wait',), 1.0)])
+    """
 
     state: Label
     state_columns: tuple[str, ...]
@@ -48,10 +83,10 @@ class Explanation:
     n_wedge: int | None
     behavior_is_estimated: bool
     actions: tuple[ActionReason, ...]
-    held_out_visits: int  # decisions there that judge the policy, and did not choose it
-    only_seen: bool = False  # nothing is recommended that the log does not show there
-    open_bins: tuple[tuple[str, str], ...] = ()  # columns and labels of bins that have no end
-    name: Label = ()  # of the state, as people call it; empty: as the log does
+    held_out_visits: int
+    only_seen: bool = False
+    open_bins: tuple[tuple[str, str], ...] = ()
+    name: Label = ()
 
     @property
     def called(self) -> Label:
@@ -75,7 +110,32 @@ class Explanation:
 
 
 def explain(result: Result, state: object) -> Explanation:
-    """All that the saved policy says about a state, given as for `Result.act`."""
+    """Explains what a policy does in one state.
+
+    Parameters
+    ----------
+    result : Result
+        The result with the policy.
+    state : str, sequence or mapping
+        The state, as for `Result.act`.
+
+    Returns
+    -------
+    Explanation
+        The actions with their figures; `in_words` makes sentences of it.
+
+    Raises
+    ------
+    InvalidParameter
+        The policy does not know the state.
+
+    Examples
+    --------
+    >>> from surestep.pipeline import explain
+    >>> table = {"state": ["mild"] * 60, "action": ["wait", "treat"] * 30, "reward": [1, 0] * 30}
+    >>> explain(surestep.improve(table, discount=0, worlds=0), "mild").algorithm
+    'spibb'
+    """
     table, n_wedge = result.table, result.record.parameters.n_wedge
     words = table.vocabulary
     s = words.index("state", state)
@@ -123,7 +183,26 @@ def reason(result: Result, pair: int, n_wedge: int | None) -> ActionReason:
 
 
 def in_words(explanation: Explanation) -> tuple[str, ...]:
-    """Explains in sentences what the policy does there and why."""
+    """Explains in sentences what a policy does in a state, and why.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        What `explain` returned.
+
+    Returns
+    -------
+    tuple of str
+        The sentences.
+
+    Examples
+    --------
+    >>> from surestep.pipeline import explain, in_words
+    >>> table = {"state": ["mild"] * 60, "action": ["wait", "treat"] * 30, "reward": [1, 0] * 30}
+    >>> result = surestep.improve(table, discount=0, ending=(0, 1), worlds=0)
+    >>> in_words(explain(result, "mild"))[-1]
+    'What was done before is only estimated from the log.'
+    """
     if not explanation.actions:
         return ("Nothing is ever decided there: episodes end, or the log goes no further.",)
     sentences = [

@@ -3,27 +3,106 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 import surestep._arrays as arrays
 import surestep.results.findings as found
-from surestep._arrays import FloatArray
+from surestep._arrays import BoolArray, FloatArray
 from surestep.algorithms import Algorithm
 from surestep.algorithms.limits import NO_LIMITS, Limited, Limits
 from surestep.certificates import Certifier
 from surestep.choosing_n_wedge import AutoNWedge, Choice, ConstrainedChoice, Method
 from surestep.errors import CertificateRefused, InvalidParameter, said
+from surestep.io.labels.vocabulary import Vocabulary
 from surestep.model import Certificate, FiniteMDP, Policy, Problem
+from surestep.model.numbering import Numbering
 from surestep.model.problem import Improvement
-from surestep.planning import occupancy
-from surestep.results.advantage_intervals import change_intervals
+from surestep.planning import occupancy, q_values
+from surestep.results.advantage_intervals import advantage_intervals, change_intervals
 from surestep.results.record import Record
-from surestep.results.table import PolicyTable
+from surestep.results.table import COLUMNS, PolicyTable
 
 MOST_WANTED = 25
 LEAST_TRIED = 5  # times: below, what looks good may be the luck of a single visit
+
+
+def policy_table(
+    vocabulary: Vocabulary,
+    problem: Problem,
+    estimate: FiniteMDP,
+    improvement: Improvement,
+    quiet: BoolArray,
+    *,
+    judging: Problem | None,
+    delta: float,
+    allowed: BoolArray | None = None,
+) -> PolicyTable:
+    """Returns the table of an improvement; `estimate` is the problem's estimated MDP.
+
+    `judging` is the problem of the data that did not choose the policy, if there are any, and
+    `allowed` says what may be recommended, where not everything may.
+    """
+    behavior, visits, n_wedge = problem.behavior, problem.counts.visits, improvement.n_wedge
+    held_out = np.zeros_like(visits) if judging is None else judging.counts.visits
+    q = q_values(estimate, improvement.plan.value)
+    # Q(s,a) − Σ_b π_b(b|s) Q(s,b) for every pair [K].
+    usual = arrays.run_sums(behavior.probability * q, behavior.pairs.offsets)
+    evidence = problem if judging is None else judging
+    low, high = advantage_intervals(evidence, improvement.plan.value, delta)
+    kept_by = improvement.kept_by
+    return PolicyTable(
+        vocabulary=vocabulary,
+        pairs=improvement.policy.pairs,
+        probability=improvement.policy.probability,
+        behavior=behavior.probability,
+        visits=visits,
+        trusted=None if n_wedge is None else arrays.freeze(visits > n_wedge),
+        q=arrays.freeze(q),
+        advantage=arrays.freeze(q - usual[behavior.pairs.state]),
+        quiet=quiet,
+        held_out_visits=arrays.freeze(held_out),
+        advantage_low=low,
+        advantage_high=high,
+        n_wedge=n_wedge,
+        allowed=allowed,
+        kept_by=None if kept_by is None else arrays.freeze(np.array(kept_by)),
+    )
+
+
+def in_order_of_labels(findings: found.Findings, numbering: Numbering) -> found.Findings:
+    """Returns findings in numbers by first appearance with those that a numbering had before."""
+    state = np.argsort(numbering.state)
+    return replace(
+        findings,
+        table=table_in_order_of_labels(findings.table, numbering),
+        behavior_occupancy=arrays.freeze(findings.behavior_occupancy[state]),
+        occupancy=arrays.freeze(findings.occupancy[state]),
+        changes=tuple(c._replace(state=int(numbering.state[c.state])) for c in findings.changes),
+        wanted=tuple(w._replace(pair=int(numbering.pair[w.pair])) for w in findings.wanted),
+    )
+
+
+def table_in_order_of_labels(table: PolicyTable, numbering: Numbering) -> PolicyTable:
+    """Returns a table with the former numbers of a numbering."""
+    state, pair, words = np.argsort(numbering.state), np.argsort(numbering.pair), table.vocabulary
+    words = replace(
+        words,
+        states=tuple(words.states[s] for s in state),
+        actions=tuple(words.actions[a] for a in np.argsort(numbering.action)),
+    )
+    moved = {
+        name: arrays.freeze(values[pair])
+        for name in COLUMNS
+        if (values := getattr(table, name)) is not None
+    }
+    offsets = arrays.offsets_of(arrays.run_lengths(table.pairs.offsets)[state])
+    action = numbering.action[table.pairs.action][pair]
+    pairs = words.pairs_of(np.stack([arrays.run_owners(offsets), action], axis=1))
+    quiet = arrays.freeze(table.quiet[state])
+    return replace(table, vocabulary=words, pairs=pairs, quiet=quiet, **moved)
 
 
 def findings_of(
@@ -78,7 +157,7 @@ def shares(visits: FloatArray) -> FloatArray:
 
 def evidence_of(
     improvement: Improvement, judging: Problem | None, delta: float
-) -> Sequence[found.Evidence | None]:
+) -> Sequence[found.Confirmation | None]:
     """Returns what the rows that judge say of a change in each state [S]; None where none judge.
 
     A change is confirmed where its interval is above 0, contradicted where it is below; the
@@ -88,12 +167,12 @@ def evidence_of(
     if judging is None:
         return [None] * value.size
     low, high = change_intervals(judging, value, policy, delta)
-    words: tuple[found.Evidence, ...] = ("contradicted", "open", "confirmed")
+    words: tuple[found.Confirmation, ...] = ("contradicted", "open", "confirmed")
     return [words[1 + int(a > 0) - int(b < 0)] for a, b in zip(low, high, strict=True)]
 
 
 def state_changes(
-    table: PolicyTable, visits: FloatArray, evidence: Sequence[found.Evidence | None]
+    table: PolicyTable, visits: FloatArray, evidence: Sequence[found.Confirmation | None]
 ) -> tuple[found.StateChange, ...]:
     """The states where π_I differs from π_b, the largest contribution to the gain first.
 

@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import surestep.certificates.episodes as episodes
+from surestep._arrays import FloatArray
+from surestep._progress import Progress, silent, telling
 from surestep.algorithms import Algorithm
 from surestep.algorithms.limits import Limits
-from surestep.algorithms.registry import needs_log
 from surestep.certificates import Certifier
 from surestep.certificates.registry import may_be_believed
-from surestep.description import SEEN
+from surestep.description import SEEN, given_as
 from surestep.errors import (
     CertificateRefused,
     InvalidParameter,
@@ -24,27 +25,35 @@ from surestep.errors import (
     OutOfTime,
     said,
 )
-from surestep.io.labels.vocabulary import with_names
-from surestep.io.logs.source import given_as
-from surestep.model import Policy, Problem, estimate_behavior
+from surestep.model import FiniteMDP, Policy, estimate_behavior
 from surestep.model.known import Logger
 from surestep.model.log import UNKNOWN
 from surestep.model.problem import UnseenRule
 from surestep.parallel import reach
 from surestep.pipeline.certifiers import certified, splitting, with_algorithm
 from surestep.pipeline.checks import result_checks
-from surestep.pipeline.evidence import CountsSource, Evidence, LoadedSteps, gather, open_source
-from surestep.pipeline.findings import findings_of, settle
+from surestep.pipeline.evidence import Evidence, check_there, gather, open_source
+from surestep.pipeline.findings import (
+    Settled,
+    findings_of,
+    in_order_of_labels,
+    policy_table,
+    settle,
+)
+from surestep.pipeline.posing import (
+    check_declared,
+    check_ends_for_certain,
+    problem_of,
+    with_signals,
+)
 from surestep.pipeline.recording import Rehearsed, data_summary, record_of
-from surestep.pipeline.refuting import check_declared, check_ends_for_certain
-from surestep.pipeline.signals import problem_of, with_signals
-from surestep.pipeline.stress_test import ALONE, Assignment, Effort, Progress, planned, rehearsal_of
+from surestep.pipeline.stress_test import ALONE, Assignment, Effort, planned, rehearsal_of
 from surestep.pipeline.terms import Terms
 from surestep.planning import evaluate, performance
 from surestep.report.result import result_page
 from surestep.results.advantage_intervals import gain_interval, gains_of_lost
 from surestep.results.findings import Findings, NoRehearsal, is_proved
-from surestep.results.record import ESTIMATED, ROW_PROPENSITIES, Estimates, Record, baseline_of
+from surestep.results.record import ESTIMATED, Baseline, Estimates, Record, baseline_of
 from surestep.results.result import Result
 from surestep.results.table import PolicyTable
 
@@ -58,94 +67,205 @@ def improve(
     source: object,
     algorithm: str | Algorithm | None = None,
     *,
-    discount: float | None = None,
     columns: Mapping[str, str | Sequence[str]] | None = None,
     bins: Mapping[str, Mapping[str, Any]] | None = None,
     ends: Literal["complete", "clock"] | None = None,
     query: str | None = None,
+    names: Mapping[str, Mapping[str, str]] | None = None,
     behavior: object = None,
     logger: Logger | None = None,
+    states: object = None,
+    actions: object = None,
+    possible: object = None,
+    discount: float | None = None,
     running: tuple[float, float] | None = None,
     ending: tuple[float, float] | None = None,
     returns: tuple[float, float] | None = None,
-    states: object = None,
-    actions: object = None,
     signals: Mapping[str, Mapping[str, Any]] | None = None,
     unsafe: Mapping[str, Any] | None = None,
-    possible: object = None,
     allowed: object = None,
     n_wedge: int | Literal["auto"] | None = None,
     zeta: float | None = None,
     least_visits: int | None = None,
-    delta: float | None = None,
     unseen: UnseenRule | None = None,
+    delta: float | None = None,
     certificates: Sequence[str | Certifier] | None = None,
     train_share: float | None = None,
     worlds: int | None = None,
-    names: Mapping[str, Mapping[str, str]] | None = None,
-    memory_limit: str | None = None,
     workers: int = 1,
     engine: str = "local",
     address: str | None = None,
     time_limit: float | None = None,
-    progress: Progress | None = None,
+    memory_limit: str | None = None,
+    progress: Progress | bool | None = None,
 ) -> Result:
-    """Returns the improved policy for a log, with its certificates, report and record.
+    """Improves the policy behind a log, with certificates, a report and a record.
 
-    `source` is a description (a path that ends in .toml), a `LogSource`, counts, or anything that
-    `read_log` takes; `columns`, `bins`, `ends` and `query` are those of `read_log`. What is given
-    here stands above what a description says. `behavior` is a table of the policy that made the log
-    (a path or a table in memory), "uniform" (a randomised trial), "propensities" (a column of the
-    log), or "estimate"; by default propensities where the log has them. `algorithm` is settings, or
-    a name such as "spibb" or "spibb:n_wedge=50"; `n_wedge` or `zeta` say N∧, else it is chosen by
-    the lower bound of the first certificate. Where no algorithm is named, policies that can be
-    proved (`Provable`) are candidates beside those of SPIBB, and so are all with one action in each
-    state that they change. What was seen fewer than `least_visits` times (10) is not done more
-    often than before, unless N∧ is given. `certificates` are names such as "posterior" or
-    "robust:set=l1", or settings: the result stands by the first, and each holds at δ for itself.
-    The first `train_share` of the log (0.5 of up to 100 episodes, falling to 0.3 of 500 and more)
-    chooses the policy, and the rest judges it; a `logger` that is "fixed", and not "adaptive", has
-    not learnt on the way, and then a part drawn at random chooses. `worlds` of each kind rehearse
-    the whole; 0: none; by default a number that follows from the size of the problem. They are gone
-    through by `workers` processes, or with the `engine` "ray" by the cluster at `address`. A
-    `time_limit` in seconds ends that stress test; the result then says how many worlds were
-    reached. To have the rest saved before, see `draft`. `states` and `actions` list what there is
-    beyond what the log shows. `possible` is "seen", so that nothing is recommended in a state that
-    the log does not show there, or a table of all pairs of state and action that there are;
-    `allowed` is one of those that may be recommended: no other pair is taken more often than by
-    π_b. `running` is the range of what a step may earn after which the episode goes on, `ending`
-    that of a step which ends it; of the two, one that is left out means exactly 0. `returns` is the
-    range of what whole episodes return, and their rest from any step on. Where none of the three is
-    given, the rewards of the log are taken for all there are, and nothing is called proved better.
-    `signals` are numbers of which the first is improved and the others must not get worse, such as
-    {"dialysis": {"column": "dialysis", "running": (0, 1), "cost": True, "not_worse_by": 0.02}};
-    `unsafe` says which states are not to be reached, such as {"states": "pressure = 'critical'",
-    "within": 30}. `names` are what people call the values of a column, such as
-    {"iv_fluid": {"0": "none"}}: the page shows them, and policy.csv does not.
+    Arguments come in groups: the data (`columns` to `possible`), the stakes (`discount` to
+    `allowed`), the method (`n_wedge` to `train_share`, and `algorithm`), and the effort (`worlds`
+    on). Each stands above what a description says.
+
+    Parameters
+    ----------
+    source : str, path, LogSource, table or LabelledCounts
+        A description (a path that ends in .toml), or anything that `read_log` takes; or counts.
+    algorithm : str or Algorithm, default "spibb"
+        The algorithm, such as spibb:n_wedge=50; see `surestep algorithms`.
+    columns : mapping, optional
+        The columns of each role, where they have other names than usual, such as {"state": "ward"}.
+    bins : mapping, optional
+        Bins of a column: quantiles, width, edges; or states of several: tree, kmeans.
+    ends : {"complete", "clock"}, optional
+        How episodes end, where no column tells: complete, with their last row; clock, recording
+        stops after so many steps, or at a date with steps of equal length.
+    query : str, optional
+        SQL that prepares the rows of the table `log`.
+    names : mapping, optional
+        What people call the values of a column, on the page and the screen.
+    behavior : str, path or table, optional
+        The policy that made the log: a table of state, action, probability; uniform (a randomised
+        trial); propensities, or row-propensities where they vary within a state; or estimate.
+        Default: propensities, else estimate.
+    logger : {"adaptive", "fixed"}, default "adaptive"
+        One that is adaptive may have learnt on the way, so the first part of the log chooses the
+        policy; with one that is fixed, a part drawn at random does.
+    states : path, table or sequence, optional
+        A file with all states that there are, where the log shows fewer.
+    actions : path, table or sequence, optional
+        A file with all actions that there are.
+    possible : path, table or "seen", optional
+        What can be done in a state: `seen`, only what the log shows there; or a table of state,
+        action with all pairs that there are.
+    discount : float in [0, 1], optional
+        How much the next step counts (γ), from 0 to 1.
+    running : (float, float), optional
+        A step after which it goes on earns between these. Default: as seen in the log; 0 if only
+        the other is given.
+    ending : (float, float), optional
+        A step that ends its episode earns between these. Default: as seen in the log; 0 if only the
+        other is given.
+    returns : (float, float), optional
+        Every episode returns between these, and so does its rest from any step on, unless that is
+        0.
+    signals : mapping, optional
+        Numbers that steps earn: column, running, ending, cost. The first is improved, and others
+        get worse by at most not_worse_by.
+    unsafe : mapping, optional
+        States that are not to be reached more often: states, within, at_most, not_worse_by.
+    allowed : path or table, optional
+        A table of state, action: no other is taken more often than before.
+    n_wedge : int or "auto", default "auto"
+        Pairs visited at most so often (N∧) keep their probability; or `auto`.
+    zeta : float, optional
+        Choose the N∧ at which SPIBB's bound claims a loss of at most ζ.
+    least_visits : int, default 10
+        Pairs visited less are not taken more often, unless N∧ is given.
+    unseen : {"pessimistic", "terminal"}, default "pessimistic"
+        What a pair is worth that was never tried: pessimistic, or 0 (terminal).
+    delta : float in (0, 1), default 0.1
+        The chance that the claim is wrong (δ).
+    certificates : sequence of str or Certifier, optional
+        Kinds of claims, such as robust:set=l1; the result stands by the first. Default: stitched,
+        posterior, robust; of counts robust.
+    train_share : float in (0, 1), optional
+        The share of the log that chooses the policy; the rest judges it. Default: 0.5 of up to 100
+        episodes, falling to 0.3 of 500 and more.
+    worlds : int, optional
+        Worlds of each kind in the stress test; 0: none. Default: 10, or what δ needs, as far as
+        that takes about a quarter of a minute of one core; beyond, only those that say how often
+        beliefs are wrong.
+    workers : int, default 1
+        Processes of this machine that do the stress test.
+    engine : {"local", "ray"}
+        Do the stress test here, or on a Ray cluster.
+    address : str, optional
+        The Ray cluster, such as "auto" or "head:6379".
+    time_limit : float, optional
+        Seconds after which the stress test ends; the result says how many worlds were reached.
+    memory_limit : str, optional
+        Such as "2GB"; the rest spills to disk.
+    progress : bool or callable, optional
+        True shows a bar. A function is called with what is being done, how much of it is done, and
+        of how much.
+
+    Returns
+    -------
+    Result
+        The policy, what is claimed of it, the page that explains both, and what made them.
+
+    Raises
+    ------
+    InvalidParameter
+        An argument contradicts its type, another argument or the log.
+    InvalidLog
+        The log cannot be read with these columns.
+    RefutedBounds
+        The log contradicts `running`, `ending` or `returns`.
+
+    Notes
+    -----
+    Where no algorithm is named, policies that can be proved (`Provable`) are candidates beside
+    those of SPIBB, and so are all with one action in each state that they change. N∧ is chosen by
+    the lower bound of the first certificate. Each certificate holds at δ for itself. Where none of
+    `running`, `ending` and `returns` is given, the rewards of the log are taken for all there are,
+    and nothing is called proved better; of the first two, one that is left out means exactly 0.
+
+    Examples
+    --------
+    >>> table = {  # one decision an episode: a state, what was done, what it paid
+    ...     "state": ["mild", "mild", "severe", "severe"] * 60,
+    ...     "action": ["wait", "treat"] * 120,
+    ...     "reward": [1.0, 0.0, 0.0, 1.0] * 60,
+    ... }
+    >>> result = surestep.improve(table, discount=0, ending=(0, 1), worlds=0)
+    >>> result.verdict
+    'proved better'
+    >>> result.act("severe", rng=0)
+    'treat'
     """
-    beside = {"behavior": behavior, "states": states, "actions": actions}
-    beside |= {"possible": possible, "allowed": allowed}
-    words, objects = dict[str, Any](), dict[str, object]()
-    for name, value in beside.items():
-        if value is not None:
-            (words if isinstance(value, str | os.PathLike) else objects)[name] = value
+    beside = {
+        "behavior": behavior,
+        "states": states,
+        "actions": actions,
+        "possible": possible,
+        "allowed": allowed,
+    }
+    words = {name: value for name, value in beside.items() if isinstance(value, str | os.PathLike)}
     description, frame = given_as(
         source,
+        columns=columns,
+        bins=bins,
+        ends=ends,
+        query=query,
+        names=names,
+        logger=logger,
+        discount=discount,
+        running=running,
+        ending=ending,
+        returns=returns,
+        signals=signals,
+        unsafe=unsafe,
+        n_wedge=n_wedge,
+        zeta=zeta,
+        least_visits=least_visits,
+        unseen=unseen,
+        delta=delta,
+        train_share=train_share,
+        worlds=worlds,
         **words,
-        **{"discount": discount, "columns": columns, "bins": bins, "ends": ends, "query": query},
-        **{"signals": signals, "unsafe": unsafe},
-        **{"logger": logger, "running": running, "ending": ending, "returns": returns},
-        **{"n_wedge": n_wedge, "zeta": zeta, "least_visits": least_visits, "delta": delta},
-        **{"unseen": unseen, "train_share": train_share, "worlds": worlds, "names": names},
     )
+    check_there(description)  # before it is told what was not said of the log
     # Types that are registered nowhere are known by their objects alone.
     terms = Terms.of(description, algorithm=algorithm, certificates=certificates)
     reach(engine, address)
-    tell = progress or (lambda what, done, total: None)
-    tell("reading the log", 0, 1)
-    log = open_source(description, frame, memory_limit)
-    made = draft(gather(log, terms=terms, objects=objects), terms, tell)
-    return result_of(made.finished(tell, Effort(workers, engine, address, time_limit)))
+    with telling(progress) as tell:
+        tell("reading the log", 0, 1)
+        log = open_source(description, frame, memory_limit)
+        objects = {
+            name: value for name, value in beside.items() if value is not None and name not in words
+        }
+        made = draft(gather(log, terms, objects), tell)
+        return result_of(made.finished(tell, Effort(workers, engine, address, time_limit)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,16 +315,15 @@ class Draft:
 
 
 def draft(
-    evidence: Evidence, terms: Terms, progress: Progress, *, time_limit: float | None = None
+    evidence: Evidence, progress: Progress = silent, *, time_limit: float | None = None
 ) -> Draft:
     """Improves and certifies: all that there is to say before a stress test.
 
     `time_limit` is the one that has led to the number of worlds in the terms, if any.
     """
-    terms = replace(terms, has_episodes=evidence.has_episodes)
-    question = prepared(evidence, terms)
-    how = planned(terms, question)._replace(time_limit=time_limit)
-    made = draft_with(evidence, terms, question, how, progress)
+    question = prepared(evidence)
+    how = planned(evidence.terms, question)._replace(time_limit=time_limit)
+    made = draft_with(evidence, question, how, progress)
     if made.findings.changes:
         return made
     none = Rehearsed(0, why_none=NoRehearsal("nothing changed"))
@@ -212,159 +331,18 @@ def draft(
     return replace(made, findings=findings, how=none)
 
 
-def draft_with(
-    evidence: Evidence, terms: Terms, question: Assignment, how: Rehearsed, progress: Progress
-) -> Draft:
-    """Improves, certifies and drafts the result, for a stress test of a given size."""
-    problem, algorithm, part = question.problem, question.algorithm, question.training
-    progress("improving the policy", 0, 1)
-    settled = settle(algorithm, part)
-    policy = settled.improvement.policy
-    # An N∧ that the data chose is none that was fixed beforehand.
-    fixed = None if settled.choice else settled.improvement.n_wedge
-    told = with_algorithm(question.told, settled.algorithm, fixed)
-    certifiers = [
-        asked.told_since(certifier, question.told, told)
-        for asked, certifier in zip(terms.asked, question.certifiers, strict=True)
-    ]
-    claims = []
-    for done, certifier in enumerate(certifiers):
-        progress("certifying", done, len(certifiers))
-        claims.append(certified(problem, policy, certifier))
-    estimate, assembly = part.estimate(), evidence.assembly
-    if evidence.description.names:
-        words = with_names(assembly.vocabulary, evidence.description.names)
-        assembly = replace(assembly, vocabulary=words)
-    numbered = assembly.renumbered(question.numbering)
-    table = PolicyTable.of(
-        *(numbered.vocabulary, part, estimate, settled.improvement, numbered.quiet),
-        judging=question.judging,
-        delta=terms.level,
-        allowed=numbered.allowed,
-    )
-    if not table.changed.any() and evidence.behavior in ESTIMATED:
-        # What changes nothing is what was done: the estimate of all of the log, not of a part.
-        as_done = estimate_behavior(problem.counts).probability
-        table = replace(table, probability=as_done, behavior=as_done)
-    estimates: Estimates = {
-        "behavior": performance(estimate, part.behavior),
-        "policy": float(estimate.initial @ settled.improvement.plan.value),
-    }
-    # Without a discount a policy need not end in other models.
-    if part is not problem and problem.single_discount < 1:
-        model = problem.estimate()
-        before = performance(model, problem.behavior)
-        estimates["gain_of_all"] = performance(model, policy) - before
-    if question.judging is not None:
-        with suppress(NeverEnds, NotConverged):
-            behind = part.counts if problem.behavior_is_estimated else None
-            held_out = gain_interval(question.judging, policy, terms.level, behind)
-            estimates |= {f"held_out_{name}": value for name, value in held_out._asdict().items()}  # type: ignore[typeddict-item]
-    estimates |= lost_expected(question.judging or problem, policy, terms, evidence)
-    if problem.log is not None and not is_proved(claims[0]):
-        estimates |= proof_expected(certifiers[0], part, policy, problem.log.num_episodes)
-    value = evaluate(estimate, part.behavior)
-    baseline = None
-    if problem.log is not None:
-        chosen_by = problem.log if part.log is None else part.log
-        baseline = baseline_of(
-            *(problem.log, problem.single_discount, value, estimates["behavior"]),
-            model_episodes=chosen_by.num_episodes,
-        )
-    progress("checking what is assumed", 0, 1)
-    checks = result_checks(
-        *(replace(evidence, assembly=numbered), terms, question, table),
-        certificates=tuple(claims),
-        model=estimate,
-        values=(settled.improvement.plan.value, value),
-        estimates=estimates,
-        baseline=baseline,
-    )
-
-    def record(how: Rehearsed) -> Record:
-        return record_of(
-            *(evidence, terms, problem, settled, how),
-            estimates=estimates,
-            baseline=baseline,
-            checks=checks,
-        )
-
-    findings = findings_of(
-        part,
-        estimate,
-        table,
-        settled=settled,
-        certificate=claims[0],
-        others=tuple(claims[1:]),
-        no_rehearsal=NoRehearsal("to come") if how.sizes else how.why_none,
-        data=data_summary(evidence.counts),
-        record=record(how),
-        judging=question.judging,
-    )
-    if question.numbering is not None:
-        findings = findings.renumbered(assembly.vocabulary, question.numbering)
-    least = min(terms.least_worlds, max(how.worlds, 1))
-    return Draft(findings, question, how, record, least)
-
-
-def lost_expected(judging: Problem, policy: Policy, terms: Terms, evidence: Evidence) -> Any:
-    """Returns the gain if cases that nobody saw again fared otherwise than others, if any did."""
-    log = judging.log
-    if log is None or not (log.next_state == UNKNOWN).any():
-        return {}
-    with suppress(NeverEnds, NotConverged):
-        gains = gains_of_lost(judging, log, policy, terms.ranges(evidence.facts).ending)
-        return {f"lost_{name}": value for name, value in gains._asdict().items()}
-    return {}
-
-
-def proof_expected(certifier: Certifier, part: Problem, policy: Policy, recorded: int) -> Any:
-    """Returns how many episodes, of so many times the log's, should prove a gain.
-
-    Only rollouts of the part that chose the policy can say that; nothing is said by others.
-    """
-    changed = (policy.probability != part.behavior.probability).any()
-    if not changed:
-        return {}
-    try:
-        growth = certifier.growth_for_proof(part, policy)
-    except CertificateRefused:
-        return {}
-    return {"episodes_for_proof": None if growth is None else math.ceil(growth * recorded)}
-
-
-def result_of(findings: Findings) -> Result:
-    """Returns the result with its report."""
-    claims = (findings.certificate, *findings.others)
-    page = result_page(findings)
-    return Result(findings.table, claims, findings.record, page, findings.rehearsal)
-
-
-def prepared(evidence: Evidence, terms: Terms) -> Assignment:
-    """Returns what is asked: the problem, with whole episodes where they are looked at."""
-    problem = problem_of(evidence.assembly, terms, evidence.facts)
-    of_rows = evidence.behavior == ROW_PROPENSITIES
-    steps = LoadedSteps(
-        evidence.source, evidence.counts, problem.counts.pairs, propensities=of_rows
-    )
-    check_declared(terms, problem, steps)
+def prepared(evidence: Evidence) -> Assignment:
+    """Poses the problem, builds the algorithm and the certifiers, and splits the log."""
+    terms, facts, parts = evidence.terms, evidence.facts, evidence.assembly
+    problem = problem_of(parts, terms, facts)
+    check_declared(terms, problem, evidence.counts, evidence.log_source, parts.log)
     check_ends_for_certain(problem)
-    told = terms.certifier_settings(evidence.facts)
-    certifiers = tuple(asked.make_with(told) for asked in terms.asked)
+    problem = with_signals(problem, evidence.description, evidence.source, parts, terms)
+    told = terms.certifier_settings(facts)
+    certifiers = evidence.certifiers
     least = max(terms.floor or 0, int(evidence.kinds["possible"] == SEEN))
-    limits = Limits(least_visits=least, allowed=evidence.assembly.allowed)
+    limits = Limits(least_visits=least, allowed=parts.allowed)
     algorithm = terms.algorithm_for(problem, told, certifiers, limits)
-    whole = [certifier.name for certifier in certifiers if episodes.needs_episodes(certifier)]
-    if needs_log(algorithm):
-        whole.insert(0, algorithm.name)
-    problem, numbering = steps.numbered(problem, evidence.assembly.quiet, whole)
-    source = CountsSource(evidence.counts) if evidence.source is None else evidence.source
-    problem = with_signals(
-        *(problem, evidence.description, source, evidence.assembly, terms, numbering, whole)
-    )
-    if numbering is not None and limits.allowed is not None:
-        limits = replace(limits, allowed=limits.allowed[numbering.pair])
-    algorithm = terms.algorithm_for(problem, told, certifiers, limits)  # which knows all signals
     split = splitting(certifiers)
     training, judging = problem, None
     if split is not None:
@@ -375,8 +353,185 @@ def prepared(evidence: Evidence, terms: Terms) -> Assignment:
             behavior = estimate_behavior(training.counts)
             problem, training = (part.with_behavior(behavior) for part in (problem, training))
         judging = episodes.held_out_part(problem, *episodes.split_of(split))
-    belief = belief_beside(certifiers)
-    return Assignment(problem, training, judging, algorithm, told, certifiers, belief, numbering)
+    return Assignment(
+        problem=problem,
+        training=training,
+        judging=judging,
+        algorithm=algorithm,
+        told=told,
+        certifiers=certifiers,
+        belief=belief_beside(certifiers),
+        numbering=parts.numbering,
+    )
+
+
+def draft_with(
+    evidence: Evidence, question: Assignment, how: Rehearsed, progress: Progress
+) -> Draft:
+    """Improves, certifies and drafts the result, for a stress test of a given size."""
+    terms, part = evidence.terms, question.training
+    progress("improving the policy", 0, 1)
+    settled = settle(question.algorithm, part)
+    certifiers = told_of_algorithm(question, settled, terms)
+    claims = []
+    for done, certifier in enumerate(certifiers):
+        progress("certifying", done, len(certifiers))
+        claims.append(certified(question.problem, settled.improvement.policy, certifier))
+    model = part.estimate()
+    value = evaluate(model, part.behavior)
+    table = table_of(evidence, question, settled, model)
+    estimates = estimates_of(evidence, question, settled, model)
+    if not is_proved(claims[0]):
+        policy = settled.improvement.policy
+        estimates = with_proof_expected(estimates, certifiers[0], question, policy)
+    baseline = earned(question, value, estimates["behavior"])
+    progress("checking what is assumed", 0, 1)
+    checks = result_checks(
+        evidence,
+        question,
+        table,
+        certificates=tuple(claims),
+        model=model,
+        values=(settled.improvement.plan.value, value),
+        estimates=estimates,
+        baseline=baseline,
+    )
+
+    def record(how: Rehearsed) -> Record:
+        return record_of(
+            evidence,
+            question.problem,
+            settled,
+            how,
+            estimates=estimates,
+            baseline=baseline,
+            checks=checks,
+        )
+
+    findings = findings_of(
+        part,
+        model,
+        table,
+        settled=settled,
+        certificate=claims[0],
+        others=tuple(claims[1:]),
+        no_rehearsal=NoRehearsal("to come") if how.sizes else how.why_none,
+        data=data_summary(evidence.counts),
+        record=record(how),
+        judging=question.judging,
+    )
+    if question.numbering is not None:
+        findings = in_order_of_labels(findings, question.numbering)
+    least = min(terms.least_worlds, max(how.worlds, 1))
+    return Draft(findings, question, how, record, least)
+
+
+def told_of_algorithm(question: Assignment, settled: Settled, terms: Terms) -> list[Certifier]:
+    """Returns the certifiers with settings that follow from the algorithm, as it was settled."""
+    # An N∧ that the data chose is none that was fixed beforehand.
+    fixed = None if settled.choice else settled.improvement.n_wedge
+    told = with_algorithm(question.told, settled.algorithm, fixed)
+    return [
+        asked.told_since(certifier, question.told, told)
+        for asked, certifier in zip(terms.asked, question.certifiers, strict=True)
+    ]
+
+
+def table_of(
+    evidence: Evidence, question: Assignment, settled: Settled, model: FiniteMDP
+) -> PolicyTable:
+    """Returns the policy pair by pair, in the numbers of the evidence."""
+    parts = evidence.assembly
+    table = policy_table(
+        parts.vocabulary,
+        question.training,
+        model,
+        settled.improvement,
+        parts.quiet,
+        judging=question.judging,
+        delta=evidence.terms.level,
+        allowed=parts.allowed,
+    )
+    if table.changed.any() or evidence.behavior not in ESTIMATED:
+        return table
+    # What changes nothing is what was done: the estimate of all of the log, not of a part.
+    as_done = estimate_behavior(question.problem.counts).probability
+    return replace(table, probability=as_done, behavior=as_done)
+
+
+def estimates_of(
+    evidence: Evidence, question: Assignment, settled: Settled, model: FiniteMDP
+) -> Estimates:
+    """Returns what models of the parts of the log expect of both policies."""
+    problem, part, judging = question.problem, question.training, question.judging
+    policy = settled.improvement.policy
+    level = evidence.terms.level
+    estimates: Estimates = {
+        "behavior": performance(model, part.behavior),
+        "policy": float(model.initial @ settled.improvement.plan.value),
+    }
+    # Without a discount a policy need not end in other models.
+    if part is not problem and problem.single_discount < 1:
+        of_all = problem.estimate()
+        before = performance(of_all, problem.behavior)
+        estimates["gain_of_all"] = performance(of_all, policy) - before
+    if judging is not None:
+        with suppress(NeverEnds, NotConverged):
+            behind = part.counts if problem.behavior_is_estimated else None
+            held_out = gain_interval(judging, policy, level, behind)
+            estimates["held_out_gain"] = held_out.gain
+            estimates["held_out_low"] = held_out.low
+            estimates["held_out_high"] = held_out.high
+    rest = problem if judging is None else judging
+    if rest.log is not None and (rest.log.next_state == UNKNOWN).any():
+        with suppress(NeverEnds, NotConverged):
+            ending = evidence.terms.ranges(evidence.facts).ending
+            lost = gains_of_lost(rest, rest.log, policy, ending)
+            estimates["lost_worst"] = lost.worst
+            estimates["lost_opposed"] = lost.opposed
+    return estimates
+
+
+def earned(question: Assignment, value: FloatArray, model: float) -> Baseline | None:
+    """Returns what the episodes of the log earned; None where there are no whole ones."""
+    log = question.problem.log
+    if log is None:
+        return None
+    part = question.training.log
+    chosen_by = log if part is None else part
+    return baseline_of(
+        log,
+        question.problem.single_discount,
+        value,
+        model,
+        model_episodes=chosen_by.num_episodes,
+    )
+
+
+def with_proof_expected(
+    estimates: Estimates, certifier: Certifier, question: Assignment, policy: Policy
+) -> Estimates:
+    """Returns the estimates with the number of episodes, like those of the log, that prove a gain.
+
+    Only rollouts of the part that chose the policy can say it.
+    """
+    log, part = question.problem.log, question.training
+    changed = (policy.probability != part.behavior.probability).any()
+    if log is None or not changed:
+        return estimates
+    try:
+        growth = certifier.growth_for_proof(part, policy)
+    except CertificateRefused:
+        return estimates
+    expected = None if growth is None else math.ceil(growth * log.num_episodes)
+    return {**estimates, "episodes_for_proof": expected}
+
+
+def result_of(findings: Findings) -> Result:
+    """Returns the result with its report."""
+    claims = (findings.certificate, *findings.others)
+    page = result_page(findings)
+    return Result(findings.table, claims, findings.record, page, findings.rehearsal)
 
 
 def check_share(share: float, recorded: int) -> None:

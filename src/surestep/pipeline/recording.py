@@ -36,7 +36,6 @@ class Rehearsed(NamedTuple):
 
 def record_of(
     evidence: Evidence,
-    terms: Terms,
     problem: Problem,
     settled: Settled,
     rehearsal: Rehearsed,
@@ -45,10 +44,9 @@ def record_of(
     baseline: Baseline | None,
     checks: tuple[Check, ...],
 ) -> Record:
-    """Returns the record: with what the result was made, and what it must be read with."""
-    words = evidence.assembly.vocabulary
-    quiet = [words.states[s] for s in evidence.assembly.quiet.nonzero()[0]]
-    parameters = parameters_of(evidence, terms, problem, settled, rehearsal)
+    """Returns the record: all that the result was made with, and that is needed to read it."""
+    terms, words = evidence.terms, evidence.assembly.vocabulary
+    parameters = parameters_of(evidence, problem, settled, rehearsal)
     defaults = (*evidence.defaults, *terms.defaults())
     said = said_of(evidence.description, terms)
     if rehearsal.time_limit is not None:  # the number of worlds is what was reached
@@ -67,7 +65,7 @@ def record_of(
             "state_columns": list(words.state_columns),
             "action_columns": list(words.action_columns),
             "binnings": {name: binning.to_json() for name, binning in words.binnings.items()},
-            "states_without_decision": [list(label) for label in quiet],
+            "states_without_decision": [list(label) for label in evidence.resting],
             "learnt": msgspec.to_builtins(words.learnt),
         },
         data_summary(evidence.counts)._asdict(),
@@ -75,21 +73,20 @@ def record_of(
         command("improve", description, "-o", "OUT"),
         baseline,
         checks,
-        None if evidence.source is None else evidence.source.query_facts,
+        None if evidence.log_source is None else evidence.log_source.query_facts,
     )
 
 
 def said_of(description: Description, terms: Terms) -> dict[str, Any]:
-    """Returns what a record keeps of a description and terms: files by their names alone."""
+    """Returns a description with the terms, files by their names alone, for the record."""
     return described(merged(without_folders(description).given(), terms.given())).given()
 
 
 def parameters_of(
-    evidence: Evidence, terms: Terms, problem: Problem, settled: Settled, rehearsal: Rehearsed
+    evidence: Evidence, problem: Problem, settled: Settled, rehearsal: Rehearsed
 ) -> Parameters:
-    """Returns the parameters: every term as it was said or taken, but for those that were settled
-    by the data or by other terms.
-    """
+    """Returns the parameters: terms as given or by default, and what the data settled."""
+    terms = evidence.terms
     split = terms.certifier_settings(evidence.facts).split if terms.splits else None
     stakes = terms.stakes
     ranges: dict[str, Any] = {"running": None, "ending": None}

@@ -13,12 +13,12 @@ problem alone, never from a clock, so that it can be repeated. With W worlds, N 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from surestep._progress import Progress
 from surestep.algorithms.registry import needs_log
 from surestep.certificates import Certifier
 from surestep.certificates.episodes import needs_episodes
@@ -35,8 +35,6 @@ from surestep.rehearsal.rehearse import SIZES
 from surestep.results.findings import DECLINED, NoRehearsal
 from surestep.results.record import current_machine
 from surestep.results.unfinished import STRESS_TEST
-
-Progress = Callable[[str, int, int], None]  # what is being done, done, of how many
 
 USUAL_WORLDS = 10  # of each kind
 OWN_SIZE = (1.0,)  # the data of the log, and no more
@@ -55,7 +53,7 @@ class Assignment(NamedTuple):
     told: Known  # what the certifiers were told
     certifiers: tuple[Certifier, ...]  # the result stands by the first
     belief: Certifier | None  # what is only believed, if that is not the first itself
-    numbering: Numbering | None = None  # by first appearance, where the log has episodes
+    numbering: Numbering | None = None  # of the problem, by first appearance
 
     @property
     def rehearsed(self) -> list[Certifier]:
@@ -98,16 +96,47 @@ def planned(terms: Terms, question: Assignment) -> Rehearsed:
 
 
 class Effort(NamedTuple):
-    """Says who does a stress test, for how long, and where what is done is kept."""
+    """The processes and the time of a stress test, and the folder of its finished parts.
 
-    workers: int | None = 1  # processes of this machine; None: one for few worlds, else all cores
-    engine: str = "local"  # or "ray": the cluster at the address
+    Parameters
+    ----------
+    workers : int or None, default 1
+        Processes of this machine; None: one for few worlds, else all cores.
+    engine : {"local", "ray"}
+        Work here, or on a Ray cluster.
+    address : str, optional
+        The Ray cluster, such as "auto" or "head:6379".
+    time_limit : float, optional
+        Seconds after which it ends.
+    folder : Path, optional
+        Finished parts are kept there, and not made again.
+
+    Examples
+    --------
+    >>> from surestep.pipeline import Effort
+    >>> Effort(workers=4, time_limit=60).cores(worlds=100)
+    4
+    """
+
+    workers: int | None = 1
+    engine: str = "local"
     address: str | None = None
-    time_limit: float | None = None  # in seconds
-    folder: Path | None = None  # what it holds is not made again
+    time_limit: float | None = None
+    folder: Path | None = None
 
     def cores(self, worlds: int) -> int:
-        """Counts the processes for so many worlds of each kind: one alone uses all cores, too."""
+        """Counts the processes for so many worlds of each kind: one alone uses all cores, too.
+
+        Parameters
+        ----------
+        worlds : int
+            The worlds of each kind.
+
+        Returns
+        -------
+        int
+            The number of processes.
+        """
         few = self.engine == "local" and worlds <= USUAL_WORLDS
         return self.workers or (1 if few else available_cores(self.engine))
 

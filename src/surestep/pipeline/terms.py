@@ -15,13 +15,14 @@ from surestep.algorithms import SPIBB, Algorithm, make_algorithm
 from surestep.algorithms.constrained import Constrained
 from surestep.algorithms.limits import Limits, limited
 from surestep.algorithms.provable import Provable
-from surestep.algorithms.registry import is_algorithm, kind_of, settings_of
+from surestep.algorithms.registry import is_algorithm, kind_of, needs_log, settings_of
 from surestep.bounds import ProblemSize, equivalent_n_wedge
 from surestep.certificates import Certifier
+from surestep.certificates.episodes import needs_episodes
 from surestep.certificates.registry import Asked, read_settings
 from surestep.choosing_n_wedge import AutoNWedge, ConstrainedChoice, n_wedge_setting
 from surestep.choosing_n_wedge import Method as Improving
-from surestep.description import Behavior, Description, Method, Stakes
+from surestep.description import Behavior, Description, MethodKeys, Stakes
 from surestep.errors import InvalidParameter, said
 from surestep.model import Problem, Statement
 from surestep.model.known import NOTHING, Known, Ranges, Split, single_rewards, with_zero
@@ -42,7 +43,7 @@ class Terms:
     """The terms of an improvement as a user gave them, checked; None where nothing was said."""
 
     stakes: Stakes
-    method: Method
+    method: MethodKeys
     behavior: Behavior  # of which only the logger
     algorithm: Algorithm | None = None  # an object of Python, for which `method` has a text
     certificates: Sequence[str | Certifier] | None = None  # likewise; the one to stand by first
@@ -107,6 +108,10 @@ class Terms:
                 )
             if obstacle:
                 yield f"worlds is {method.worlds}, but {obstacle}"
+        yield from self.contradictions_of_split()
+
+    def contradictions_of_split(self) -> Iterator[str]:
+        """Yields a split of data that cannot be split, and splits that differ."""
         for name in ("train_share", "logger"):
             ours = self.said(name)
             if ours is not None and not self.has_episodes:
@@ -172,6 +177,12 @@ class Terms:
             returns=self.return_bounds(facts),
         )
 
+    def looking(self, certifiers: Sequence[Certifier]) -> list[str]:
+        """Returns the names of the algorithm and certifiers that look at whole episodes."""
+        algorithm: Any = self.algorithm or kind_of(self.named[0])
+        own = [algorithm.name] if needs_log(algorithm) else []
+        return own + [each.name for each in certifiers if needs_episodes(each)]
+
     def share_of(self, episodes: int) -> float:
         """Returns the share of so many recorded episodes that chooses the policy."""
         return self.of_split("train_share") or usual_train_share(episodes)
@@ -226,7 +237,7 @@ class Terms:
     def algorithm_for(
         self, problem: Problem, told: Known, certifiers: Sequence[Certifier], limits: Limits
     ) -> Improving:
-        """Returns what improves: N∧ as given, from ζ, or chosen by one of the certifiers.
+        """Returns the algorithm: with N∧ as given, from ζ, or chosen by one of the certifiers.
 
         Where nobody named an algorithm and rollouts of the first part choose, provable policies and
         those with one action in every state are among the candidates. Where there are further
@@ -310,7 +321,7 @@ class Terms:
         return with_zero(bounds) if self.stakes.returns is not None or terminal.any() else bounds
 
     def premises(self, facts: DataFacts) -> tuple[Statement, ...]:
-        """Returns what is taken for granted of rewards: what was declared, or what was seen."""
+        """Returns the assumptions about rewards: as declared, or as seen."""
         premises = []
         if self.stakes.returns is not None:
             low, high = self.stakes.returns
@@ -337,8 +348,10 @@ def usual_train_share(episodes: int) -> float:
 
 
 def choosers(certifiers: Sequence[Certifier], told: Known) -> list[Certifier]:
-    """Returns by whose lower bounds N∧ is chosen: the first certificate's; and where it may not
-    choose, or expects no gain, those of a posterior that is made beside it, or for that.
+    """Returns the certifiers whose lower bounds choose N∧.
+
+    The first certifier chooses. Where it may not, or expects no gain, a posterior does: the one
+    beside it, or one made for that.
     """
     first, *others = certifiers
     believers = [certifier for certifier in others if certifier.calibrates]

@@ -17,17 +17,17 @@ from typing import Any, Literal
 import surestep.description as keys
 from surestep._arrays import shown
 from surestep._files import read_path, read_whole
+from surestep._progress import Progress, telling
 from surestep._version import __version__
-from surestep.description import Description
+from surestep.description import Description, given_as
 from surestep.errors import InvalidParameter, ResultMismatch, said
 from surestep.io.counts.file import is_counts_file
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
-from surestep.io.logs.source import LogSource, given_as
+from surestep.io.logs.source import LogSource
 from surestep.model.certificate import VERDICT
 from surestep.pipeline.evidence import SOURCES, CountsSource, Evidence, gather, open_source
 from surestep.pipeline.improve import draft, result_of
 from surestep.pipeline.recording import made_from_log, terms_of
-from surestep.pipeline.stress_test import Progress
 from surestep.results import Result, load
 from surestep.results.policy_files import policy_parquet_rows, policy_rows
 from surestep.results.record import Record
@@ -43,11 +43,27 @@ SHOWN = 60  # letters of a value in a message
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The outcome of making a saved result again."""
+    """The outcome of making a saved result again.
+
+    Parameters
+    ----------
+    level : {"same bytes", "same values", "refuted"}
+        How much came out the same.
+    difference : str, default ""
+        The first one: its file and place, what was there, and what is there now.
+    compared : tuple of str
+        The keys of the description given, which agree with the result.
+
+    Examples
+    --------
+    >>> from surestep.pipeline import Verification
+    >>> Verification("same values").confirmed
+    False
+    """
 
     level: Literal["same bytes", "same values", "refuted"]
-    difference: str = ""  # the first one: its file and place, what was there, and what is there now
-    compared: tuple[str, ...] = field(default=(), compare=False)  # keys of the description given
+    difference: str = ""
+    compared: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def confirmed(self) -> bool:
@@ -66,14 +82,61 @@ def verify_result(
     allowed: object = None,
     allow_query: bool = False,
     memory_limit: str | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Verification:
-    """Makes a saved result again, and says whether all bytes are the same, or all values.
+    """Makes a saved result again from its log, and compares all bytes, or all values.
 
-    `log` is a log, or a description of one. A key of it that says another thing than the result was
-    made with is refused. `behavior`, `states`, `actions`, `possible` and `allowed` are the files
-    that were given when it was made, where the description names none. A query that only the result
-    has runs where that is allowed.
+    Tables that were given when it was made are given again, where the description names none.
+
+    Parameters
+    ----------
+    directory : str or path
+        The folder of a saved result.
+    log : str, path, Description or table
+        The log, or a description of it. A key that says another thing than the result was made
+        with is refused.
+    behavior : str, path or table, optional
+        The policy that made the log: a table of state, action, probability; uniform (a randomised
+        trial); propensities, or row-propensities where they vary within a state; or estimate.
+        Default: propensities, else estimate.
+    states : path, table or sequence, optional
+        A file with all states that there are, where the log shows fewer.
+    actions : path, table or sequence, optional
+        A file with all actions that there are.
+    possible : path, table or "seen", optional
+        What can be done in a state: `seen`, only what the log shows there; or a table of state,
+        action with all pairs that there are.
+    allowed : path or table, optional
+        A table of state, action: no other is taken more often than before.
+    allow_query : bool, default False
+        Run the query that the result was made by, which is not in a description of yours.
+    memory_limit : str, optional
+        Such as "2GB"; the rest spills to disk.
+    progress : bool or callable, optional
+        True shows a bar. A function is called with what is being done, how much of it is done, and
+        of how much.
+
+    Returns
+    -------
+    Verification
+        Whether all bytes are the same, or all values; else the first difference.
+
+    Raises
+    ------
+    ResultMismatch
+        The log, a table or a key is not what the result was made with.
+    InvalidResult
+        The folder holds no result, or one whose files were changed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from surestep.pipeline import verify_result
+    >>> table = {"state": ["mild"] * 60, "action": ["wait", "treat"] * 30, "reward": [1, 0] * 30}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     surestep.improve(table, discount=0, worlds=0).save(f"{folder}/result")
+    ...     verify_result(f"{folder}/result", table).level
+    'same bytes'
     """
     folder = read_path(directory)
     if (folder / RUN).is_file():  # else `load` says that there is no result
@@ -83,22 +146,27 @@ def verify_result(
     record, (own, frame) = saved.record, given_as(log)
     compared = check_said(record, own)
     source = open_again(record, own, frame, memory_limit, allow_query=allow_query)
-    objects = {"behavior": behavior, "states": states, "actions": actions}
-    objects |= {"possible": possible, "allowed": allowed}
-    objects = {name: value for name, value in objects.items() if value is not None}
-    check_given(record, {name: keys.at(own, path) for name, path in SOURCES.items()} | objects)
-    tell = progress or (lambda what, done, total: None)
-    tell("reading the log", 0, 1)
-    terms = terms_of(record)
-    objects = {name: x for name, x in objects.items() if not keys.is_word(SOURCES[name], x)}
-    evidence = gather(source, terms=terms, objects=objects)
-    check_same_rows(record, evidence)
-    evidence = replace(evidence, description=keys.described(record.description))
-    here = draft(evidence, terms, tell, time_limit=record.parameters.time_limit)
-    made = result_of(here.like(record).finished(tell))
-    then, now = (asdict(each) for each in (record, here.findings.record))
-    moved = difference(RUN, *({name: each[name] for name in MADE_WITH} for each in (then, now)))
-    found = comparison(folder, saved, made, moved)
+    beside = {
+        "behavior": behavior,
+        "states": states,
+        "actions": actions,
+        "possible": possible,
+        "allowed": allowed,
+    }
+    given = {name: value for name, value in beside.items() if value is not None}
+    check_given(record, {name: keys.at(own, path) for name, path in SOURCES.items()} | given)
+    objects = {name: x for name, x in given.items() if not keys.is_word(SOURCES[name], x)}
+    with telling(progress) as tell:
+        tell("reading the log", 0, 1)
+        evidence = gather(source, terms_of(record), objects)
+        check_same_rows(record, evidence)
+        evidence = replace(evidence, description=keys.described(record.description))
+        here = draft(evidence, tell, time_limit=record.parameters.time_limit)
+        made = result_of(here.like(record).finished(tell))
+    then, now = (
+        {name: asdict(each)[name] for name in MADE_WITH} for each in (record, here.findings.record)
+    )
+    found = comparison(folder, saved, made, difference(RUN, then, now))
     if found.level == "refuted":
         check_same_files(record, evidence)
     return replace(found, compared=compared)
@@ -224,7 +292,7 @@ def check_said(record: Record, own: Description) -> tuple[str, ...]:
 
 
 def taken(record: Record, table: str, name: str) -> Any:
-    """Returns what was taken for a key where nobody said anything; None: nothing."""
+    """Returns the default that was taken for a key; None: there is none."""
     parameters = record.parameters
     if table == "columns":
         return keys.plain(parameters.columns.get(name))
@@ -249,7 +317,7 @@ def check_same_files(record: Record, evidence: Evidence) -> None:
 
 
 def check_given(record: Record, given: Mapping[str, Any]) -> None:
-    """Refuses tables beside the log that are not given again, or of which the record lies."""
+    """Refuses tables beside the log that are not given again, or that the record contradicts."""
     for name, path in SOURCES.items():
         used = getattr(record.parameters, name)
         told = keys.at(keys.described(record.description), path)
@@ -265,7 +333,8 @@ def check_given(record: Record, given: Mapping[str, Any]) -> None:
 
 def check_same_rows(record: Record, evidence: Evidence) -> None:
     """Refuses another log: other rows of a query first, then other counts."""
-    made = None if evidence.source is None else evidence.source.query_facts
+    source = evidence.log_source
+    made = None if source is None else source.query_facts
     same_rows = (record.query or {}).get("digest") == (made or {}).get("digest")
     if not same_rows or counts_digest(evidence.counts) != record.counts_sha256:
         what = "log does not have the counts" if same_rows else "query does not make the rows"
@@ -275,7 +344,7 @@ def check_same_rows(record: Record, evidence: Evidence) -> None:
 
 
 def values_in(name: str, content: bytes) -> Any:
-    """Returns what JSON says but for digests, or a page by its lines.
+    """Returns the content of a JSON file without digests, or a page by its lines.
 
     Texts stay texts, as labels may be digits; only where a number was computed, it is a number.
     """

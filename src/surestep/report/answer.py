@@ -24,7 +24,7 @@ from surestep.report.signals import (
     signals_section,
     worst_words,
 )
-from surestep.results.findings import Evidence, Findings, belief_in, rung_of, undone
+from surestep.results.findings import Confirmation, Findings, belief_in, rung_of, undone
 from surestep.results.record import Record
 from surestep.sections import Item, Key, Mood, Section
 
@@ -393,7 +393,7 @@ def how_many(findings: Findings) -> str:
     """Returns how much changes, and what the rows set aside say of it."""
     many = counted(findings.table.num_deciding, "situation")
     evidence = [change.evidence for change in findings.changes]
-    found = ", ".join(f"{evidence.count(word):,} {word}" for word in get_args(Evidence))
+    found = ", ".join(f"{evidence.count(word):,} {word}" for word in get_args(Confirmation))
     rest = f" By rows set aside for checking: {found}." if any(evidence) else ""
     return (
         f"The new policy decides otherwise in {len(findings.changes):,} of {many}, and changes "

@@ -1,19 +1,8 @@
-"""The legacy of an improvement, to be deployed, judged, read and made again."""
+"""Saved results: the policy, its certificates, its page, and the record that makes it again."""
 
 from surestep.results.acting import Decision, Default, Nearest
-from surestep.results.findings import Findings
-from surestep.results.record import InputFile, Record
+from surestep.results.record import Record
 from surestep.results.result import Result, load
 from surestep.results.table import PolicyTable
 
-__all__ = [
-    "Decision",
-    "Default",
-    "Findings",
-    "InputFile",
-    "Nearest",
-    "PolicyTable",
-    "Record",
-    "Result",
-    "load",
-]
+__all__ = ["Decision", "Default", "Nearest", "PolicyTable", "Record", "Result", "load"]

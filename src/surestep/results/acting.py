@@ -21,25 +21,66 @@ class Nearest:
 
     Nearest is the state of the log with the fewest bins in between, over all binned columns
     together; it has the same labels in all other columns. Of several, the first one.
+
+    Examples
+    --------
+    >>> from surestep.results import Nearest
+    >>> ages = {"age": [31, 31, 52, 52] * 60, "action": ["a", "b"] * 120, "reward": [1, 0] * 120}
+    >>> log = surestep.read_log(
+    ...     ages, columns={"state": "age"}, bins={"age": {"edges": [20, 40, 60]}}
+    ... )
+    >>> result = surestep.improve(log, discount=0, ending=(0, 1), worlds=0)
+    >>> result.act({"age": 75}, 0, Nearest()).fallback
+    'nearest'
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Default:
-    """A fallback: one action, whatever the state is."""
+    """A fallback: one action, whatever the state is.
 
-    action: object  # a text, one text a column, or a row, of an action that the policy knows
+    Parameters
+    ----------
+    action : str, sequence or mapping
+        An action that the policy knows: a text, one text a column, or a row.
+
+    Examples
+    --------
+    >>> from surestep.results import Default
+    >>> table = {"state": ["mild"] * 60, "action": ["wait", "treat"] * 30, "reward": [1, 0] * 30}
+    >>> result = surestep.improve(table, discount=0, ending=(0, 1), worlds=0)
+    >>> result.act("unheard-of", 0, Default("wait"))
+    Decision(action='wait', fallback='default', followed=None)
+    """
+
+    action: object
 
 
 Fallback = Nearest | Default
 
 
 class Decision(NamedTuple):
-    """An action, and whose it is."""
+    """An action, and whose it is.
+
+    Parameters
+    ----------
+    action : str or tuple of str
+        The action: a text, or one text a column.
+    fallback : {"nearest", "default"} or None
+        The fallback that chose it; None: it is an action of π_I.
+    followed : tuple of str or None
+        The state whose row of the policy was followed; None where no row was.
+
+    Examples
+    --------
+    >>> from surestep.results import Decision
+    >>> Decision("wait", None, ("mild",)).action
+    'wait'
+    """
 
     action: Action
-    fallback: Literal["nearest", "default"] | None  # None: it is an action of π_I
-    followed: Label | None  # the state whose row was followed; None where no row was
+    fallback: Literal["nearest", "default"] | None
+    followed: Label | None
 
 
 def action_in(table: PolicyTable, state: object, rng: np.random.Generator) -> Action:

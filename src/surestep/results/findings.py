@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -15,16 +15,14 @@ from surestep._reprs import short_repr
 from surestep.certificates.registry import BY_EXTENSION, may_be_believed, standing_of
 from surestep.checks import Check
 from surestep.checks.words import asked, forbids_proof
-from surestep.io.labels.vocabulary import Vocabulary
 from surestep.model import Certificate
 from surestep.model.certificate import Rung
-from surestep.model.numbering import Numbering
 from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
 from surestep.results.record import Record
 from surestep.results.table import PolicyTable
 
-Evidence = Literal["confirmed", "open", "contradicted"]
+Confirmation = Literal["confirmed", "open", "contradicted"]
 
 
 class StateChange(NamedTuple):
@@ -34,7 +32,7 @@ class StateChange(NamedTuple):
     occupancy: float  # discounted visits of the state under π_b, a share of all: Σ = 1
     advantage: float  # Σ_a π_I(a|s) · advantage(s,a): what one decision gains there
     contribution: float  # to the estimated gain; the contributions of all states add up to it
-    evidence: Evidence | None = None  # by the rows that judge; None where there are none
+    evidence: Confirmation | None = None  # by the rows that judge; None where there are none
 
 
 class WantedPair(NamedTuple):
@@ -88,18 +86,6 @@ class Findings:
     __repr__ = short_repr(
         "performance", "behavior_performance", "n_wedge", "certificate.kind", "certificate.lower"
     )
-
-    def renumbered(self, vocabulary: Vocabulary, numbering: Numbering) -> Findings:
-        """Returns the findings with the former numbers of a numbering, which the vocabulary has."""
-        state = np.argsort(numbering.state)
-        return replace(
-            self,
-            table=self.table.renumbered(vocabulary, numbering),
-            behavior_occupancy=arrays.freeze(self.behavior_occupancy[state]),
-            occupancy=arrays.freeze(self.occupancy[state]),
-            changes=tuple(c._replace(state=int(numbering.state[c.state])) for c in self.changes),
-            wanted=tuple(w._replace(pair=int(numbering.pair[w.pair])) for w in self.wanted),
-        )
 
     @property
     def chosen_gain(self) -> float:

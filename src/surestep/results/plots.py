@@ -45,6 +45,10 @@ class Plots:
     stress_test: Rehearsal | None
     gain: float  # that the model expects
 
+    def __call__(self) -> Figure:
+        """Draws the changes that matter most, or what is claimed of a policy without any."""
+        return self.changes() if self.table.changed.any() else self.certificates()
+
     def changes(self) -> Figure:
         """Draws the changes that matter most: how often an action is taken today, and then.
 

@@ -116,22 +116,61 @@ class Estimates(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The content of run.json, but for the digests of the other files."""
+    """The content of run.json, but for the digests of the other files.
 
-    versions: Mapping[str, str]  # of surestep and what it computes with
+    Parameters
+    ----------
+    versions : mapping
+        The versions of surestep and what it computes with.
+    machine : mapping
+        The system and the processor.
+    inputs : tuple of InputFile
+        Name, size and digest of every file; none for a table in memory.
+    counts_sha256 : str
+        The digest of the counts file that `surestep count` would write.
+    description : mapping
+        What was given, files by their names.
+    parameters : Parameters
+        All that changes the answer.
+    defaults : tuple of str
+        The parameters that nobody gave.
+    vocabulary : mapping
+        Columns, bins and end states.
+    data : mapping
+        What the log holds: rows, episodes, transitions.
+    estimates : mapping
+        What models of the parts of the log expect of both policies.
+    command : str
+        The command that makes the same result.
+    baseline : Baseline, optional
+        What the episodes earned; None without whole episodes.
+    checks : tuple of Check
+        The checks of what claims assume.
+    query : mapping, optional
+        The digest of the rows, where a query prepared the log.
+
+    Examples
+    --------
+    >>> table = {"state": ["mild"] * 60, "action": ["wait", "treat"] * 30, "reward": [1, 0] * 30}
+    >>> result = surestep.improve(table, discount=0, worlds=0)
+    >>> result.record.parameters.delta, result.record.unit
+    (0.1, 'per episode')
+    """
+
+    versions: Mapping[str, str]
     machine: Mapping[str, str]
-    inputs: tuple[InputFile, ...]  # none for a table in memory
-    counts_sha256: str  # of the counts file that `surestep count` would write
-    description: Mapping[str, Any]  # what was given, files by their names
+    inputs: tuple[InputFile, ...]
+    counts_sha256: str
+    description: Mapping[str, Any]
     parameters: Parameters
-    defaults: tuple[str, ...]  # the parameters that nobody gave
-    vocabulary: Mapping[str, Any]  # columns, binnings and end states
-    data: Mapping[str, Any]  # what the log holds: rows, episodes, states, …
+    defaults: tuple[str, ...]
+    vocabulary: Mapping[str, Any]
+    data: Mapping[str, Any]
     estimates: Estimates
-    command: str  # what makes it again
-    baseline: Baseline | None = None  # what the episodes earned; None without whole episodes
-    checks: tuple[Check, ...] = ()  # of what claims assume
-    query: Mapping[str, Any] | None = None  # QueryFacts, where a query prepared the log
+    command: str
+    baseline: Baseline | None = None
+    checks: tuple[Check, ...] = ()
+    query: Mapping[str, Any] | None = None  # as QueryFacts
 
     __repr__ = short_repr("command", "counts_sha256")
 
@@ -151,14 +190,41 @@ class Record:
         return self.parameters.behavior == ROW_PROPENSITIES
 
     def to_json(self, outputs: Mapping[str, str]) -> str:
-        """The record as JSON, with the digests of the other files of the result."""
+        """Returns the record as JSON.
+
+        Parameters
+        ----------
+        outputs : mapping
+            The digests of the other files of the result, by their names.
+
+        Returns
+        -------
+        str
+            The content of run.json.
+        """
         content = {"format": FORMAT, "version": VERSION, **asdict(self), "outputs": dict(outputs)}
         parts = content | {"parameters": msgspec.structs.asdict(self.parameters)}
         return json.dumps(parts, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> tuple[Record, Mapping[str, str]]:
-        """Returns the record that `to_json` wrote, and the digests of the other files."""
+        """Reads the record that `to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+            The content of run.json.
+
+        Returns
+        -------
+        (Record, mapping)
+            The record, and the digests of the other files.
+
+        Raises
+        ------
+        InvalidResult
+            The text is no record.
+        """
         try:
             content = read_json(text)
             if content.pop("format") != FORMAT or content.pop("version") != VERSION:

@@ -26,6 +26,7 @@ from surestep._files import failing_to_read, read_path
 from surestep._json import converted
 from surestep._reprs import frame_of, short_repr
 from surestep._version import __version__
+from surestep._words import floored, number, percent, signed
 from surestep.description import described
 from surestep.errors import InvalidParameter, InvalidResult, SurestepError
 from surestep.io.labels.binning import Binning
@@ -56,14 +57,39 @@ POLICY, PARQUET, CERTIFICATE, CERTIFICATES, REPORT = FILES = (
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The answer of `improve`, which `load` reads again."""
+    """The answer of `improve`, which `load` reads again.
+
+    Parameters
+    ----------
+    table : PolicyTable
+        The policy pair by pair, with all that explains it.
+    certificates : tuple of Certificate
+        The claims; the result stands by the first.
+    record : Record
+        With what it was made.
+    report : str
+        The page that explains it, as HTML.
+    rehearsal : Rehearsal, optional
+        The stress test.
+    runs_query : bool, default True
+        `act` may run the query that prepared the log.
+
+    Examples
+    --------
+    >>> table = {"state": ["mild"] * 60, "action": ["wait", "treat"] * 30, "reward": [1, 0] * 30}
+    >>> result = surestep.improve(table, discount=0, ending=(0, 1), worlds=0)
+    >>> result.verdict, result.estimated_gain
+    ('proved better', 0.5)
+    >>> result.act("mild", rng=0)
+    'wait'
+    """
 
     table: PolicyTable
-    certificates: tuple[Certificate, ...]  # the first is the one to stand by
+    certificates: tuple[Certificate, ...]
     record: Record
-    report: str = field(repr=False)  # HTML
-    rehearsal: Rehearsal | None = field(default=None, repr=False, compare=False)  # stress test
-    runs_query: bool = field(default=True, repr=False, compare=False)  # in `act`
+    report: str = field(repr=False)
+    rehearsal: Rehearsal | None = field(default=None, repr=False, compare=False)
+    runs_query: bool = field(default=True, repr=False, compare=False)
 
     __repr__ = short_repr(
         "table.pairs.num_states",
@@ -73,6 +99,21 @@ class Result:
         "certificate.lower",
         "certificate.delta",
     )
+
+    def __str__(self) -> str:
+        """Returns the verdict, the claim that the result stands by, and the estimated gain."""
+        claim, unit = self.certificate, self.record.unit
+        estimate = f"estimated gain {signed(self.estimated_gain)} {unit}"
+        if claim.lower is None or claim.says_nothing:
+            return f"{self.verdict}; no useful guarantee ({claim.kind}); {estimate}"
+        lower = floored(claim.lower)
+        least = (
+            f"gain of at least {number(lower)}"
+            if lower > 0
+            else f"loss of at most {number(-lower)}"
+        )
+        confidence = f"{percent(1 - claim.delta)} confidence ({claim.kind})"
+        return f"{self.verdict}: a {least} {unit} with {confidence}; {estimate}"
 
     def _repr_html_(self) -> str:
         """Returns the report in a frame, for notebooks."""
@@ -93,7 +134,13 @@ class Result:
         return Plots(self.table, self.certificates, self.rehearsal, self.estimated_gain)
 
     def to_frame(self) -> Any:
-        """Returns the rows of policy.csv, of the first of pandas, polars, Arrow installed."""
+        """Returns the rows of policy.csv as a data frame.
+
+        Returns
+        -------
+        DataFrame
+            That of the first of pandas, polars and Arrow that is installed.
+        """
         return frame_of(columns_of(self.table))
 
     @property
@@ -131,17 +178,32 @@ class Result:
         *,
         tables: Mapping[str, str] | None = None,
     ) -> Any:
-        """An action drawn from π_I(·|state): a text, or one a column.
+        """Draws an action from π_I(·|state).
 
-        `state` is a label, one text a column, or a row: a mapping from the columns of the state to
-        values, raw ones where a column is binned, or a row of pandas. For a table (pandas, polars
-        or Arrow) a list comes back, with one action a row. Where a query prepared the log, a table
-        or a list of mappings has the rows of a case so far, as the log has them: the query runs on
-        them, and the action is for the last; `tables` are the files of its further tables.
+        Parameters
+        ----------
+        state : str, sequence, mapping or table
+            A label, one text a column, or a row: a mapping from the columns of the state to values,
+            raw ones where a column is binned, or a row of pandas. A table (pandas, polars, Arrow)
+            has a state a row. Where a query prepared the log, a table or a list of mappings has the
+            rows of a case so far, as the log has them: the action is for the last.
+        rng : Generator or int
+            The source of random numbers, or its seed.
+        fallback : Nearest or Default, optional
+            It acts in a state that is not known, or that the log never decides in.
+        tables : mapping, optional
+            The files of the further tables of the query, by their names.
 
-        A state that is not known is refused. With a `fallback`, `Nearest()` or `Default(action)`,
-        there is an action for it too, and for one that the log never decides in; what comes back
-        is a `Decision`: the action, and whether it is one of the fallback.
+        Returns
+        -------
+        str, tuple of str, Decision or list
+            The action: a text, or one text a column. With a fallback, a `Decision` that says whose
+            it is. For a table, a list with one answer a row.
+
+        Raises
+        ------
+        InvalidParameter
+            The state is not known, and there is no fallback.
         """
         rng = arrays.generator(rng)
         if fallback is not None:
@@ -152,11 +214,11 @@ class Result:
         if not is_frame(state):
             return self._answer(state, rng, fallback)
         answers = list[Any]()
-        for number, row in enumerate(self._rows_of(state), start=1):
+        for place, row in enumerate(self._rows_of(state), start=1):
             try:
                 answers.append(self._answer(row, rng, fallback))
             except InvalidParameter as problem:
-                raise InvalidParameter(f"row {number:,}: {problem}") from None
+                raise InvalidParameter(f"row {place:,}: {problem}") from None
         return answers
 
     def _answer(
@@ -202,7 +264,13 @@ class Result:
         return rows_in(frame, [*columns])
 
     def files(self) -> dict[str, bytes]:
-        """Renders the files of a saved result; equal results have equal bytes."""
+        """Renders the files of a saved result; equal results have equal bytes.
+
+        Returns
+        -------
+        dict of str to bytes
+            The content of each file by its name.
+        """
         contents = {
             POLICY: policy_csv(self.table),
             PARQUET: policy_parquet(self.table),
@@ -216,7 +284,13 @@ class Result:
         return contents | {RUN: self.record.to_json(digests).encode()}
 
     def save(self, directory: str | Path) -> None:
-        """Writes a new folder, whole or not at all."""
+        """Writes a new folder, whole or not at all.
+
+        Parameters
+        ----------
+        directory : str or path
+            The folder, which must not be there.
+        """
         save(read_path(directory), self.files())
 
 
@@ -227,9 +301,33 @@ def rows_in(frame: object, columns: Sequence[str]) -> list[dict[str, object]]:
 
 
 def load(directory: str | Path, *, allow_query: bool = False) -> Result:
-    """The result that `Result.save` wrote; one whose files were changed is refused.
+    """Loads a result that `Result.save` wrote.
 
-    A query that prepared its log runs in `act` where that is allowed: it may be somebody else's.
+    Parameters
+    ----------
+    directory : str or path
+        The folder.
+    allow_query : bool, default False
+        Let `act` run the query that prepared the log, which may be somebody else's.
+
+    Returns
+    -------
+    Result
+        The result.
+
+    Raises
+    ------
+    InvalidResult
+        The folder holds no result, or one whose files were changed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> table = {"state": ["mild"] * 60, "action": ["wait", "treat"] * 30, "reward": [1, 0] * 30}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     surestep.improve(table, discount=0, worlds=0).save(f"{folder}/result")
+    ...     surestep.load(f"{folder}/result").act("mild", rng=0)
+    'wait'
     """
     folder = read_path(directory)
     if not (folder / RUN).is_file():

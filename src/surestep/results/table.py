@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -11,17 +11,13 @@ import surestep._arrays as arrays
 from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray
 from surestep._reprs import short_repr
 from surestep.io.labels.vocabulary import Vocabulary
-from surestep.model import FiniteMDP, Pairs, Policy, Problem
-from surestep.model.numbering import Numbering
-from surestep.model.problem import Improvement
-from surestep.planning import q_values
-from surestep.results.advantage_intervals import advantage_intervals
+from surestep.model import Pairs, Policy
 
 UNCHANGED = 1e-12  # probabilities this close are the same
 COLUMNS = (  # values of pairs
-    *("probability", "behavior", "visits", "trusted", "q", "advantage", "held_out_visits"),
-    *("advantage_low", "advantage_high", "allowed", "kept_by"),
-)
+    "probability", "behavior", "visits", "trusted", "q", "advantage", "held_out_visits",
+    "advantage_low", "advantage_high", "allowed", "kept_by",
+)  # fmt: skip
 
 
 class PairCoverage(NamedTuple):
@@ -36,89 +32,68 @@ class PairCoverage(NamedTuple):
 class PolicyTable(arrays.ByValue):
     """One row a pair: what π_b does there, what π_I does, and what the data says about it.
 
-    Q is the estimated return of taking the action and following π_I from then on; the advantage is
-    Q(s,a) − Σ_b π_b(b|s) Q(s,b), how much better the action is than what π_b does there on average.
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+        What states and actions are called.
+    pairs : Pairs
+        The actions of each state.
+    probability : array of float [K]
+        The new policy (π_I).
+    behavior : array of float [K]
+        The current policy (π_b).
+    visits : array of int [K]
+        Visits in the part of the log that chose the policy.
+    trusted : array of bool [K] or None
+        More visits than N∧; None where the algorithm has no N∧.
+    q : array of float [K]
+        The estimated return of taking the action and following π_I from then on.
+    advantage : array of float [K]
+        How much better the action is than what π_b does there on average.
+    quiet : array of bool [S]
+        Nothing is decided there, as episodes end; these states come last.
+    held_out_visits : array of int [K]
+        Visits in the part of the log that did not choose the policy.
+    advantage_low : array of float [K]
+        The lower end of an interval for the advantage, from that part where there is one.
+    advantage_high : array of float [K]
+        Its upper end.
+    n_wedge : int or None
+        N∧; None where the algorithm has none.
+    allowed : array of bool [K], optional
+        May be taken more often than by π_b; None: no limits.
+    kept_by : array of str [K], optional
+        Signals whose limits keep it from being taken more often, with semicolons.
+
+    Notes
+    -----
+    The advantage is Q(s,a) − Σ_b π_b(b|s) Q(s,b).
+
+    Examples
+    --------
+    >>> table = {"state": ["mild"] * 60, "action": ["wait", "treat"] * 30, "reward": [1, 0] * 30}
+    >>> result = surestep.improve(table, discount=0, ending=(0, 1), worlds=0)
+    >>> result.table.probability, result.table.behavior
+    (array([0., 1., 1.]), array([0.5, 0.5, 1. ]))
     """
 
     vocabulary: Vocabulary
     pairs: Pairs
-    probability: FloatArray  # [K] π_I
-    behavior: FloatArray  # [K] π_b
-    visits: IntArray  # [K]
-    trusted: BoolArray | None  # [K] more visits than N∧; None where the algorithm has no N∧
-    q: FloatArray  # [K]
-    advantage: FloatArray  # [K]
-    quiet: BoolArray  # [S] nothing is decided there, as episodes end; these states come last
-    held_out_visits: IntArray  # [K] in the part of the log that did not choose the policy
-    advantage_low: FloatArray  # [K] an interval, from that part where there is one
-    advantage_high: FloatArray  # [K]
-    n_wedge: int | None  # N∧; None where the algorithm has none
-    allowed: BoolArray | None = None  # [K] may be taken more often than by π_b; None: no limits
-    # [K] whose limits keep it from being taken more often, with semicolons; None: no signals
+    probability: FloatArray
+    behavior: FloatArray
+    visits: IntArray
+    trusted: BoolArray | None
+    q: FloatArray
+    advantage: FloatArray
+    quiet: BoolArray
+    held_out_visits: IntArray
+    advantage_low: FloatArray
+    advantage_high: FloatArray
+    n_wedge: int | None
+    allowed: BoolArray | None = None
     kept_by: AnyArray | None = None
 
     __repr__ = short_repr("pairs.num_states", "pairs.num_pairs", "visits")
-
-    @classmethod
-    def of(
-        cls,
-        vocabulary: Vocabulary,
-        problem: Problem,
-        estimate: FiniteMDP,
-        improvement: Improvement,
-        quiet: BoolArray,
-        *,
-        judging: Problem | None,
-        delta: float,
-        allowed: BoolArray | None = None,
-    ) -> PolicyTable:
-        """The table of an improvement; `estimate` is the problem's estimated MDP.
-
-        `judging` is the problem of the data that did not choose the policy, if there are any, and
-        `allowed` says what may be recommended, where not everything may.
-        """
-        evidence = problem if judging is None else judging
-        held_out = (
-            np.zeros_like(problem.counts.visits) if judging is None else judging.counts.visits
-        )
-        q = q_values(estimate, improvement.plan.value)
-        visits, n_wedge = problem.counts.visits, improvement.n_wedge
-        return cls(
-            vocabulary,
-            improvement.policy.pairs,
-            improvement.policy.probability,
-            problem.behavior.probability,
-            visits,
-            None if n_wedge is None else arrays.freeze(visits > n_wedge),
-            arrays.freeze(q),
-            arrays.freeze(advantages(problem.behavior, q)),
-            quiet,
-            arrays.freeze(held_out),
-            *advantage_intervals(evidence, improvement.plan.value, delta),
-            n_wedge,
-            allowed,
-            None if improvement.kept_by is None else arrays.freeze(np.array(improvement.kept_by)),
-        )
-
-    def renumbered(self, vocabulary: Vocabulary, numbering: Numbering) -> PolicyTable:
-        """Returns the table with the former numbers of a numbering, which the vocabulary has."""
-        state = np.argsort(numbering.state)
-        pair = np.argsort(numbering.pair)
-        moved = {
-            name: arrays.freeze(values[pair])
-            for name in COLUMNS
-            if (values := getattr(self, name)) is not None
-        }
-        offsets = arrays.offsets_of(arrays.run_lengths(self.pairs.offsets)[state])
-        action = numbering.action[self.pairs.action][pair]
-        pairs = vocabulary.pairs_of(np.stack([arrays.run_owners(offsets), action], axis=1))
-        return replace(
-            self,
-            vocabulary=vocabulary,
-            pairs=pairs,
-            quiet=arrays.freeze(self.quiet[state]),
-            **moved,
-        )
 
     @property
     def policy(self) -> Policy:
@@ -171,10 +146,3 @@ class PolicyTable(arrays.ByValue):
         return bool(inside.any() and np.isin(self.probability[inside], (0.0, 1.0)).all())
 
     __setstate__ = arrays.restore_frozen
-
-
-def advantages(behavior: Policy, q: FloatArray) -> FloatArray:
-    """Q(s,a) − Σ_b π_b(b|s) Q(s,b) for every pair [K]."""
-    usual = arrays.run_sums(behavior.probability * q, behavior.pairs.offsets)
-    advantage: FloatArray = q - usual[behavior.pairs.state]
-    return advantage

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from surestep.description import described
+from surestep.description import described, given_as
 from surestep.errors import InvalidParameter
 from surestep.io.labels.binning import Binning, binnings_of, quantile_edges
-from surestep.io.logs.source import given_as
 from surestep.io.logs.tables import connected, find_table
 from surestep.io.sql import columns_of, in_memory
 

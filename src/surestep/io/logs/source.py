@@ -5,7 +5,6 @@ DuckDB reads the rows, so that a log may be larger than memory; every row is che
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -514,29 +513,9 @@ def read_log(
     6000
     """
     how = {"columns": columns, "bins": bins, "ends": ends, "reader": reader}
-    return open_log(*given_as(source, **how, query=query, tables=tables, case=case), memory_limit)
-
-
-def given_as(source: object, **words: Any) -> tuple[Description, object]:
-    """Returns the description of a log given in any form, and the table in memory, if it is one.
-
-    `words` are keys of a description that override it; None is the same as leaving one out.
-    """
-    told = keys.in_words(**words)
-    if isinstance(source, Description):
-        return keys.described(keys.merged(source.given(), told)), None
-    if isinstance(source, LogSource):
-        for name in keys.HOW_TO_READ:
-            if name in told:
-                raise InvalidParameter(
-                    f"{name} is given beside a LogSource, which knows how it is read; give it to "
-                    "read_log"
-                )
-        return keys.described(keys.merged(source.description.given(), told)), source
-    if not isinstance(source, str | os.PathLike | list | tuple):
-        return keys.described(told), source
-    files = [os.fspath(path) for path in (source if isinstance(source, list | tuple) else [source])]
-    return keys.description_of(files, told), None
+    return open_log(
+        *keys.given_as(source, **how, query=query, tables=tables, case=case), memory_limit
+    )
 
 
 def open_log(

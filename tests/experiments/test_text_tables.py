@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from surestep._drawing import MATHEMATICS
-from surestep.experiments import Interval
+from surestep.experiments import Interval, text_tables
 from surestep.experiments.tables import ALGORITHMS, LETTERS, metric_name
-from surestep.report import text_tables
-from surestep.report.text_tables import TextTable, as_latex, as_markdown
+from surestep.experiments.text_tables import TextTable, as_latex, as_markdown
 
 TABLE = TextTable("N∧ of a & b", ["method", "mean"], [["spibb_2 | x", "0.5\n[0.4, –]"]])
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])

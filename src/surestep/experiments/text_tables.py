@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from importlib.resources import files
 from typing import NamedTuple
 
 import surestep.experiments.tables as naming
@@ -14,7 +15,6 @@ from surestep.experiments.comparison import Compared, Comparison
 from surestep.experiments.intervals import Interval
 from surestep.experiments.metrics import SHARES as OF_REPETITIONS
 from surestep.experiments.metrics import CellSummary
-from surestep.report.page import asset
 
 VALUES = {"performance": "ρ", "gain": "ρ − ρ(π_b)", "normalised": "(ρ − ρ(π_b)) / (ρ(π*) − ρ(π_b))"}
 SHARES = Scale(0, 3)
@@ -139,7 +139,8 @@ def as_latex(table: TextTable) -> str:
     """
     header, *rows = map(latex_row, [table.headings, *table.rows])
     return (
-        asset("templates/table.tex")
+        (files("surestep.experiments") / "table.tex")
+        .read_text("utf-8")
         .rstrip()
         .format(
             caption=in_latex(table.caption),

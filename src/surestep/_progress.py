@@ -1,0 +1,128 @@
+"""Progress: what is being done and how long it will take, as bars or lines on standard error.
+
+In a terminal or a notebook, a bar moves; in a file or a pipe, a line tells when something begins,
+and one now and then while it lasts.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from importlib.util import find_spec
+from time import monotonic
+from typing import TYPE_CHECKING, TextIO
+
+from surestep._words import duration, visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+EVERY = 10.0  # seconds between two lines about the same
+
+Progress = Callable[[str, int, int], None]  # what is being done, done, of how many
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """Tells nobody."""
+
+
+@contextmanager
+def telling(progress: Progress | bool | None) -> Iterator[Progress]:
+    """Yields the function that a verb tells its progress: the caller's, a bar for True, or none."""
+    if progress is True:
+        with bar_or_lines() as tell:
+            yield tell
+    else:
+        yield progress or silent
+
+
+@contextmanager
+def bar_or_lines() -> Iterator[Progress]:
+    """Yields a function that moves a bar, or writes lines where nothing can move."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if is_terminal(sys.stderr) or (console.is_jupyter and find_spec("ipywidgets")):
+        with bar(console) as tell:
+            yield tell
+    else:
+        yield Lines()
+
+
+@contextmanager
+def task_progress() -> Iterator[Progress]:
+    """Yields the same for the command line: nothing where standard error stays in this process."""
+    if is_terminal(sys.stderr) or is_open_file(sys.stderr):
+        with bar_or_lines() as tell:
+            yield tell
+    else:
+        yield silent
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Tells whether a stream, which may have been closed, leads to a terminal."""
+    return stream is not None and stream.isatty()
+
+
+def is_open_file(stream: TextIO) -> bool:
+    """Tells whether writing goes to a file, a pipe or a device, and not into this process."""
+    try:
+        return stream.fileno() >= 0
+    except (OSError, ValueError):
+        return False
+
+
+@contextmanager
+def bar(console: Console) -> Iterator[Progress]:
+    """Shows a bar in a terminal or a notebook."""
+    from rich import progress as parts
+
+    text = partial(parts.TextColumn, markup=False)
+    begun = text("{task.description}"), parts.BarColumn(16), parts.MofNCompleteColumn()
+    times = parts.TimeElapsedColumn(), text("so far"), parts.TimeRemainingColumn()
+    columns = *begun, *times, text("{task.fields[of]}")
+    # What is said meanwhile goes to standard output, wherever that leads; in a terminal, above.
+    above = is_terminal(sys.stdout)
+    with parts.Progress(*columns, console=console, redirect_stdout=above) as drawn:
+
+        def tell(what: str, done: int, total: int) -> None:
+            what = visible(what)
+            for task in drawn.tasks:
+                if task.description != what:  # its time is its own
+                    drawn.remove_task(task.id)
+            now = drawn.task_ids[0] if drawn.task_ids else drawn.add_task(what, total=None, of="")
+            # The last step of several is no end of what is being done with it.
+            known, of = (total, "left") if total > 1 else (None, "")
+            drawn.update(now, completed=done, total=known, of=of)
+
+        yield tell
+
+
+class Lines:
+    """Lines about what is being done: at its beginning, and every ten seconds."""
+
+    def __init__(self) -> None:
+        """Starts with nothing told."""
+        self.now = ""
+        self.first = 0
+        self.began = 0.0
+        self.told = 0.0
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """Tells it, if it is new or ten seconds have passed."""
+        time = monotonic()
+        if what != self.now:
+            self.now = what
+            self.began = time
+            self.first = done
+        elif time - self.told < EVERY:
+            return
+        self.told = time
+        words = what if total <= 1 else f"{what}: {done:,} of {total:,}"
+        if done > self.first:
+            left = (time - self.began) / (done - self.first) * (total - done)
+            words += f", about {duration(left)} left"
+        sys.stderr.write(f"{visible(words)}\n")
+        sys.stderr.flush()
