@@ -43,6 +43,8 @@ READY = .venv/bin/pytest --collect-only -q --assert plain -m "not slow"; \
 	.venv/bin/python benchmarks/compilation.py --keep --only runs.simulate runs.population_counts \
 	components.strong_components robust_batch.settle_intervals
 
+# Bits are promised on the processor: a GPU of this machine has tests of its own.
+test: export SURESTEP_DEVICE := cpu
 test: | .cache/tmp ## format, lint, types, layers, budgets, tests and doctests, wheel
 	@"$(PYTHON)" tools/environment.py test
 	@# Each takes one core, so they run side by side. Who is done sooner makes ready what both

@@ -67,7 +67,7 @@ def test_a_signal_ends_a_command_with_one_line(number, line, code, swallowed, mo
                 raise
             raise RuntimeError("Query interrupted") from None  # as DuckDB makes of it
 
-    monkeypatch.setattr("surestep.experiments.catalog", listed)
+    monkeypatch.setattr("surestep.experiments.list_experiments", listed)
     assert ended(capfd, "run", "--list") == (code, line)
     assert signal.getsignal(number) is before
 
@@ -120,7 +120,7 @@ def test_what_the_system_says_of_a_file_is_told_in_one_line(monkeypatch, capfd):
     def listed():
         raise PermissionError(13, "Permission denied", "a folder\nof mine")
 
-    monkeypatch.setattr("surestep.experiments.catalog", listed)
+    monkeypatch.setattr("surestep.experiments.list_experiments", listed)
     line = "Error: a folder\\nof mine: Permission denied\n"
     assert ended(capfd, "run", "--list") == (2, line)
 
@@ -129,6 +129,6 @@ def test_other_errors_are_not_taken_for_a_full_device(monkeypatch):
     def listed():
         raise OSError(5, "another error")
 
-    monkeypatch.setattr("surestep.experiments.catalog", listed)
+    monkeypatch.setattr("surestep.experiments.list_experiments", listed)
     with pytest.raises(OSError, match="another error"):
         main(["run", "--list"], prog_name="surestep")

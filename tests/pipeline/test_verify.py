@@ -20,7 +20,7 @@ from support.junk import paths_of
 from support.labelled_worlds import COLUMNS, NAMES, world
 from support.log_tables import frame_of, write_table
 from surestep._blocks import BlockFolder
-from surestep.description import DEFAULT_CERTIFICATES, described
+from surestep.description import DEFAULT_CERTIFICATES, described, given_as
 from surestep.errors import InvalidParameter, InvalidResult, ResultMismatch, SurestepError
 from surestep.io import read_log, write_counts
 from surestep.io.counts.labelled import counts_digest
@@ -500,7 +500,8 @@ def test_another_log_is_judged_with_the_bins_of_the_result(tmp_path):
     columns = {"state": ["y", "condition"]}
     told = LEARNT | {"bins": bins, "certificates": JUDGES}
     surestep.improve(logs["first"], columns=columns, **told).save(tmp_path / "out")
-    source = log_again(surestep.load(tmp_path / "out"), logs["later"], None, allow_query=False)
+    saved = surestep.load(tmp_path / "out")
+    source = log_again(saved, *given_as(logs["later"]), None, allow_query=False)
     (edges,) = surestep.load(tmp_path / "out").table.vocabulary.binnings.values()
     assert source.counts().binnings["y"] == edges
     own = read_log(logs["later"], columns={"state": "y"}, bins={"y": {"quantiles": 2}})
