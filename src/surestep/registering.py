@@ -38,8 +38,11 @@ def register(thing: Thing, name: str | None = None) -> Thing:
 
     Examples
     --------
-    >>> from surestep.environments import gridworld
-    >>> coin = surestep.register(lambda: gridworld(), name="toys/coin")
+    >>> from surestep.environments import make
+    >>> from surestep.environments.families import bandit  # or a function of yours
+    >>> _ = surestep.register(bandit, name="toys/coin")
+    >>> make("toys/coin", arms=2).num_actions
+    2
     """
     own = getattr(thing, "name" if isinstance(thing, type) else "__name__", None)
     known_as = own if name is None else name
