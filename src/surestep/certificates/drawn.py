@@ -454,14 +454,17 @@ def room_for(
 ) -> Chunk:
     """Returns arrays for as many draws of models of so many transitions as fit into `memory` bytes.
 
-    On a GPU, where all models are evaluated at once, each needs what others need on a core.
+    Each core evaluates one model at a time, so that n draws take n · one_draw and
+    min(cores, n · priors) · beside bytes. A GPU evaluates all models at once.
     """
     one_draw, beside = bytes_of(models, cells)
     if one_draw + beside > memory:
         mebibytes = {"takes": (one_draw + beside) / 2**20, "most": memory / 2**20}
         raise CertificateRefused(Statement("too-little-memory", mebibytes))
-    cores = min(available_cores(), memory // (one_draw + beside))
+    cores = available_cores()
     most = (memory - cores * beside) // one_draw
+    if most * models.priors < cores:  # some cores are idle
+        most = max(1, memory // (one_draw + models.priors * beside))
     if machine.gpu is not None:
         values = 8 * VALUES_STEPPING * policies * models.counts.pairs.num_states
         most = max(1, memory // (one_draw + models.priors * (beside + values)))

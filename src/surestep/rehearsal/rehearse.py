@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -217,7 +218,7 @@ def rehearse(
 def run_blocks(
     blocks: Sequence[WorldBlock],
     kept: KeptBlocks | None,
-    mapped: Callable[[Sequence[WorldBlock]], Iterator[tuple[int, Outcomes]]],
+    mapped: Callable[[Sequence[WorldBlock]], Generator[tuple[int, Outcomes], None, None]],
     progress: Progress | None,
     time_limit: float | None,
 ) -> list[Outcomes]:
@@ -225,19 +226,20 @@ def run_blocks(
     until = math.inf if time_limit is None else monotonic() + time_limit
     outcomes = [None if kept is None else kept.read(block) for block in blocks]
     missing = [place for place, outcome in enumerate(outcomes) if outcome is None]
-    made = mapped([blocks[place] for place in missing])
     worlds = np.array([block.last - block.first for block in blocks])
-    for left in range(len(missing), -1, -1):
-        if progress is not None:
-            done = [outcome is not None for outcome in outcomes]
-            progress(int(worlds[done].sum()), int(worlds.sum()))
-        if left == 0 or monotonic() >= until:
-            break
-        number, outcome = next(made)
-        place = missing[number]
-        if kept is not None:
-            kept.write(blocks[place], outcome)
-        outcomes[place] = outcome
+    # Closed here: what interrupts the end of the workers is raised, as anywhere else.
+    with closing(mapped([blocks[place] for place in missing])) as made:
+        for left in range(len(missing), -1, -1):
+            if progress is not None:
+                done = [outcome is not None for outcome in outcomes]
+                progress(int(worlds[done].sum()), int(worlds.sum()))
+            if left == 0 or monotonic() >= until:
+                break
+            number, outcome = next(made)
+            place = missing[number]
+            if kept is not None:
+                kept.write(blocks[place], outcome)
+            outcomes[place] = outcome
     return list(itertools.takewhile(lambda outcome: outcome is not None, outcomes))  # type: ignore[arg-type]
 
 
