@@ -114,8 +114,7 @@ def claimed(
     """Returns what each certifier claims of its policy [B, K]; one may be refused already."""
     judges = {b: x for b, x in enumerate(certifiers) if not isinstance(x, CertificateRefused)}
     judged = [Policy(problems[b].counts.pairs, policies[b]) for b in judges]
-    made = certify_many([problems[b] for b in judges], judged, [*judges.values()])
-    claims = iter(made)
+    claims = iter(certify_many([problems[b] for b in judges], judged, [*judges.values()]))
     answers = [answer(x if isinstance(x, CertificateRefused) else next(claims)) for x in certifiers]
     lower, standing, refusal = zip(*answers, strict=True)
     return Claimed(np.array(lower), np.array(standing, object), np.array(refusal, object))

@@ -23,7 +23,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray
-from surestep.certificates.drawn import DrawnQuestion, ModelDraws, PriorRows, startable
+from surestep.certificates.drawn import DrawnQuestion, ModelDraws, PriorRows
 from surestep.errors import CertificateRefused
 from surestep.kernels.posterior import FIRST, LOW, REACH, SECOND, WEIGHT
 from surestep.model.counts import Counts
@@ -93,7 +93,10 @@ def prior_of(problem: Problem, name: PriorName, weight: float) -> Prior:
     where weights of rows are not the same, that total. Unsafe states, in which what counts is over,
     have no rows of their own, and may well be starts.
     """
-    counts, support, allowed = stopped(problem).counts, problem.support, startable(problem.counts)
+    counts = stopped(problem).counts
+    support = problem.support
+    # An episode starts in no state where it is over, unless one did.
+    allowed = ~problem.counts.terminal | (problem.counts.starts > 0)
     if name == "own" and (support is None or support.weight is None):
         raise CertificateRefused(Statement("no-successor-weights"))
     fixed = FIXED_ALPHA.get(name)

@@ -362,8 +362,7 @@ def refuse_unusable(problem: Problem, ends: BoolArray, terms: SetTerms) -> None:
 
 def sorted_counts(counts: Counts) -> Counts:
     """Returns the counts with the successors of each pair in rising order, as trees need them."""
-    owner = arrays.run_owners(counts.offsets)
-    order = np.lexsort((counts.successor, owner))
+    order = np.lexsort((counts.successor, arrays.run_owners(counts.offsets)))
     if (order[1:] > order[:-1]).all():
         return counts
     rewards = counts.rewards

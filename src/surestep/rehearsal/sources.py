@@ -204,19 +204,18 @@ class Resampled:
     def data_of(self, copies: IntArray) -> Data:
         """Counts so many copies of each episode [E]."""
         by_step = np.repeat(copies, arrays.run_lengths(self.log.episode_offsets))
-        size, first = self.truth.num_transitions, self.log.state[self.log.episode_offsets[:-1]]
-        earned = np.bincount(self.taken, by_step * self.log.reward, size)
+        size = self.truth.num_transitions
+        first = self.log.state[self.log.episode_offsets[:-1]]
         return Data(
             np.rint(np.bincount(self.taken, by_step, size)).astype(np.int64),
-            earned.astype(np.float64),
+            np.bincount(self.taken, by_step * self.log.reward, size).astype(np.float64),
             np.rint(np.bincount(first, copies, self.truth.num_states)).astype(np.int64),
         )
 
 
 def starts_of(log: DecisionLog) -> IntArray:
     """Counts the episodes of a log by the state that they start in [S]."""
-    first = log.state[log.episode_offsets[:-1]]
-    return np.bincount(first, minlength=log.pairs.num_states)
+    return np.bincount(log.state[log.episode_offsets[:-1]], minlength=log.pairs.num_states)
 
 
 def places_in(truth: FiniteMDP, log: DecisionLog) -> IntArray:
