@@ -495,7 +495,7 @@ def test_no_draw_gains_or_loses_more_than_values_span(monkeypatch):
     assert (held < free - 0.1).any()
     assert (np.abs(held) <= 2.9).all()
     performance = Performance(PERFORMANCES, 0 * PERFORMANCES, 0 * PERFORMANCES)
-    monkeypatch.setattr(drawn, "eliminated", lambda *_: performance)
+    monkeypatch.setattr(drawn, "evaluated", lambda *_: performance)
     models = model_draws(problem, settings)
     models = replace(models, value_bounds=(-1.4, 3.6))
     others = np.stack([policy.probability] * 2)
