@@ -249,7 +249,7 @@ def test_cases_that_are_rolled_out_together_are_what_each_is_alone(known, monkey
     together = roll_out_each([cases[c] for c, _ in every], [ways[c][w] for c, w in every], 1, 3)
     tallies = tally_each(cases, ways, 1, 3)
     monkeypatch.setattr(module, "MOST_KEPT", 1)  # no two of them at a time
-    assert [*module.alike(cases, 0)] == [[c] for c in range(8)]
+    assert [*module.rolled_together(cases, 0)] == [[c] for c in range(8)]
     for figure, own in zip(tallies, tally_each(cases, ways, 1, 3), strict=True):
         np.testing.assert_array_equal(figure, own)
     for (c, w), rounds in zip(every, together, strict=True):

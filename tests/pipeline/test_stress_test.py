@@ -176,7 +176,7 @@ def test_a_small_log_has_ten_worlds_or_what_delta_needs(log):
 @pytest.mark.parametrize("which", ["decisions", "situations"])
 def test_a_larger_log_is_tested_at_one_size_and_a_large_one_is_not(which, log, monkeypatch):
     asked = Terms.of(discount=0.9)
-    problem = prepared(gather(surestep.read_log(log, columns=COLUMNS)), asked).problem
+    problem = prepared(gather(surestep.read_log(log, columns=COLUMNS), asked)).problem
     size = int(problem.counts.visits.sum()) if which == "decisions" else problem.num_states
 
     def allow(name, worlds_times_size):

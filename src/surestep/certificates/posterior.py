@@ -284,10 +284,7 @@ class Posterior(common.Certifier):
             Where nothing can be drawn.
         """
         if not problem.alone and common.nothing_changed(problem, policy):
-            part = judged_part(
-                self, problem
-            )  # from which it may be impossible to draw, all the same
-            question_of(part, [policy], self)
+            question_of(judged_part(self, problem), [policy], self)  # it may be impossible to draw
             return drawn_claim(self, problem, policy, Gains(np.zeros((1, self.draws)), 0.0))
         (drawn,) = drawn_each([self], [problem], [[policy]])
         if isinstance(drawn, CertificateRefused):

@@ -173,7 +173,9 @@ def rehearse(
         for block in blocks
     }
     blocks.sort(key=lambda block: due[block.place])
-    kept = None if folder is None else KeptBlocks(folder, made_with).about(plan)
+    kept = None
+    if folder is not None:
+        kept = KeptBlocks(folder, digest_of((made_with, code_here(), plan[:4])))
     function = partial(run_elsewhere, code_here()) if engine == "ray" else run_block
     mapped = partial(map_as_done, function, engine=engine, workers=workers, address=address)
     outcomes = run_blocks(blocks, kept, mapped, progress, time_limit)
@@ -645,11 +647,7 @@ class KeptBlocks:
     """A folder that keeps the finished blocks of a stress test; see `rehearse`."""
 
     folder: Path
-    made_with: str = ""  # all else that decides outcomes, such as versions
-
-    def about(self, plan: RehearsalPlan) -> KeptBlocks:
-        """Returns the blocks of one stress test, whose digest has the sources too."""
-        return KeptBlocks(self.folder, digest_of((self.made_with, code_here(), plan[:4])))
+    made_with: str  # a digest of all else that decides outcomes, such as versions and sources
 
     def read(self, block: WorldBlock) -> Outcomes | None:
         """Returns the outcomes of a block; None where the folder does not have them."""
