@@ -142,6 +142,20 @@ def test_workers_end_with_their_parent(number):
         assert said.endswith("KeyboardInterrupt\n")
 
 
+def test_closing_numbered_answers_closes_what_makes_them(monkeypatch):
+    def interrupted_at_its_end(function, tasks, workers):
+        try:
+            yield from map(function, tasks)
+        finally:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(parallel, "map_in_order", interrupted_at_its_end)
+    answers = map_as_done(str, range(3))
+    assert next(answers) == (0, "0")
+    with pytest.raises(KeyboardInterrupt):
+        answers.close()
+
+
 def test_answers_that_are_no_longer_wanted_are_not_waited_for():
     answers = map_in_order(tasks.wait_if_asked, [0, 1, 1, 1], workers=2)
     assert next(answers) == 0

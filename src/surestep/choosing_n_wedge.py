@@ -193,9 +193,19 @@ class AutoNWedge:
         return chosen
 
     def improved(self, problem: Problem, algorithms: Sequence[Algorithm]) -> list[Improvement]:
-        """Returns the improvement by each algorithm; then with one action, where that is asked."""
+        """Returns the improvement by each algorithm; then with one action, where that is asked.
+
+        One that would never end with one action stays as it is.
+        """
         made = [self.improvement(algorithm, problem) for algorithm in algorithms]
-        return made + [one_action_of(problem, each) for each in made if self.one_action]
+        alone = []
+        for each in made if self.one_action else ():
+            policy = with_one_action(each.policy, problem.behavior)
+            try:
+                alone.append(improvement_of(problem, policy, each.plan.iterations, each.n_wedge))
+            except NeverEnds:
+                alone.append(each)
+        return made + alone
 
     def improvement(self, algorithm: Algorithm, problem: Problem) -> Improvement:
         """Returns the improvement within the limits; none where one beside cannot make any."""
@@ -275,8 +285,7 @@ class ConstrainedChoice:
             for place, (algorithm, policy, spare) in enumerate(tried)
         ]
         algorithms, lower = [one.algorithm for one in tried], [each.first for each in promised]
-        candidates = map(Candidate, algorithms, made, lower)
-        return Choice(tuple(candidates), taken, judge)
+        return Choice(tuple(map(Candidate, algorithms, made, lower)), taken, judge)
 
 
 def candidate(bounded: Bounded, algorithm: Constrained, spare: Mapping[str, float]) -> list[Tried]:
@@ -337,15 +346,6 @@ def best_promise(promised: Sequence[Outlook]) -> int:
         return promised.index(best)
     near = [each for each in promised if each.kept == 0 and each.first >= NEARLY * best.first]
     return promised.index(max(near, key=lambda each: each.spare))
-
-
-def one_action_of(problem: Problem, made: Improvement) -> Improvement:
-    """Returns the improvement with one action in every state that changes, unless it never ends."""
-    alone = with_one_action(made.policy, problem.behavior)
-    try:
-        return improvement_of(problem, alone, made.plan.iterations, made.n_wedge)
-    except NeverEnds:
-        return made
 
 
 def with_one_action(policy: Policy, behavior: Policy) -> Policy:

@@ -16,10 +16,10 @@ import socket
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
@@ -50,7 +50,7 @@ OF_TERMINALS = [each for each in signal.Signals if each.name in ("SIGINT", "SIGH
 
 def map_in_order(
     function: Callable[[Task], Result], tasks: Iterable[Task], *, workers: int = 1
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """`function(task)` for each task, in the order of the tasks, as they get done.
 
     With more than one worker, function and tasks are pickled: the function must be importable, and
@@ -71,7 +71,7 @@ def map_as_done(
     engine: str = "local",
     workers: int = 1,
     address: str | None = None,
-) -> Iterator[tuple[int, Result]]:
+) -> Generator[tuple[int, Result], None, None]:
     """Yields the place of each task and `function(task)`, as they get done.
 
     `engine` "local" is `workers` processes of this machine, "ray" the cluster at `address`, or one
@@ -80,7 +80,13 @@ def map_as_done(
     reach(engine, address)
     if engine == "ray":
         return map_on_ray(function, tasks)
-    return enumerate(map_in_order(function, tasks, workers=workers))
+    return numbered(map_in_order(function, tasks, workers=workers))
+
+
+def numbered(results: Generator[Result, None, None]) -> Generator[tuple[int, Result], None, None]:
+    """Yields each result with its place; unlike `enumerate`, closes `results` when it is closed."""
+    with closing(results):
+        yield from enumerate(results)
 
 
 def reach(engine: str, address: str | None = None) -> None:
@@ -122,7 +128,7 @@ def map_in_threads(function: Callable[[Task], Result], tasks: Sequence[Task]) ->
 
 def map_on_ray(
     function: Callable[[Task], Result], tasks: Iterable[Task]
-) -> Iterator[tuple[int, Result]]:
+) -> Generator[tuple[int, Result], None, None]:
     """Yields the place and the answer of each task, as a cluster that was reached gets them done.
 
     A task whose worker or machine is lost is done again elsewhere. Only a few tasks for each core
@@ -225,7 +231,7 @@ def as_told(
 
 def in_workers(
     function: Callable[[Task], Result], tasks: Iterable[Task], workers: int
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """Yields the map in spawned processes, each of which runs kernels on one thread.
 
     After an error, tasks under way are finished; after an interrupt they are not.

@@ -6,7 +6,7 @@ proposed π_b stays, and where nothing is claimed there is a code for the reason
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -67,7 +67,12 @@ def proposed_each(
             parts[b] = training_for(problems[b], judge)
     # Data sets of one shape are planned at once where that is compiled, which is faster by far.
     algorithm = improver.algorithm if isinstance(improver, AutoNWedge) else improver
-    for group in of_one_shape(parts) if is_compiled(algorithm) else ():
+    # They have the same ends of episodes, and a discount below 1: all episodes count as over.
+    shapes: dict[bytes, list[int]] = {}
+    for b, part in parts.items():
+        if is_compiled(algorithm) and part.single_discount < 1 and part.closed is None:
+            shapes.setdefault(part.counts.terminal.tobytes(), []).append(b)
+    for group in [places for places in shapes.values() if len(places) > 1]:
         together = [parts.pop(b) for b in group]
         batch = ProblemBatch.from_problems(together)
         proposed, n_wedge = proposed_together(improver, batch, together)
@@ -81,18 +86,6 @@ def proposed_each(
         policies[b] = improved.policy.probability
         n_wedge = None if isinstance(improver, AutoNWedge) else improved.n_wedge
     return Proposed(np.stack(policies), n_wedge)
-
-
-def of_one_shape(problems: Mapping[int, Problem]) -> list[list[int]]:
-    """Returns the places of problems that can be one batch, two and more of them each.
-
-    They have the same ends of episodes, and a discount below 1, so that all episodes count as over.
-    """
-    groups: dict[bytes, list[int]] = {}
-    for place, problem in problems.items():
-        if problem.single_discount < 1 and problem.closed is None:
-            groups.setdefault(problem.counts.terminal.tobytes(), []).append(place)
-    return [group for group in groups.values() if len(group) > 1]
 
 
 # ---- claiming -----------------------------------------------------------------------------------
@@ -114,8 +107,7 @@ def claimed(
     """Returns what each certifier claims of its policy [B, K]; one may be refused already."""
     judges = {b: x for b, x in enumerate(certifiers) if not isinstance(x, CertificateRefused)}
     judged = [Policy(problems[b].counts.pairs, policies[b]) for b in judges]
-    made = certify_many([problems[b] for b in judges], judged, [*judges.values()])
-    claims = iter(made)
+    claims = iter(certify_many([problems[b] for b in judges], judged, [*judges.values()]))
     answers = [answer(x if isinstance(x, CertificateRefused) else next(claims)) for x in certifiers]
     lower, standing, refusal = zip(*answers, strict=True)
     return Claimed(np.array(lower), np.array(standing, object), np.array(refusal, object))

@@ -67,6 +67,22 @@ def test_where_memory_is_scarce_fewer_cores_evaluate(monkeypatch):
         drawn.room_for(models, 2**19, 10**9, 2**20)
 
 
+@pytest.mark.parametrize("priors", [1, 2])
+def test_all_cores_that_evaluate_at_once_are_counted(priors, monkeypatch):
+    models = models_of()
+    models = replace(models, others=(models.rows,) * (priors - 1))
+    monkeypatch.setattr(drawn, "SMALL", 4)
+    monkeypatch.setattr(drawn, "available_cores", lambda: 16)
+    one_draw, beside = drawn.bytes_of(models, 30)
+
+    def taken(draws):
+        return draws * one_draw + min(16, draws * priors) * beside
+
+    for memory in range(taken(1), taken(40), 997):
+        draws = len(drawn.room_for(models, 30, 10**9, memory).ends) // priors
+        assert taken(draws) <= memory < taken(draws + 1)
+
+
 @pytest.mark.parametrize("weight", [0.3, 5.0])  # a broken stick, and every state by itself
 @pytest.mark.parametrize("rewards", ["pair", "transition"])
 @pytest.mark.parametrize("starts", ["known", "posterior"])

@@ -21,8 +21,7 @@ from support.problems import logged_problem
 from surestep import Certificate, FiniteMDP, Policy, performance, sample_log
 from surestep.algorithms import Constrained
 from surestep.certificates import Certifier, Posterior, Robust, Stitched, certify, verify
-from surestep.certificates.certifier import SignalPart
-from surestep.certificates.common import Needs, claim_of, values_statement
+from surestep.certificates.common import Needs, SignalPart, claim_of, values_statement
 from surestep.certificates.uncertainty import SetTerms, uncertainty_of
 from surestep.choosing_n_wedge import ConstrainedChoice
 from surestep.errors import CertificateMismatch

@@ -28,7 +28,7 @@ from support.problems import uniform_problem
 from support.reward_oracle import unknown_rewards
 from surestep import Counts, Pairs, Policy, certify, device
 from surestep._arrays import run_sums
-from surestep.certificates import Posterior, drawn, posterior, stepping, verify
+from surestep.certificates import Posterior, drawn, posterior, verify
 from surestep.certificates.posterior import model_draws
 from surestep.certificates.prior import ADVERSE, adverse_questions
 from surestep.kernels import devices
@@ -225,7 +225,7 @@ def test_claims_are_alike_where_a_gpu_is_only_taken_for_many_tasks(small, monkey
         expected = certify(problem, policy, Posterior(draws=30, seed=4)).lower
     gpu = require_gpu()
     monkeypatch.setattr(devices, "LEAST_TASKS", 20)
-    for module in (devices, stepping):
+    for module in (devices, drawn):
         monkeypatch.setattr(module, "usable_gpu", lambda: gpu)
     with device("auto"):
         found = certify(problem, policy, Posterior(draws=30, seed=4)).lower
@@ -495,7 +495,7 @@ def test_no_draw_gains_or_loses_more_than_values_span(monkeypatch):
     assert (held < free - 0.1).any()
     assert (np.abs(held) <= 2.9).all()
     performance = Performance(PERFORMANCES, 0 * PERFORMANCES, 0 * PERFORMANCES)
-    monkeypatch.setattr(drawn, "eliminated", lambda *_: performance)
+    monkeypatch.setattr(drawn, "evaluated", lambda *_: performance)
     models = model_draws(problem, settings)
     models = replace(models, value_bounds=(-1.4, 3.6))
     others = np.stack([policy.probability] * 2)

@@ -27,8 +27,8 @@ from surestep import (
 )
 from surestep.algorithms import SPIBB
 from surestep.certificates import Stitched, bets
-from surestep.certificates.certifier import Question
 from surestep.certificates.certifying import certify_many
+from surestep.certificates.common import Question
 from surestep.certificates.episodes import held_out_part, training_for, training_part
 from surestep.certificates.stacks import Stacks, Way, course_of, stacks_of
 from surestep.environments import make

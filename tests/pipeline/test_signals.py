@@ -12,7 +12,7 @@ from surestep import Counts
 from surestep.algorithms import SPIBB, Constrained
 from surestep.algorithms.limits import NO_LIMITS
 from surestep.certificates import Posterior, Stitched
-from surestep.certificates.joint import values_of
+from surestep.certificates.certifying import values_of
 from surestep.choosing_n_wedge import ConstrainedChoice
 from surestep.description import described
 from surestep.errors import InvalidLog, InvalidParameter

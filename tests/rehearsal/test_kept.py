@@ -73,6 +73,18 @@ def test_an_interrupted_rehearsal_goes_on_to_the_same_end(number, whole, tmp_pat
     assert set(calls) == {(DONE[BLOCKS], DONE[BLOCKS])}
 
 
+def test_an_interrupt_while_workers_end_is_raised(monkeypatch):
+    def interrupted_at_its_end(function, tasks, **where):
+        try:
+            yield from enumerate(map(function, tasks))
+        finally:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys.modules[rehearse.__module__], "map_as_done", interrupted_at_its_end)
+    with pytest.raises(KeyboardInterrupt):
+        run(worlds=5)
+
+
 def test_blocks_of_a_cluster_are_kept_as_they_come(whole, tmp_path, monkeypatch):
     """Its answers come in another order than the blocks, and after any of them a run may end."""
     stand_in(monkeypatch, {"CPU": 1.0}, {"CPU": 1.0})

@@ -33,18 +33,21 @@ from surestep.rehearsal import (
     rehearsal_from_json,
     rehearse,
 )
-from surestep.rehearsal import block as block_module
-from surestep.rehearsal.block import LUCK, REPORTING, RehearsalPlan, run_block
 from surestep.rehearsal.rehearse import (
+    LUCK,
+    REPORTING,
     SIZES,
+    RehearsalPlan,
     claims_of_rank,
     equal_actions,
     read_sizes,
+    run_block,
     tolerance_of,
 )
 from surestep.rehearsal.sources import DataSize, problem_of
 from surestep.rehearsal.worlds import ActionsAlike
 
+REHEARSING = sys.modules[rehearse.__module__]
 POSTERIOR = Posterior(starts="known", prior="weight", draws=199)
 FAMILY = (DrawnFromPosterior("jeffreys"), EpisodeBootstrap())
 HELD_OUT = Posterior(draws=99, train_share=0.4, logger="fixed")
@@ -87,7 +90,7 @@ def test_data_that_are_too_many_to_hold_are_judged_one_after_the_other(certifier
     terms = {"family": (Completed("uniform"),), "worlds": 9, "sizes": (1.0, 2.0)}
     problem = bandit_problem(30)
     together = run(problem, certifier, **terms)
-    monkeypatch.setattr(block_module, "MOST_AT_ONCE", 1)
+    monkeypatch.setattr(REHEARSING, "MOST_AT_ONCE", 1)
     alone = run(problem, certifier, **terms)
     np.testing.assert_allclose(alone.gain, together.gain, atol=1e-12)
     np.testing.assert_array_equal(alone.claim, together.claim)
@@ -101,10 +104,10 @@ def test_as_many_data_are_held_at_a_time_as_there_is_room_for(whole, groups, mon
     (block,) = plan.blocks(REPORTING, ())
     world = block.kind.world(problem, block.rng(0, 0))
     each = world.truth.successor.size
-    monkeypatch.setattr(block_module, "MOST_AT_ONCE", 4 * each + (80 - 2 * each if whole else 0))
+    monkeypatch.setattr(REHEARSING, "MOST_AT_ONCE", 4 * each + (80 - 2 * each if whole else 0))
     sizes = [DataSize(40, 9)] * 2 + [DataSize(90, 9), DataSize(1, 90)] * 2
-    sources = [block_module.Source(world, size, block.rng(0, 1)) for size in sizes]
-    assert [*map(len, block_module.at_once(plan, sources))] == groups
+    sources = [REHEARSING.Source(world, size, block.rng(0, 1)) for size in sizes]
+    assert [*map(len, REHEARSING.at_once(plan, sources))] == groups
 
 
 @pytest.mark.parametrize("algorithm", [SPIBB(n_wedge=3), LowerSPIBB(n_wedge=3)])
@@ -229,7 +232,7 @@ def test_every_stage_has_worlds_of_its_own():
     plan = plan_of(bandit_problem(10), 3, Completed("self-loop"), Completed("optimistic"))
     draws = [
         block.rng(world, part).random()
-        for stage in (block_module.CALIBRATING, REPORTING, LUCK)
+        for stage in (REHEARSING.CALIBRATING, REPORTING, LUCK)
         for block in plan.blocks(stage, (DataSize(1, 1),))
         for world in range(3)
         for part in range(2)
@@ -258,7 +261,7 @@ def test_blocks_hold_every_world_once(worlds, states, device, last, monkeypatch)
 
 def test_claims_of_the_calibrated_rank_are_those_of_the_draw():
     draws = np.arange(24.0).reshape(2, 3, 4)  # worlds, sizes, draws
-    outcome = block_module.Outcomes(*np.zeros((2, 2, 3)), draws, *np.zeros((2, 2, 3)))
+    outcome = REHEARSING.Outcomes(*np.zeros((2, 2, 3)), draws, *np.zeros((2, 2, 3)))
     calibration = Calibration(4, 3, (2, 4), ("one", "two"))
     assert claims_of_rank(calibration, [outcome]).tolist() == draws[:, :, 1].tolist()
     assert claims_of_rank(replace(calibration, ranks=(0, 4)), [outcome]) is None
@@ -282,7 +285,7 @@ def test_a_refusal_in_a_world_is_no_claim():
     problem = bandit_problem(30)
     noisy = replace(POSTERIOR, rewards="bounded", reward_low=2.0, reward_high=3.0)
     behavior = problem.behavior.probability[np.newaxis]
-    claims, draws = block_module.claims_and_draws([noisy], [problem], behavior)
+    claims, draws = REHEARSING.claims_and_draws([noisy], [problem], behavior)
     assert np.isnan(claims).all()
     assert np.isnan(draws).all()
     found = run(problem, APriori(n_wedge=10**6), sizes=(1.0,))  # SPIBB changes what it must not

@@ -1,8 +1,8 @@
 """Data and a policy to a claim: how much better, at least, the policy is than π_b."""
 
 from surestep.certificates.apriori import APriori
-from surestep.certificates.certifier import Certifier
 from surestep.certificates.certifying import certify, certify_many, verify
+from surestep.certificates.common import Certifier
 from surestep.certificates.episodes import training_for, training_part
 from surestep.certificates.posterior import Posterior
 from surestep.certificates.registry import CERTIFIERS, make_certifier

@@ -19,8 +19,6 @@ from surestep._arrays import FloatArray
 from surestep._settings import Delta, Settings
 from surestep.bounds import BOUNDS, ProblemSize, zeta
 from surestep.bounds.loss import BoundName
-from surestep.certificates.certifier import Certifier
-from surestep.certificates.common import Needs
 from surestep.certificates.refuting import check_values
 from surestep.errors import CertificateRefused
 from surestep.model.certificate import Certificate
@@ -35,7 +33,7 @@ UNCHANGED = 1e-12  # probabilities this close are the same
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class APriori(Settings, Certifier):
+class APriori(Settings, common.Certifier):
     """The claim of a published bound, for policies that keep π_b wherever data is scarce.
 
     Parameters
@@ -68,7 +66,7 @@ class APriori(Settings, Certifier):
     value_figures: ClassVar = frozenset(
         {"loss", "performance", "behavior_performance", "evaluation_error", "gain", "copying_error"}
     )
-    needs: ClassVar = Needs(exact_rewards=True)
+    needs: ClassVar = common.Needs(exact_rewards=True)
     may_choose: ClassVar = False
 
     def certify(self, problem: Problem, policy: Policy) -> Certificate:
@@ -111,11 +109,24 @@ class APriori(Settings, Certifier):
             size = ProblemSize.of(problem, self.delta)
             bound = BOUNDS[self.bound]
             loss = zeta(bound, n_wedge, size)
-            terms = gain_terms(problem, policy)
+            low, high = problem.value_bounds
+            ours, our_error = performance_with_bound(
+                problem.estimate_with_unseen_worth(low), policy
+            )
+            theirs, their_error = performance_with_bound(
+                problem.estimate_with_unseen_worth(high), problem.behavior
+            )
+            gain = ours - theirs - (our_error + their_error)
             # The formula of standard SPI has no gain; but a loss in the estimate is a loss.
-            gain = terms["gain"] if bound.bootstraps else min(terms["gain"], 0.0)
-            lower += gain - loss
-            figures |= {"radius": float(bound.radius(n_wedge, size)), "loss": loss} | terms
+            lower += (gain if bound.bootstraps else min(gain, 0.0)) - loss
+            figures |= {
+                "radius": float(bound.radius(n_wedge, size)),
+                "loss": loss,
+                "performance": ours,
+                "behavior_performance": theirs,
+                "evaluation_error": our_error + their_error,
+                "gain": gain,
+            }
         return common.claim_of(
             self,
             problem,
@@ -133,20 +144,23 @@ def covering_n_wedge(certifier: APriori, problem: Problem, change: FloatArray) -
     Standard SPI asks for N visits of every pair, the others for π = π_b on every pair with at
     most N∧ visits.
     """
-    visits, pairs = problem.counts.visits, problem.counts.pairs
+    visits = problem.counts.visits
+    pairs = problem.counts.pairs
     changed = change > UNCHANGED
     if not changed.any():
         return None
     if BOUNDS[certifier.bound].bootstraps:
         n_wedge = certifier.n_wedge or max(int(visits[changed].min()) - 1, 1)
         wrong = changed & (visits <= n_wedge)
-        does, needs = "the policy changes", f"more than {n_wedge}"
+        does = "the policy changes"
+        needs = f"more than {n_wedge}"
     else:
         # Nobody decides where episodes end. Without any other pair, nothing is asked.
         asked = ~problem.counts.terminal[pairs.state]
         n_wedge = certifier.n_wedge or max(int(visits[asked].min(initial=LARGEST_TOTAL)), 1)
         wrong = asked & (visits < n_wedge)
-        does, needs = "there is", f"at least {n_wedge} of every pair, changed or not"
+        does = "there is"
+        needs = f"at least {n_wedge} of every pair, changed or not"
     said = {"does": does, "bound": certifier.bound, "needs": needs}
     for k, others in arrays.first_where(wrong, "pair"):
         seen = {"pair": pairs.pair_name(k), "visits": visits[k], "others": others}
@@ -184,25 +198,6 @@ def check_discount(problem: Problem) -> None:
         raise CertificateRefused(Statement("discount-0-or-1", {"discount": discount}))
     if problem.value_bound == 0:
         raise CertificateRefused(Statement("value-bounds-unusable", {"low": 0.0, "high": 0.0}))
-
-
-def gain_terms(problem: Problem, policy: Policy) -> dict[str, float]:
-    """Returns the gain ρ(π_I, M̂ with unseen pairs at V_min) − ρ(π_b, M̂ with them at V_max).
-
-    Its parts come with it. What the two evaluations may be off is taken off the gain.
-    """
-    low, high = problem.value_bounds
-    ours, our_error = performance_with_bound(problem.estimate_with_unseen_worth(low), policy)
-    theirs, their_error = performance_with_bound(
-        problem.estimate_with_unseen_worth(high), problem.behavior
-    )
-    error = our_error + their_error
-    return {
-        "performance": ours,
-        "behavior_performance": theirs,
-        "evaluation_error": error,
-        "gain": ours - theirs - error,
-    }
 
 
 def performance_with_bound(mdp: FiniteMDP, policy: Policy) -> tuple[float, float]:

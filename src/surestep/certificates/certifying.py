@@ -1,4 +1,29 @@
-"""Certifying policies, one or several, and making a certificate again to verify it."""
+"""Certifies policies, one or several, of one signal or several; makes claims again to verify them.
+
+A claim about several signals: better in the first, and no worse in the rest.
+
+**Whether all hold.** The limits are fixed before the data: the gain of the first signal is above 0,
+that of signal k is at least minus its margin, and the chance to reach unsafe states is at most a
+number, or at most so much more than before. Each is tested at the *whole* δ: a lower bound L_k at
+level δ passes its limit. All are said to hold only if every one of them passes. If signal k does
+not keep its limit in truth, then it passes only if L_k is above its true gain, which has a chance
+of at most δ, and all pass with no larger chance. So whatever signals are wrong, and however their
+bounds depend on each other, P(all pass although not all hold) ≤ δ (an intersection–union test:
+Berger 1982). ∎ Nothing is shared, since nobody acts on a part of it alone. Of further signals only
+whether they pass is asked for: a stitched claim tries their limits, and no other gains.
+
+**Bounds that hold at once** are shown beside it, at levels δ_k that add up to δ and were fixed
+beforehand: P(some L_k is too high) ≤ Σ δ_k = δ. ∎ Stitched ones are made of the rounds and stakes
+that were planned for δ. All of m signals have δ/m, with two exceptions:
+
+- robust: *one* event, that the rows of the true model lie in their sets, serves all signals; only
+  rewards that are not known have to lie in their sets for each signal. With n things that are not
+  known in all, each row, start and reward of each signal has δ/n. A signal for itself has n_k of
+  them, and its bound at δ n_k/n has exactly these sets.
+- posterior: the gains of all signals are computed in the same draws. All hold if fewer than r draws
+  break any limit, r as in `posterior`; the bounds are the q-th smallest gains of each signal, with
+  the largest q at which fewer than r draws are below any of them.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +33,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import surestep._arrays as arrays
-from surestep.certificates.certifier import Certifier, Question, claims_of
-from surestep.certificates.common import Claim, tried
-from surestep.certificates.joint import certify_jointly
+from surestep.certificates.common import (
+    Bound,
+    Certifier,
+    Claim,
+    JointBounds,
+    Question,
+    SignalPart,
+    claims_of,
+    tried,
+)
 from surestep.certificates.registry import (
     SHELF,
+    certifier_for,
     check_certifier,
-    find_kind,
     make_certifier,
     standing_of,
 )
@@ -23,13 +55,18 @@ from surestep.errors import (
     CertificateRefused,
     InvalidCertificate,
     InvalidParameter,
+    NeverEnds,
+    NotConverged,
 )
 from surestep.model.certificate import Certificate, SignalClaim
 from surestep.model.log import UNKNOWN
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy, PolicyLike, policy_of
-from surestep.model.problem import Problem
+from surestep.model.problem import Problem, Signal
+from surestep.model.signals import stopped
 from surestep.model.statements import OWN_WORDS, STOPPING, WITHIN_SEEN, Statement
+from surestep.planning.evaluation import performance
+from surestep.planning.reaching import reachability
 
 AGREEMENT = 1e-9  # relative; values of another machine may differ in their last digits
 
@@ -133,6 +170,70 @@ def certify_many(
     ]
 
 
+def certify_jointly(certifier: Any, problem: Problem, policy: Policy) -> Certificate:
+    """Returns the claim about the first signal, with the claims about every signal at once.
+
+    Refused where nothing is claimed of the first. Where not all signals may be said to hold
+    together, none is said to.
+    """
+    whole = arrays.altered(problem, signals=())
+    first = Signal(name=problem.name, problem=whole, cost=problem.cost)
+    parts = [SignalPart(first, 0.0, whole, whole), *map(SignalPart.of, problem.signals)]
+    others = [certifier_for(certifier, signal) for signal in problem.signals]
+    judges = [certifier.for_signal(first=True), *(one.for_signal(first=False) for one in others)]
+    bounds: JointBounds = certifier.joint_bounds(judges, parts, policy)
+    if isinstance(bounds.first, CertificateRefused):
+        raise bounds.first
+    signals = []
+    for place, part in enumerate(parts):
+        signal = part.signal
+        tested = bounds.tested[place]
+        shown = bounds.shown[place]
+        lower = number_of(tested)
+        passes = lower is not None and (lower >= part.limit if place > 0 else lower > 0)
+        refused = [bound for bound in (tested, shown) if isinstance(bound, CertificateRefused)]
+        before, after = values_of(signal, (signal.problem.behavior, policy))
+        signals.append(
+            SignalClaim(
+                name=signal.name,
+                cost=signal.cost,
+                chance=signal.is_chance,
+                alone=signal.at_most is not None,
+                limit=part.limit,
+                tested=lower,
+                holds=passes and bounds.together,
+                lower=number_of(shown),
+                before=before,
+                after=after,
+                refusal=str(refused[0]) if refused else None,
+            )
+        )
+    return dataclasses.replace(bounds.first, signals=tuple(signals))
+
+
+def number_of(bound: Bound) -> float | None:
+    """Returns a bound as a number; None where there is none."""
+    return None if isinstance(bound, CertificateRefused) else float(bound)
+
+
+def values_of(signal: Signal, policies: Sequence[Policy]) -> list[float | None]:
+    """Returns the estimate of a signal under policies, as people see it; None where it has none."""
+    problem = stopped(signal.problem)
+    model, reach = problem.estimate(), problem.reach
+
+    def value(policy: Policy) -> float | None:
+        try:
+            if reach is None:
+                worth = performance(model, policy)
+                return 0.0 - worth if signal.cost else worth
+            found = reachability(model, reach.states, policy, within=reach.within)
+        except (NeverEnds, NotConverged):
+            return None
+        return float(model.initial @ (found.lower + found.upper) / 2)
+
+    return [*map(value, policies)]
+
+
 def accepted(claim: Certificate, certifier: Certifier, problem: Problem) -> Certificate:
     """Returns the claim with what the problem takes for granted; refused under another's name.
 
@@ -217,7 +318,7 @@ def verify(certificate: Certificate, problem: Problem, policy: Policy) -> Certif
     True
     """
     arrays.expect("certificate", certificate, Certificate)
-    formerly = getattr(find_kind(certificate.kind), "formerly", {})
+    formerly = getattr(SHELF.find(certificate.kind), "formerly", {})
     certificate = dataclasses.replace(
         certificate, parameters={**formerly, **certificate.parameters}
     )
@@ -232,8 +333,12 @@ def verify(certificate: Certificate, problem: Problem, policy: Policy) -> Certif
         for name in SignalClaim.__struct_fields__:
             both = getattr(ours, name), getattr(theirs, name)
             must_agree(f"signals.{ours.name}.{name}", *both, slack if name != "limit" else 0.0)
-    for name in ("assumptions", "notes"):
-        must_state(name, getattr(certificate, name), getattr(again, name))
+    for path in ("assumptions", "notes"):
+        claimed, expected = getattr(certificate, path), getattr(again, path)
+        must_agree(path, [said.code for said in claimed], [said.code for said in expected])
+        for place, (said, computed) in enumerate(zip(claimed, expected, strict=True)):
+            for name, value in computed.values.items():
+                must_agree(f"{path}[{place}].{name}", said.values[name], value)
     for name in ("parameters", "figures"):
         claimed, expected = getattr(certificate, name), getattr(again, name)
         must_agree(f"the names of {name}", sorted(claimed), sorted(expected))
@@ -245,7 +350,7 @@ def verify(certificate: Certificate, problem: Problem, policy: Policy) -> Certif
 
 def certifier_of(certificate: Certificate) -> Certifier:
     """Returns the certifier of that kind with those parameters."""
-    kind = find_kind(certificate.kind)
+    kind = SHELF.find(certificate.kind)
     if kind is None:
         known = ", ".join(SHELF.everything())
         raise CertificateRefused(
@@ -259,15 +364,6 @@ def certifier_of(certificate: Certificate) -> Certifier:
             raise InvalidCertificate(f"parameters.{name} {wrong}; expected {', '.join(names)}")
     certifier: Certifier = kind(**parameters)
     return certifier
-
-
-def must_state(path: str, claimed: Sequence[Statement], expected: Sequence[Statement]) -> None:
-    """Refuses statements that are not those which follow from the data."""
-    codes, others = ([said.code for said in part] for part in (claimed, expected))
-    must_agree(path, codes, others)
-    for place, (ours, theirs) in enumerate(zip(claimed, expected, strict=True)):
-        for name, value in theirs.values.items():
-            must_agree(f"{path}[{place}].{name}", ours.values[name], value)
 
 
 def must_agree(path: str, claimed: object, expected: object, slack: float = 0.0) -> None:

@@ -1,20 +1,22 @@
-"""Checks, assumptions and figures that several kinds of certificates share."""
+"""The base of all kinds of certificates, and the checks and assumptions that several share."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar
 
 from msgspec import Meta
 
+import surestep._arrays as arrays
+from surestep._arrays import FloatArray
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.certificate import Certificate, Standing
-from surestep.model.known import LARGEST
+from surestep.model.known import LARGEST, Known
 from surestep.model.policy import Policy
-from surestep.model.problem import Problem
+from surestep.model.problem import Problem, Signal
 from surestep.model.statements import Scalar, Statement
 
 TRUE_OF_CHANCES = ("rewards-known", "values-bounded", "returns-bounded")  # whatever the world is
@@ -24,6 +26,7 @@ Seed = Annotated[int, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, lt=1)]
 Claim = Certificate | CertificateRefused
 Bound = float | CertificateRefused  # L, or why there is none
+Again = Callable[[Problem], Sequence[Policy]]  # the policies that other data lead to
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,3 +169,339 @@ def bound_of(claim: Claim) -> Bound:
     if claim.lower is None:
         return CertificateRefused(Statement("no-claim", {"kind": claim.kind}))
     return claim.lower
+
+
+# ---- a kind of certificate ---------------------------------------------------------------------
+
+
+class Question(NamedTuple):
+    """A policy for a problem, about which a certifier is asked."""
+
+    certifier: Any
+    problem: Problem
+    policy: Policy
+    at_least: float | None = None  # where no more is asked for than whether the gain is that
+    planned_for: float | None = None  # the δ of the plan, where it is that of another question
+
+
+class SignalPart(NamedTuple):
+    """A signal with the problem that its limit is tested on, and the problem that is shown."""
+
+    signal: Signal
+    limit: float
+    tested: Problem
+    shown: Problem
+
+    @classmethod
+    def of(cls, signal: Signal) -> SignalPart:
+        """Returns the part; of a chance, a number is a limit of its own, and itself is shown."""
+        problem = signal.problem
+        if problem.reach is None:
+            return cls(signal, -signal.margin, problem, problem)
+        alone = arrays.altered(problem, reach=problem.reach._replace(alone=True))
+        if signal.at_most is None:
+            return cls(signal, -signal.margin, problem, alone)
+        return cls(signal, -signal.at_most, alone, alone)
+
+
+class JointBounds(NamedTuple):
+    """The claim about the first of several signals, and bounds for all of them."""
+
+    first: Claim
+    tested: list[Bound]  # of the tested problems, each at δ
+    shown: list[Bound]  # of the shown problems, all at once
+    together: bool = True  # whether several limits that are kept may be said to hold at once
+
+
+class Certifier:
+    """The base of all kinds of certificates: a frozen dataclass of settings with one verb.
+
+    A kind has `certify(problem, policy)`, which returns a `Certificate` or raises
+    `CertificateRefused`. A kind that makes many claims faster together has a static
+    `certify_many(asked)` instead, which returns the claim of each `Question`, or its refusal.
+    The other methods answer the questions of the pipeline; their defaults suit most kinds.
+
+    Attributes
+    ----------
+    delta : float
+        The chance δ that a claim is wrong.
+    name : str
+        The kind of its certificates.
+    value_figures : frozenset of str
+        The figures in the unit of values, in which 0 is as good as 1e-12.
+    needs : Needs
+        The data that it needs beside counts.
+    may_choose : bool
+        Whether its bounds may choose among policies, as N∧ does.
+    calibrates : bool, default False
+        Whether a claim is the `rank`-th smallest of `draws` draws, the `gains`; then a stress test
+        calibrates it.
+    claims_chances : bool, default False
+        Whether it makes claims about the chance to reach states.
+    compares_many : bool, default False
+        Whether it compares many policies quickly; `improve` then offers it more candidates.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from typing import ClassVar
+    >>> from surestep.certificates.common import Needs, claim_of
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class Silent(surestep.certificates.Certifier):
+    ...     delta: float = 0.1
+    ...     name: ClassVar = "silent"
+    ...     value_figures: ClassVar = frozenset()
+    ...     needs: ClassVar = Needs()
+    ...     may_choose: ClassVar = False
+    ...
+    ...     def certify(self, problem, policy):
+    ...         return claim_of(self, problem, None, "none")
+    """
+
+    __slots__ = ()
+
+    name: ClassVar[str]
+    value_figures: ClassVar[frozenset[str]]
+    needs: ClassVar[Needs]
+    may_choose: ClassVar[bool]
+    calibrates: ClassVar[bool] = False
+    claims_chances: ClassVar[bool] = False
+    compares_many: ClassVar[bool] = False
+    formerly: ClassVar[Mapping[str, Any]] = {}  # settings of claims from before there were such
+    delta: float
+    draws: int  # where it calibrates
+
+    @property
+    def rank(self) -> int:
+        """Returns r = ⌊δ(n + 1)⌋, n at most: a claim by n draws is the r-th smallest of them."""
+        return min(math.floor(self.delta * (self.draws + 1) + 1e-9), self.draws)
+
+    @property
+    def noise(self) -> tuple[float, float] | None:
+        """Returns the bounds of single rewards where it takes them for noisy; by default None."""
+        return None
+
+    @classmethod
+    def told(cls, known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the settings that follow from facts of the data, beside those given.
+
+        Parameters
+        ----------
+        known : Known
+            Facts of the data.
+        given : mapping of str to value
+            The settings that the user gave.
+
+        Returns
+        -------
+        dict of str to value
+            Settings by name; those that the kind does not have are left out later.
+        """
+        return known.usual()
+
+    def choosing_bounds(
+        self, problems: Sequence[Problem], policies: Sequence[Sequence[Policy]], again: Again
+    ) -> list[list[Bound]]:
+        """Returns the bounds by which a policy of each problem is chosen; by default its claims.
+
+        Parameters
+        ----------
+        problems : sequence of Problem
+            All of their data may choose.
+        policies : sequence of sequences of Policy
+            The candidates of each problem.
+        again : callable
+            `again(part)` makes the candidates once more from a part of a problem.
+
+        Returns
+        -------
+        list of lists of float or CertificateRefused
+            The bound of each candidate, or its refusal.
+        """
+        return [
+            [*map(bound_of, claims_of([Question(self, problem, policy) for policy in several]))]
+            for problem, several in zip(problems, policies, strict=True)
+        ]
+
+    def gains(self, problem: Problem, policies: Sequence[Policy]) -> FloatArray:
+        """Returns the gain of each policy in each draw, where the kind calibrates.
+
+        Parameters
+        ----------
+        problem : Problem
+            The data.
+        policies : sequence of Policy
+            The policies, compared in the same draws.
+
+        Returns
+        -------
+        array of float [P, draws]
+            Δ_k of each policy.
+
+        Raises
+        ------
+        CertificateRefused
+            Where nothing can be drawn.
+        """
+        raise NotImplementedError
+
+    @staticmethod
+    def gains_each(
+        certifiers: Sequence[Any],
+        problems: Sequence[Problem],
+        policies: Sequence[Sequence[Policy]],
+    ) -> list[FloatArray | CertificateRefused]:
+        """Returns the `gains` of several certifiers of one kind, each for its own problem.
+
+        Parameters
+        ----------
+        certifiers : sequence of Certifier
+            One for each problem.
+        problems : sequence of Problem
+            The data.
+        policies : sequence of sequences of Policy
+            The policies of each problem.
+
+        Returns
+        -------
+        list of arrays of float [P, draws] or CertificateRefused
+            The gains, or the refusal.
+        """
+        return [
+            tried(judge.gains, problem, several)
+            for judge, problem, several in zip(certifiers, problems, policies, strict=True)
+        ]
+
+    def lighter(self) -> Self:
+        """Returns the certifier for claims in worlds of a stress test, with less work if it can.
+
+        Returns
+        -------
+        Certifier
+            By default itself.
+        """
+        return self
+
+    def lightest(self) -> Self:
+        """Returns the certifier for beliefs and choices in worlds of a stress test.
+
+        Returns
+        -------
+        Certifier
+            By default `lighter`.
+        """
+        return self.lighter()
+
+    def has_prior(self, name: str, weight: float | None) -> bool:
+        """Tells whether it believes in this prior; worlds drawn from it would hardly refute it.
+
+        Parameters
+        ----------
+        name : str
+            The name of a prior of rows.
+        weight : float or None
+            Its weight, where the name does not say it.
+
+        Returns
+        -------
+        bool
+            By default False.
+        """
+        return False
+
+    def growth_for_proof(self, training: Problem, policy: Policy) -> float | None:
+        """Returns how many times the log should prove a gain.
+
+        Parameters
+        ----------
+        training : Problem
+            The part of the log that chose the policy.
+        policy : Policy
+            The policy.
+
+        Returns
+        -------
+        float or None
+            The factor; None where no log is expected to.
+
+        Raises
+        ------
+        CertificateRefused
+            By default, as most kinds do not foresee their claims.
+        """
+        raise CertificateRefused(Statement("no-claim", {"kind": self.name}))
+
+    def for_signal(self, *, first: bool) -> Self:
+        """Returns the certifier as it judges one of several signals; by default itself.
+
+        Parameters
+        ----------
+        first : bool
+            Whether it is the signal to be improved.
+
+        Returns
+        -------
+        Certifier
+            The certifier for that signal.
+        """
+        return self
+
+    def shares(self, problems: Sequence[Problem]) -> list[float]:
+        """Returns the share of δ for each of several bounds that hold at once.
+
+        Parameters
+        ----------
+        problems : sequence of Problem
+            The problems that the bounds are about, one for each signal.
+
+        Returns
+        -------
+        list of float
+            By default the same for all.
+        """
+        return [1 / len(problems)] * len(problems)
+
+    @staticmethod
+    def joint_bounds(
+        judges: Sequence[Any], parts: Sequence[SignalPart], policy: Policy
+    ) -> JointBounds:
+        """Returns bounds for several signals: tested at δ, and shown at shares of δ.
+
+        Parameters
+        ----------
+        judges : sequence of Certifier
+            The certifier of each signal.
+        parts : sequence of SignalPart
+            The signals.
+        policy : Policy
+            The policy.
+
+        Returns
+        -------
+        JointBounds
+            The claim about the first signal, and all bounds.
+        """
+        first, *_ = judges
+        shares = first.shares([part.shown for part in parts])
+        asked = [Question(first, parts[0].tested, policy)]
+        for judge, part in zip(judges[1:], parts[1:], strict=True):
+            asked.append(Question(judge, part.tested, policy, at_least=part.limit))
+        for judge, part, share in zip(judges, parts, shares, strict=True):
+            less = dataclasses.replace(judge, delta=share * judge.delta)
+            asked.append(Question(less, part.shown, policy, planned_for=judge.delta))
+        silent = CertificateRefused(Statement("no-claim", {"kind": first.name}))
+        answered = [q for q in asked if first.claims_chances or q.problem.reach is None]
+        made = dict(zip(map(id, answered), claims_of(answered), strict=True))
+        claims = [made.get(id(question), silent) for question in asked]
+        bounds = [*map(bound_of, claims)]
+        return JointBounds(claims[0], bounds[: len(parts)], bounds[len(parts) :])
+
+
+def claims_of(asked: Sequence[Question]) -> list[Claim]:
+    """Returns the claim of each question, or its refusal; those of one kind are made together."""
+    if len({type(question.certifier) for question in asked}) > 1:
+        return [claim for question in asked for claim in claims_of([question])]
+    if asked and hasattr(asked[0].certifier, "certify_many"):
+        together: list[Claim] = asked[0].certifier.certify_many(asked)
+        return together
+    return [tried(judge.certify, problem, policy) for judge, problem, policy, *_ in asked]

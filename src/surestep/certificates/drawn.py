@@ -15,10 +15,10 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
-from surestep.certificates.stepping import VALUES_STEPPING, step_until_near
 from surestep.errors import CertificateRefused, NotConverged
-from surestep.kernels.devices import PROCESSOR, Machine, brought_home, machine_for_tasks
+from surestep.kernels.devices import PROCESSOR, Machine, brought_home, machine_for_tasks, usable_gpu
 from surestep.kernels.drawn import (
+    PARTS,
     VALUES_BESIDE,
     Aim,
     Chunk,
@@ -28,6 +28,7 @@ from surestep.kernels.drawn import (
     iterate_drawn,
     room_to_count,
     room_to_eliminate,
+    step_drawn,
 )
 from surestep.kernels.posterior import (
     PIECES,
@@ -51,6 +52,10 @@ NEAR = 2**25  # bytes of models that the processor draws at once for several dat
 ACCURACY = 1e-6  # of the largest reward and value: the error that iterations aim for
 BUSY, BLOCK_PAIRS = 1 << 16, 64  # tasks that keep a GPU busy, and the least pairs of one
 ENOUGH, FIRST_STEPS = 0.01, 1.0  # steps are counted up to a residual of 0.01, from no guess
+MOST_STEPS = 1_000  # where it takes more, the processor knows better ways
+MIXED = 3  # earlier steps
+VALUES_STEPPING = PARTS + 2 * MIXED + 8  # for every state of a model, under every policy
+RIDGE = 1e-12  # of the squares: keeps the equations of a mixture solvable
 
 
 class PriorRows(NamedTuple):
@@ -167,8 +172,7 @@ def groups_of(
     group: list[DrawnQuestion] = []
     held = 0.0
     for question in questions:
-        cells = expected_cells(question.models, question.used)
-        size = draws * bytes_of(question.models, cells)[0]
+        size = draws * bytes_of(question.models, expected_cells(question.models, question.used))[0]
         both = [*group[-1:], question]
         fits = is_small(question.models) and held + size <= most
         if not fits and is_small(question.models) and held + size <= memory:
@@ -304,7 +308,13 @@ def evaluated(
     Where some have fewer policies than others, the rest is 0.
     """
     if is_small(models):
-        return eliminated(models, chunk, everyone)
+        pairs = models.counts.pairs
+        tasks = len(chunk.ends)
+        performance = Performance(*np.zeros((3, tasks, max(map(len, everyone)))))
+        room = room_to_eliminate(pairs.num_states)
+        model = (pairs.offsets, models.discount, chunk)
+        eliminate_drawn.all(tasks, room, *model, line(everyone), places(everyone), performance)
+        return performance
     size = len(chunk.ends) // len(everyone)
     parts = [
         iterated(
@@ -319,17 +329,6 @@ def evaluated(
     return Performance(*map(line, zip(*parts, strict=True)))
 
 
-def eliminated(models: ModelDraws, chunk: Chunk, everyone: Sequence[FloatArray]) -> Performance:
-    """Evaluates the policies of each data set in its drawn models by elimination."""
-    pairs, size = models.counts.pairs, len(chunk.ends)
-    shape = (size, max(map(len, everyone)))
-    performance = Performance(np.zeros(shape), np.zeros(shape), np.zeros(shape))
-    model = (pairs.offsets, models.discount, chunk)
-    room = room_to_eliminate(pairs.num_states)
-    eliminate_drawn.all(size, room, *model, line(everyone), places(everyone), performance)
-    return performance
-
-
 def counted(
     models: ModelDraws, chunk: Chunk, everyone: Sequence[FloatArray], steps: int
 ) -> Performance:
@@ -337,9 +336,9 @@ def counted(
 
     Of a large model that is too much for one thread of a GPU.
     """
-    pairs, size = models.counts.pairs, len(chunk.ends)
-    shape = (size, max(map(len, everyone)))
-    performance = Performance(np.zeros(shape), np.zeros(shape), np.zeros(shape))
+    pairs = models.counts.pairs
+    size = len(chunk.ends)
+    performance = Performance(*np.zeros((3, size, max(map(len, everyone)))))
     asked = (line(everyone), places(everyone), performance)
     room = room_to_count(pairs.num_states)
     if is_small(models):
@@ -375,8 +374,7 @@ def step_bounds(models: ModelDraws, chunk: Chunk, everyone: Sequence[FloatArray]
     w − P w ≥ θ > 0; ∞ where doubles cannot prove that an episode ends.
     """
     if models.discount < 1:
-        shape = (len(chunk.ends), max(map(len, everyone)))
-        return np.full(shape, longest_horizon(models.discount))
+        return np.full((len(chunk.ends), max(map(len, everyone))), longest_horizon(models.discount))
     ticking = chunk._replace(reward=np.ones_like(chunk.reward))
     zeros = np.zeros((len(everyone[0]), models.counts.pairs.num_states))
     try:
@@ -454,14 +452,17 @@ def room_for(
 ) -> Chunk:
     """Returns arrays for as many draws of models of so many transitions as fit into `memory` bytes.
 
-    On a GPU, where all models are evaluated at once, each needs what others need on a core.
+    Each core evaluates one model at a time, so that n draws take n · one_draw and
+    min(cores, n · priors) · beside bytes. A GPU evaluates all models at once.
     """
     one_draw, beside = bytes_of(models, cells)
     if one_draw + beside > memory:
         mebibytes = {"takes": (one_draw + beside) / 2**20, "most": memory / 2**20}
         raise CertificateRefused(Statement("too-little-memory", mebibytes))
-    cores = min(available_cores(), memory // (one_draw + beside))
+    cores = available_cores()
     most = (memory - cores * beside) // one_draw
+    if most * models.priors < cores:  # some cores are idle
+        most = max(1, memory // (one_draw + models.priors * beside))
     if machine.gpu is not None:
         values = 8 * VALUES_STEPPING * policies * models.counts.pairs.num_states
         most = max(1, memory // (one_draw + models.priors * (beside + values)))
@@ -484,8 +485,7 @@ def draw_chunk(models: ModelDraws, used: BoolArray, first_draw: int, chunk: Chun
     """
     blocks = Blocks(np.array([0, used.size]), np.array([0, chunk.share.shape[1]]))
     posteriors, tasks = posteriors_of([models], [used]), len(chunk.ends) // models.priors
-    room = room_to_draw(posteriors)
-    draw_models.on_processor(tasks, room, posteriors, first_draw, blocks, chunk)
+    draw_models.on_processor(tasks, room_to_draw(posteriors), posteriors, first_draw, blocks, chunk)
 
 
 def posteriors_of(each: Sequence[ModelDraws], used: Sequence[BoolArray]) -> Posteriors:
@@ -533,12 +533,6 @@ def sharing(each: Sequence[ModelDraws], used: Sequence[BoolArray]) -> list[list[
     return [*different.values()]
 
 
-def startable(counts: Counts) -> BoolArray:
-    """The states [S] in which an episode may start: not where it is over, unless one did."""
-    allowed: BoolArray = ~counts.terminal | (counts.starts > 0)
-    return allowed
-
-
 def terms_of(models: ModelDraws) -> int:
     """Returns the number of rounded terms in a residual, with room for the sum over the starts."""
     pairs = models.counts.pairs
@@ -556,3 +550,83 @@ def proven_error(
     if not np.isfinite(errors[proven]).all():
         raise NotConverged("values of a drawn model are too large for doubles; scale them down")
     return errors
+
+
+# ---- on a GPU ------------------------------------------------------------------------------------
+
+
+def step_until_near(
+    chunk: Chunk,
+    pair_offsets: IntArray,
+    discount: float,
+    policies: FloatArray,
+    start: FloatArray,
+    *,
+    aim: Aim,
+) -> Performance | None:
+    """Evaluates policies [P, K] in large drawn models on a GPU, from the values `start` [P, S].
+
+    All states of all models step at once. A step v ↦ F(v) = r_π + W v + c takes off by c the part
+    of an error that all states have in common: v + c is off by c (γ − 1) more than v in every
+    state. The rest shrinks by steps that are mixed with earlier ones, each to where its change
+    would have the least squares (Anderson mixing; Walker and Ni 2011). That decides how soon an
+    error is small, but not how it is proven: by r_π + W v − v. Returns None where that takes too
+    many steps.
+    """
+    machine, size, number = Machine(usable_gpu()), len(chunk.ends), len(policies)
+    chosen, offsets = machine.own(policies), machine.own(pair_offsets)
+    value = machine.own(np.tile(start, (size, 1)))
+    parts = machine.empty(len(value), start.shape[1] * PARTS)
+    most = machine.empty(size, number)
+    for p in range(number):
+        most[:, p] = ((chosen[p] > 0) * abs(chunk.reward)).max(axis=1)
+    mixture = Mixture()
+    for _ in range(MOST_STEPS):
+        step_drawn.all(parts.size, RoomSize(), offsets, discount, chunk, chosen, value, parts)
+        change = parts.reshape(*value.shape, PARTS).sum(axis=2) - value
+        residual = abs(change).max(axis=1)
+        scale = most.reshape(-1) + abs(value).max(axis=1)
+        if (residual <= aim.accuracy * scale / aim.steps).all():
+            break
+        if discount < 1:
+            change += discount / (1 - discount) * change.mean(axis=1)[:, np.newaxis]
+        value = mixture.after(value, change)
+    else:
+        return None
+    if aim.keep:
+        start[:] = brought_home(value)
+    mean = (value.reshape(size, number, -1) * chunk.initial[:, np.newaxis]).sum(axis=2)
+    figures = (mean, residual.reshape(size, number), scale.reshape(size, number))
+    return Performance(*(brought_home(figure) for figure in figures))
+
+
+class Mixture:
+    """The last few steps, each row for itself."""
+
+    def __init__(self) -> None:
+        self.last: tuple[Any, Any] | None = None
+        self.moves: list[Any] = []  # between the results of a step and of the one before
+        self.images: list[Any] = []  # between their changes
+
+    def after(self, value: Any, change: Any) -> Any:
+        """Returns what comes after a value [R, S] and its change: the result of a step, mixed."""
+        result = value + change
+        if self.last is not None:
+            self.moves = [*self.moves, result - self.last[0]][-MIXED:]
+            self.images = [*self.images, change - self.last[1]][-MIXED:]
+        self.last = (result, change)
+        if not self.images:
+            return result
+        squares = np.stack(
+            [np.stack([(a * b).sum(axis=1) for a in self.images], axis=1) for b in self.images],
+            axis=1,
+        )
+        aim = np.stack([(image * change).sum(axis=1) for image in self.images], axis=1)
+        number = len(self.images)
+        ridge = RIDGE * squares.max(axis=(1, 2)) + np.finfo(float).tiny
+        for i in range(number):
+            squares[:, i, i] += ridge
+        weights = np.linalg.solve(squares, aim[:, :, np.newaxis])
+        for i, move in enumerate(self.moves):
+            result = result - weights[:, i] * move
+        return result

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, IntArray
+from surestep._arrays import BoolArray
 from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter
 from surestep.model.counts import Counts, LoggedRewards
 from surestep.model.log import UNKNOWN, DecisionLog, least_and_greatest, terminal_states
@@ -212,7 +212,12 @@ def counts_like(whole: Counts, part: DecisionLog, terminal: BoolArray) -> Counts
     elif not rewards.known:
         rewards = seen.rewards
     elif rewards.per == "transition":  # known for transitions never seen, too
-        shape = (whole.offsets, whole.successor, times_of(part, whole))
+        known, size = part.with_outcomes(), np.int64(whole.pairs.num_states)
+        keys = arrays.run_owners(whole.offsets) * size + whole.successor
+        order = np.argsort(keys)
+        place = order[np.searchsorted(keys, known.pair * size + known.next_state, sorter=order)]
+        times = np.bincount(place, minlength=keys.size)
+        shape = (whole.offsets, whole.successor, times)
     return Counts(whole.pairs, *shape, rewards, seen.starts, terminal)
 
 
@@ -222,15 +227,6 @@ def with_ends(problem: Problem) -> Counts:
     if counts.rewards.least is None and not counts.rewards.known and problem.log is not None:
         return counts_like(counts, problem.log, counts.terminal)
     return counts
-
-
-def times_of(log: DecisionLog, counts: Counts) -> IntArray:
-    """Counts how often the log takes each of the transitions [T] that the counts store."""
-    log, size = log.with_outcomes(), np.int64(counts.pairs.num_states)
-    keys = arrays.run_owners(counts.offsets) * size + counts.successor
-    order = np.argsort(keys)
-    place = order[np.searchsorted(keys, log.pair * size + log.next_state, sorter=order)]
-    return np.bincount(place, minlength=keys.size)
 
 
 def recorded_log(problem: Problem, horizon: int | None) -> DecisionLog:

@@ -29,8 +29,6 @@ import surestep._arrays as arrays
 import surestep.certificates.common as common
 from surestep._arrays import FloatArray, IntArray
 from surestep._settings import Delta, check_settings
-from surestep.certificates.certifier import Again, Certifier, JointBounds, SignalPart
-from surestep.certificates.common import Bound, End, Needs, Seed, Share
 from surestep.certificates.drawn import DrawnQuestion, Gains, ModelDraws, drawn_gains_each
 from surestep.certificates.episodes import held_out_part, log_of, parts_of_log, split_of
 from surestep.certificates.practice import BehaviorDoubt
@@ -67,7 +65,7 @@ MEMORY = 2**29  # bytes of drawn models held at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Posterior(Certifier):
+class Posterior(common.Certifier):
     """The claim of a Bayesian who drew models from the posterior.
 
     Parameters
@@ -127,20 +125,20 @@ class Posterior(Certifier):
     prior: PriorName = "cautious"
     prior_weight: Annotated[float, Meta(ge=1e-3, le=1e9)] = DEFAULT_WEIGHT
     draws: Annotated[int, Meta(ge=1, le=10_000_000)] = 1000
-    seed: Seed = 0
+    seed: common.Seed = 0
     starts: Starts = "posterior"
     rewards: RewardModel = "deterministic"
-    reward_low: End = None
-    reward_high: End = None
-    ending_low: End = None
-    ending_high: End = None
+    reward_low: common.End = None
+    reward_high: common.End = None
+    ending_low: common.End = None
+    ending_high: common.End = None
     extreme_weight: Annotated[float, Meta(ge=0, le=1e9)] = 0.0
-    train_share: Share = 0.0
+    train_share: common.Share = 0.0
     logger: Logger = "adaptive"
 
     name: ClassVar = "posterior"
     value_figures: ClassVar = frozenset({"mean_gain", "median_gain", "evaluation_error"})
-    needs: ClassVar = Needs()
+    needs: ClassVar = common.Needs()
     may_choose: ClassVar = True
     calibrates: ClassVar = True
     claims_chances: ClassVar = True
@@ -235,8 +233,7 @@ class Posterior(Certifier):
         Posterior
             99 draws rank policies at a tenth of the cost of 1000.
         """
-        most = max(FEW_DRAWS, arrays.least_draws(self.delta))
-        return replace(self, draws=min(self.draws, most))
+        return replace(self, draws=min(self.draws, max(FEW_DRAWS, arrays.least_draws(self.delta))))
 
     def lightest(self) -> Posterior:
         """Returns the same with few draws, three times as many as δ needs: to count wrong claims.
@@ -287,10 +284,7 @@ class Posterior(Certifier):
             Where nothing can be drawn.
         """
         if not problem.alone and common.nothing_changed(problem, policy):
-            part = judged_part(
-                self, problem
-            )  # from which it may be impossible to draw, all the same
-            question_of(part, [policy], self)
+            question_of(judged_part(self, problem), [policy], self)  # it may be impossible to draw
             return drawn_claim(self, problem, policy, Gains(np.zeros((1, self.draws)), 0.0))
         (drawn,) = drawn_each([self], [problem], [[policy]])
         if isinstance(drawn, CertificateRefused):
@@ -348,8 +342,8 @@ class Posterior(Certifier):
         return [one if isinstance(one, CertificateRefused) else one.lower for one in drawn]
 
     def choosing_bounds(
-        self, problems: Sequence[Problem], policies: Sequence[Sequence[Policy]], again: Again
-    ) -> list[list[Bound]]:
+        self, problems: Sequence[Problem], policies: Sequence[Sequence[Policy]], again: common.Again
+    ) -> list[list[common.Bound]]:
         """Returns L of each candidate by other draws, which leaves its own fresh for the claim.
 
         Parameters
@@ -377,8 +371,8 @@ class Posterior(Certifier):
 
     @staticmethod
     def joint_bounds(
-        judges: Sequence[Posterior], parts: Sequence[SignalPart], policy: Policy
-    ) -> JointBounds:
+        judges: Sequence[Posterior], parts: Sequence[common.SignalPart], policy: Policy
+    ) -> common.JointBounds:
         """Returns bounds for several signals: r-th smallest gains, and such as hold at once.
 
         Parameters
@@ -407,8 +401,8 @@ class Posterior(Certifier):
             first = drawn_claim(judges[0], parts[0].tested, policy, first)
         for refusal in drawn.values():
             if isinstance(refusal, CertificateRefused):
-                refused: list[Bound] = [refusal] * len(parts)
-                return JointBounds(first, refused, refused, together=False)
+                refused: list[common.Bound] = [refusal] * len(parts)
+                return common.JointBounds(first, refused, refused, together=False)
         lower = {key: gains.lower for key, gains in drawn.items() if isinstance(gains, Gains)}
         tested = np.concatenate([lower[id(part.tested)] for part in parts])
         shown = np.concatenate([lower[id(part.shown)] for part in parts])
@@ -418,7 +412,7 @@ class Posterior(Certifier):
         below = [np.count_nonzero((shown < rising[:, [q]]).any(axis=0)) for q in range(rank)]
         place = max((q for q in range(rank) if below[q] < rank), default=0)
         alone = np.sort(tested, axis=1)[:, rank - 1]
-        return JointBounds(first, alone.tolist(), rising[:, place].tolist(), together)
+        return common.JointBounds(first, alone.tolist(), rising[:, place].tolist(), together)
 
 
 def for_choosing(settings: Posterior, problem: Problem) -> Posterior:
@@ -535,8 +529,7 @@ def drawn_each(
     asked: dict[int, dict[int, tuple[DrawnQuestion, IntArray]]] = {}  # by the number of draws
     for place, (settings, problem) in enumerate(zip(every, problems, strict=True)):
         try:
-            part = judged_part(settings, problem)
-            question = question_of(part, policies[place], settings)
+            question = question_of(judged_part(settings, problem), policies[place], settings)
         except CertificateRefused as refusal:
             answers[place] = refusal
         else:

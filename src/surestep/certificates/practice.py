@@ -1,17 +1,17 @@
-"""Returns of practice: an upper bound on what episodes of the log earn as they were made.
+"""Bounds the mean return of the logged episodes themselves from above ("returns of practice").
 
-Stitched rollouts of π_b tell what *that* policy is worth, which is an estimate where nobody wrote
-down what is done. What is really done is in fold 2 itself: its episodes.
+Stitched rollouts of π_b show the worth of that policy. Where nobody recorded π_b, it is estimated,
+and people may have acted otherwise. The episodes of fold 2 show how they really acted.
 
-**What is bounded.** Let episodes 1, …, n be those that *begin* in fold 2, in the order of their
+**The bounded mean.** Let episodes 1, …, n be those that *begin* in fold 2, in the order of their
 starts, and G_e the return of episode e. Let μ_e = E[G_e | fold 1, Y_1, …, Y_{e−1}], with Y as
-below, and ρ_b = (μ_1 + … + μ_n)/n. Where whoever acted did so in all episodes alike, all μ_e are
-ρ(π_b), whatever π_b looked at. Of a logger who learns, ρ_b is the mean of what was done on the way.
+below, and ρ_b = (μ_1 + … + μ_n)/n. If people acted alike in all episodes, all μ_e are ρ(π_b),
+whatever π_b looked at. If they learnt on the way, ρ_b is the mean over all that they did.
 
-**What is paid.** Y_e = G_e where the episode was recorded until it was over. Where a clock cut it
-after t steps, Y_e is what it had earned and γ^t times the upper bound of values, and no more than
-h, the greatest return: given all that was recorded, the mean of what is left is a value. Where
-nobody knows why it stopped, or it is pending, Y_e = h, whatever the reason is. So
+**The paid return.** Y_e = G_e where an episode was recorded until it was over. Where a clock cut it
+after t steps, Y_e is its return so far plus γ^t times the upper bound of values, and no more than
+h, the greatest return: given the record, the mean of the rest is a value. Where the reason of the
+end is not known, or the episode is pending, Y_e = h. So
 E[Y_e | fold 1, Y_1, …, Y_{e−1}] ≥ μ_e, and Y_e ≤ h.
 
 **Theorem.** Let c and λ > 0 come from fold 1, with λ (h − c) < 1, and K = Π_e (1 + λ (c − Y_e)).
@@ -23,17 +23,16 @@ the mean of the m_e. Hence, but for a chance of δ, 1 + λ (c − m̄) > (δK)^{
 
     ρ_b ≤ m̄ < U = c + (1 − (δK)^{1/n}) / λ. ∎
 
-The capital at the end counts, not the largest on the way: that would be about the first of the
-episodes only. c is not what is bounded, so that no mean has to be tried, and none to be constant.
+The capital at the end counts; the largest on the way would be about the first episodes only. The
+bound is not on c itself, so no means have to be tried one by one, and the μ_e may differ.
 
-**What an estimate may be off.** Beliefs, and intervals for readers, compare with π̂_b, and count
-what it may be off. By the visits behind it, π_b(·|s) has a Dirichlet distribution with a prior of
+**The error of an estimate.** Beliefs, and intervals for readers, compare with π̂_b, and count its
+error. By the visits behind it, π_b(·|s) has a Dirichlet distribution with a prior of
 weight 1, centred at π̂_b. To the first order, an action that is taken more often by x changes ρ(π_b)
 by x d(s) Q(s,a), with the visits d and the values Q of π̂_b in the model of the data.
 
-What is *not* valid: to take whole episodes alone (those that last are left out, a selection by
-length); to leave out lost or pending ones; to multiply K with the capital of rounds, which read the
-same rows; to fix c or λ by fold 2.
+*Not* valid are: taking whole episodes alone (that selects by length); leaving out lost or pending
+ones; multiplying K with the capital of rounds, which read the same rows; fixing c or λ by fold 2.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ class BehaviorDoubt(NamedTuple):
 
     @classmethod
     def of(cls, problem: Problem, counts: Counts) -> BehaviorDoubt:
-        """Returns it in the model of a problem, by the counts that π̂_b comes from."""
+        """Returns the distribution in the model of a problem, by the counts behind π̂_b."""
         model, pairs = problem.estimate(), problem.counts.pairs
         often = arrays.run_sums(occupancy(model, problem.behavior), pairs.offsets)[pairs.state]
         actions = arrays.run_lengths(pairs.offsets)[pairs.state]
@@ -97,7 +96,7 @@ class BehaviorDoubt(NamedTuple):
         return float((arrays.run_sums(squares, offsets) / (total + 1)).sum())
 
     def draws(self, number: int, seed: int) -> FloatArray:
-        """Draws by how much ρ(π_b) is more than that of the estimate; alike for all signals."""
+        """Draws ρ(π_b) − ρ(π̂_b) so many times; a seed gives all signals the same π_b."""
         rng, drawn = np.random.default_rng((seed, BEHAVIOR)), np.empty(number)
         several = max(AT_ONCE // self.alpha.size, 1)
         for first in range(0, number, several):

@@ -1,16 +1,21 @@
-"""The Dirichlet priors of rows and starts: which weight each state has that a pair may lead to.
+"""Dirichlet priors of rows and starts: the weight of each state that a pair may lead to.
 
 Where the problem says which successors a pair may have, its weight is spread over these, and it may
 have weights of the user's own. Otherwise a pair may lead to every known state.
 
-No way to spread it is right everywhere. Shared evenly among hundreds of states, it gives the ends
-of episodes, and where the log really goes, next to nothing: what was seen rarely then seems to lead
-on for longer than it does, and a policy that does it, to gain. Pooled, an action does what actions
-do in its state, so that there is nothing to gain where little is known; but what is rarely done may
-well be what is dangerous, and a policy that goes where it is done then seems to gain. Both send all
-that is unknown to much the same places, and draws of many rows average out: where these are good
-for the new policy, they are sure of what nobody saw. So "cautious" makes both claims, and a third
-one under a prior that is against the policy (`adverse_questions`); the smallest is its own.
+No single prior is right everywhere:
+
+- "weight" shares the weight evenly. Among hundreds of states, the ends of episodes and the states
+  that the log really visits get next to nothing. Rare actions then seem to lead on for longer than
+  they do, and a policy that takes them seems to gain.
+- "pooled" takes an action for the mean of all actions in its state, so that nothing can be gained
+  where little is known. But a rare action may be rare because it is dangerous, and a policy that
+  goes to states with such actions seems to gain.
+
+Both send all unknown transitions to much the same states, and draws of many rows average out. Where
+those states are good for the new policy, both are sure of a gain that nobody saw. So "cautious"
+makes three claims: under both, and under a prior that is against the policy (`adverse_questions`).
+Its own claim is the smallest of them.
 """
 
 from __future__ import annotations
@@ -23,7 +28,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray
-from surestep.certificates.drawn import DrawnQuestion, ModelDraws, PriorRows, startable
+from surestep.certificates.drawn import DrawnQuestion, ModelDraws, PriorRows
 from surestep.errors import CertificateRefused
 from surestep.kernels.posterior import FIRST, LOW, REACH, SECOND, WEIGHT
 from surestep.model.counts import Counts
@@ -61,7 +66,7 @@ class Prior:
 
 
 def prior_statements(problem: Problem, priors: Sequence[Prior]) -> tuple[Statement, ...]:
-    """Returns what is assumed about rows; of several priors, that one of them is right."""
+    """Returns the assumptions about rows; with several priors, that one of them is right."""
     first = priors[0]
     name = first.name if len(priors) == 1 else "cautious"
     states = problem.num_states if problem.support is None else None
@@ -81,19 +86,22 @@ def prior_statements(problem: Problem, priors: Sequence[Prior]) -> tuple[Stateme
 
 
 def priors_of(problem: Problem, name: PriorName, weight: float) -> tuple[Prior, ...]:
-    """Returns the prior of that name, or two of the cautious; the third depends on the policy."""
+    """Returns the prior of that name; for "cautious" two. Its third one depends on the policy."""
     names: tuple[PriorName, ...] = ("weight", "pooled") if name == "cautious" else (name,)
     return tuple(prior_of(problem, single, weight) for single in names)
 
 
 def prior_of(problem: Problem, name: PriorName, weight: float) -> Prior:
-    """Returns the prior of that name; `weight` is the total of a row, where it has no other one.
+    """Returns the prior of that name; `weight` is the total of a row, unless the prior fixes it.
 
-    The starts have a weight that is shared evenly: the same for each as a state of a row has, or
-    where weights of rows are not the same, that total. Unsafe states, in which what counts is over,
-    have no rows of their own, and may well be starts.
+    Under "uniform" and "jeffreys" each start has the weight of a state of a row; under the other
+    priors all starts share `weight` evenly. Unsafe states end an episode that counts the chance to
+    reach them, so they have no rows; but they may be starts.
     """
-    counts, support, allowed = stopped(problem).counts, problem.support, startable(problem.counts)
+    counts = stopped(problem).counts
+    support = problem.support
+    # An episode starts in no state where it is over, unless one did.
+    allowed = ~problem.counts.terminal | (problem.counts.starts > 0)
     if name == "own" and (support is None or support.weight is None):
         raise CertificateRefused(Statement("no-successor-weights"))
     fixed = FIXED_ALPHA.get(name)
@@ -124,13 +132,13 @@ def prior_of(problem: Problem, name: PriorName, weight: float) -> Prior:
 
 
 def base_of(counts: Counts, weight: float) -> tuple[FloatArray, FloatArray]:
-    """Returns n(s,·) / (n(s,·) + c) of each pair [K], and g [S], of a pooled prior.
+    """Returns the parts of a pooled prior: n(s,·) / (n(s,·) + c) of each pair [K], and g [S].
 
     Its rows have the prior c · m, where a pair does what pairs of its state do:
     m(s'|s,a) = (n(s,·,s') + c g(s')) / (n(s,·) + c), g(s') = (n(·,·,s') + c/|S|) / (n + c), where n
     counts steps: each is the mean of a Dirichlet posterior whose prior has the weight c. A pair's
-    own steps count in both. Left out, two actions that were seen less than c times would each be
-    taken for what the other one showed, and so the better for the worse.
+    own steps count in both. Without them, two actions that were seen less than c times would each
+    get the outcomes of the other one, and the better would look worse.
     """
     pairs = counts.pairs
     visits = arrays.run_sums(counts.visits, pairs.offsets)
@@ -162,7 +170,7 @@ def weights_of(support: Successors, counts: Counts, name: PriorName, weight: flo
 
 
 def adverse_questions(question: DrawnQuestion) -> list[tuple[DrawnQuestion, list[int]]]:
-    """Returns the question under priors that are against its policies, and which each is about.
+    """Returns questions under priors that are against the policies, each with its policies' places.
 
     A little weight of each row leads to the one state, of those that its pair may lead to, in which
     the policy gains the least over π_b in the mean model. At discount 1 it is one from which both
@@ -202,9 +210,9 @@ def worst_pair(models: ModelDraws, mdp: FiniteMDP, more_often: FloatArray) -> Fl
     """Returns −1 or 1 [K] at the pair whose least or greatest reward would take most of the gain.
 
     With d for how much more often the policy takes a pair than π_b does, its least (d > 0) or
-    greatest (d < 0) reward in one more visit of n costs a = |d| · reach / n. Whatever rewards never
-    came, in which pairs ever, the data did not show them with a chance of e^−λ, where λ of them
-    were to be expected; and as they cost at most λ · max a, one pair is enough to fear them all.
+    greatest (d < 0) reward in one more visit of n costs a = |d| · reach / n. Suppose that λ such
+    rewards were to be expected in the data, in any pairs. None of them came with a chance of e^−λ,
+    and they cost at most λ · max a. So one pair, that of the largest a, stands for all.
     """
     rows, rewards = models.rows, models.rewards
     visits = arrays.run_sums(rows.times, rows.offsets)
@@ -231,9 +239,9 @@ def rounded(values: FloatArray) -> FloatArray:
 
 
 def adverse_rows(rows: PriorRows, gain: FloatArray) -> PriorRows:
-    """Returns rows of which a little weight leads to where the gain [S] is least.
+    """Returns rows with a little prior weight, all of it on the state with the least gain [S].
 
-    Among given successors where all gains are ∞, it is shared evenly.
+    Where the gain is ∞ at all given successors of a row, they share the weight evenly.
     """
     if rows.given.size == 0:
         there = (np.arange(gain.size) >= np.argmin(gain)).astype(np.float64)
@@ -263,10 +271,10 @@ def ending_states(models: ModelDraws, policy: FloatArray) -> BoolArray:
 def mean_model(models: ModelDraws) -> FiniteMDP:
     """Returns the mean of the models drawn under the first prior.
 
-    The prior's weight of all states would fill every row. So it leads to one more state, the last,
-    and from there at once to each state alike. Rewards are the means of what was seen; what nobody
-    saw earns what the others do on average. Where only N steps count, a discount of N/(N + 1) takes
-    their place: any number of steps may be left, N on average.
+    A prior over all states would fill every row. So its weight leads to one more state, the last,
+    and from there at once to each state alike. Rewards are observed means; a reward that was never
+    observed is the mean of the others. Where only N steps count, a discount of N/(N + 1) takes
+    their place: the number of steps that are left is then N on average.
     """
     counts, rows, rewards = models.counts, models.rows, models.rewards
     pairs, size, num_pairs = counts.pairs, counts.pairs.num_states, counts.pairs.num_pairs

@@ -1,4 +1,4 @@
-"""Bounds of rewards and values, held against the data: a claim may not rest on what they refute."""
+"""Compares bounds of rewards, values and returns with the data; refuses bounds that they refute."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SAME = 1e-9  # relative to the larger bound: what adding up rewards may be off
 
 
 def check_reward_bounds(counts: Counts, bounds: tuple[float, float]) -> None:
-    """Refuses bounds that a reward, known or observed, exceeds; a mean where only sums are."""
+    """Refuses bounds that a known or observed reward exceeds; of sums, the mean is compared."""
     low, high = bounds
     least, greatest = counts.observed_rewards()
     slack = SAME * max(abs(low), abs(high))
@@ -35,10 +35,10 @@ def check_reward_bounds(counts: Counts, bounds: tuple[float, float]) -> None:
 
 
 def check_values(problem: Problem, *, ends: bool = True) -> None:
-    """Refuses value bounds that the mean reward of a visited pair contradicts, or an end.
+    """Refuses value bounds that contradict the reward of a visited pair, or the worth of an end.
 
-    V = r + γ V' with V and V' within the bounds, so V_min − γ V_max ≤ r ≤ V_max − γ V_min, where r
-    is a mean: where rewards vary, the one that was observed shows nothing for certain.
+    V = r + γ V' with V and V' within the bounds, so V_min − γ V_max ≤ r ≤ V_max − γ V_min. Here r
+    is the true mean; where rewards vary, nobody knows it for certain, and nothing is refused.
     """
     counts, (low, high) = with_ends(problem), problem.value_bounds
     pairs, discount = counts.pairs, problem.single_discount
@@ -59,9 +59,9 @@ def check_values(problem: Problem, *, ends: bool = True) -> None:
 def always_alike(counts: Counts, slack: float) -> bool:
     """Tells whether each pair or transition is known to earn the same every time.
 
-    What adding up leaves in the last digits, and what is below `slack`, is no difference. Where one
-    of them varies, others may that were seen too seldom to show it, so that none is exact; and
-    where only sums are known, any may.
+    Rewards that differ by less than `slack`, or in the last digits alone, count as the same. Where
+    one varies, others may vary too that were seen too seldom to show it, so none counts as exact.
+    Where only sums are known, any may vary.
     """
     least, greatest = counts.rewards.least, counts.rewards.greatest
     if least is None or greatest is None:
@@ -84,10 +84,10 @@ def exact_means(counts: Counts) -> tuple[FloatArray, FloatArray]:
 def check_returns(
     problem: Problem, log: DecisionLog, bounds: tuple[float, float], *, rests: bool = False
 ) -> None:
-    """Refuses bounds of returns that an episode exceeds which was recorded until it was over.
+    """Refuses bounds of returns that an episode exceeds, if it was recorded until it was over.
 
-    With `rests`, what is still to come from any later step on is looked at as well; there 0 is
-    always possible.
+    With `rests`, the return from every later step on is compared as well; there 0 is always
+    possible.
     """
     low, high = bounds
     offsets, slack = log.episode_offsets, SAME * max(abs(low), abs(high), SAME)

@@ -14,8 +14,7 @@ import surestep._arrays as arrays
 from surestep._names import unknown
 from surestep._settings import Delta, Settings
 from surestep.certificates.apriori import APriori
-from surestep.certificates.certifier import Certifier
-from surestep.certificates.common import Needs, claim_of, values_statement
+from surestep.certificates.common import Certifier, Needs, claim_of, values_statement
 from surestep.certificates.posterior import Posterior
 from surestep.certificates.robust import Robust
 from surestep.certificates.stitched import Stitched
@@ -91,16 +90,6 @@ def check_certifier(certifier: object) -> None:
 
 # Kinds that inherit from `Certifier` have all its other members with `told`.
 SHELF: Shelf[type[Any]] = Shelf("certificates", CERTIFIERS, (*MEMBERS, "told"))
-
-
-def find_kind(name: object) -> type[Any] | None:
-    """Returns the kind of that name; None where there is none."""
-    return SHELF.find(name)
-
-
-def certifier_kind(name: str) -> type[Any]:
-    """Returns the kind of that name; refused where there is none."""
-    return SHELF.get(name)
 
 
 def only_believed(kind: str) -> bool:
@@ -184,7 +173,7 @@ class Asked(NamedTuple):
     @property
     def type(self) -> type[Any]:
         """Returns the type of the certifier."""
-        return certifier_kind(self.kind) if self.own is None else self.own
+        return SHELF.get(self.kind) if self.own is None else self.own
 
     @property
     def why_not_rehearsed(self) -> str:
@@ -275,7 +264,7 @@ def read_settings(text: str) -> tuple[str, dict[str, Any]]:
 def read_asked(text: str) -> Asked:
     """Returns a kind, and after a colon its settings, each NAME=VALUE."""
     kind, settings = read_settings(text)
-    if find_kind(kind) is None or kind == NoClaim.name:
+    if SHELF.find(kind) is None or kind == NoClaim.name:
         raise unknown(f"there is no kind of certificate {kind!r}", kind, kinds())
     asked = Asked(kind, settings)
     for name in asked.settings:

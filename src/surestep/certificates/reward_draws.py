@@ -25,7 +25,7 @@ SHOWN = 5.0  # unusual rewards that noise would have shown on average: none come
 
 
 def reward_draws(problem: Problem, model: RewardModel, ranges: Ranges | None) -> RewardDraws:
-    """Returns the rewards of drawn models, once data and settings are known to suit each other."""
+    """Checks that data and settings fit together; returns the rewards of drawn models."""
     check_values(problem)
     counts = problem.counts
     rewards = counts.rewards
@@ -65,11 +65,11 @@ class Kin(NamedTuple):
 
 
 def kin_of(counts: Counts, mean: FloatArray, observed: BoolArray) -> Kin:
-    """Returns the grouping by which the observed means predict each other the best.
+    """Returns the grouping in which the observed means predict each other best.
 
-    Of transitions: by where they lead, by their pair, or all together; of pairs: by state, by
-    action, or all together. A mean is predicted by the others of its group and, as if it were one
-    more, the mean of all others.
+    Transitions are grouped by successor, by pair, or all together; pairs by state, by action, or
+    all together. The prediction of a mean is the average of the others in its group, to which the
+    mean of all others is added as one more.
     """
     pairs = counts.pairs
     together = Kin(np.zeros(pairs.num_pairs, np.int64), np.zeros(mean.size, np.int64), 1)
@@ -103,11 +103,11 @@ def add_noise(
     kin: Kin,
     bounds: tuple[float, ...],
 ) -> float:
-    """Puts into `seen` what means of noisy rewards are drawn from; returns the weight of others.
+    """Writes the laws of mean rewards, which are noisy, into `seen`; returns the weight of others.
 
-    Of n rewards between least and greatest, nothing has the same mean and varies more than those
-    two alone: x n times the greatest, (1 − x) n times the least. Their Bayesian bootstrap has the
-    mean least + (greatest − least) · Beta(x n, (1 − x) n).
+    Among all n rewards between least and greatest with a given mean, those vary most that are only
+    at the two ends: x n times the greatest, (1 − x) n times the least. Their Bayesian bootstrap has
+    the mean least + (greatest − least) · Beta(x n, (1 − x) n).
     """
     counts = with_ends(problem)
     visits = counts.observed
@@ -132,7 +132,7 @@ def add_noise(
 def weight_of_others(
     mean: FloatArray, spread: FloatArray, visits: IntArray, group: IntArray
 ) -> float:
-    """Returns κ = σ²/τ²: how many visits say as much of a mean as the others of its group do.
+    """Returns κ = σ²/τ²: so many visits tell as much about a mean as the others of its group.
 
     σ² is the variance of single rewards, τ² that of the true means in a group, by the moments of a
     one-way layout: Σ n (m − M)² has the mean (T − G) σ² + Σ_g (N_g − Σ n²/N_g) τ², where M is the
@@ -155,8 +155,8 @@ def weight_of_others(
 def calm_groups(kin: Kin, visits: IntArray, minority: FloatArray) -> BoolArray:
     """Returns the groups [G] whose rewards never varied, although noise would have shown.
 
-    Where rewards vary, a share of the visits, `minority`, has not the usual one: at least
-    `SHOWN` of these could be expected in a group, and none was there.
+    `minority` is the share of visits with an unusual reward. At the rate of the groups that vary, a
+    calm group should have shown at least `SHOWN` unusual rewards, and it showed none.
     """
     shown = np.bincount(kin.of_seen, visits, kin.number)
     unusual = np.bincount(kin.of_seen, visits * minority, kin.number)
@@ -174,10 +174,10 @@ def largest_of(*rewards: FloatArray) -> float:
 def atoms_of(
     rows: FloatArray, group: IntArray, number: int, others: float, bounds: tuple[float, ...]
 ) -> tuple[IntArray, FloatArray]:
-    """Returns what unknown rewards are like: the rows by group, those that are the same as one.
+    """Returns the laws that unknown rewards are drawn from, by group; equal rows become one.
 
-    A row has the weight n (1 + κ)/(n + κ): 1 for one visit, and 1 + κ where it is known. The
-    bounds, if given, have the weight of one visit together, in no group.
+    A row has the weight n (1 + κ)/(n + κ): 1 for one visit, and 1 + κ where it is known. The two
+    bounds, if given, belong to no group and have the weight of one visit together.
     """
     visits = np.where(rows[:, WEIGHT] > 0, rows[:, WEIGHT], np.inf)
     weight = (1 + others) / (1 + others / visits)
@@ -203,7 +203,7 @@ def all_known(problem: Problem) -> bool:
 def reward_statements(
     problem: Problem, model: RewardModel, ranges: Ranges | None, extreme: float
 ) -> tuple[Statement, ...]:
-    """Returns what is assumed about rewards."""
+    """Returns the assumptions about rewards."""
     rewards = problem.counts.rewards
     if all_known(problem):
         return (Statement("rewards-known"),)

@@ -50,8 +50,6 @@ import surestep._arrays as arrays
 import surestep.certificates.common as common
 from surestep._arrays import FloatArray
 from surestep._settings import Delta, check_settings
-from surestep.certificates.certifier import Certifier, Question
-from surestep.certificates.common import Claim, End, Needs
 from surestep.certificates.uncertainty import (
     SetKind,
     SetTerms,
@@ -73,7 +71,7 @@ ROUNDING = 2.0**-52
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Robust(Certifier):
+class Robust(common.Certifier):
     """The claim that holds for every MDP that the data leaves possible, whatever the policy.
 
     Parameters
@@ -111,15 +109,15 @@ class Robust(Certifier):
     set: SetKind = "interval"
     strict: bool = True
     delta: Delta = 0.1
-    reward_low: End = None
-    reward_high: End = None
+    reward_low: common.End = None
+    reward_high: common.End = None
     known_start: bool = False
 
     name: ClassVar = "robust"
     value_figures: ClassVar = frozenset(
         {"lowest_performance", "highest_behavior", "difference", "evaluation_error"}
     )
-    needs: ClassVar = Needs()
+    needs: ClassVar = common.Needs()
     may_choose: ClassVar = True
     claims_chances: ClassVar = True
 
@@ -164,7 +162,7 @@ class Robust(Certifier):
         return [sum(part) / max(max(rows) + sum(rewards), 1) for part in parts]
 
     @staticmethod
-    def certify_many(asked: Sequence[Question]) -> list[Claim]:
+    def certify_many(asked: Sequence[common.Question]) -> list[common.Claim]:
         """Returns each L: the fixed point of D ↦ max(TD, f) at the start, less its errors.
 
         Parameters
@@ -303,7 +301,7 @@ def swept_over(case: Case) -> BothPolicies:
     return with_lower(both, Plan(policy, gap, problem.horizon or 0, 0.0, 0.0))
 
 
-def claims_by_fixed_points(cases: Sequence[Case]) -> list[Claim]:
+def claims_by_fixed_points(cases: Sequence[Case]) -> list[common.Claim]:
     """Evaluates both policies of each case, then their difference."""
     worlds = [case.models.models for case in cases]
     ours, theirs = [case.policy for case in cases], [case.problem.behavior for case in cases]

@@ -103,8 +103,6 @@ from surestep.certificates.bets import (
     limits_of,
     plans_at,
 )
-from surestep.certificates.certifier import Again, Certifier, Question
-from surestep.certificates.common import Bound, Claim, End, Needs, Seed, Share
 from surestep.certificates.downside import WorstShare, worst_figures
 from surestep.certificates.practice import paid_returns
 from surestep.certificates.refuting import check_returns, check_values
@@ -137,7 +135,7 @@ class Folds(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stitched(Certifier):
+class Stitched(common.Certifier):
     """A lower bound on the mean difference of returns over rollouts stitched from held-out steps.
 
     Parameters
@@ -194,18 +192,18 @@ class Stitched(Certifier):
     """
 
     delta: Delta = 0.1
-    train_share: Share = 0.3
+    train_share: common.Share = 0.3
     logger: Logger = "adaptive"
-    seed: Seed = 0
+    seed: common.Seed = 0
     series: Annotated[int, Meta(ge=1, le=100_000)] = 1024
     known_start: bool = False
-    return_low: End = None
-    return_high: End = None
-    tails: Share = 0.2
-    reward_low: End = None
-    reward_high: End = None
-    worst_share: Share = 0.0
-    practice: Share = 0.3
+    return_low: common.End = None
+    return_high: common.End = None
+    tails: common.Share = 0.2
+    reward_low: common.End = None
+    reward_high: common.End = None
+    worst_share: common.Share = 0.0
+    practice: common.Share = 0.3
 
     name: ClassVar = "stitched"
     value_figures: ClassVar = frozenset(
@@ -213,7 +211,7 @@ class Stitched(Certifier):
         | {"worst_lower", "worst_policy", "worst_behavior"}
     )
     formerly: ClassVar = {"practice": 0.0}  # of claims from before there was such a setting
-    needs: ClassVar = Needs(episodes=True, held_out=True)
+    needs: ClassVar = common.Needs(episodes=True, held_out=True)
     may_choose: ClassVar = True
     claims_chances: ClassVar = True
     compares_many: ClassVar = True
@@ -249,8 +247,8 @@ class Stitched(Certifier):
         return replace(self, practice=0.0, worst_share=self.worst_share if first else 0.0)
 
     def choosing_bounds(
-        self, problems: Sequence[Problem], policies: Sequence[Sequence[Policy]], again: Again
-    ) -> list[list[Bound]]:
+        self, problems: Sequence[Problem], policies: Sequence[Sequence[Policy]], again: common.Again
+    ) -> list[list[common.Bound]]:
         """Returns the L that training parts expect of their candidates.
 
         Parameters
@@ -310,7 +308,7 @@ class Stitched(Certifier):
         return None
 
     @staticmethod
-    def certify_many(asked: Sequence[Question]) -> list[Claim]:
+    def certify_many(asked: Sequence[common.Question]) -> list[common.Claim]:
         """Returns L of each policy by rounds on fold 2, as fold 1 planned them; 0 where it is π_b.
 
         Parameters
@@ -326,7 +324,7 @@ class Stitched(Certifier):
         """
         same: dict[tuple[Stitched, int, int], Judging] = {}
 
-        def judging_for(question: Question) -> Judging:
+        def judging_for(question: common.Question) -> Judging:
             certifier, problem, policy, at_least, planned = question
             common.check_delta(certifier.delta, "a bet", SMALLEST_LEVEL)
             key = replace(certifier, delta=0.5), id(problem), id(policy)
@@ -338,7 +336,7 @@ class Stitched(Certifier):
         judged = common.usable(judging)
         found = iter(lower_limits([one for one in judged if one.is_open]))
 
-        def claim_of(one: Judging) -> Claim:
+        def claim_of(one: Judging) -> common.Claim:
             limit = next(found) if one.is_open else (0.0, {})
             if isinstance(limit, CertificateRefused):
                 return limit
@@ -366,7 +364,8 @@ def planned_for(
     """
     common.check_delta(certifier.delta, "a bet", SMALLEST_LEVEL)
     training = stopped(training)
-    log = usable_log(training)
+    common.usable_discount(training)
+    log = episodes.log_of(training)
     share = certifier.train_share or PLANNING_SHARE
     stacks = stacks_of(log)
     ratio = (1 - share) / share
@@ -400,7 +399,8 @@ def judging_of(certifier: Stitched, problem: Problem, policy: Policy) -> Judging
     """Returns the policy with both folds of the log; refused where the log cannot judge it."""
     whole = problem
     problem = stopped(problem)
-    log = usable_log(problem)
+    common.usable_discount(problem)
+    log = episodes.log_of(problem)
     folds = folds_of(certifier, log)
     changed = int(np.count_nonzero(policy.probability != problem.behavior.probability))
     if changed or problem.alone:  # where nothing is, nothing is compared with the estimate
@@ -744,15 +744,8 @@ def grown(problem: Problem, factor: float) -> Problem:
     times = np.rint(factor * counts.times).astype(np.int64)
     if not rewards.known:
         after = arrays.run_sums(times, counts.offsets) if rewards.per == "pair" else times
-        sums = rewards.values * after / np.maximum(counts.observed, 1)
-        rewards = replace(rewards, values=sums)
+        rewards = replace(rewards, values=rewards.values * after / np.maximum(counts.observed, 1))
     return replace(problem, counts=replace(counts, times=times, rewards=rewards), log=None)
-
-
-def usable_log(problem: Problem) -> DecisionLog:
-    """Returns the log of a problem with one discount; refused where there is none."""
-    common.usable_discount(problem)
-    return episodes.log_of(problem)
 
 
 def check_estimate(problem: Problem, folds: Folds) -> None:

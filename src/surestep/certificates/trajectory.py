@@ -32,8 +32,6 @@ import surestep.certificates.episodes as episodes
 import surestep.offpolicy as offpolicy
 from surestep._arrays import FloatArray
 from surestep._settings import Delta, check_settings
-from surestep.certificates.certifier import Again, Certifier
-from surestep.certificates.common import Bound, End, Needs, Seed, Share
 from surestep.certificates.refuting import check_returns, check_values
 from surestep.errors import CertificateRefused, RefutedBounds, UnsupportedPolicy
 from surestep.model.certificate import Certificate
@@ -56,7 +54,7 @@ SMALLEST_RESAMPLED = 1e-6  # δ of a bootstrap, which takes 20/δ resamples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trajectory(Certifier):
+class Trajectory(common.Certifier):
     """A lower bound on the mean of the paired difference over the episodes not used for training.
 
     Parameters
@@ -105,19 +103,19 @@ class Trajectory(Certifier):
     estimator: EstimatorName = "pdis"
     interval: Interval = DEFAULT_INTERVAL
     delta: Delta = 0.1
-    train_share: Share = 0.2
-    seed: Seed = 0
+    train_share: common.Share = 0.2
+    seed: common.Seed = 0
     logger: Logger = "fixed"
     horizon: Annotated[int | None, Meta(ge=1)] = None
     claim: Claim = "performance"
-    reward_low: End = None
-    reward_high: End = None
-    return_low: End = None
-    return_high: End = None
+    reward_low: common.End = None
+    reward_high: common.End = None
+    return_low: common.End = None
+    return_high: common.End = None
 
     name: ClassVar = "trajectory"
     value_figures: ClassVar = frozenset({"estimate", "lower_of_steps", "after_steps", "least"})
-    needs: ClassVar = Needs(episodes=True, held_out=True)
+    needs: ClassVar = common.Needs(episodes=True, held_out=True)
     may_choose: ClassVar = True
 
     def __post_init__(self) -> None:
@@ -169,8 +167,8 @@ class Trajectory(Certifier):
         return known.usual() | bounds | ends("return", known.returns if whole else None)
 
     def choosing_bounds(
-        self, problems: Sequence[Problem], policies: Sequence[Sequence[Policy]], again: Again
-    ) -> list[list[Bound]]:
+        self, problems: Sequence[Problem], policies: Sequence[Sequence[Policy]], again: common.Again
+    ) -> list[list[common.Bound]]:
         """Returns claims about the candidates that a training part of each problem leads to.
 
         Parameters
@@ -325,8 +323,14 @@ class Trajectory(Certifier):
 def assumptions_of(certifier: Trajectory, problem: Problem) -> tuple[Statement, ...]:
     """Returns the assumptions of the claim."""
     share, seed = episodes.split_of(certifier)
-    statements = [
-        *weights_statements(certifier, problem),
+    statements = [Statement("behavior-known")]
+    if problem.log is not None and problem.log.propensity is not None:
+        statements = [Statement("propensities-of-rows")]
+        # Proved claims leave out weighted values, none below 0, of actions that π_b never takes.
+        # That lowers the mean, and the claim stands.
+        if certifier.interval not in PROVED:
+            statements.append(Statement("rows-supported"))
+    statements += [
         Statement("episodes-independent"),
         Statement("chosen-without-log")
         if share == 0
@@ -346,18 +350,6 @@ def assumptions_of(certifier: Trajectory, problem: Problem) -> tuple[Statement, 
     if certifier._after_steps(problem) > 0:
         statements.append(common.values_statement(problem))
     return tuple(statements)
-
-
-def weights_statements(certifier: Trajectory, problem: Problem) -> tuple[Statement, ...]:
-    """Returns the assumptions by which the weights are right.
-
-    A weighted value of the proved claims is no less than 0 and is left out, where whoever acted
-    would never do what the new policy does: that lowers the mean, and the claim stands.
-    """
-    if problem.log is None or problem.log.propensity is None:
-        return (Statement("behavior-known"),)
-    by_rows = Statement("propensities-of-rows")
-    return (by_rows,) if certifier.interval in PROVED else (by_rows, Statement("rows-supported"))
 
 
 def notes_of(certifier: Trajectory) -> tuple[Statement, ...]:

@@ -1,10 +1,10 @@
-"""From counts to a set that contains the true MDP with probability 1 − δ.
+"""Makes a set of MDPs from counts; the set contains the true MDP with probability 1 − δ.
 
-δ is shared evenly among what is not known: the row of every pair that does not end the episode, its
-mean reward unless rewards are known, and the start distribution unless it is known. A row's share
-is divided again among all its |S| states, or the |S| − 1 nodes of its tree. Where the problem says
-to which m states a pair may lead, these m count instead, and a row with one is known. So all levels
-are fixed before the data; what the data happens to show decides nothing.
+All unknown parts of the MDP have an equal share of δ: the row of every pair that does not end the
+episode, its mean reward unless rewards are known, and the start distribution unless it is known. A
+row's share is divided again among all its |S| states, or the |S| − 1 nodes of its tree. Where the
+problem says to which m states a pair may lead, these m count instead, and a row with one is known.
+So all levels are fixed before the data are seen.
 
 **Confidence sets** for chances, rows and means, from counts, hold at a fixed n, or for all n at
 once.
@@ -26,7 +26,7 @@ holds for all n at once, for counts as for sums of rewards; how n came about doe
 same with Dirichlet(½, …, ½) is a ball n·KL(p̂, p) ≤ c for whole rows; Pinsker's inequality puts it
 inside the L1 ball of radius √(2c/n).
 
-What is computed is widened by more than it can be off.
+Every interval is widened by more than its rounding error.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ REWARD_SLACK = 1e-9  # of the range: what adding up rewards may be off
 def chance_interval(
     times: IntArray, visits: IntArray, delta: FloatArray | float, *, strict: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """Bounds on the chance of what came `times` times in `visits` visits; both hold at 1 − δ.
+    """Returns bounds on the chance of an event that came `times` times in `visits` visits.
 
-    There is one δ for all, or one for each.
+    Both hold with probability 1 − δ. There is one δ for all, or one for each.
     """
     if not strict:
         tail = np.broadcast_to(np.asarray(delta) / 2, times.shape)
@@ -86,7 +86,7 @@ def chance_interval(
 def mean_interval(
     sums: FloatArray, visits: IntArray, delta: float, *, strict: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """Bounds on the mean of draws from [0, 1] of which `visits` add up to `sums`, at 1 − δ."""
+    """Returns bounds at 1 − δ on the mean of draws from [0, 1]: `visits` draws add up to `sums`."""
     n = visits.astype(np.float64)
     k = np.clip(sums, 0.0, n)
     regret = mixture_regret(k, n) if strict else np.full(n.shape, LN2)
@@ -96,9 +96,9 @@ def mean_interval(
 def row_radius(
     times: IntArray, offsets: IntArray, support: IntArray | int, delta: float, *, strict: bool
 ) -> FloatArray:
-    """Returns the L1 distance [K] between row and frequencies, at 1 − δ each; at most 2.
+    """Returns a bound at 1 − δ on the L1 distance [K] between each row and its frequencies.
 
-    A row may have `support` states, one number for all or one for each [K].
+    It is at most 2. A row may lead to `support` states: one number for all rows, or one for each.
     """
     n = arrays.run_sums(times, offsets).astype(np.float64)
     states = np.broadcast_to(support, n.shape)
@@ -112,7 +112,7 @@ def row_radius(
 
 
 def clopper_pearson_low(times: IntArray, visits: IntArray, tail: FloatArray) -> FloatArray:
-    """The p at which `times` or more of `visits` have the chance `tail`; 0 where that is certain.
+    """Returns the p at which P(`times` or more in `visits` visits) is `tail`; 0 for no times.
 
     P(X ≥ k) = I_p(k, n − k + 1). The upper end for k is 1 minus the lower end for n − k.
     """
@@ -130,11 +130,11 @@ def deviance_interval(
 
 
 def deviance_low(k: FloatArray, n: FloatArray, allowed: FloatArray) -> FloatArray:
-    """The smallest p with k ln(p̂/p) + (n−k) ln((1−p̂)/(1−p)) ≤ allowed, p̂ = k/n; from below.
+    """Returns the smallest p with k ln(p̂/p) + (n−k) ln((1−p̂)/(1−p)) ≤ allowed, p̂ = k/n.
 
     In x = ln(p/p̂) the left side is convex and falls, so Newton's steps from where it is too large
     stay there, up to rounding. The first x is where the first term alone is too large: the second
-    is at least (n−k) ln(1−p̂).
+    is at least (n−k) ln(1−p̂). The result is rounded down.
     """
     low = np.zeros(k.shape)
     some = k > SMALLEST_SUM
@@ -157,7 +157,7 @@ def deviance_low(k: FloatArray, n: FloatArray, allowed: FloatArray) -> FloatArra
 
 
 def mixture_regret(k: FloatArray, n: FloatArray) -> FloatArray:
-    """max_p ln p^k (1−p)^(n−k) − ln B(k+½, n−k+½) + ln B(½, ½), and what it may be off."""
+    """Returns max_p ln p^k (1−p)^(n−k) − ln B(k+½, n−k+½) + ln B(½, ½), rounded up."""
     share = k / np.maximum(n, 1.0)
     best = xlogy(k, share) + xlogy(n - k, 1.0 - share)
     regret: FloatArray = best - betaln(k + 0.5, n - k + 0.5) + math.log(math.pi)
@@ -185,7 +185,7 @@ def rounding(n: FloatArray) -> FloatArray:
 
 
 class SetTerms(NamedTuple):
-    """Settings of the set of MDPs: its kind, its δ, and what is known of rewards and starts."""
+    """Settings of the set of MDPs: kind, δ, the reward range, and whether starts are known."""
 
     kind: SetKind
     strict: bool
@@ -196,7 +196,7 @@ class SetTerms(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Uncertainty:
-    """The set: models around the counts, and start distributions; and how δ was shared."""
+    """The set of models around the counts, the set of starts, and the number of parts of δ."""
 
     models: RectangularSet
     starts: SetRows | None  # one row; None where the start distribution is known
@@ -204,7 +204,7 @@ class Uncertainty:
     parts: int  # how many rows, rewards and start distributions share δ
 
     def least_start(self, value: FloatArray) -> float:
-        """min over start distributions of Σ ι(s) v(s)."""
+        """Returns the least Σ ι(s) v(s) over the start distributions ι of the set."""
         if self.starts is None:
             return float(self.initial @ value)
         one, none = np.ones(1), np.zeros(1)
@@ -233,7 +233,7 @@ class Observed(NamedTuple):
 
 
 def uncertainty_of(problem: Problem, terms: SetTerms) -> Uncertainty:
-    """Returns the set of all MDPs that the counts leave possible at 1 − δ."""
+    """Returns the set of all MDPs that are possible at 1 − δ, given the counts."""
     counts = sorted_counts(problem.counts)
     ends = counts.terminal[counts.pairs.state]
     refuse_unusable(problem, ends, terms)
@@ -265,7 +265,7 @@ def uncertainty_of(problem: Problem, terms: SetTerms) -> Uncertainty:
 
 
 def unknown_parts(problem: Problem, *, known_start: bool) -> tuple[int, int]:
-    """Counts what shares δ: rows and starts that are not known, and mean rewards."""
+    """Counts the parts that share δ: unknown rows and starts; and unknown mean rewards."""
     counts = problem.counts
     going_on = ~counts.terminal[counts.pairs.state]
     rows = int(np.count_nonzero(going_on & (problem.support_sizes() > 1)))
@@ -274,7 +274,7 @@ def unknown_parts(problem: Problem, *, known_start: bool) -> tuple[int, int]:
 
 
 def set_rows(observed: Observed, num_states: int, share: float, terms: SetTerms) -> SetRows:
-    """Sets of rows that each contain the true one with probability 1 − share."""
+    """Returns a set for each row, which contains the true row with probability 1 − share."""
     offsets, successor, times, ends, sizes, closed = observed
     visits, owner = arrays.run_sums(times, offsets), arrays.run_owners(offsets)
     if terms.kind == "l1":
@@ -300,7 +300,7 @@ def set_rows(observed: Observed, num_states: int, share: float, terms: SetTerms)
 
 
 def over_support(earned: Earnings, counts: Counts, support: Successors | None) -> Earnings:
-    """Returns the earnings of a step at the given successors, not those that the counts store."""
+    """Moves the earnings of steps from the transitions of the counts to those of the support."""
     if support is None:
         return earned
     place = support.places(counts)
@@ -314,8 +314,8 @@ def earnings(
 ) -> tuple[Earnings, Earnings]:
     """Returns the least and the most that each step may earn.
 
-    Sums of rewards say something about the mean reward of a pair, which then does not depend on the
-    successor. A known reward does; where none is stored, the range is all that is known.
+    Sums of rewards bound the mean reward of a pair, which then does not depend on the successor.
+    Known rewards do; a transition without a stored reward has the whole reward range.
     """
     rewards, owner = counts.rewards, arrays.run_owners(counts.offsets)
     ending = counts.unseen_reward()
@@ -362,8 +362,7 @@ def refuse_unusable(problem: Problem, ends: BoolArray, terms: SetTerms) -> None:
 
 def sorted_counts(counts: Counts) -> Counts:
     """Returns the counts with the successors of each pair in rising order, as trees need them."""
-    owner = arrays.run_owners(counts.offsets)
-    order = np.lexsort((counts.successor, owner))
+    order = np.lexsort((counts.successor, arrays.run_owners(counts.offsets)))
     if (order[1:] > order[:-1]).all():
         return counts
     rewards = counts.rewards

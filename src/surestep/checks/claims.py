@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from surestep.certificates.registry import find_kind
+from surestep.certificates.registry import SHELF
 from surestep.checks.check import Check, GivenResult, Kind
 from surestep.model import Certificate
 
@@ -48,7 +48,7 @@ def baseline_gap(result: GivenResult) -> Check | None:
 def rewards_vary(result: GivenResult) -> Check | None:
     """Looks for a claimed gain that takes mean rewards for exact, where rewards vary."""
     gains = [claim for claim in result.certificates if (claim.lower or 0.0) > 0]
-    kinds = [find_kind(claim.kind) for claim in gains] if result.rewards_vary else []
+    kinds = [SHELF.find(claim.kind) for claim in gains] if result.rewards_vary else []
     takes_means = any(kind is not None and kind.needs.exact_rewards for kind in kinds)
     return Check.failing("rewards-vary", takes_means)
 

@@ -34,7 +34,7 @@ from surestep._names import twice, unknown
 from surestep.algorithms import make_algorithm
 from surestep.algorithms.registry import is_algorithm
 from surestep.certificates import Certifier
-from surestep.certificates.registry import certifier_kind, check_certifier, find_kind, read_settings
+from surestep.certificates.registry import SHELF, check_certifier, read_settings
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.environments import Benchmark, make
 from surestep.environments.registry import builder
@@ -290,13 +290,13 @@ class CertifierSpec(Spec):
         A seed that is the default is left to the experiment, as it is with names.
         """
         check_certifier(thing)
-        own = None if find_kind(thing.name) is type(thing) else type(thing)
+        own = None if SHELF.find(thing.name) is type(thing) else type(thing)
         return cls(thing.name, given_settings(thing), own)
 
     @property
     def kind(self) -> type[Any]:
         """Returns its class."""
-        return certifier_kind(self.name) if self.own is None else self.own
+        return SHELF.get(self.name) if self.own is None else self.own
 
     def make(self, **more: Any) -> Certifier:
         """Returns the certifier, with more settings; those of the experiment come first."""

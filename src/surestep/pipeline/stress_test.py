@@ -4,8 +4,8 @@ By default there are ten worlds of each kind, or as many as δ needs. Their size
 problem alone, never from a clock, so that it can be repeated. With W worlds, N decisions in the log
 (where whole episodes are looked at) and S situations:
 
-- W N ≤ 10,000 and W S ≤ 300: at all sizes of the data;
-- W N ≤ 200,000 and W S ≤ 1,000: with as much data as the log has;
+- W N ≤ 3,000 and W S ≤ 300: at all sizes of the data;
+- W N ≤ 20,000 and W S ≤ 1,000: with as much data as the log has;
 - beyond: only worlds in which all actions are alike, and only where something is believed. They say
   how often a belief is wrong where nothing can be gained.
 """
@@ -38,9 +38,10 @@ from surestep.results.unfinished import STRESS_TEST
 
 USUAL_WORLDS = 10  # of each kind
 OWN_SIZE = (1.0,)  # the data of the log, and no more
-# Decisions and situations, times the worlds of a kind, up to which worlds are gone through.
-MOST_AT_ALL_SIZES = (10_000, 300)
-MOST_AT_OWN_SIZE = (200_000, 1_000)
+# Decisions and situations, times the worlds of a kind, up to which worlds are gone through: some
+# 30 s of one core.
+MOST_AT_ALL_SIZES = (3_000, 300)
+MOST_AT_OWN_SIZE = (20_000, 1_000)
 
 
 class Assignment(NamedTuple):

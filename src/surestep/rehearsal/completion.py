@@ -163,8 +163,7 @@ def rewards_at(counts: Counts, pair: IntArray, successor: IntArray) -> FloatArra
     """
     settled, value = settled_rewards(counts)
     if counts.rewards.per == "pair":
-        mean = float(np.average(value, weights=counts.visits))
-        return np.where(settled[pair], value[pair], mean)
+        return np.where(settled[pair], value[pair], float(np.average(value, weights=counts.visits)))
     size = np.int64(counts.pairs.num_states)
     stored = (arrays.run_owners(counts.offsets) * size + counts.successor)[settled]
     order = np.argsort(stored)
@@ -244,8 +243,7 @@ def barred_states(problem: Problem, unseen: IntArray) -> FloatArray:
     A pair whose successors were all never visited may lead to any of them.
     """
     counts, support = problem.counts, problem.support
-    visited = arrays.run_sums(counts.visits, counts.pairs.offsets) > 0
-    open_states = visited | counts.terminal
+    open_states = (arrays.run_sums(counts.visits, counts.pairs.offsets) > 0) | counts.terminal
     if support is None:
         return np.where(open_states, 0.0, np.inf)
     allowed = np.zeros((unseen.size, problem.num_states), np.bool_)

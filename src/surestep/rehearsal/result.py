@@ -98,14 +98,15 @@ class Calibration:
 
 def calibrated_rank(below_truth: IntArray, draws: int, delta: float) -> int:
     """Returns min(⌊δ(K+1)⌋, the ⌊δ(W+1)⌋-th smallest u_w), for u [W] and K draws."""
-    place = min(whole_part(delta * (below_truth.size + 1)), below_truth.size)
+    place = min(math.floor(delta * (below_truth.size + 1) + ROUNDING), below_truth.size)
     if place < 1:
         raise InvalidParameter(
             f"worlds is {below_truth.size} for each kind, expected at least 1/delta − 1 = "
             f"{arrays.in_digits(arrays.least_draws(delta))} to calibrate: fewer do not show what "
             "happens so rarely"
         )
-    return min(whole_part(delta * (draws + 1)), int(np.sort(below_truth)[place - 1]))
+    rank = math.floor(delta * (draws + 1) + ROUNDING)
+    return min(rank, int(np.sort(below_truth)[place - 1]))
 
 
 def draws_below(draws: FloatArray, gain: FloatArray, tolerance: float) -> IntArray:
@@ -113,11 +114,6 @@ def draws_below(draws: FloatArray, gain: FloatArray, tolerance: float) -> IntArr
     exceeding = draws > (gain + tolerance)[:, np.newaxis]  # a refusal (NaN) exceeds nothing
     below: IntArray = draws.shape[1] - np.count_nonzero(exceeding, axis=1)
     return below
-
-
-def whole_part(value: float) -> int:
-    """Returns ⌊value⌋, where a value that is whole but for rounding counts as whole."""
-    return math.floor(value + ROUNDING)
 
 
 LEVEL = 0.95  # of the intervals around rates

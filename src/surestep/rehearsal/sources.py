@@ -156,15 +156,17 @@ class Simulated:
         log = sample_log(self.sampler.mdp, self.sampler.policy, episodes, horizon, rng)
         place, size = places_in(self.truth, log), self.truth.num_transitions
         times = np.bincount(place, minlength=size)
+        first = log.state[log.episode_offsets[:-1]]
+        starts = np.bincount(first, minlength=log.pairs.num_states)
         if self.noise is None:
-            return Data(times, times * self.truth.reward, starts_of(log), log)
+            return Data(times, times * self.truth.reward, starts, log)
         if isinstance(self.noise, Residuals):
             reward = self.truth.reward[place] + self.noise.draws(place, rng)
         else:
             low, high = self.noise
             reward = np.where(rng.random(place.size) < self.chance_of_high()[place], high, low)
         earned: FloatArray = np.bincount(place, reward, size).astype(np.float64)
-        return Data(times, earned, starts_of(log), replace(log, reward=reward))
+        return Data(times, earned, starts, replace(log, reward=reward))
 
     def chance_of_high(self) -> FloatArray:
         """Returns the chance of the higher of the two rewards [T], which leaves means as they are.
@@ -204,19 +206,13 @@ class Resampled:
     def data_of(self, copies: IntArray) -> Data:
         """Counts so many copies of each episode [E]."""
         by_step = np.repeat(copies, arrays.run_lengths(self.log.episode_offsets))
-        size, first = self.truth.num_transitions, self.log.state[self.log.episode_offsets[:-1]]
-        earned = np.bincount(self.taken, by_step * self.log.reward, size)
+        size = self.truth.num_transitions
+        first = self.log.state[self.log.episode_offsets[:-1]]
         return Data(
             np.rint(np.bincount(self.taken, by_step, size)).astype(np.int64),
-            earned.astype(np.float64),
+            np.bincount(self.taken, by_step * self.log.reward, size).astype(np.float64),
             np.rint(np.bincount(first, copies, self.truth.num_states)).astype(np.int64),
         )
-
-
-def starts_of(log: DecisionLog) -> IntArray:
-    """Counts the episodes of a log by the state that they start in [S]."""
-    first = log.state[log.episode_offsets[:-1]]
-    return np.bincount(first, minlength=log.pairs.num_states)
 
 
 def places_in(truth: FiniteMDP, log: DecisionLog) -> IntArray:

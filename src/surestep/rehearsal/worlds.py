@@ -6,7 +6,7 @@ draws the data that π_b would have collected there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Protocol, get_args
 
 import numpy as np
@@ -34,8 +34,6 @@ from surestep.rehearsal.sources import Resampled, Residuals, Simulated, World
 
 WorldPrior = Literal["weight", "uniform", "jeffreys"]
 WEIGHTS = (1.0, 5.0)  # of the priors in the default family
-LEAST_OF_LUCK = 10  # worlds in which all actions are alike: what is believed there is always told
-MOST_FOR_DELTA = 100  # of them that a small δ asks for
 MEMORY = 2**30  # bytes of one drawn world
 MOST_DRAWS = 100  # of a world without a discount, until one ends
 
@@ -164,24 +162,21 @@ class DrawnFromPosterior(Settings):
         World
             The world.
         """
-        counts = problem.counts
-        size = counts.pairs.num_pairs
-        no_rewards = RewardDraws.known(np.zeros(size), True, size)
+        size = problem.counts.pairs.num_pairs
         prior = prior_of(problem, self.prior, 0.0 if self.weight is None else self.weight)
-        models = ModelDraws(
-            counts=counts,
-            rows=prior.rows,
-            discount=problem.single_discount,
-            value_bounds=problem.value_bounds,
-            start_weight=np.zeros(0),
-            rewards=no_rewards,
-            seed=int(rng.integers(2**63 - 1)),
-        )
         for _ in range(MOST_DRAWS):
+            models = ModelDraws(
+                counts=problem.counts,
+                rows=prior.rows,
+                discount=problem.single_discount,
+                value_bounds=problem.value_bounds,
+                start_weight=np.zeros(0),
+                rewards=RewardDraws.known(np.zeros(size), True, size),
+                seed=int(rng.integers(2**63 - 1)),
+            )
             truth = drawn_truth(problem, models)
             if ends_under_behavior(problem, truth):
                 return acting_anew(problem, truth)
-            models = replace(models, seed=int(rng.integers(2**63 - 1)))
         raise InvalidParameter(
             f"in {MOST_DRAWS} worlds of the kind {self.name!r}, one after the other, the behavior "
             "policy may never end, at discount 1; expected another kind, or a discount below 1"
@@ -201,8 +196,7 @@ def drawn_truth(problem: Problem, models: ModelDraws) -> FiniteMDP:
         cells *= 2
     pair = arrays.run_owners(drawn.ends[0])
     target = drawn.target[0, : pair.size].astype(np.int64)
-    rows = CompletedRows(pair, target, drawn.share[0, : pair.size])
-    return mdp_of_rows(problem, rows)
+    return mdp_of_rows(problem, CompletedRows(pair, target, drawn.share[0, : pair.size]))
 
 
 def ends_under_behavior(problem: Problem, truth: FiniteMDP) -> bool:
@@ -368,11 +362,3 @@ def default_family(problem: Problem, certifier: Certifier) -> tuple[WorldKind, .
     if problem.log is not None and EpisodeBootstrap().fill in fills:
         family.append(EpisodeBootstrap())
     return tuple(family)
-
-
-def least_of_luck(delta: float) -> int:
-    """Returns the least number of worlds in which all actions are alike.
-
-    So many tell what luck alone claims in a share δ of them, unless that takes too many.
-    """
-    return max(LEAST_OF_LUCK, min(arrays.least_draws(delta), MOST_FOR_DELTA))
