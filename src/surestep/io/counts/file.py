@@ -330,8 +330,14 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
     decided = begun["decided"].astype(np.bool_)
     if (transitions.times < 1).any() or (starts < 0).any():
         raise ValueError("a count is negative, or 0 where there is a transition")
-    if not all(map(rewards_fit, (transitions, *further))):
-        raise ValueError("a sum of rewards is not between the least and the greatest, times visits")
+    for rows in (transitions, *further):
+        sums, least, greatest = (np.asarray(getattr(rows, name), float) for name in REWARDS)
+        slack = SUM_SLACK * np.maximum(np.abs(least), np.abs(greatest)) * rows.times
+        outside = (sums < least * rows.times - slack) | (sums > greatest * rows.times + slack)
+        if (outside | (rows.least_reward > rows.greatest_reward)).any():
+            raise ValueError(
+                "a sum of rewards is not between the least and the greatest, times visits"
+            )
     if ((transitions.next_state == END) & ~transitions.terminated).any():
         raise ValueError("a step that did not terminate led nowhere")
     if not decided[transitions.state].all():
@@ -404,12 +410,11 @@ def read_transitions(database: Any, manifest: Manifest) -> list[Transitions]:
             "WHERE rows.kind = 'transition' ORDER BY rows.place"
         )
     )
-    if manifest.behavior_prob:
-        low = columns["lowest"]
-        high = columns["highest"]
-        if not ((low > 0) & (low <= high) & (high <= 1)).all():
-            raise ValueError("a propensity is not above 0 and at most 1")
     values: dict[str, Any] = {name: columns.get(name) for name in Transitions._fields}
+    low = columns.get("lowest", np.ones(1))
+    high = columns.get("highest", np.ones(1))
+    if not ((low > 0) & (low <= high) & (high <= 1)).all():
+        raise ValueError("a propensity is not above 0 and at most 1")
     values |= {name: columns[name].astype(np.int64) for name in ("state", "action", "next_state")}
     values["terminated"] = columns["terminated"].astype(np.bool_)
     prefixes = ["", *(f"of_{place}_" for place in range(len(manifest.signals)))]
@@ -417,15 +422,6 @@ def read_transitions(database: Any, manifest: Manifest) -> list[Transitions]:
         Transitions(**values | {n: numbers_of_limbs(columns, f"{prefix}{n}") for n in REWARDS})
         for prefix in prefixes
     ]
-
-
-def rewards_fit(rows: Transitions) -> bool:
-    """Tells whether every mean lies between the least and the greatest reward, up to rounding."""
-    sums, least, greatest = (np.asarray(getattr(rows, name), float) for name in REWARDS)
-    slack = SUM_SLACK * np.maximum(np.abs(least), np.abs(greatest)) * rows.times
-    below = sums < least * rows.times - slack
-    above = sums > greatest * rows.times + slack
-    return not (below | above | (rows.least_reward > rows.greatest_reward)).any()
 
 
 def complete_columns(answer: Any) -> dict[str, AnyArray]:

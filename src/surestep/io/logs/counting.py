@@ -105,22 +105,6 @@ class CountQuery:
         steps = self.steps(scan, place)
         return f"SELECT *, {', '.join(ahead)}, {behind} FROM ({steps}) WINDOW near AS ({order})"
 
-    def in_lanes(self, database: Any, lanes: Sequence[Lane]) -> str:
-        """Returns SQL: the chained steps of all lanes; variables keep the rows at their ends."""
-        for number, lane in enumerate(lanes):
-            for side, scan in (("first", lane.first_row), ("last", lane.last_row)):
-                row = f"SELECT row FROM ({self.steps(f'({scan})')}) AS row"
-                database.execute(f"SET VARIABLE {side}_{number} = ({row})")
-        return " UNION ALL ".join(
-            self.chained(
-                f"({lane.scan})",
-                "",
-                before=f"last_{number - 1}" if number else "",
-                after=f"first_{number + 1}" if number + 1 < len(lanes) else "",
-            )
-            for number, lane in enumerate(lanes)
-        )
-
     @property
     def whole(self) -> str:
         """Returns SQL: the next row continues the episode in the right state, or begins another."""
@@ -239,8 +223,20 @@ def count_in_one_pass(table: Table, database: Any, query: CountQuery) -> bool:
         return count_valid_rows(database, query, query.chained("log", IN_ORDER))
     database.execute("SET preserve_insertion_order = true")
     lanes = lanes_of(table, database)
-    rows = query.in_lanes(database, lanes) if lanes else query.chained("log", "")
-    return count_valid_rows(database, query, rows)
+    for number, lane in enumerate(lanes):  # variables keep the rows at their ends
+        for side, scan in (("first", lane.first_row), ("last", lane.last_row)):
+            row = f"SELECT row FROM ({query.steps(f'({scan})')}) AS row"
+            database.execute(f"SET VARIABLE {side}_{number} = ({row})")
+    rows = [
+        query.chained(
+            f"({lane.scan})",
+            "",
+            before=f"last_{number - 1}" if number else "",
+            after=f"first_{number + 1}" if number + 1 < len(lanes) else "",
+        )
+        for number, lane in enumerate(lanes)
+    ]
+    return count_valid_rows(database, query, " UNION ALL ".join(rows) or query.chained("log", ""))
 
 
 def lanes_of(table: Table, database: Any) -> list[Lane]:

@@ -58,8 +58,16 @@ def check_rows(table: Table, database: Any, roles: RoleSql) -> Units:
 def passed(table: Table, database: Any, checks: Sequence[RowCheck], *also: str) -> Sequence[Any]:
     """Refuses the first row that fails a check; returns other aggregates of all rows."""
     totals, failed = failures(database, checks, *also)
-    for check, times in failed:
-        raise row_error(table, database, check, times)
+    for check, rows in failed:
+        place, text = first_row_where(table, database, check.condition, check.column)
+        value = "nothing" if text is None else shown(text)
+        hint = check.hint
+        if text is None or text.strip().lower() in ("", "nan"):
+            hint = " (leave such rows out, or give them a value, in the query of a description)"
+        elif not hint and re.fullmatch(r"\s*[+-]?[0-9][0-9.,' \u00a0\u202f]*", text):
+            hint = " (write it with a decimal point only, in the query of a description)"
+        others = "" if rows == 1 else f"; {rows:,} rows are affected"
+        raise InvalidLog(f"{place}: found {value}, expected {check.expected}{hint}{others}")
     return totals
 
 
@@ -71,19 +79,6 @@ def failures(
     totals = database.execute(f"SELECT {', '.join(asked)} FROM log").fetchone()
     counted = zip(checks, totals[len(also) :], strict=True)
     return totals[: len(also)], [(check, times) for check, times in counted if times]
-
-
-def row_error(table: Table, database: Any, check: RowCheck, rows: int) -> InvalidLog:
-    """Returns the error for the first of so many rows that fail a check."""
-    place, text = first_row_where(table, database, check.condition, check.column)
-    value = "nothing" if text is None else shown(text)
-    hint = check.hint
-    if text is None or text.strip().lower() in ("", "nan"):
-        hint = " (leave such rows out, or give them a value, in the query of a description)"
-    elif not hint and re.fullmatch(r"\s*[+-]?[0-9][0-9.,' \u00a0\u202f]*", text):
-        hint = " (write it with a decimal point only, in the query of a description)"
-    others = "" if rows == 1 else f"; {rows:,} rows are affected"
-    return InvalidLog(f"{place}: found {value}, expected {check.expected}{hint}{others}")
 
 
 def no_row(table: Table) -> InvalidLog:

@@ -29,7 +29,6 @@ else:
     from backports import zstd
 
 from surestep._files import failing_to_read
-from surestep._names import twice
 from surestep.description import Reader, several
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter, said
 from surestep.io.sql import columns_of, file_list, sql_name, sql_text
@@ -96,10 +95,10 @@ def header_of(file: Path, reader: Reader) -> Header:
     into most columns. With a wrong one, the columns of roles are not found.
     """
     line = first_line(file, reader)
-    delimiter = BY_ENDING.get(split_ending(file)[0])
     if not line.strip():
         raise InvalidLog(f"{file} is empty, expected a first line with the names of the columns")
-    signs = (reader.delim or delimiter or "",) if reader.delim or delimiter else DELIMITERS
+    delimiter = reader.delim or BY_ENDING.get(split_ending(file)[0])
+    signs = DELIMITERS if delimiter is None else (delimiter,)
     try:
         cut = {sign: next(csv.reader([line], delimiter=sign)) for sign in signs}
     except csv.Error as problem:
@@ -152,15 +151,6 @@ def split_ending(file: Path) -> tuple[str, str]:
     if len(endings) == 2 and endings[1] in COMPRESSED:
         return endings[0], endings[1]
     return file.suffix.lower(), ""
-
-
-def check_compression(files: tuple[Path, ...]) -> None:
-    """Refuses a file that is there with and without compression."""
-    for i, j in twice(file.with_suffix("") if split_ending(file)[1] else file for file in files):
-        raise InvalidLog(
-            f"{files[i]} and {files[j]} are one table by their names, and its rows would count "
-            "twice; expected one of them"
-        )
 
 
 def pieces(file: Path) -> Iterator[bytes]:
@@ -353,27 +343,25 @@ FORMATS = {
 IN_MEMORY = Format((), scan_frame)  # an object that DuckDB can scan
 
 
-def by_ending() -> dict[str, Format]:
-    """Returns the format of each ending of files."""
-    return {
-        suffix + packed: known
-        for known in FORMATS.values()
-        for packed in ("", *(COMPRESSED if known.packed else ()))
-        for suffix in known.suffixes
-    }
+OF_ENDINGS = {
+    suffix + packed: known
+    for known in FORMATS.values()
+    for packed in ("", *(COMPRESSED if known.packed else ()))
+    for suffix in known.suffixes
+}
 
 
 def has_format(file: Path) -> bool:
     """Tells whether a file in a folder is a log; a `.txt` may be anything."""
-    return "".join(split_ending(file)) in by_ending() and split_ending(file)[0] != ".txt"
+    return "".join(split_ending(file)) in OF_ENDINGS and split_ending(file)[0] != ".txt"
 
 
 def format_of(file: Path) -> Format:
     """Returns the format of a file, by its ending."""
     ending = "".join(split_ending(file))
-    known = by_ending()
-    if ending not in known:
+    if ending not in OF_ENDINGS:
         raise InvalidParameter(
-            f"{file} has no known ending, expected {', '.join(known)} (save a spreadsheet as CSV)"
+            f"{file} has no known ending, expected {', '.join(OF_ENDINGS)} (save a spreadsheet as "
+            "CSV)"
         )
-    return known[ending]
+    return OF_ENDINGS[ending]

@@ -87,13 +87,23 @@ def inspect_log(source: LogSource) -> LogFacts:
         if rewards is not None and (rewards.low, rewards.high) != (rewards.lowest, rewards.highest):
             kinds = OF_LABELS
             ends = {"low": rewards.low, "high": rewards.high}
+        episodes = None
+        if source.columns.episode is not None:
+            numbers = database.execute(
+                "SELECT count(*), count_if(terminated), count_if(truncated AND NOT terminated), "
+                "count_if(NOT terminated AND NOT truncated) FROM episodes"
+            ).fetchone()
+            lengths = database.execute(
+                "SELECT rows, count(*) FROM episodes GROUP BY rows ORDER BY rows"
+            ).fetchall()
+            episodes = EpisodeFacts(*numbers, *np.array(lengths, np.int64).reshape(-1, 2).T)
         return LogFacts(
             rows,
             states,
             actions,
             **pairs,
             only_reached=only_reached(look),
-            episodes=None if source.columns.episode is None else episode_facts(look),
+            episodes=episodes,
             rewards=rewards,
             suspicions=look.with_places([*unusable, *look.ask(look.of_episodes() | kinds, **ends)]),
             binnings=look.roles.binnings,
@@ -141,18 +151,6 @@ def only_reached(look: Look) -> int:
         f"EXCEPT SELECT {', '.join(look.roles.names('state'))} FROM visited)"
     ).fetchone()
     return int(number)
-
-
-def episode_facts(look: Look) -> EpisodeFacts:
-    """Counts the episodes, by their length and by how they end."""
-    ends = look.database.execute(
-        "SELECT count(*), count_if(terminated), count_if(truncated AND NOT terminated), "
-        "count_if(NOT terminated AND NOT truncated) FROM episodes"
-    ).fetchone()
-    lengths = look.database.execute(
-        "SELECT rows, count(*) FROM episodes GROUP BY rows ORDER BY rows"
-    ).fetchall()
-    return EpisodeFacts(*ends, *np.array(lengths, np.int64).reshape(-1, 2).T)
 
 
 def reward_facts(look: Look) -> Rewards | None:

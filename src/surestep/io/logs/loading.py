@@ -14,7 +14,7 @@ import surestep._arrays as arrays
 import surestep.io.counts.labelled as labelled
 from surestep._arrays import AnyArray, IntArray
 from surestep.errors import InvalidLog
-from surestep.io.counts.labelled import END, REWARDS, Ends, Episodes, LabelledCounts, Transitions
+from surestep.io.counts.labelled import END, REWARDS, Episodes, LabelledCounts, Transitions
 from surestep.io.labels.vocabulary import Label, joined
 from surestep.io.logs.counting import BEGINS, IN_ORDER, TERMINATED, TRUNCATED, CountQuery
 from surestep.io.logs.roles import LabelCode, RewardSql, RoleSql, Units
@@ -50,7 +50,13 @@ def counts_of(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
     ).fetchall():
         starts[state] = times
         decided[state] = True
-    rows_read, dropped, dropped_rewards = dropped_rows(database, units)
+    # Rows that are left out, by reason; '' for those that are counted.
+    groups = database.execute(
+        f"SELECT CASE WHEN NOT ({UNKNOWN}) THEN '' WHEN kind & {TRUNCATED} > 0 "
+        f"THEN {sql_text(STOPPED)} ELSE {sql_text(UNFINISHED)} END AS why, sum(times)::BIGINT, "
+        "min(least_reward)::HUGEINT, max(greatest_reward)::HUGEINT FROM numbered GROUP BY why "
+        "ORDER BY why"
+    ).fetchall()
     return LabelledCounts(
         roles.mapping.state,
         roles.mapping.action,
@@ -59,12 +65,12 @@ def counts_of(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
         transitions.each(arrays.freeze),
         scale,
         arrays.own(starts),
-        rows_read,
-        dropped,
+        sum(rows for _, rows, *_ in groups),
+        {why: rows for why, rows, *_ in groups if why},
         arrays.own(decided),
         Episodes(0, 0, 0) if roles.episode is None else count_episodes(database),
         roles.binnings,
-        dropped_rewards=dropped_rewards,
+        dropped_rewards={why: (low / units, high / units) for why, _, low, high in groups if why},
     )
 
 
@@ -152,19 +158,6 @@ def ordered_transitions(database: Any, roles: RoleSql) -> Transitions:
     return Transitions(**filled)
 
 
-def dropped_rows(database: Any, units: int) -> tuple[int, dict[str, int], dict[str, Ends]]:
-    """Returns the number of rows, and by reason those left out and their range of rewards."""
-    ends = "min(least_reward)::HUGEINT, max(greatest_reward)::HUGEINT"
-    groups = database.execute(
-        f"SELECT CASE WHEN NOT ({UNKNOWN}) THEN '' WHEN kind & {TRUNCATED} > 0 "
-        f"THEN {sql_text(STOPPED)} ELSE {sql_text(UNFINISHED)} END AS why, "
-        f"sum(times)::BIGINT, {ends} FROM numbered GROUP BY why ORDER BY why"
-    ).fetchall()
-    dropped = {why: rows for why, rows, *_ in groups if why}
-    rewards = {why: (low / units, high / units) for why, _, low, high in groups if why}
-    return sum(rows for _, rows, *_ in groups), dropped, rewards
-
-
 def count_episodes(database: Any) -> Episodes:
     """Counts the episodes, and those that terminated or were truncated."""
     over = f"kind & {TERMINATED} > 0"
@@ -208,6 +201,11 @@ def load_steps(
     if not led.any():
         raise InvalidLog("no step of the log says where it led, so there is nothing to load")
     last = np.append(rows["episode"][1:] != rows["episode"][:-1], True)
+    place = rows["place"]
+    rank = None  # of rows that do not lie in the order of decisions
+    if (place[1:] < place[:-1]).any():
+        rank = np.empty(place.size, np.int64)
+        rank[np.argsort(place, kind="stable")] = np.arange(place.size)
     return DecisionLog(
         known,
         state[rows["state"]],
@@ -218,17 +216,8 @@ def load_steps(
         last & led & ~rows["terminated"],
         arrays.offsets_of(np.diff(np.flatnonzero(last), prepend=-1)),
         rows["propensity"] if propensities else None,
-        order_of(rows["place"]),
+        rank,
     )
-
-
-def order_of(place: IntArray) -> IntArray | None:
-    """Returns the rank of each row [N] by its place; None if rows lie in that order."""
-    if (place[1:] >= place[:-1]).all():
-        return None
-    rank = np.empty(place.size, np.int64)
-    rank[np.argsort(place, kind="stable")] = np.arange(place.size)
-    return rank
 
 
 def in_time(roles: RoleSql) -> str:

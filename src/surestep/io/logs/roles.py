@@ -55,16 +55,13 @@ def label_code(column: str, kind: str) -> LabelCode:
     if kind in FLOATING:
         # −0.0 equals 0.0 but is written differently; the sum is 0.0 for both.
         sql = f"({sql_name(column)} + 0::{kind})"
-        return LabelCode(column, sql, kind, checks=(no_nan(column),), expected=NUMBER)
+        # NaN is what some tables use for missing values.
+        no_nan = RowCheck(f"isnan({sql_name(column)})", column, NUMBER)
+        return LabelCode(column, sql, kind, checks=(no_nan,), expected=NUMBER)
     if kind in PLAIN or kind.startswith("DECIMAL"):
         expected = NUMBER if kind in WHOLE or kind.startswith("DECIMAL") else "a value"
         return LabelCode(column, sql_name(column), kind, expected=expected)
     return LabelCode(column, as_varchar(column, kind), "VARCHAR")
-
-
-def no_nan(column: str) -> RowCheck:
-    """Returns the check for NaN, which some tables use for missing values."""
-    return RowCheck(f"isnan({sql_name(column)})", column, NUMBER)
 
 
 def text_code(column: str, kind: str, *, numbers: bool) -> LabelCode:
@@ -74,7 +71,8 @@ def text_code(column: str, kind: str, *, numbers: bool) -> LabelCode:
     if not numbers or kind in WHOLE:
         return LabelCode(column, text, "VARCHAR", expected=expected)
     plain = f"regexp_replace({text}, '\\.0$', '')"
-    return LabelCode(column, plain, "VARCHAR", checks=(no_nan(column),), expected=expected)
+    checks = label_code(column, kind).checks
+    return LabelCode(column, plain, "VARCHAR", checks=checks, expected=expected)
 
 
 def bin_code(column: str, kind: str, binning: Binning) -> LabelCode:

@@ -11,7 +11,7 @@ import json
 import re
 import sys
 from array import array
-from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +54,15 @@ def answer_to(folder: Path) -> dict[str, Any]:
     known = reward in structures or (reward is None and not structures)
     if facts["kind"] not in KINDS or facts["undefined"] or not known:
         return facts
-    for name, size in ranges_of(program.substitute_constants()):
+    fixed = program.substitute_constants()
+    parts = (fixed.global_integer_variables, *(x.integer_variables for x in fixed.modules))
+    for variable in chain(*parts):
+        low = variable.lower_bound_expression.evaluate_as_int()
+        size = variable.upper_bound_expression.evaluate_as_int() - low + 1
         if size > MOST_VALUES:
-            words = f"variable {name} has {size:,} values, expected at most {MOST_VALUES:,}"
+            words = (
+                f"variable {variable.name} has {size:,} values, expected at most {MOST_VALUES:,}"
+            )
             return facts | {"complaint": words}
     named = request["named"]
     built = build(stormpy, program, named)
@@ -80,15 +86,6 @@ def answer_to(folder: Path) -> dict[str, Any]:
         earned = build(stormpy, program, False).reward_models[reward].state_rewards
         (folder / STATE_REWARDS).write_bytes(array("d", earned).tobytes())
     return facts | {"structure": reward}
-
-
-def ranges_of(program: Any) -> Iterator[tuple[str, int]]:
-    """Yields the integer variables and the number of their values."""
-    parts = (program.global_integer_variables, *(x.integer_variables for x in program.modules))
-    for variable in (variable for part in parts for variable in part):
-        low = variable.lower_bound_expression.evaluate_as_int()
-        high = variable.upper_bound_expression.evaluate_as_int()
-        yield variable.name, high - low + 1
 
 
 def read_program(storm: Any, path: Path, constants: Any) -> Any:

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import numpy as np
 from msgspec import Meta, Struct, field
@@ -25,7 +23,7 @@ from surestep._files import Chunks, read_path, write_together
 from surestep._json import converted, read_json
 from surestep._settings import check_setting
 from surestep._version import __version__
-from surestep.errors import InvalidModel, InvalidParameter
+from surestep.errors import InvalidModel, InvalidParameter, named_in_errors
 from surestep.io.models.checker import RESERVED, Actions, CheckerModel, from_checker, to_checker
 from surestep.io.models.umb_archive import Archive, open_archive, tar_chunks
 from surestep.model.mdp import FiniteMDP
@@ -81,7 +79,7 @@ def read_mdp(
     number = arrays.read_discount(discount)
     check_setting("reward", reward, str | None)
     check_setting("initial", initial, str | None)
-    with naming_file(file):
+    with named_in_errors(file, InvalidModel):
         return from_checker(read_umb(file, reward), number, initial)
 
 
@@ -147,15 +145,6 @@ def umb_path(path: object) -> Path:
             "from_prism; docs/model.md says how to convert explicit files)"
         )
     return file
-
-
-@contextmanager
-def naming_file(path: Path) -> Iterator[None]:
-    """Puts the name of the file before the message of an `InvalidModel` raised inside."""
-    try:
-        yield
-    except InvalidModel as refusal:
-        raise InvalidModel(f"{path}: {refusal}") from None
 
 
 # ---- the index: JSON that somebody else wrote, as declared types ------------------------------
@@ -246,8 +235,7 @@ def read_index(archive: Archive) -> Index:
         content = read_json(archive.read(INDEX))
     except (ValueError, RecursionError) as problem:
         raise InvalidModel(f"{INDEX} is not valid JSON: {problem}") from None
-    index: Index = converted(content, Index, INDEX, InvalidModel)
-    return index
+    return cast(Index, converted(content, Index, INDEX, InvalidModel))
 
 
 # ---- reading ----------------------------------------------------------------------------------
@@ -263,7 +251,17 @@ def read_umb(path: Path, reward: str | None) -> CheckerModel:
     with open_archive(path) as archive:
         index = read_index(archive)
         system = index.transition_system
-        check_system(archive, system)
+        if system.time != "discrete" or system.players > 1 or system.observations:
+            raise InvalidModel(
+                f"the model has {system.time} time, {system.players} players and "
+                f"{system.observations} observations, expected discrete time, 0 or 1 player and no "
+                "observations (an MDP or a Markov chain)"
+            )
+        # All sizes are held against those of the files before anything is read.
+        check_double(PROBABILITIES, system.branch_probability_type)
+        expect_size(archive, PROBABILITIES, system.branches, 8)
+        expect_runs(archive, BRANCHES, system.choices, system.branches)
+        expect_runs(archive, CHOICES, system.states, system.choices)
         offsets = runs(archive, BRANCHES, system.choices, system.branches)
         successor = column(archive, "branch-to-target.bin", system.branches, "<u8")
         probability = column(archive, PROBABILITIES, system.branches, "<f8")
@@ -281,20 +279,6 @@ def read_umb(path: Path, reward: str | None) -> CheckerModel:
             labels=read_marks(archive, index, system.states),
             state_labels=read_state_labels(index, system.states),
         )
-
-
-def check_system(archive: Archive, system: System) -> None:
-    """Refuses other kinds of models, and sizes that do not match those of the files."""
-    if system.time != "discrete" or system.players > 1 or system.observations:
-        raise InvalidModel(
-            f"the model has {system.time} time, {system.players} players and "
-            f"{system.observations} observations, expected discrete time, 0 or 1 player and no "
-            "observations (an MDP or a Markov chain)"
-        )
-    check_double(PROBABILITIES, system.branch_probability_type)
-    expect_size(archive, PROBABILITIES, system.branches, 8)
-    expect_runs(archive, BRANCHES, system.choices, system.branches)
-    expect_runs(archive, CHOICES, system.states, system.choices)
 
 
 # ---- branches and what they earn --------------------------------------------------------------
@@ -341,17 +325,15 @@ def read_reward_structure(
     }
     structures = index.annotations.rewards
     names = {alias_of(identifier, given): identifier for identifier, given in structures.items()}
+    chosen = [REWARD if wanted is None else wanted]
     if wanted is None and len(names) < 2:
-        chosen = [*names.values()]
-    else:
-        name = REWARD if wanted is None else wanted
-        chosen = [names[name]] if name in names else []
-        if not chosen:
-            raise InvalidModel(
-                f"reward is {wanted!r}, expected one of the reward structures: "
-                f"{', '.join(map(repr, names)) or 'there are none'}"
-            )
-    for identifier in chosen:
+        chosen = [*names]
+    elif chosen[0] not in names:
+        raise InvalidModel(
+            f"reward is {wanted!r}, expected one of the reward structures: "
+            f"{', '.join(map(repr, names)) or 'there are none'}"
+        )
+    for identifier in (names[name] for name in chosen):
         structure = structures[identifier]
         place = f"annotations/rewards/{identifier}"
         levels = structure.applies_to
@@ -396,32 +378,27 @@ def read_actions(archive: Archive, index: Index, choices: int) -> Actions:
     number = column(archive, "actions/choices/values.bin", choices, "<u4").astype(np.int64)
     arrays.check_within("the action", number, (0, count - 1), InvalidModel, "choice {}".format)
     texts = strings(archive, "actions/choices", count)
-    if texts is not None and not is_ours(index):  # others write '' for a choice without a name
+    if texts is not None and index.file_data.tool != TOOL:
+        # Others write '' for a choice without a name.
         return Actions(number, count, [text or None for text in texts])
     return Actions(number, count, texts)
 
 
 def read_state_labels(index: Index, states: int) -> Labels:
     """Reads the labels of states from a file that surestep wrote."""
-    if not is_ours(index):
-        return None
     given = index.file_data.parameters
-    place = f"{INDEX}.file-data.parameters"
-    labels = converted({} if given is None else given, OurParameters, place, InvalidModel)
-    if labels.state_labels is None:
+    if index.file_data.tool != TOOL or given is None:
         return None
-    added = states - len(labels.state_labels)  # the states `end` and `start`
+    place = f"{INDEX}.file-data.parameters"
+    labels = converted(given, OurParameters, place, InvalidModel).state_labels
+    if labels is None:
+        return None
+    added = states - len(labels)  # the states `end` and `start`
     if not 0 <= added <= 2:
         raise InvalidModel(
-            f"state-labels has {len(labels.state_labels)} entries for {states} states, expected a "
-            "string each"
+            f"state-labels has {len(labels)} entries for {states} states, expected a string each"
         )
-    return (*labels.state_labels, *[""] * added)
-
-
-def is_ours(index: Index) -> bool:
-    """Tells whether surestep has written the file."""
-    return bool(index.file_data.tool == TOOL)
+    return (*labels, *[""] * added)
 
 
 # ---- the arrays of a UMB archive: numbers, bits, runs and strings ------------------------------
@@ -498,7 +475,17 @@ BIT = {"type": "bool", "size": 1}
 def umb_chunks(mdp: FiniteMDP) -> Chunks:
     """Returns the bytes of a model's archive. The same model always makes the same bytes."""
     model = to_checker(mdp)
-    level, reward = choice_or_branch_rewards(model)
+    level = "branches"
+    reward = model.reward
+    first = reward[model.offsets[:-1]]
+    if np.array_equal(np.repeat(first, arrays.run_lengths(model.offsets)), reward):
+        level = "choices"  # no choice has two different rewards
+        reward = first
+    # Names of files use the identifier of each label.
+    identifiers = {
+        label if label in RESERVED else f"label-{number}": label
+        for number, label in enumerate(model.labels)
+    }
     files: dict[str, AnyArray] = {
         "state-to-choices.bin": model.choice_offsets.astype("<u8"),
         "state-is-initial.bin": packed(model.initial),
@@ -508,20 +495,14 @@ def umb_chunks(mdp: FiniteMDP) -> Chunks:
         "actions/choices/values.bin": model.actions.number.astype("<u4"),
         f"annotations/rewards/{REWARD}/{level}/values.bin": reward.astype("<f8"),
     }
-    for identifier, label in identifiers(model).items():
+    for identifier, label in identifiers.items():
         files[f"annotations/aps/{identifier}/states/values.bin"] = packed(model.labels[label])
     if mdp.pairs.action_labels is not None:
         texts = [label.encode("utf-8") for label in mdp.pairs.action_labels]
         mapping = arrays.offsets_of(np.array([len(text) for text in texts]))
         files["actions/choices/string-mapping.bin"] = mapping.astype("<u8")
         files["actions/choices/strings.bin"] = np.frombuffer(b"".join(texts), np.uint8)
-    index = json.dumps(index_content(mdp, model, level)).encode("ascii")
     members = {n: array.data.cast("B") if array.size else b"" for n, array in files.items()}
-    return tar_chunks({INDEX: index, **members})
-
-
-def index_content(mdp: FiniteMDP, model: CheckerModel, level: str) -> dict[str, Any]:
-    """Returns the index, with rewards on the given level."""
     system = {
         "time": "discrete",
         "#players": 1,
@@ -540,36 +521,19 @@ def index_content(mdp: FiniteMDP, model: CheckerModel, level: str) -> dict[str, 
         maker["parameters"] = {"state-labels": [*labels]}
     marks = {
         identifier: {"alias": label, "applies-to": ["states"], "type": BIT}
-        for identifier, label in identifiers(model).items()
+        for identifier, label in identifiers.items()
     }
     rewards = {REWARD: {"alias": REWARD, "applies-to": [level], "type": DOUBLE}}
-    return {
+    index = {
         "format-version": VERSION,
         "format-revision": 0,
         "file-data": maker,
         "transition-system": system,
         "annotations": {"rewards": rewards, **({"aps": marks} if marks else {})},
     }
-
-
-def identifiers(model: CheckerModel) -> dict[str, str]:
-    """Maps the identifier of each label in names of files to the label."""
-    return {
-        label if label in RESERVED else f"label-{number}": label
-        for number, label in enumerate(model.labels)
-    }
-
-
-def choice_or_branch_rewards(model: CheckerModel) -> tuple[str, AnyArray]:
-    """Returns rewards per choice, if no choice has two different ones, and else per branch."""
-    first = model.reward[model.offsets[:-1]]
-    if np.array_equal(np.repeat(first, arrays.run_lengths(model.offsets)), model.reward):
-        return "choices", first
-    return "branches", model.reward
+    return tar_chunks({INDEX: json.dumps(index).encode("ascii"), **members})
 
 
 def packed(mask: BoolArray) -> AnyArray:
     """Returns bits in whole words of 64, the lowest first."""
-    padded = np.zeros(-(-mask.size // 64) * 64, np.bool_)
-    padded[: mask.size] = mask
-    return np.packbits(padded, bitorder="little")
+    return np.packbits(np.pad(mask, (0, -mask.size % 64)), bitorder="little")
