@@ -281,11 +281,10 @@ def labels_table(labels: tuple[Label, ...], times: AnyArray, decided: AnyArray) 
 def rows_sql(manifest: Manifest) -> str:
     """Returns SQL for all rows of the file: states, actions, transitions, each in their order."""
     width = len(manifest.state_columns)
-    acting = len(manifest.action_columns)
     none = ["NULL::VARCHAR"] * width
-    no_action = ["NULL::VARCHAR"] * acting
+    no_action = ["NULL::VARCHAR"] * len(manifest.action_columns)
     here, there = ([f"{t}.text_{i}" for i in range(width)] for t in ("here", "there"))
-    act = [f"act.text_{i}" for i in range(acting)]
+    act = [f"act.text_{i}" for i in range(len(no_action))]
     seen = ["lowest", "highest"] if manifest.behavior_prob else []
     unseen = ["NULL::DOUBLE"] * len(seen)
     nothing = ["0::DECIMAL(38, 0)"] * len(manifest.earned)
@@ -320,15 +319,12 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
             f"CREATE TEMP TABLE {role}s AS SELECT row_number() OVER (ORDER BY place) - 1 AS "
             f"number, * FROM rows WHERE kind = '{role}'"
         )
-    states = labels_of_role(database, manifest, "state")
-    actions = labels_of_role(database, manifest, "action")
     begun = complete_columns(
         database.execute("SELECT times::BIGINT AS times, decided FROM states ORDER BY number")
     )
     transitions, *further = read_transitions(database, manifest)
-    starts = begun["times"]
     decided = begun["decided"].astype(np.bool_)
-    if (transitions.times < 1).any() or (starts < 0).any():
+    if (transitions.times < 1).any() or (begun["times"] < 0).any():
         raise ValueError("a count is negative, or 0 where there is a transition")
     for rows in (transitions, *further):
         sums, least, greatest = (np.asarray(getattr(rows, name), float) for name in REWARDS)
@@ -346,11 +342,11 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
     counts = LabelledCounts(
         manifest.state_columns,
         manifest.action_columns,
-        states,
-        actions,
+        labels_of_role(database, manifest, "state"),
+        labels_of_role(database, manifest, "action"),
         transitions,
         manifest.reward_scale,
-        starts,
+        begun["times"],
         manifest.rows_read,
         manifest.rows_dropped,
         decided,

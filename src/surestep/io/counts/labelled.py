@@ -129,9 +129,8 @@ class LabelledCounts:
             Labels of states in which episodes terminate and never go on, then those of `own_ends`.
         """
         rows = self.transitions
-        goes_on = self.goes_on
-        over = np.unique(rows.next_state[rows.terminated])
-        named = (self.states[s] for s in over if not goes_on[s])
+        over = rows.next_state[rows.terminated & ~self.goes_on[rows.next_state]]
+        named = (self.states[s] for s in np.unique(over))
         return (*named, *dict.fromkeys(self.own_ends().values()))
 
     def own_ends(self) -> dict[int, Label]:
@@ -312,7 +311,6 @@ def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
     moved = list[Transitions]()
     for part in parts:
         state = positions(part.states, states)
-        action = positions(part.actions, actions)
         np.add.at(starts, state, part.starts)
         decided[state[part.decided]] = True
         rows = part.transitions
@@ -320,7 +318,7 @@ def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
         moved.append(
             rows._replace(
                 state=state[rows.state],
-                action=action[rows.action],
+                action=positions(part.actions, actions)[rows.action],
                 next_state=np.append(state, END)[rows.next_state],
                 **{name: scaled(getattr(rows, name), factor) for name in REWARDS},
             )
@@ -429,11 +427,12 @@ def known_places(kind: str, labels: Sequence[str], among: Sequence[str] | None) 
     """Returns the place of each label among those that a model knows."""
     if among is None:
         raise ShapeMismatch(f"the pairs have no labels of {kind}s to find those of the log by")
-    known = set(among)
-    for label in labels:
-        if label not in known:
-            raise ShapeMismatch(f"the log has the {kind} {label!r}, which the pairs do not have")
-    return positions(labels, among)
+    try:
+        return positions(labels, among)
+    except KeyError as problem:
+        raise ShapeMismatch(
+            f"the log has the {kind} {problem.args[0]!r}, which the pairs do not have"
+        ) from None
 
 
 def counts_digest(counts: LabelledCounts) -> str:

@@ -77,9 +77,9 @@ class PairTable:
             binning = vocabulary.binnings.get(column)
             for label in unknown:
                 if label[i] not in texts and (binning is None or binning.place(label[i]) is None):
-                    row = self.rows[role].index(label) + 1
                     raise InvalidLog(
-                        f"{self.name}, row {row:,}: {unknown_label(role, columns, label, places)}; "
+                        f"{self.name}, row {self.rows[role].index(label) + 1:,}: "
+                        f"{unknown_label(role, columns, label, places)}; "
                         f"leave its rows out, or list all {role}s that there are (--{role}s)"
                     )
 
@@ -202,8 +202,7 @@ def texts_of(name: str, column: str, cells: list[str | None], binning: Binning |
                 )
             known[cell] = label_text(column, cell, binning)
         except InvalidParameter as problem:
-            row = cells.index(cell) + 1
-            raise InvalidLog(f"{name}, row {row:,}, {problem}") from None
+            raise InvalidLog(f"{name}, row {cells.index(cell) + 1:,}, {problem}") from None
     return [known[cell] for cell in cells]
 
 
@@ -261,11 +260,10 @@ def check_log_fits(table: PairTable, counts: LabelledCounts, log: LogSource | No
         there = counts.states[rows.state[t]]
         what = counts.actions[rows.action[t]]
         fault = "gives it probability 0 there" if pair[t] >= 0 else "does not list it there"
-        where = first_with(log, {"state": there, "action": what})
         raise ShapeMismatch(
-            f"{where}the log takes action {joined(what)!r} in "
-            f"state {joined(there)!r}, but {table.name} {fault}; expected a row with a probability "
-            f"above 0{more}"
+            f"{first_with(log, {'state': there, 'action': what})}the log takes action "
+            f"{joined(what)!r} in state {joined(there)!r}, but {table.name} {fault}; expected a "
+            f"row with a probability above 0{more}"
         )
 
 

@@ -179,9 +179,9 @@ def given_values(role: str, columns: Sequence[str], given: Given) -> list[object
     if isinstance(given, Mapping):
         missing = next((column for column in columns if column not in given), None)
         if missing is not None:
-            near = nearest(missing, [*map(str, given)])
             raise InvalidParameter(
-                f"column {missing!r} is missing, expected {', '.join(columns)}{near}"
+                f"column {missing!r} is missing, expected {', '.join(columns)}"
+                f"{nearest(missing, [*map(str, given)])}"
             )
         return [given[column] for column in columns]
     values = list(given) if isinstance(given, tuple | list) else [given]

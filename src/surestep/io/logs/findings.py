@@ -40,8 +40,9 @@ BLOCK = 60  # steps in one row, as the bits of a number that DuckDB shifts witho
 def check_rows(table: Table, database: Any, roles: RoleSql) -> Units:
     """Refuses the first row that cannot be used; returns the units that exact sums need."""
     reward = RewardSql.of(roles)
-    checks = roles.checks(reward.is_number)
-    rows, *needs = passed(table, database, checks, "count(*)", *reward.needs())
+    rows, *needs = passed(
+        table, database, roles.checks(reward.is_number), "count(*)", *reward.needs()
+    )
     if rows == 0:
         raise no_row(table)
     scale, largest, _ = needs
@@ -322,15 +323,15 @@ class Look:
                 f"SELECT {ROW}, NULL FROM log WHERE {check.condition} "
                 f"ORDER BY {ROW} LIMIT {EXAMPLES}"
             ).fetchall()
-            suspicion = Suspicion(UNUSABLE, times, says, check.expected)
-            yield Unlocated(suspicion, rows, (check.column,))
+            yield Unlocated(Suspicion(UNUSABLE, times, says, check.expected), rows, (check.column,))
 
     def ask(self, findings: Mapping[str, Finding], **names: Any) -> Iterator[Unlocated]:
         """Yields the suspicions of all findings; `names` adds to the property of that name."""
         names |= self.names
         for kind, finding in findings.items():
-            query = finding.places.format(**names)
-            self.database.execute(f"CREATE OR REPLACE TEMP TABLE places AS {query}")
+            self.database.execute(
+                f"CREATE OR REPLACE TEMP TABLE places AS {finding.places.format(**names)}"
+            )
             times, number = self.database.execute(
                 "SELECT coalesce(sum(times), 0)::HUGEINT, count(DISTINCT episode) FROM places"
             ).fetchone()
@@ -339,10 +340,9 @@ class Look:
                     "SELECT row, note FROM places WHERE row IS NOT NULL ORDER BY row "
                     f"LIMIT {EXAMPLES}"
                 ).fetchall()
-                s = "" if number == 1 else "s"
-                says = finding.says.format(number=number, s=s, **names)
-                shown = self.roles.mapping.by_role().get(finding.shows or "", ())
+                says = finding.says.format(number=number, s="" if number == 1 else "s", **names)
                 told = f"{counted(times, finding.of)} {says}"
+                shown = self.roles.mapping.by_role().get(finding.shows or "", ())
                 yield Unlocated(Suspicion(kind, int(times), told, finding.expected), first, shown)
 
     def of_episodes(self) -> dict[str, Finding]:

@@ -123,8 +123,10 @@ def first_line(file: Path, reader: Reader) -> str:
     """Returns the line with the names of the columns."""
     beginning = next(pieces(file), b"")
     skip = reader.skip or 0
-    marked = beginning.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
-    if marked or b"\0\0" in (beginning[:4:2], beginning[1:4:2]):
+    if beginning.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) or b"\0\0" in (
+        beginning[:4:2],
+        beginning[1:4:2],
+    ):
         raise InvalidLog(f"{file} is UTF-16, expected UTF-8; save it so (in Excel: CSV UTF-8)")
     lines = re.split(b"\r\n|\r|\n", beginning.removeprefix(BOM_UTF8))
     if len(lines) <= skip + 1 and len(beginning) == PIECE:
@@ -203,12 +205,12 @@ def convert_xes(database: Any, files: Sequence[Path], folder: Path) -> dict[Path
             with target.open("wb") as out:
                 for row in events_of(file, columns):
                     out.write(msgspec.json.encode(row) + b"\n")
-        types = as_text(columns.values())
+        types = f"columns={as_text(columns.values())}"
         database.execute("SET threads = 1")
         for file, source in lines.items():
-            rows = f"read_json({file_list([source])}, format='newline_delimited', columns={types})"
             database.execute(
-                f"COPY (SELECT * REPLACE (CAST(step AS BIGINT) AS step) FROM {rows}) "
+                "COPY (SELECT * REPLACE (CAST(step AS BIGINT) AS step) "
+                f"FROM {json_lines([source], types)}) "
                 f"TO {sql_text(str(converted[file]))} (FORMAT parquet, ROW_GROUP_SIZE {ROWS})"
             )
             source.unlink()
@@ -311,7 +313,7 @@ def scan_parquet(database: Any, files: Sequence[Path], reader: Reader) -> str:
 
 def scan_json(database: Any, files: Sequence[Path], reader: Reader) -> str:
     """Returns the SQL that reads lines of JSON, all of whose values are text."""
-    names = [*columns_of(database, f"FROM {json_lines(files)}")]
+    names = columns_of(database, f"FROM {json_lines(files)}")
     return f"SELECT * FROM {json_lines(files, f'columns={as_text(names)}')}"
 
 

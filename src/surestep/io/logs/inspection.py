@@ -185,9 +185,10 @@ def reward_facts(look: Look) -> Rewards | None:
         bins = REWARD_BINS
         share = f"(reward - {low!r}::DOUBLE) / {high - low!r}::DOUBLE"
         place = f"least(floor({share} * {bins}), {bins - 1})::INTEGER"
-    counted = f"SELECT {place}, sum(times)::BIGINT FROM rewards"
     times = dict(
-        look.database.execute(f"{counted} WHERE {between(low, high)} GROUP BY 1").fetchall()
+        look.database.execute(
+            f"SELECT {place}, sum(times)::BIGINT FROM rewards WHERE {between(low, high)} GROUP BY 1"
+        ).fetchall()
     )
     heights = tuple(times.get(i, 0) for i in range(bins))
     return Rewards(number, lowest, tuple(quartiles), highest, low, high, heights)

@@ -82,8 +82,9 @@ def number_codes(
     Returns the labels of states and actions in the order of these numbers.
     """
     here, act, there = (", ".join(roles.names(role)) for role in ("state", "action", "next"))
-    known = f"SELECT {there} FROM {table} WHERE next_0 IS NOT NULL"
-    states = f"SELECT {here} FROM {table} UNION {known}"
+    states = (
+        f"SELECT {here} FROM {table} UNION SELECT {there} FROM {table} WHERE next_0 IS NOT NULL"
+    )
     actions = f"SELECT DISTINCT {act} FROM {table}"
     return (
         number_labels(database, "state", roles.state, states),
@@ -153,16 +154,16 @@ def ordered_transitions(database: Any, roles: RoleSql) -> Transitions:
         ).fetchnumpy()
         for name, values in filled.items():
             wide = name in REWARDS and not fits
-            read = labelled.numbers_of_limbs(piece, name) if wide else piece[name]
-            values[begin : begin + PIECE] = read
+            values[begin : begin + PIECE] = (
+                labelled.numbers_of_limbs(piece, name) if wide else piece[name]
+            )
     return Transitions(**filled)
 
 
 def count_episodes(database: Any) -> Episodes:
     """Counts the episodes, and those that terminated or were truncated."""
     over = f"kind & {TERMINATED} > 0"
-    stopped = f"kind & {TRUNCATED} > 0 AND NOT {over}"
-    conditions = (f"kind & {BEGINS} > 0", over, stopped)
+    conditions = (f"kind & {BEGINS} > 0", over, f"kind & {TRUNCATED} > 0 AND NOT {over}")
     sums = [f"coalesce(sum(times) FILTER ({condition}), 0)::BIGINT" for condition in conditions]
     return Episodes(*database.execute(f"SELECT {', '.join(sums)} FROM numbered").fetchone())
 
@@ -291,8 +292,8 @@ def first_rows(
     units = database.execute(query.format("DISTINCT begun")).fetchnumpy()["place"]
     if units.size == 1:
         units = database.execute(query.format("decided_at")).fetchnumpy()["place"]
-    recorded = "SELECT count(DISTINCT begun) FROM first_rows"
-    cut = round(share(database.execute(recorded).fetchone()[0]) * units.size)
+    (recorded,) = database.execute("SELECT count(DISTINCT begun) FROM first_rows").fetchone()
+    cut = round(share(recorded) * units.size)
     if not 0 < cut < units.size:
         return "log"
     database.execute(f"DELETE FROM first_rows WHERE decided_at >= {units[cut]}")
@@ -323,11 +324,10 @@ def numbered_steps(
         f"{BEGUN} AS begun",
         f"{DECIDED_AT} AS decided_at",
     ]
-    log = in_time(roles)
     database.execute("SET preserve_insertion_order = true")
     database.execute(
         f"CREATE TEMP TABLE steps AS SELECT {', '.join(columns)} "
-        f"FROM ({query.chained(log, IN_ORDER, place=ROW)})"
+        f"FROM ({query.chained(in_time(roles), IN_ORDER, place=ROW)})"
     )
     labels = number_codes(database, roles, "steps")
     steps = database.execute(

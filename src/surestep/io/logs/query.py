@@ -179,8 +179,9 @@ def write_rows(workshop: Workshop, query: Query, keys: Keys) -> tuple[Path, str]
             f"times FROM {RESULT} GROUP BY ALL HAVING times > 1 ORDER BY ALL LIMIT 1)"
         ).fetchall()
         for *values, times in twice:
-            where = where_of(keys.order, values)
-            raise InvalidLog(f"the query gives {times:,} rows for {where}; expected one")
+            raise InvalidLog(
+                f"the query gives {times:,} rows for {where_of(keys.order, values)}; expected one"
+            )
         digest = digest_of_rows(database, RESULT, keys)
         if digest_of_rows(database, f"({query.rows()})", keys) != digest:
             raise InvalidLog(

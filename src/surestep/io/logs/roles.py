@@ -75,20 +75,6 @@ def text_code(column: str, kind: str, *, numbers: bool) -> LabelCode:
     return LabelCode(column, plain, "VARCHAR", checks=checks, expected=expected)
 
 
-def bin_code(column: str, kind: str, binning: Binning) -> LabelCode:
-    """Returns the number of the bin as the code of a column."""
-    number = number_sql(column, kind)
-    unusable = f"{sql_name(column)} IS NOT NULL AND NOT coalesce(isfinite({number}), false)"
-    return LabelCode(
-        column,
-        binning.sql(number),
-        "BIGINT",
-        lambda index: binning.label(int(index)),
-        (RowCheck(unusable, column, BINNED),),
-        BINNED,
-    )
-
-
 def as_varchar(column: str, kind: str) -> str:
     """Returns SQL: the column as text."""
     return sql_name(column) if kind == "VARCHAR" else f"CAST({sql_name(column)} AS VARCHAR)"
@@ -175,9 +161,19 @@ class RoleSql:
         """Returns the SQL of these columns; a next state is binned like its state."""
 
         def code(name: str, binned_as: str) -> LabelCode:
-            if binned_as in binnings:
-                return bin_code(name, types[name], binnings[binned_as])
-            return label_code(name, types[name])
+            binning = binnings.get(binned_as)
+            if binning is None:
+                return label_code(name, types[name])
+            number = number_sql(name, types[name])
+            unusable = f"{sql_name(name)} IS NOT NULL AND NOT coalesce(isfinite({number}), false)"
+            return LabelCode(
+                name,
+                binning.sql(number),
+                "BIGINT",
+                lambda index: binning.label(int(index)),
+                (RowCheck(unusable, name, BINNED),),
+                BINNED,
+            )
 
         state = [code(name, name) for name in mapping.state]
         following = [*map(code, mapping.next_state, mapping.state)]
@@ -222,10 +218,7 @@ class RoleSql:
     @property
     def step(self) -> str:
         """Returns SQL: the number of a step, NULL where it is none."""
-        return self.whole(str(self.mapping.step))
-
-    def whole(self, column: str) -> str:
-        """Returns SQL: the column as a whole number; NULL where it is none."""
+        column = str(self.mapping.step)
         kind = self.types[column]
         if kind in WHOLE:
             return f"CAST({sql_name(column)} AS BIGINT)"
@@ -271,19 +264,14 @@ class RoleSql:
             checks.append(RowCheck(step, mapping.step, STEP, other_form()))
         for name in filter(None, (mapping.terminated, mapping.truncated)):
             checks.append(RowCheck(f"({self.flag(name)}) IS NULL", name, "true or false"))
-        return [*checks, *self.next_checks(), *self.rare_checks()]
-
-    def next_checks(self) -> list[RowCheck]:
-        """Returns the checks of the next state of a row."""
-        mapping = self.mapping
-        if not mapping.next_state:
-            return []
-        over = f"coalesce({self.flag(mapping.terminated)}, true)"
-        stopped = f"coalesce({self.flag(mapping.truncated)}, true)"
-        expected = f"{self.next_state[0].expected}, or true as terminated or truncated"
-        condition = f"{self.no_next} AND NOT {over} AND NOT {stopped}"
-        partly = [missing(code, f" AND NOT ({self.no_next})") for code in self.next_state]
-        return [RowCheck(condition, mapping.next_state[0], expected), *partly]
+        if mapping.next_state:
+            over = f"coalesce({self.flag(mapping.terminated)}, true)"
+            stopped = f"coalesce({self.flag(mapping.truncated)}, true)"
+            expected = f"{self.next_state[0].expected}, or true as terminated or truncated"
+            condition = f"{self.no_next} AND NOT {over} AND NOT {stopped}"
+            checks.append(RowCheck(condition, mapping.next_state[0], expected))
+            checks += [missing(code, f" AND NOT ({self.no_next})") for code in self.next_state]
+        return checks + self.rare_checks()
 
     def rare_checks(self) -> list[RowCheck]:
         """Returns the checks of a propensity and of a time."""

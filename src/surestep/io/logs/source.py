@@ -583,8 +583,7 @@ def table_of_query(raw: Table, sql: str, memory_limit: str | None) -> Table:
     signals = [rule.column for rule in description.signals.values()]
     ends = (mapping.terminated, mapping.truncated, *mapping.next_state)
     after = tuple(name for name in (mapping.reward, *signals, *ends) if name in kinds)
-    before = several(description.columns.known_before)
-    keys = queries.Keys(*told_by, tuple(decided), after, before)
+    keys = queries.Keys(*told_by, tuple(decided), after, several(description.columns.known_before))
     rows, digest = queries.write_rows(workshop, query, keys)
     made = queries.Made(workshop, query, keys, digest, types, queries.ROW in kinds)
     return Table(

@@ -231,8 +231,10 @@ def start_distribution(model: CheckerModel, initial: str | None) -> FloatArray:
     elif initial in model.labels:
         marked = model.labels[initial]
     else:
-        known = ", ".join(map(repr, [UNIFORM, *model.labels]))
-        raise InvalidModel(f"initial is {initial!r}, expected one of {known}")
+        raise InvalidModel(
+            f"initial is {initial!r}, expected one of "
+            f"{', '.join(map(repr, [UNIFORM, *model.labels]))}"
+        )
     states = np.flatnonzero(marked)
     if states.size == 0:
         label = INITIAL if initial in (None, UNIFORM) else initial
@@ -358,8 +360,7 @@ def number_actions(actions: Actions, offsets: IntArray) -> Actions:
     if names is not None and all(names[number] is None for number in np.unique(code).tolist()):
         position = arrays.ranges(0, arrays.run_lengths(offsets))
         return Actions(position, int(position.max(initial=0)) + 1, None)
-    repeated = bool(arrays.repeated_in_run(code, offsets).any())
-    if names is None and not repeated:
+    if names is None and not arrays.repeated_in_run(code, offsets).any():
         return Actions(code, count, None)
     if names is None:
         numbers, code = np.unique(code, return_inverse=True)

@@ -139,7 +139,26 @@ def mdp_of_table(table: Any, discount: float, initial: object, name: str) -> Fin
         action = np.append(action, 0)
         start = np.append(start, 0.0)
     pairs = Pairs(pair_offsets, action, int(action.max(initial=0)) + 1)
-    return mdp_of_rows(pairs, rows[~ends[pairs.state[rows["pair"]]]], discount, start)
+    rows = rows[~ends[pairs.state[rows["pair"]]]]
+    # Repeated successors are added up, and their rewards averaged.
+    key = rows["pair"] * pairs.num_states + rows["successor"]
+    keys, group = np.unique(key, return_inverse=True)
+    probability: FloatArray = np.zeros(keys.size)
+    np.add.at(probability, group, rows["probability"])
+    earned: FloatArray = np.zeros(keys.size)
+    with np.errstate(over="ignore"):  # an infinite reward is refused by name below
+        np.add.at(earned, group, rows["probability"] * rows["reward"])
+    kept = probability > 0
+    pair = keys[kept] // pairs.num_states
+    return FiniteMDP(
+        pairs,
+        arrays.offsets_of(np.bincount(pair, minlength=pairs.num_pairs)),
+        (keys[kept] % pairs.num_states).astype(np.int32),
+        probability[kept],
+        earned[kept] / probability[kept],
+        spread_discount(pairs, discount),
+        start,
+    )
 
 
 ROW = np.dtype(
@@ -199,25 +218,3 @@ def read_transition_table(table: Any, name: str) -> tuple[AnyArray, AnyArray, An
     arrays.floats("a probability", table_rows["probability"], None, InvalidModel, place, least=0)
     arrays.floats("a reward", table_rows["reward"], None, InvalidModel, place)
     return offsets, np.array(actions, np.int64), table_rows
-
-
-def mdp_of_rows(pairs: Pairs, rows: AnyArray, discount: float, initial: FloatArray) -> FiniteMDP:
-    """Returns the MDP of the rows, repeated successors added up and their rewards averaged."""
-    key = rows["pair"] * pairs.num_states + rows["successor"]
-    keys, group = np.unique(key, return_inverse=True)
-    probability: FloatArray = np.zeros(keys.size)
-    np.add.at(probability, group, rows["probability"])
-    earned: FloatArray = np.zeros(keys.size)
-    with np.errstate(over="ignore"):  # an infinite reward is refused by name below
-        np.add.at(earned, group, rows["probability"] * rows["reward"])
-    kept = probability > 0
-    pair = keys[kept] // pairs.num_states
-    return FiniteMDP(
-        pairs,
-        arrays.offsets_of(np.bincount(pair, minlength=pairs.num_pairs)),
-        (keys[kept] % pairs.num_states).astype(np.int32),
-        probability[kept],
-        earned[kept] / probability[kept],
-        spread_discount(pairs, discount),
-        initial,
-    )

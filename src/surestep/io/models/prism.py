@@ -110,8 +110,10 @@ def from_prism(
             names = LazyLabels(lambda: names_of_states(file, text, given, reward), model.num_states)
             model = replace(model, state_labels=names)
         if end is not None and end not in model.labels:
-            known = ", ".join(map(repr, model.labels))
-            raise InvalidModel(f"end is {end!r}, expected a label of the program: {known}")
+            raise InvalidModel(
+                f"end is {end!r}, expected a label of the program: "
+                f"{', '.join(map(repr, model.labels))}"
+            )
         # As deadlocks, states with the label `end` stay, and all states are those of the program.
         over = model.marked(DEADLOCK) | model.marked(END)
         labels = {**model.marks(), DEADLOCK: over}

@@ -80,8 +80,12 @@ def answer_to(folder: Path) -> dict[str, Any]:
     dead = marked.contains_label("deadlock") and marked.get_states("deadlock")
     # A set of states is true even if it is empty.
     if dead and dead.get_number_of_set_bits() and rewards is not None and rewards.has_state_rewards:
+        # Storm forgets the state rewards of deadlocks. With one more command, a loop in every
+        # state, it keeps them, and numbers the states as before, as a loop leads to no new state.
         text = (folder / PROGRAM).read_bytes().decode("latin-1")
-        (folder / PROGRAM).write_bytes(lively(text).encode("latin-1"))
+        ends = (part.start() for part in COMMENT_OR_END.finditer(text) if part["end"])
+        at = next(ends)  # a program without modules has no deadlocks
+        (folder / PROGRAM).write_bytes(f"{text[:at]}{LOOP}{text[at:]}".encode("latin-1"))
         program = read_program(stormpy, folder / PROGRAM, request["constants"])
         earned = build(stormpy, program, False).reward_models[reward].state_rewards
         (folder / STATE_REWARDS).write_bytes(array("d", earned).tobytes())
@@ -133,17 +137,6 @@ def state_names(values: Any) -> list[str]:
         for variable in variables
     ]
     return [f"({','.join(row)})" for row in zip(*columns, strict=True)]
-
-
-def lively(text: str) -> str:
-    """Returns the program with one more command, a loop in every state: none is a deadlock.
-
-    Storm forgets the state rewards of deadlocks. With a loop it keeps them, and since a loop leads
-    to no new state, it numbers the states as before.
-    """
-    ends = (part.start() for part in COMMENT_OR_END.finditer(text) if part["end"])
-    at = next(ends)  # a program without modules has no deadlocks
-    return text[:at] + LOOP + text[at:]
 
 
 def main(folder: Path) -> None:
