@@ -87,6 +87,14 @@ def inspect_log(source: LogSource) -> LogFacts:
         if rewards is not None and (rewards.low, rewards.high) != (rewards.lowest, rewards.highest):
             kinds = OF_LABELS
             ends = {"low": rewards.low, "high": rewards.high}
+        following = look.roles.names("next") if look.roles.next_state else []
+        only_reached = 0
+        if following:
+            known = " AND ".join(f"{name} IS NOT NULL" for name in following)
+            (only_reached,) = database.execute(
+                f"SELECT count(*) FROM (SELECT DISTINCT {', '.join(following)} FROM seen "
+                f"WHERE {known} EXCEPT SELECT {', '.join(look.roles.names('state'))} FROM visited)"
+            ).fetchone()
         episodes = None
         if source.columns.episode is not None:
             numbers = database.execute(
@@ -102,7 +110,7 @@ def inspect_log(source: LogSource) -> LogFacts:
             states,
             actions,
             **pairs,
-            only_reached=only_reached(look),
+            only_reached=only_reached,
             episodes=episodes,
             rewards=rewards,
             suspicions=look.with_places([*unusable, *look.ask(look.of_episodes() | kinds, **ends)]),
@@ -138,19 +146,6 @@ def count_pairs(look: Look) -> tuple[tuple[Label, ...], tuple[Label, ...], dict[
         f"JOIN action_codes act USING ({act}) GROUP BY ALL ORDER BY ALL"
     ).fetchnumpy()
     return states, actions, {name: arrays.own(x.astype(np.int64)) for name, x in pairs.items()}
-
-
-def only_reached(look: Look) -> int:
-    """Counts the next states in which no row decides."""
-    if not look.roles.next_state:
-        return 0
-    following = look.roles.names("next")
-    known = " AND ".join(f"{name} IS NOT NULL" for name in following)
-    (number,) = look.database.execute(
-        f"SELECT count(*) FROM (SELECT DISTINCT {', '.join(following)} FROM seen WHERE {known} "
-        f"EXCEPT SELECT {', '.join(look.roles.names('state'))} FROM visited)"
-    ).fetchone()
-    return int(number)
 
 
 def reward_facts(look: Look) -> Rewards | None:

@@ -50,6 +50,13 @@ def counts_of(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
     ).fetchall():
         starts[state] = times
         decided[state] = True
+    episodes = Episodes(0, 0, 0)
+    if roles.episode is not None:
+        over = f"kind & {TERMINATED} > 0"
+        conditions = (begins, over, f"kind & {TRUNCATED} > 0 AND NOT {over}")
+        sums = [f"coalesce(sum(times) FILTER ({condition}), 0)::BIGINT" for condition in conditions]
+        numbers = database.execute(f"SELECT {', '.join(sums)} FROM numbered").fetchone()
+        episodes = Episodes(*numbers)
     # Rows that are left out, by reason; '' for those that are counted.
     groups = database.execute(
         f"SELECT CASE WHEN NOT ({UNKNOWN}) THEN '' WHEN kind & {TRUNCATED} > 0 "
@@ -68,7 +75,7 @@ def counts_of(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
         sum(rows for _, rows, *_ in groups),
         {why: rows for why, rows, *_ in groups if why},
         arrays.own(decided),
-        Episodes(0, 0, 0) if roles.episode is None else count_episodes(database),
+        episodes,
         roles.binnings,
         dropped_rewards={why: (low / units, high / units) for why, _, low, high in groups if why},
     )
@@ -158,14 +165,6 @@ def ordered_transitions(database: Any, roles: RoleSql) -> Transitions:
                 labelled.numbers_of_limbs(piece, name) if wide else piece[name]
             )
     return Transitions(**filled)
-
-
-def count_episodes(database: Any) -> Episodes:
-    """Counts the episodes, and those that terminated or were truncated."""
-    over = f"kind & {TERMINATED} > 0"
-    conditions = (f"kind & {BEGINS} > 0", over, f"kind & {TRUNCATED} > 0 AND NOT {over}")
-    sums = [f"coalesce(sum(times) FILTER ({condition}), 0)::BIGINT" for condition in conditions]
-    return Episodes(*database.execute(f"SELECT {', '.join(sums)} FROM numbered").fetchone())
 
 
 # ---- every step of every episode, for methods that look at more than counts -------------------

@@ -155,13 +155,6 @@ class Made:
 # ---- running ----------------------------------------------------------------------------------
 
 
-def run(workshop: Workshop, query: Query) -> dict[str, str]:
-    """Runs the query into the table of results; returns its columns with their types."""
-    with workshop.locked(query) as database:
-        database.execute(f"CREATE TABLE {RESULT} AS {query.rows()}")
-        return columns_of(database, RESULT)
-
-
 def write_rows(workshop: Workshop, query: Query, keys: Keys) -> tuple[Path, str]:
     """Writes the rows in their order to a file; returns it and the digest of the rows.
 

@@ -563,7 +563,9 @@ def table_of_query(raw: Table, sql: str, memory_limit: str | None) -> Table:
         types = load_raw(database, queries.LOG, raw)
         load_further(database, description)
     query = queries.Query(sql, memory_limit=memory_limit)
-    kinds = queries.run(workshop, query)
+    with workshop.locked(query) as database:
+        database.execute(f"CREATE TABLE {queries.RESULT} AS {query.rows()}")
+        kinds = columns_of(database, queries.RESULT)
     with named_in_errors(raw.name, InvalidLog):
         mapping = tables.meaning_of(description, kinds)
     single = mapping.episode is None or mapping.episode == SINGLE["episode"]

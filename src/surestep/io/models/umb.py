@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
-from typing import IO, Annotated, Any, cast
+from typing import IO, Annotated, Any
 
 import numpy as np
 from msgspec import Meta, Struct, field
@@ -228,21 +228,6 @@ class Index(Struct, frozen=True, rename="kebab"):
     file_data: Maker = Maker()
 
 
-def read_index(archive: Archive) -> Index:
-    """Reads the index of an archive."""
-    most = INDEX_GROWTH * archive.stored + INDEX_ALLOWANCE
-    if archive.size(INDEX) > most:
-        raise InvalidModel(
-            f"{INDEX} has {archive.size(INDEX)} bytes, expected {most} at most in an archive of "
-            f"{archive.stored} bytes"
-        )
-    try:
-        content = read_json(archive.read(INDEX))
-    except (ValueError, RecursionError) as problem:
-        raise InvalidModel(f"{INDEX} is not valid JSON: {problem}") from None
-    return cast(Index, converted(content, Index, INDEX, InvalidModel))
-
-
 # ---- reading ----------------------------------------------------------------------------------
 
 
@@ -254,7 +239,17 @@ PROBABILITIES = "branch-to-probability.bin"
 def read_umb(path: Path, reward: str | None) -> CheckerModel:
     """Reads the model in a UMB archive; `reward` names the reward structure that counts."""
     with open_archive(path) as archive:
-        index = read_index(archive)
+        most = INDEX_GROWTH * archive.stored + INDEX_ALLOWANCE
+        if archive.size(INDEX) > most:
+            raise InvalidModel(
+                f"{INDEX} has {archive.size(INDEX)} bytes, expected {most} at most in an archive "
+                f"of {archive.stored} bytes"
+            )
+        try:
+            content = read_json(archive.read(INDEX))
+        except (ValueError, RecursionError) as problem:
+            raise InvalidModel(f"{INDEX} is not valid JSON: {problem}") from None
+        index: Index = converted(content, Index, INDEX, InvalidModel)
         system = index.transition_system
         if system.time != "discrete" or system.players > 1 or system.observations:
             raise InvalidModel(
