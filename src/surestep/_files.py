@@ -166,11 +166,16 @@ def temporary_folder() -> Iterator[Path]:
     """Yields a new folder in the system's place for temporary files, and removes it at the end.
 
     A process that is killed leaves its folder behind; the next one that needs a folder removes it.
+    A folder gets its name once its file is locked, so that nobody takes it for one left behind.
     """
     check_utf8(Path(tempfile.gettempdir()))
     try:
         remove_leftovers(Path(tempfile.gettempdir()))
-        folder, held = held_folder()
+        folder = Path(tempfile.mkdtemp(prefix=BESIDE))
+        held = (folder / HELD).open("xb")
+        with suppress(OSError):  # no locks here: nobody will remove it, whatever becomes of us
+            lock(held)
+            folder = folder.rename(folder.with_name(f"{TEMPORARY}{secrets.token_hex(8)}"))
     except OSError as problem:
         raise FileFailure(
             f"no temporary folder can be made: {problem.strerror}; set TMPDIR to a folder with room"
@@ -180,20 +185,6 @@ def temporary_folder() -> Iterator[Path]:
             yield folder
         finally:
             remove_held(folder)
-
-
-def held_folder() -> tuple[Path, IO[bytes]]:
-    """Returns a new temporary folder, and the open file whose lock says that somebody needs it.
-
-    It gets its name once it is locked, so that nobody takes it for that of a dead process.
-    """
-    fresh = Path(tempfile.mkdtemp(prefix=BESIDE))
-    held = (fresh / HELD).open("xb")
-    try:
-        lock(held)
-    except OSError:  # no locks here: nobody will remove it, whatever becomes of us
-        return fresh, held
-    return fresh.rename(fresh.with_name(f"{TEMPORARY}{secrets.token_hex(8)}")), held
 
 
 @cache  # once a process: whoever dies later is the next one's concern

@@ -62,6 +62,15 @@ def speaking_of_options() -> Iterator[None]:
         OF_OPTIONS.reset(token)
 
 
+@contextmanager
+def named_in_errors(name: object, kind: type[SurestepError]) -> Iterator[None]:
+    """Puts a name before the message of an error of this kind that is raised inside."""
+    try:
+        yield
+    except kind as problem:
+        raise kind(f"{name}: {problem}") from None
+
+
 class SurestepError(Exception):
     """The base class of all errors of surestep, which a caller can act on.
 

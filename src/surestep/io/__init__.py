@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 from surestep._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from surestep.io.counts.file import read_counts as read_counts
-    from surestep.io.counts.file import write_counts as write_counts
-    from surestep.io.counts.labelled import LabelledCounts as LabelledCounts
-    from surestep.io.counts.labelled import merge_counts as merge_counts
-    from surestep.io.logs.frames import from_minari as from_minari
-    from surestep.io.logs.frames import from_rollouts as from_rollouts
-    from surestep.io.logs.source import LogSource as LogSource
-    from surestep.io.logs.source import read_log as read_log
-    from surestep.io.models.gymnasium import from_dict as from_dict
-    from surestep.io.models.gymnasium import from_gymnasium as from_gymnasium
+    from surestep.io.counts.file import read_counts as read_counts, write_counts as write_counts
+    from surestep.io.counts.labelled import (
+        LabelledCounts as LabelledCounts,
+        merge_counts as merge_counts,
+    )
+    from surestep.io.logs.frames import from_minari as from_minari, from_rollouts as from_rollouts
+    from surestep.io.logs.source import LogSource as LogSource, read_log as read_log
+    from surestep.io.models.gymnasium import (
+        from_dict as from_dict,
+        from_gymnasium as from_gymnasium,
+    )
     from surestep.io.models.prism import from_prism as from_prism
-    from surestep.io.models.umb import read_mdp as read_mdp
-    from surestep.io.models.umb import write_mdp as write_mdp
+    from surestep.io.models.umb import read_mdp as read_mdp, write_mdp as write_mdp
 
 __getattr__, __dir__, __all__ = lazy_names(
     "surestep.io",

@@ -65,8 +65,9 @@ def failure_of(problem: Exception, memory_limit: str | None) -> SurestepError:
     if not lacks_room(problem):
         return FileFailure(f"the database failed: {first_lines(problem)}")
     if errno_of(problem) is not None or "temp_directory" in str(problem):
-        place = tempfile.gettempdir()
-        return FileFailure(f"there is too little room in {place}; set TMPDIR to a folder with more")
+        return FileFailure(
+            f"there is too little room in {tempfile.gettempdir()}; set TMPDIR to a folder with more"
+        )
     had = "the memory here" if memory_limit is None else f"memory_limit is {memory_limit!r}, which"
     return InvalidParameter(
         f"{had} is too little for this; give more, or have fewer states (coarser bins)"

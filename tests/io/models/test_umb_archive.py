@@ -26,7 +26,7 @@ from support.umb_parts import (
 )
 from surestep.errors import InvalidModel, SurestepError
 from surestep.io import read_mdp
-from surestep.io.models.umb_archive import PIECE
+from surestep.io.models.umb import PIECE
 
 # ---- what the format allows -------------------------------------------------------------------
 

@@ -281,11 +281,10 @@ def labels_table(labels: tuple[Label, ...], times: AnyArray, decided: AnyArray) 
 def rows_sql(manifest: Manifest) -> str:
     """Returns SQL for all rows of the file: states, actions, transitions, each in their order."""
     width = len(manifest.state_columns)
-    acting = len(manifest.action_columns)
     none = ["NULL::VARCHAR"] * width
-    no_action = ["NULL::VARCHAR"] * acting
+    no_action = ["NULL::VARCHAR"] * len(manifest.action_columns)
     here, there = ([f"{t}.text_{i}" for i in range(width)] for t in ("here", "there"))
-    act = [f"act.text_{i}" for i in range(acting)]
+    act = [f"act.text_{i}" for i in range(len(no_action))]
     seen = ["lowest", "highest"] if manifest.behavior_prob else []
     unseen = ["NULL::DOUBLE"] * len(seen)
     nothing = ["0::DECIMAL(38, 0)"] * len(manifest.earned)
@@ -320,18 +319,21 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
             f"CREATE TEMP TABLE {role}s AS SELECT row_number() OVER (ORDER BY place) - 1 AS "
             f"number, * FROM rows WHERE kind = '{role}'"
         )
-    states = labels_of_role(database, manifest, "state")
-    actions = labels_of_role(database, manifest, "action")
     begun = complete_columns(
         database.execute("SELECT times::BIGINT AS times, decided FROM states ORDER BY number")
     )
     transitions, *further = read_transitions(database, manifest)
-    starts = begun["times"]
     decided = begun["decided"].astype(np.bool_)
-    if (transitions.times < 1).any() or (starts < 0).any():
+    if (transitions.times < 1).any() or (begun["times"] < 0).any():
         raise ValueError("a count is negative, or 0 where there is a transition")
-    if not all(map(rewards_fit, (transitions, *further))):
-        raise ValueError("a sum of rewards is not between the least and the greatest, times visits")
+    for rows in (transitions, *further):
+        sums, least, greatest = (np.asarray(getattr(rows, name), float) for name in REWARDS)
+        slack = SUM_SLACK * np.maximum(np.abs(least), np.abs(greatest)) * rows.times
+        outside = (sums < least * rows.times - slack) | (sums > greatest * rows.times + slack)
+        if (outside | (rows.least_reward > rows.greatest_reward)).any():
+            raise ValueError(
+                "a sum of rewards is not between the least and the greatest, times visits"
+            )
     if ((transitions.next_state == END) & ~transitions.terminated).any():
         raise ValueError("a step that did not terminate led nowhere")
     if not decided[transitions.state].all():
@@ -340,11 +342,11 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
     counts = LabelledCounts(
         manifest.state_columns,
         manifest.action_columns,
-        states,
-        actions,
+        labels_of_role(database, manifest, "state"),
+        labels_of_role(database, manifest, "action"),
         transitions,
         manifest.reward_scale,
-        starts,
+        begun["times"],
         manifest.rows_read,
         manifest.rows_dropped,
         decided,
@@ -404,12 +406,11 @@ def read_transitions(database: Any, manifest: Manifest) -> list[Transitions]:
             "WHERE rows.kind = 'transition' ORDER BY rows.place"
         )
     )
-    if manifest.behavior_prob:
-        low = columns["lowest"]
-        high = columns["highest"]
-        if not ((low > 0) & (low <= high) & (high <= 1)).all():
-            raise ValueError("a propensity is not above 0 and at most 1")
     values: dict[str, Any] = {name: columns.get(name) for name in Transitions._fields}
+    low = columns.get("lowest", np.ones(1))
+    high = columns.get("highest", np.ones(1))
+    if not ((low > 0) & (low <= high) & (high <= 1)).all():
+        raise ValueError("a propensity is not above 0 and at most 1")
     values |= {name: columns[name].astype(np.int64) for name in ("state", "action", "next_state")}
     values["terminated"] = columns["terminated"].astype(np.bool_)
     prefixes = ["", *(f"of_{place}_" for place in range(len(manifest.signals)))]
@@ -417,15 +418,6 @@ def read_transitions(database: Any, manifest: Manifest) -> list[Transitions]:
         Transitions(**values | {n: numbers_of_limbs(columns, f"{prefix}{n}") for n in REWARDS})
         for prefix in prefixes
     ]
-
-
-def rewards_fit(rows: Transitions) -> bool:
-    """Tells whether every mean lies between the least and the greatest reward, up to rounding."""
-    sums, least, greatest = (np.asarray(getattr(rows, name), float) for name in REWARDS)
-    slack = SUM_SLACK * np.maximum(np.abs(least), np.abs(greatest)) * rows.times
-    below = sums < least * rows.times - slack
-    above = sums > greatest * rows.times + slack
-    return not (below | above | (rows.least_reward > rows.greatest_reward)).any()
 
 
 def complete_columns(answer: Any) -> dict[str, AnyArray]:

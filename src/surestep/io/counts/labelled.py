@@ -25,21 +25,6 @@ from surestep.io.labels.vocabulary import Label, joined
 from surestep.model import Counts, Pairs
 from surestep.model.counts import LoggedRewards
 
-
-def merged_sources(parts: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-    """Returns the digests of all counted logs; refuses a log that two parts have counted."""
-    holder = dict[str, int]()
-    for number, part in enumerate(parts, 1):
-        for source in part:
-            if source in holder:
-                raise InvalidCounts(
-                    f"counts {holder[source]} and {number} are of the same log (SHA-256 "
-                    f"{source[:16]}…), whose rows would count twice; expected every log once"
-                )
-            holder[source] = number
-    return tuple(sorted(holder))
-
-
 END_LABEL = "(end)"
 Ends = tuple[float, float]  # the least and the greatest reward
 LARGEST_SUM = 10**38  # what the file has room for
@@ -144,9 +129,8 @@ class LabelledCounts:
             Labels of states in which episodes terminate and never go on, then those of `own_ends`.
         """
         rows = self.transitions
-        goes_on = self.goes_on
-        over = np.unique(rows.next_state[rows.terminated])
-        named = (self.states[s] for s in over if not goes_on[s])
+        over = rows.next_state[rows.terminated & ~self.goes_on[rows.next_state]]
+        named = (self.states[s] for s in np.unique(over))
         return (*named, *dict.fromkeys(self.own_ends().values()))
 
     def own_ends(self) -> dict[int, Label]:
@@ -318,8 +302,7 @@ def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
         )
     if any(part.signals.keys() != first.signals.keys() for part in parts):
         raise ShapeMismatch("the counts have different signals; expected the same everywhere")
-    sources = merged_sources(part.sources for part in parts)
-    check_whole_episodes(parts)
+    sources = merged_sources(parts)
     states = tuple(sorted({label for part in parts for label in part.states}))
     actions = tuple(sorted({label for part in parts for label in part.actions}))
     scale = max(part.scale for part in parts)
@@ -328,11 +311,22 @@ def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
     moved = list[Transitions]()
     for part in parts:
         state = positions(part.states, states)
-        action = positions(part.actions, actions)
         np.add.at(starts, state, part.starts)
         decided[state[part.decided]] = True
-        moved.append(renumbered(part, state, action, scale))
-    merged = grouped(concatenated(moved))
+        rows = part.transitions
+        factor = 10 ** (scale - part.scale)
+        moved.append(
+            rows._replace(
+                state=state[rows.state],
+                action=positions(part.actions, actions)[rows.action],
+                next_state=np.append(state, END)[rows.next_state],
+                **{name: scaled(getattr(rows, name), factor) for name in REWARDS},
+            )
+        )
+    # All parts have propensities, or none.
+    columns = zip(*moved, strict=True)
+    joint: list[Any] = [None if same[0] is None else np.concatenate(same) for same in columns]
+    merged = grouped(Transitions(*joint))
     scale, merged = smallest_scale(scale, merged)
     reasons = sorted({reason for part in parts for reason in part.dropped})
     return LabelledCounts(
@@ -367,16 +361,29 @@ def counts_of_costs(counts: LabelledCounts) -> LabelledCounts:
     return replace(counts, transitions=earned.each(arrays.freeze), dropped_rewards=lost)
 
 
-def check_whole_episodes(parts: Sequence[LabelledCounts]) -> None:
-    """Refuses parts where the last episode of one goes on at the beginning of another."""
+def merged_sources(parts: Sequence[LabelledCounts]) -> tuple[str, ...]:
+    """Returns the digests of all counted logs.
+
+    Refuses a log that two parts have counted, and parts where the last episode of one goes on at
+    the beginning of another.
+    """
+    holder = dict[str, int]()
     begins = {part.edges[0]: place for place, part in enumerate(parts, 1) if part.edges}
     for place, part in enumerate(parts, 1):
+        for source in part.sources:
+            if source in holder:
+                raise InvalidCounts(
+                    f"counts {holder[source]} and {place} are of the same log (SHA-256 "
+                    f"{source[:16]}…), whose rows would count twice; expected every log once"
+                )
+            holder[source] = place
         then = begins.get(part.edges[1], place) if part.edges else place
         if then != place:
             raise ShapeMismatch(
                 f"the last episode of counts {place} goes on in counts {then}, so that it would "
                 "count as two; expected files of whole episodes: count both logs together"
             )
+    return tuple(sorted(holder))
 
 
 def merged_ends(parts: Iterable[Mapping[str, Ends]]) -> dict[str, Ends]:
@@ -387,18 +394,6 @@ def merged_ends(parts: Iterable[Mapping[str, Ends]]) -> dict[str, Ends]:
             least, greatest = merged.get(why, (low, high))
             merged[why] = min(low, least), max(high, greatest)
     return merged
-
-
-def renumbered(part: LabelledCounts, state: IntArray, action: IntArray, scale: int) -> Transitions:
-    """Returns the transitions of a part with the numbers and the scale of the whole."""
-    rows = part.transitions
-    factor = 10 ** (scale - part.scale)
-    return rows._replace(
-        state=state[rows.state],
-        action=action[rows.action],
-        next_state=np.append(state, END)[rows.next_state],
-        **{name: scaled(getattr(rows, name), factor) for name in REWARDS},
-    )
 
 
 def in_units(sums: AnyArray, unit: int) -> FloatArray:
@@ -432,11 +427,12 @@ def known_places(kind: str, labels: Sequence[str], among: Sequence[str] | None) 
     """Returns the place of each label among those that a model knows."""
     if among is None:
         raise ShapeMismatch(f"the pairs have no labels of {kind}s to find those of the log by")
-    known = set(among)
-    for label in labels:
-        if label not in known:
-            raise ShapeMismatch(f"the log has the {kind} {label!r}, which the pairs do not have")
-    return positions(labels, among)
+    try:
+        return positions(labels, among)
+    except KeyError as problem:
+        raise ShapeMismatch(
+            f"the log has the {kind} {problem.args[0]!r}, which the pairs do not have"
+        ) from None
 
 
 def counts_digest(counts: LabelledCounts) -> str:
@@ -456,8 +452,7 @@ def counts_digest(counts: LabelledCounts) -> str:
         "dropped_rewards": counts.dropped_rewards,
     }
     digest = hashlib.sha256(json.dumps(words, ensure_ascii=True).encode())
-    rows = counts.transitions
-    for column in (counts.starts, counts.decided, *rows):
+    for column in (counts.starts, counts.decided, *counts.transitions):
         if column is None:
             digest.update(b"none")
         elif column.dtype == object:  # whole numbers of any size
@@ -493,10 +488,7 @@ def numbers_of_limbs(columns: Mapping[str, AnyArray], name: str) -> AnyArray:
 
 def narrowed(numbers: AnyArray) -> AnyArray:
     """Returns the numbers in 64 bits, if all fit."""
-    if numbers.dtype != object:
-        return numbers
-    fits = numbers.size == 0 or max(abs(numbers.max()), abs(numbers.min())) < SAFE
-    return numbers.astype(np.int64) if fits else numbers
+    return numbers.astype(np.int64, copy=False) if largest_size(numbers) < SAFE else numbers
 
 
 def scaled(numbers: AnyArray, factor: int) -> AnyArray:
@@ -541,13 +533,6 @@ class Transitions(NamedTuple):
         """Applies `change` to every column."""
         columns: list[Any] = [None if column is None else change(column) for column in self]
         return Transitions(*columns)
-
-
-def concatenated(parts: Sequence[Transitions]) -> Transitions:
-    """Joins the transitions of all parts; all of them have propensities, or none."""
-    columns = zip(*parts, strict=True)
-    joint: list[Any] = [None if same[0] is None else np.concatenate(same) for same in columns]
-    return Transitions(*joint)
 
 
 def grouped(rows: Transitions, keys: Sequence[str] = KEYS) -> Transitions:

@@ -18,7 +18,7 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._arrays import AnyArray, FloatArray, IntArray
 from surestep.description import Bin
-from surestep.errors import InvalidParameter
+from surestep.errors import InvalidParameter, named_in_errors
 from surestep.io.sql import sql_name, sql_text
 
 NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")  # as edges are written
@@ -39,10 +39,18 @@ class Binning:
         """Checks that there are either edges or a width, and keeps them as doubles."""
         if (self.edges is None) == (self.width is None):
             raise InvalidParameter("a binning has either edges or a width, expected one of them")
-        if self.width is not None:
-            object.__setattr__(self, "width", read_width(self.width))
-        else:
+        if self.width is None:
             object.__setattr__(self, "edges", read_edges(self.edges))
+            return
+        if not (arrays.is_number(self.width) and 0 < self.width < np.inf):
+            raise InvalidParameter(f"width is {self.width!r}, expected a finite number above 0")
+        grid = Multiples.of(float(self.width))
+        if grid.digits >= LARGEST_DIGITS or abs(grid.power) > LARGEST_POWER:
+            raise InvalidParameter(
+                f"width is {self.width!r}, expected at most 9 digits, and at most {LARGEST_POWER} "
+                "of them after the point (round it, or give the edges one by one)"
+            )
+        object.__setattr__(self, "width", grid.width)
 
     def open_labels(self) -> set[str]:
         """Returns the labels of the bins that have no end on one side."""
@@ -109,8 +117,8 @@ class Binning:
     def sql(self, expression: str) -> str:
         """Returns SQL for the bin (BIGINT) of a DOUBLE expression; NULL if it is not finite."""
         value = f"({expression})"
-        grid = None if self.edges is not None else Multiples.of(self.width)
-        index = searched(value, self.edges or (), 0) if grid is None else grid.sql(value)
+        edges = self.edges
+        index = Multiples.of(self.width).sql(value) if edges is None else searched(value, edges)
         return f"CASE WHEN isfinite({value}) THEN {index} END"
 
     def to_json(self) -> dict[str, Any]:
@@ -172,7 +180,7 @@ class Multiples:
         return f"{near} - 1 + {reached(near)} + {reached(f'({near} + 1)')}"
 
 
-def searched(value: str, edges: Sequence[float], before: int) -> str:
+def searched(value: str, edges: Sequence[float], before: int = 0) -> str:
     """Returns SQL for a binary search among edges, after `before` edges were passed."""
     if not edges:
         return f"CAST({before} AS BIGINT)"
@@ -203,19 +211,6 @@ def span(low: float | None, high: float | None) -> str:
     if high is None:
         return "" if low is None else f">= {brief(low)}"
     return f"< {brief(high)}" if low is None else f"{brief(low)} to < {brief(high)}"
-
-
-def read_width(width: object) -> float:
-    """Checks and returns a width as a double of few digits."""
-    if not (arrays.is_number(width) and 0 < width < np.inf):
-        raise InvalidParameter(f"width is {width!r}, expected a finite number above 0")
-    grid = Multiples.of(float(width))
-    if grid.digits >= LARGEST_DIGITS or abs(grid.power) > LARGEST_POWER:
-        raise InvalidParameter(
-            f"width is {width!r}, expected at most 9 digits, and at most {LARGEST_POWER} of them "
-            "after the point (round it, or give the edges one by one)"
-        )
-    return float(width)
 
 
 def read_edges(edges: object) -> tuple[float, ...]:
@@ -252,7 +247,7 @@ def binnings_of(
     for column, rule in bins.items():
         if rule.columns is not None:
             continue
-        try:
+        with named_in_errors(f"bins of {column!r}", InvalidParameter):
             edges = rule.edges
             if rule.quantiles is not None:
                 value = f"{number_sql(column, types[column])} + 0.0"
@@ -262,8 +257,6 @@ def binnings_of(
                 ).fetchnumpy()
                 edges = quantile_edges(distinct["value"], distinct["times"], rule.quantiles)
             binnings[column] = Binning(edges=edges, width=rule.width)
-        except InvalidParameter as problem:
-            raise InvalidParameter(f"bins of {column!r}: {problem}") from None
     return binnings
 
 

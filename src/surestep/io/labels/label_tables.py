@@ -15,7 +15,14 @@ from surestep._arrays import SUM_TOLERANCE, BoolArray, FloatArray, IntArray
 from surestep._files import read_path
 from surestep._names import twice
 from surestep.description import Description
-from surestep.errors import InvalidLog, InvalidParameter, InvalidPolicy, ShapeMismatch, said
+from surestep.errors import (
+    InvalidLog,
+    InvalidParameter,
+    InvalidPolicy,
+    ShapeMismatch,
+    named_in_errors,
+    said,
+)
 from surestep.io.counts.labelled import LabelledCounts
 from surestep.io.labels.binning import DECIMAL, Binning
 from surestep.io.labels.vocabulary import (
@@ -29,7 +36,7 @@ from surestep.io.labels.vocabulary import (
 from surestep.io.logs.columns import ROLES, by_name, closest
 from surestep.io.logs.findings import first_row_where
 from surestep.io.logs.source import LogSource
-from surestep.io.logs.tables import connected, find_table, named_in_errors, types_of
+from surestep.io.logs.tables import connected, find_table, types_of
 from surestep.io.sql import as_texts, sql_text
 from surestep.model import Pairs, Policy
 
@@ -57,10 +64,8 @@ class PairTable:
         self.check_known("action", vocabulary)
         state = places_or_none(self.vocabulary.state_places, vocabulary.states)[pairs.state]
         action = places_or_none(self.vocabulary.action_places, vocabulary.actions)[pairs.action]
-        known = (state >= 0) & (action >= 0)
         place = self.pairs.find(np.maximum(state, 0), np.maximum(action, 0))
-        marked: BoolArray = known & (place >= 0)
-        return marked
+        return np.asarray((state >= 0) & (action >= 0) & (place >= 0))
 
     def check_known(self, role: str, vocabulary: Vocabulary) -> None:
         """Refuses a text that no label of the role has in its column, nor could have as a bin."""
@@ -72,9 +77,9 @@ class PairTable:
             binning = vocabulary.binnings.get(column)
             for label in unknown:
                 if label[i] not in texts and (binning is None or binning.place(label[i]) is None):
-                    row = self.rows[role].index(label) + 1
                     raise InvalidLog(
-                        f"{self.name}, row {row:,}: {unknown_label(role, columns, label, places)}; "
+                        f"{self.name}, row {self.rows[role].index(label) + 1:,}: "
+                        f"{unknown_label(role, columns, label, places)}; "
                         f"leave its rows out, or list all {role}s that there are (--{role}s)"
                     )
 
@@ -104,24 +109,19 @@ def read_pairs(
     pairs = words.pairs_of(np.stack([state, action], axis=1))
     probability: FloatArray = np.ones(pairs.num_pairs)
     if policy:
-        probability[pairs.find(state, action)] = [probability_in(table, x) for x in table.last]
-        try:
+        place = pairs.find(state, action)
+        for row, text in enumerate(table.last):
+            plain = text.replace(",", ".")  # a comma can only be that of decimals
+            number = float(plain) if re.fullmatch(DECIMAL, plain) else np.nan
+            if not 0 <= number <= 1:
+                raise InvalidPolicy(
+                    f"{table.name}, row {row + 1:,}, column {table.column!r}: found {text!r}, "
+                    "expected a number from 0 to 1"
+                )
+            probability[place[row]] = number
+        with named_in_errors(table.name, InvalidPolicy):
             probability = Policy(pairs, probability).probability
-        except InvalidPolicy as problem:
-            raise InvalidPolicy(f"{table.name}: {problem}") from None
     return PairTable(table.name, words, pairs, probability, table.labels)
-
-
-def probability_in(table: LabelTable, text: str) -> float:
-    """Reads a number from 0 to 1, in which a comma can only be that of decimals."""
-    plain = text.replace(",", ".")
-    number = float(plain) if re.fullmatch(DECIMAL, plain) else np.nan
-    if not 0 <= number <= 1:
-        raise InvalidPolicy(
-            f"{table.name}, row {table.last.index(text) + 1:,}, column {table.column!r}: found "
-            f"{text!r}, expected a number from 0 to 1"
-        )
-    return number
 
 
 class LabelTable(NamedTuple):
@@ -150,7 +150,7 @@ def read_label_table(
     wanted = [(role, column) for role, columns in roles.items() for column in columns]
     with connected(table) as database:
         there = [*types_of(database)]
-        with named_in_errors(table):
+        with named_in_errors(name, InvalidLog):
             columns = [
                 column
                 for role, asked in roles.items()
@@ -202,8 +202,7 @@ def texts_of(name: str, column: str, cells: list[str | None], binning: Binning |
                 )
             known[cell] = label_text(column, cell, binning)
         except InvalidParameter as problem:
-            row = cells.index(cell) + 1
-            raise InvalidLog(f"{name}, row {row:,}, {problem}") from None
+            raise InvalidLog(f"{name}, row {cells.index(cell) + 1:,}, {problem}") from None
     return [known[cell] for cell in cells]
 
 
@@ -261,11 +260,10 @@ def check_log_fits(table: PairTable, counts: LabelledCounts, log: LogSource | No
         there = counts.states[rows.state[t]]
         what = counts.actions[rows.action[t]]
         fault = "gives it probability 0 there" if pair[t] >= 0 else "does not list it there"
-        where = first_with(log, {"state": there, "action": what})
         raise ShapeMismatch(
-            f"{where}the log takes action {joined(what)!r} in "
-            f"state {joined(there)!r}, but {table.name} {fault}; expected a row with a probability "
-            f"above 0{more}"
+            f"{first_with(log, {'state': there, 'action': what})}the log takes action "
+            f"{joined(what)!r} in state {joined(there)!r}, but {table.name} {fault}; expected a "
+            f"row with a probability above 0{more}"
         )
 
 

@@ -89,8 +89,7 @@ class LearntStates(msgspec.Struct, frozen=True, dict=True, forbid_unknown_fields
                 low = self.numbers[:, c, :1]
                 high = self.numbers[:, c, -1:]
                 away += (x < low) | (x >= high) if self.leaves else (x / self.spreads[c] - low) ** 2
-        nearest: IntArray = away.argmin(axis=0)
-        return nearest
+        return np.asarray(away.argmin(axis=0))
 
     def label(self, row: Mapping[str, object]) -> str:
         """Returns the label of one row of measurements, all of them finite numbers."""

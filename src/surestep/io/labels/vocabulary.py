@@ -114,10 +114,17 @@ class Vocabulary:
         return self.read(role, given)[2]
 
     def read(self, role: str, given: Given) -> tuple[tuple[str, ...], list[object], Label]:
-        """Returns the columns of a role, their values in `given`, and the label of these."""
+        """Returns the columns of a role, their values in `given`, and the label of these.
+
+        Learnt states are added to a row of measurements that lacks them.
+        """
         columns: tuple[str, ...] = getattr(self, f"{role}_columns")
         places: Mapping[Label, int] = getattr(self, f"{role}_places")
-        values = given_values(role, columns, self.with_learnt(given))
+        if hasattr(given, "items"):
+            row = dict(given.items())  # a mapping, or a row of pandas
+            missing = {name: states for name, states in self.learnt.items() if name not in row}
+            given = row | {name: states.label(row) for name, states in missing.items()}
+        values = given_values(role, columns, given)
         label = tuple(
             label_text(column, value, self.binnings.get(column))
             for column, value in zip(columns, values, strict=True)
@@ -128,14 +135,6 @@ class Vocabulary:
             for text, value in zip(label, values, strict=True)
         )
         return columns, values, whole if label not in places and whole in places else label
-
-    def with_learnt(self, given: Given) -> Given:
-        """Adds the learnt states to a row of measurements that lacks them."""
-        if not hasattr(given, "items"):
-            return given
-        row = dict(given.items())  # a mapping, or a row of pandas
-        missing = {name: states for name, states in self.learnt.items() if name not in row}
-        return row | {name: states.label(row) for name, states in missing.items()}
 
     def pairs_of(self, enabled: object) -> Pairs:
         """Returns the pairs of a list [n, 2] of (state, action), in any order.
@@ -180,9 +179,9 @@ def given_values(role: str, columns: Sequence[str], given: Given) -> list[object
     if isinstance(given, Mapping):
         missing = next((column for column in columns if column not in given), None)
         if missing is not None:
-            near = nearest(missing, [*map(str, given)])
             raise InvalidParameter(
-                f"column {missing!r} is missing, expected {', '.join(columns)}{near}"
+                f"column {missing!r} is missing, expected {', '.join(columns)}"
+                f"{nearest(missing, [*map(str, given)])}"
             )
         return [given[column] for column in columns]
     values = list(given) if isinstance(given, tuple | list) else [given]

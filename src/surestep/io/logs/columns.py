@@ -81,8 +81,7 @@ class ColumnMapping:
 
     def by_role(self) -> dict[str, tuple[str, ...]]:
         """Returns the columns of each role that has some."""
-        named = {role: several(getattr(self, role)) for role in ROLES}
-        return {role: names for role, names in named.items() if names}
+        return {role: several(getattr(self, role)) for role in ROLES if getattr(self, role)}
 
     def described(self, role: str) -> str:
         """Returns the columns of a role in words."""

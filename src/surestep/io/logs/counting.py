@@ -101,24 +101,9 @@ class CountQuery:
             for name in ("episode", "step", *self.roles.names("state"))
         ]
         edge = f"getvariable({before!r}).episode" if before else "NULL"
-        behind = f"lag(episode, 1, {edge}) OVER near AS previous_episode"
-        steps = self.steps(scan, place)
-        return f"SELECT *, {', '.join(ahead)}, {behind} FROM ({steps}) WINDOW near AS ({order})"
-
-    def in_lanes(self, database: Any, lanes: Sequence[Lane]) -> str:
-        """Returns SQL: the chained steps of all lanes; variables keep the rows at their ends."""
-        for number, lane in enumerate(lanes):
-            for side, scan in (("first", lane.first_row), ("last", lane.last_row)):
-                row = f"SELECT row FROM ({self.steps(f'({scan})')}) AS row"
-                database.execute(f"SET VARIABLE {side}_{number} = ({row})")
-        return " UNION ALL ".join(
-            self.chained(
-                f"({lane.scan})",
-                "",
-                before=f"last_{number - 1}" if number else "",
-                after=f"first_{number + 1}" if number + 1 < len(lanes) else "",
-            )
-            for number, lane in enumerate(lanes)
+        return (
+            f"SELECT *, {', '.join(ahead)}, lag(episode, 1, {edge}) OVER near AS previous_episode "
+            f"FROM ({self.steps(scan, place)}) WINDOW near AS ({order})"
         )
 
     @property
@@ -164,7 +149,6 @@ class CountQuery:
     def grouped(self, rows: str) -> str:
         """Returns SQL: groups by state, action, next state and kind, with times and exact sums."""
         bits = [f"{bit} * CAST({x} AS TINYINT)" for bit, x in self.marks.items()]
-        kind = " + ".join(["0", *bits])
         sums = f"sum(CASE WHEN usable AND {self.whole} THEN units ELSE error('{REFUTED}') END)"
         columns = ["count(*) AS times", f"{self.units.whole(sums)} AS reward_sum"]
         columns += [
@@ -173,7 +157,7 @@ class CountQuery:
         ]
         if self.roles.mapping.propensity is not None:
             columns += ["min(propensity) AS lowest", "max(propensity) AS highest"]
-        listed = ", ".join([*self.keys, f"{kind} AS kind", *columns])
+        listed = ", ".join([*self.keys, f"{' + '.join(['0', *bits])} AS kind", *columns])
         return f"SELECT {listed} FROM ({rows}) GROUP BY ALL"
 
     @property
@@ -209,8 +193,7 @@ def count_rows(table: Table, database: Any, roles: RoleSql) -> int:
 
     One pass is enough if the digits of rewards are guessed right and rows are valid and in order.
     """
-    reward = RewardSql.of(roles)
-    guess = reward.guess(database)
+    guess = RewardSql.of(roles).guess(database)
     if guess is not None and count_in_one_pass(table, database, CountQuery(roles, guess)):
         if database.execute("SELECT count(*) FROM counted").fetchone()[0] == 0:
             raise no_row(table)
@@ -239,8 +222,20 @@ def count_in_one_pass(table: Table, database: Any, query: CountQuery) -> bool:
         return count_valid_rows(database, query, query.chained("log", IN_ORDER))
     database.execute("SET preserve_insertion_order = true")
     lanes = lanes_of(table, database)
-    rows = query.in_lanes(database, lanes) if lanes else query.chained("log", "")
-    return count_valid_rows(database, query, rows)
+    for number, lane in enumerate(lanes):  # variables keep the rows at their ends
+        for side, scan in (("first", lane.first_row), ("last", lane.last_row)):
+            row = f"SELECT row FROM ({query.steps(f'({scan})')}) AS row"
+            database.execute(f"SET VARIABLE {side}_{number} = ({row})")
+    rows = [
+        query.chained(
+            f"({lane.scan})",
+            "",
+            before=f"last_{number - 1}" if number else "",
+            after=f"first_{number + 1}" if number + 1 < len(lanes) else "",
+        )
+        for number, lane in enumerate(lanes)
+    ]
+    return count_valid_rows(database, query, " UNION ALL ".join(rows) or query.chained("log", ""))
 
 
 def lanes_of(table: Table, database: Any) -> list[Lane]:

@@ -40,8 +40,9 @@ BLOCK = 60  # steps in one row, as the bits of a number that DuckDB shifts witho
 def check_rows(table: Table, database: Any, roles: RoleSql) -> Units:
     """Refuses the first row that cannot be used; returns the units that exact sums need."""
     reward = RewardSql.of(roles)
-    checks = roles.checks(reward.is_number)
-    rows, *needs = passed(table, database, checks, "count(*)", *reward.needs())
+    rows, *needs = passed(
+        table, database, roles.checks(reward.is_number), "count(*)", *reward.needs()
+    )
     if rows == 0:
         raise no_row(table)
     scale, largest, _ = needs
@@ -58,8 +59,16 @@ def check_rows(table: Table, database: Any, roles: RoleSql) -> Units:
 def passed(table: Table, database: Any, checks: Sequence[RowCheck], *also: str) -> Sequence[Any]:
     """Refuses the first row that fails a check; returns other aggregates of all rows."""
     totals, failed = failures(database, checks, *also)
-    for check, times in failed:
-        raise row_error(table, database, check, times)
+    for check, rows in failed:
+        place, text = first_row_where(table, database, check.condition, check.column)
+        value = "nothing" if text is None else shown(text)
+        hint = check.hint
+        if text is None or text.strip().lower() in ("", "nan"):
+            hint = " (leave such rows out, or give them a value, in the query of a description)"
+        elif not hint and re.fullmatch(r"\s*[+-]?[0-9][0-9.,' \u00a0\u202f]*", text):
+            hint = " (write it with a decimal point only, in the query of a description)"
+        others = "" if rows == 1 else f"; {rows:,} rows are affected"
+        raise InvalidLog(f"{place}: found {value}, expected {check.expected}{hint}{others}")
     return totals
 
 
@@ -71,19 +80,6 @@ def failures(
     totals = database.execute(f"SELECT {', '.join(asked)} FROM log").fetchone()
     counted = zip(checks, totals[len(also) :], strict=True)
     return totals[: len(also)], [(check, times) for check, times in counted if times]
-
-
-def row_error(table: Table, database: Any, check: RowCheck, rows: int) -> InvalidLog:
-    """Returns the error for the first of so many rows that fail a check."""
-    place, text = first_row_where(table, database, check.condition, check.column)
-    value = "nothing" if text is None else shown(text)
-    hint = check.hint
-    if text is None or text.strip().lower() in ("", "nan"):
-        hint = " (leave such rows out, or give them a value, in the query of a description)"
-    elif not hint and re.fullmatch(r"\s*[+-]?[0-9][0-9.,' \u00a0\u202f]*", text):
-        hint = " (write it with a decimal point only, in the query of a description)"
-    others = "" if rows == 1 else f"; {rows:,} rows are affected"
-    return InvalidLog(f"{place}: found {value}, expected {check.expected}{hint}{others}")
 
 
 def no_row(table: Table) -> InvalidLog:
@@ -327,15 +323,15 @@ class Look:
                 f"SELECT {ROW}, NULL FROM log WHERE {check.condition} "
                 f"ORDER BY {ROW} LIMIT {EXAMPLES}"
             ).fetchall()
-            suspicion = Suspicion(UNUSABLE, times, says, check.expected)
-            yield Unlocated(suspicion, rows, (check.column,))
+            yield Unlocated(Suspicion(UNUSABLE, times, says, check.expected), rows, (check.column,))
 
     def ask(self, findings: Mapping[str, Finding], **names: Any) -> Iterator[Unlocated]:
         """Yields the suspicions of all findings; `names` adds to the property of that name."""
         names |= self.names
         for kind, finding in findings.items():
-            query = finding.places.format(**names)
-            self.database.execute(f"CREATE OR REPLACE TEMP TABLE places AS {query}")
+            self.database.execute(
+                f"CREATE OR REPLACE TEMP TABLE places AS {finding.places.format(**names)}"
+            )
             times, number = self.database.execute(
                 "SELECT coalesce(sum(times), 0)::HUGEINT, count(DISTINCT episode) FROM places"
             ).fetchone()
@@ -344,10 +340,9 @@ class Look:
                     "SELECT row, note FROM places WHERE row IS NOT NULL ORDER BY row "
                     f"LIMIT {EXAMPLES}"
                 ).fetchall()
-                s = "" if number == 1 else "s"
-                says = finding.says.format(number=number, s=s, **names)
-                shown = self.roles.mapping.by_role().get(finding.shows or "", ())
+                says = finding.says.format(number=number, s="" if number == 1 else "s", **names)
                 told = f"{counted(times, finding.of)} {says}"
+                shown = self.roles.mapping.by_role().get(finding.shows or "", ())
                 yield Unlocated(Suspicion(kind, int(times), told, finding.expected), first, shown)
 
     def of_episodes(self) -> dict[str, Finding]:

@@ -29,7 +29,6 @@ else:
     from backports import zstd
 
 from surestep._files import failing_to_read
-from surestep._names import twice
 from surestep.description import Reader, several
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter, said
 from surestep.io.sql import columns_of, file_list, sql_name, sql_text
@@ -96,10 +95,10 @@ def header_of(file: Path, reader: Reader) -> Header:
     into most columns. With a wrong one, the columns of roles are not found.
     """
     line = first_line(file, reader)
-    delimiter = BY_ENDING.get(split_ending(file)[0])
     if not line.strip():
         raise InvalidLog(f"{file} is empty, expected a first line with the names of the columns")
-    signs = (reader.delim or delimiter or "",) if reader.delim or delimiter else DELIMITERS
+    delimiter = reader.delim or BY_ENDING.get(split_ending(file)[0])
+    signs = DELIMITERS if delimiter is None else (delimiter,)
     try:
         cut = {sign: next(csv.reader([line], delimiter=sign)) for sign in signs}
     except csv.Error as problem:
@@ -124,8 +123,10 @@ def first_line(file: Path, reader: Reader) -> str:
     """Returns the line with the names of the columns."""
     beginning = next(pieces(file), b"")
     skip = reader.skip or 0
-    marked = beginning.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
-    if marked or b"\0\0" in (beginning[:4:2], beginning[1:4:2]):
+    if beginning.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) or b"\0\0" in (
+        beginning[:4:2],
+        beginning[1:4:2],
+    ):
         raise InvalidLog(f"{file} is UTF-16, expected UTF-8; save it so (in Excel: CSV UTF-8)")
     lines = re.split(b"\r\n|\r|\n", beginning.removeprefix(BOM_UTF8))
     if len(lines) <= skip + 1 and len(beginning) == PIECE:
@@ -152,15 +153,6 @@ def split_ending(file: Path) -> tuple[str, str]:
     if len(endings) == 2 and endings[1] in COMPRESSED:
         return endings[0], endings[1]
     return file.suffix.lower(), ""
-
-
-def check_compression(files: tuple[Path, ...]) -> None:
-    """Refuses a file that is there with and without compression."""
-    for i, j in twice(file.with_suffix("") if split_ending(file)[1] else file for file in files):
-        raise InvalidLog(
-            f"{files[i]} and {files[j]} are one table by their names, and its rows would count "
-            "twice; expected one of them"
-        )
 
 
 def pieces(file: Path) -> Iterator[bytes]:
@@ -213,12 +205,12 @@ def convert_xes(database: Any, files: Sequence[Path], folder: Path) -> dict[Path
             with target.open("wb") as out:
                 for row in events_of(file, columns):
                     out.write(msgspec.json.encode(row) + b"\n")
-        types = as_text(columns.values())
+        types = f"columns={as_text(columns.values())}"
         database.execute("SET threads = 1")
         for file, source in lines.items():
-            rows = f"read_json({file_list([source])}, format='newline_delimited', columns={types})"
             database.execute(
-                f"COPY (SELECT * REPLACE (CAST(step AS BIGINT) AS step) FROM {rows}) "
+                "COPY (SELECT * REPLACE (CAST(step AS BIGINT) AS step) "
+                f"FROM {json_lines([source], types)}) "
                 f"TO {sql_text(str(converted[file]))} (FORMAT parquet, ROW_GROUP_SIZE {ROWS})"
             )
             source.unlink()
@@ -321,7 +313,7 @@ def scan_parquet(database: Any, files: Sequence[Path], reader: Reader) -> str:
 
 def scan_json(database: Any, files: Sequence[Path], reader: Reader) -> str:
     """Returns the SQL that reads lines of JSON, all of whose values are text."""
-    names = [*columns_of(database, f"FROM {json_lines(files)}")]
+    names = columns_of(database, f"FROM {json_lines(files)}")
     return f"SELECT * FROM {json_lines(files, f'columns={as_text(names)}')}"
 
 
@@ -353,27 +345,25 @@ FORMATS = {
 IN_MEMORY = Format((), scan_frame)  # an object that DuckDB can scan
 
 
-def by_ending() -> dict[str, Format]:
-    """Returns the format of each ending of files."""
-    return {
-        suffix + packed: known
-        for known in FORMATS.values()
-        for packed in ("", *(COMPRESSED if known.packed else ()))
-        for suffix in known.suffixes
-    }
+OF_ENDINGS = {
+    suffix + packed: known
+    for known in FORMATS.values()
+    for packed in ("", *(COMPRESSED if known.packed else ()))
+    for suffix in known.suffixes
+}
 
 
 def has_format(file: Path) -> bool:
     """Tells whether a file in a folder is a log; a `.txt` may be anything."""
-    return "".join(split_ending(file)) in by_ending() and split_ending(file)[0] != ".txt"
+    return "".join(split_ending(file)) in OF_ENDINGS and split_ending(file)[0] != ".txt"
 
 
 def format_of(file: Path) -> Format:
     """Returns the format of a file, by its ending."""
     ending = "".join(split_ending(file))
-    known = by_ending()
-    if ending not in known:
+    if ending not in OF_ENDINGS:
         raise InvalidParameter(
-            f"{file} has no known ending, expected {', '.join(known)} (save a spreadsheet as CSV)"
+            f"{file} has no known ending, expected {', '.join(OF_ENDINGS)} (save a spreadsheet as "
+            "CSV)"
         )
-    return known[ending]
+    return OF_ENDINGS[ending]

@@ -101,28 +101,25 @@ def from_minari(dataset: Any) -> Columns:
     --------
     >>> surestep.read_log(surestep.io.from_minari("toy/walk-v0"))  # doctest: +SKIP
     """
+    recorded = dataset
     try:
-        recorded = load_minari(dataset) if isinstance(dataset, str) else dataset
+        if isinstance(dataset, str):
+            try:
+                import minari
+
+                recorded = minari.load_dataset(dataset)
+            except ImportError as problem:
+                raise MissingExtra(
+                    f"Minari data sets are read with minari, h5py and pillow, and one is not "
+                    f"installed ({problem}); {install('rl')}"
+                ) from None
+            except FileNotFoundError as problem:
+                raise FileFailure(
+                    f"there is no Minari data set {dataset!r} on this machine ({problem})"
+                ) from None
         return from_rollouts(recorded.iterate_episodes())
     except BROKEN as problem:
         raise InvalidLog(f"the Minari data set {dataset} cannot be read: {problem}") from None
-
-
-def load_minari(name: str) -> Any:
-    """Loads a data set of this machine."""
-    try:
-        import minari
-
-        return minari.load_dataset(name)
-    except ImportError as problem:
-        raise MissingExtra(
-            f"Minari data sets are read with minari, h5py and pillow, and one is not installed "
-            f"({problem}); {install('rl')}"
-        ) from None
-    except FileNotFoundError as problem:
-        raise FileFailure(
-            f"there is no Minari data set {name!r} on this machine ({problem})"
-        ) from None
 
 
 def from_rollouts(episodes: Iterable[Any]) -> Columns:
@@ -162,8 +159,21 @@ def from_rollouts(episodes: Iterable[Any]) -> Columns:
         )
     parts = list[Columns]()
     for number, episode in enumerate(episodes):
+        is_mapping = isinstance(episode, Mapping)
         try:
-            columns = episode_columns(number, episode)
+            given = {x: episode[x] if is_mapping else getattr(episode, x) for x in FIELDS}
+            steps = len(given["rewards"])
+            state = spread("state", given["observations"], steps + 1)
+            columns = {
+                "episode": np.full(steps, number),
+                "step": np.arange(steps),
+                **{name: values[:-1] for name, values in state.items()},
+                **spread("action", given["actions"], steps),
+                "reward": as_array(given["rewards"]).reshape(steps),
+                **{f"next_{name}": values[1:] for name, values in state.items()},
+                "terminated": as_array(given["terminations"]).reshape(steps),
+                "truncated": as_array(given["truncations"]).reshape(steps),
+            }
         except (KeyError, AttributeError, ValueError, TypeError, OverflowError) as problem:
             raise InvalidLog(
                 f"episode {number} cannot be read ({problem}), expected {', '.join(FIELDS)}, each "
@@ -185,24 +195,6 @@ def role_columns(columns: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
     return {
         role: tuple(name for name in columns if name == role or name.startswith(f"{role}_"))
         for role in ("state", "action")
-    }
-
-
-def episode_columns(number: int, episode: Any) -> Columns:
-    """Returns the columns of one episode."""
-    is_mapping = isinstance(episode, Mapping)
-    given = {name: episode[name] if is_mapping else getattr(episode, name) for name in FIELDS}
-    steps = len(given["rewards"])
-    state = spread("state", given["observations"], steps + 1)
-    return {
-        "episode": np.full(steps, number),
-        "step": np.arange(steps),
-        **{name: values[:-1] for name, values in state.items()},
-        **spread("action", given["actions"], steps),
-        "reward": as_array(given["rewards"]).reshape(steps),
-        **{f"next_{name}": values[1:] for name, values in state.items()},
-        "terminated": as_array(given["terminations"]).reshape(steps),
-        "truncated": as_array(given["truncations"]).reshape(steps),
     }
 
 

@@ -87,13 +87,31 @@ def inspect_log(source: LogSource) -> LogFacts:
         if rewards is not None and (rewards.low, rewards.high) != (rewards.lowest, rewards.highest):
             kinds = OF_LABELS
             ends = {"low": rewards.low, "high": rewards.high}
+        following = look.roles.names("next") if look.roles.next_state else []
+        only_reached = 0
+        if following:
+            known = " AND ".join(f"{name} IS NOT NULL" for name in following)
+            (only_reached,) = database.execute(
+                f"SELECT count(*) FROM (SELECT DISTINCT {', '.join(following)} FROM seen "
+                f"WHERE {known} EXCEPT SELECT {', '.join(look.roles.names('state'))} FROM visited)"
+            ).fetchone()
+        episodes = None
+        if source.columns.episode is not None:
+            numbers = database.execute(
+                "SELECT count(*), count_if(terminated), count_if(truncated AND NOT terminated), "
+                "count_if(NOT terminated AND NOT truncated) FROM episodes"
+            ).fetchone()
+            lengths = database.execute(
+                "SELECT rows, count(*) FROM episodes GROUP BY rows ORDER BY rows"
+            ).fetchall()
+            episodes = EpisodeFacts(*numbers, *np.array(lengths, np.int64).reshape(-1, 2).T)
         return LogFacts(
             rows,
             states,
             actions,
             **pairs,
-            only_reached=only_reached(look),
-            episodes=None if source.columns.episode is None else episode_facts(look),
+            only_reached=only_reached,
+            episodes=episodes,
             rewards=rewards,
             suspicions=look.with_places([*unusable, *look.ask(look.of_episodes() | kinds, **ends)]),
             binnings=look.roles.binnings,
@@ -130,31 +148,6 @@ def count_pairs(look: Look) -> tuple[tuple[Label, ...], tuple[Label, ...], dict[
     return states, actions, {name: arrays.own(x.astype(np.int64)) for name, x in pairs.items()}
 
 
-def only_reached(look: Look) -> int:
-    """Counts the next states in which no row decides."""
-    if not look.roles.next_state:
-        return 0
-    following = look.roles.names("next")
-    known = " AND ".join(f"{name} IS NOT NULL" for name in following)
-    (number,) = look.database.execute(
-        f"SELECT count(*) FROM (SELECT DISTINCT {', '.join(following)} FROM seen WHERE {known} "
-        f"EXCEPT SELECT {', '.join(look.roles.names('state'))} FROM visited)"
-    ).fetchone()
-    return int(number)
-
-
-def episode_facts(look: Look) -> EpisodeFacts:
-    """Counts the episodes, by their length and by how they end."""
-    ends = look.database.execute(
-        "SELECT count(*), count_if(terminated), count_if(truncated AND NOT terminated), "
-        "count_if(NOT terminated AND NOT truncated) FROM episodes"
-    ).fetchone()
-    lengths = look.database.execute(
-        "SELECT rows, count(*) FROM episodes GROUP BY rows ORDER BY rows"
-    ).fetchall()
-    return EpisodeFacts(*ends, *np.array(lengths, np.int64).reshape(-1, 2).T)
-
-
 def reward_facts(look: Look) -> Rewards | None:
     """Returns the distribution of rewards in bins of equal width; a few outliers lie beyond them.
 
@@ -187,9 +180,10 @@ def reward_facts(look: Look) -> Rewards | None:
         bins = REWARD_BINS
         share = f"(reward - {low!r}::DOUBLE) / {high - low!r}::DOUBLE"
         place = f"least(floor({share} * {bins}), {bins - 1})::INTEGER"
-    counted = f"SELECT {place}, sum(times)::BIGINT FROM rewards"
     times = dict(
-        look.database.execute(f"{counted} WHERE {between(low, high)} GROUP BY 1").fetchall()
+        look.database.execute(
+            f"SELECT {place}, sum(times)::BIGINT FROM rewards WHERE {between(low, high)} GROUP BY 1"
+        ).fetchall()
     )
     heights = tuple(times.get(i, 0) for i in range(bins))
     return Rewards(number, lowest, tuple(quartiles), highest, low, high, heights)

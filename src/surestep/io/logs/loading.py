@@ -14,7 +14,7 @@ import surestep._arrays as arrays
 import surestep.io.counts.labelled as labelled
 from surestep._arrays import AnyArray, IntArray
 from surestep.errors import InvalidLog
-from surestep.io.counts.labelled import END, REWARDS, Ends, Episodes, LabelledCounts, Transitions
+from surestep.io.counts.labelled import END, REWARDS, Episodes, LabelledCounts, Transitions
 from surestep.io.labels.vocabulary import Label, joined
 from surestep.io.logs.counting import BEGINS, IN_ORDER, TERMINATED, TRUNCATED, CountQuery
 from surestep.io.logs.roles import LabelCode, RewardSql, RoleSql, Units
@@ -50,7 +50,20 @@ def counts_of(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
     ).fetchall():
         starts[state] = times
         decided[state] = True
-    rows_read, dropped, dropped_rewards = dropped_rows(database, units)
+    episodes = Episodes(0, 0, 0)
+    if roles.episode is not None:
+        over = f"kind & {TERMINATED} > 0"
+        conditions = (begins, over, f"kind & {TRUNCATED} > 0 AND NOT {over}")
+        sums = [f"coalesce(sum(times) FILTER ({condition}), 0)::BIGINT" for condition in conditions]
+        numbers = database.execute(f"SELECT {', '.join(sums)} FROM numbered").fetchone()
+        episodes = Episodes(*numbers)
+    # Rows that are left out, by reason; '' for those that are counted.
+    groups = database.execute(
+        f"SELECT CASE WHEN NOT ({UNKNOWN}) THEN '' WHEN kind & {TRUNCATED} > 0 "
+        f"THEN {sql_text(STOPPED)} ELSE {sql_text(UNFINISHED)} END AS why, sum(times)::BIGINT, "
+        "min(least_reward)::HUGEINT, max(greatest_reward)::HUGEINT FROM numbered GROUP BY why "
+        "ORDER BY why"
+    ).fetchall()
     return LabelledCounts(
         roles.mapping.state,
         roles.mapping.action,
@@ -59,12 +72,12 @@ def counts_of(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
         transitions.each(arrays.freeze),
         scale,
         arrays.own(starts),
-        rows_read,
-        dropped,
+        sum(rows for _, rows, *_ in groups),
+        {why: rows for why, rows, *_ in groups if why},
         arrays.own(decided),
-        Episodes(0, 0, 0) if roles.episode is None else count_episodes(database),
+        episodes,
         roles.binnings,
-        dropped_rewards=dropped_rewards,
+        dropped_rewards={why: (low / units, high / units) for why, _, low, high in groups if why},
     )
 
 
@@ -76,8 +89,9 @@ def number_codes(
     Returns the labels of states and actions in the order of these numbers.
     """
     here, act, there = (", ".join(roles.names(role)) for role in ("state", "action", "next"))
-    known = f"SELECT {there} FROM {table} WHERE next_0 IS NOT NULL"
-    states = f"SELECT {here} FROM {table} UNION {known}"
+    states = (
+        f"SELECT {here} FROM {table} UNION SELECT {there} FROM {table} WHERE next_0 IS NOT NULL"
+    )
     actions = f"SELECT DISTINCT {act} FROM {table}"
     return (
         number_labels(database, "state", roles.state, states),
@@ -147,31 +161,10 @@ def ordered_transitions(database: Any, roles: RoleSql) -> Transitions:
         ).fetchnumpy()
         for name, values in filled.items():
             wide = name in REWARDS and not fits
-            read = labelled.numbers_of_limbs(piece, name) if wide else piece[name]
-            values[begin : begin + PIECE] = read
+            values[begin : begin + PIECE] = (
+                labelled.numbers_of_limbs(piece, name) if wide else piece[name]
+            )
     return Transitions(**filled)
-
-
-def dropped_rows(database: Any, units: int) -> tuple[int, dict[str, int], dict[str, Ends]]:
-    """Returns the number of rows, and by reason those left out and their range of rewards."""
-    ends = "min(least_reward)::HUGEINT, max(greatest_reward)::HUGEINT"
-    groups = database.execute(
-        f"SELECT CASE WHEN NOT ({UNKNOWN}) THEN '' WHEN kind & {TRUNCATED} > 0 "
-        f"THEN {sql_text(STOPPED)} ELSE {sql_text(UNFINISHED)} END AS why, "
-        f"sum(times)::BIGINT, {ends} FROM numbered GROUP BY why ORDER BY why"
-    ).fetchall()
-    dropped = {why: rows for why, rows, *_ in groups if why}
-    rewards = {why: (low / units, high / units) for why, _, low, high in groups if why}
-    return sum(rows for _, rows, *_ in groups), dropped, rewards
-
-
-def count_episodes(database: Any) -> Episodes:
-    """Counts the episodes, and those that terminated or were truncated."""
-    over = f"kind & {TERMINATED} > 0"
-    stopped = f"kind & {TRUNCATED} > 0 AND NOT {over}"
-    conditions = (f"kind & {BEGINS} > 0", over, stopped)
-    sums = [f"coalesce(sum(times) FILTER ({condition}), 0)::BIGINT" for condition in conditions]
-    return Episodes(*database.execute(f"SELECT {', '.join(sums)} FROM numbered").fetchone())
 
 
 # ---- every step of every episode, for methods that look at more than counts -------------------
@@ -208,6 +201,11 @@ def load_steps(
     if not led.any():
         raise InvalidLog("no step of the log says where it led, so there is nothing to load")
     last = np.append(rows["episode"][1:] != rows["episode"][:-1], True)
+    place = rows["place"]
+    rank = None  # of rows that do not lie in the order of decisions
+    if (place[1:] < place[:-1]).any():
+        rank = np.empty(place.size, np.int64)
+        rank[np.argsort(place, kind="stable")] = np.arange(place.size)
     return DecisionLog(
         known,
         state[rows["state"]],
@@ -218,17 +216,8 @@ def load_steps(
         last & led & ~rows["terminated"],
         arrays.offsets_of(np.diff(np.flatnonzero(last), prepend=-1)),
         rows["propensity"] if propensities else None,
-        order_of(rows["place"]),
+        rank,
     )
-
-
-def order_of(place: IntArray) -> IntArray | None:
-    """Returns the rank of each row [N] by its place; None if rows lie in that order."""
-    if (place[1:] >= place[:-1]).all():
-        return None
-    rank = np.empty(place.size, np.int64)
-    rank[np.argsort(place, kind="stable")] = np.arange(place.size)
-    return rank
 
 
 def in_time(roles: RoleSql) -> str:
@@ -302,8 +291,8 @@ def first_rows(
     units = database.execute(query.format("DISTINCT begun")).fetchnumpy()["place"]
     if units.size == 1:
         units = database.execute(query.format("decided_at")).fetchnumpy()["place"]
-    recorded = "SELECT count(DISTINCT begun) FROM first_rows"
-    cut = round(share(database.execute(recorded).fetchone()[0]) * units.size)
+    (recorded,) = database.execute("SELECT count(DISTINCT begun) FROM first_rows").fetchone()
+    cut = round(share(recorded) * units.size)
     if not 0 < cut < units.size:
         return "log"
     database.execute(f"DELETE FROM first_rows WHERE decided_at >= {units[cut]}")
@@ -334,11 +323,10 @@ def numbered_steps(
         f"{BEGUN} AS begun",
         f"{DECIDED_AT} AS decided_at",
     ]
-    log = in_time(roles)
     database.execute("SET preserve_insertion_order = true")
     database.execute(
         f"CREATE TEMP TABLE steps AS SELECT {', '.join(columns)} "
-        f"FROM ({query.chained(log, IN_ORDER, place=ROW)})"
+        f"FROM ({query.chained(in_time(roles), IN_ORDER, place=ROW)})"
     )
     labels = number_codes(database, roles, "steps")
     steps = database.execute(

@@ -155,13 +155,6 @@ class Made:
 # ---- running ----------------------------------------------------------------------------------
 
 
-def run(workshop: Workshop, query: Query) -> dict[str, str]:
-    """Runs the query into the table of results; returns its columns with their types."""
-    with workshop.locked(query) as database:
-        database.execute(f"CREATE TABLE {RESULT} AS {query.rows()}")
-        return columns_of(database, RESULT)
-
-
 def write_rows(workshop: Workshop, query: Query, keys: Keys) -> tuple[Path, str]:
     """Writes the rows in their order to a file; returns it and the digest of the rows.
 
@@ -169,7 +162,19 @@ def write_rows(workshop: Workshop, query: Query, keys: Keys) -> tuple[Path, str]
     """
     target = workshop.folder / "rows.parquet"
     with workshop.locked(query) as database:
-        check_keys(database, keys)
+        if keys.order == [ROW] and ROW not in columns_of(database, RESULT):
+            raise InvalidLog(
+                "nothing tells the rows of the query apart; expected columns of episodes and "
+                "steps, or the column `row` of the log among them"
+            )
+        twice = database.execute(
+            f"SELECT {as_texts(keys.order)}, times FROM (SELECT {named(keys.order)}, count(*) AS "
+            f"times FROM {RESULT} GROUP BY ALL HAVING times > 1 ORDER BY ALL LIMIT 1)"
+        ).fetchall()
+        for *values, times in twice:
+            raise InvalidLog(
+                f"the query gives {times:,} rows for {where_of(keys.order, values)}; expected one"
+            )
         digest = digest_of_rows(database, RESULT, keys)
         if digest_of_rows(database, f"({query.rows()})", keys) != digest:
             raise InvalidLog(
@@ -195,22 +200,6 @@ def replacing(values: Sequence[str]) -> str:
     return f"* REPLACE ({', '.join(values)})" if values else "*"
 
 
-def check_keys(database: Any, keys: Keys) -> None:
-    """Refuses rows with equal keys."""
-    if keys.order == [ROW] and ROW not in columns_of(database, RESULT):
-        raise InvalidLog(
-            "nothing tells the rows of the query apart; expected columns of episodes and steps, or "
-            "the column `row` of the log among them"
-        )
-    twice = database.execute(
-        f"SELECT {as_texts(keys.order)}, times FROM (SELECT {named(keys.order)}, count(*) AS times "
-        f"FROM {RESULT} GROUP BY ALL HAVING times > 1 ORDER BY ALL LIMIT 1)"
-    ).fetchall()
-    for *values, times in twice:
-        where = where_of(keys.order, values)
-        raise InvalidLog(f"the query gives {times:,} rows for {where}; expected one")
-
-
 def digest_of_rows(database: Any, rows: str, keys: Keys) -> str:
     """Returns a digest of the rows and their order."""
     numbered = f"SELECT *, row_number() OVER (ORDER BY {named(keys.order)})"
@@ -232,7 +221,6 @@ def check_no_look_ahead(workshop: Workshop, query: Query, keys: Keys) -> None:
     """Refuses a query whose decisions depend on rows that come later, or on other cases."""
     with workshop.locked(query) as database:
         link = link_of(database, keys)
-        check_cases(database, query, link)
         database.execute("BEGIN")  # closing the database undoes it: nothing is written to disk
         cases = choose_cases(database, query, link)
         hidden = known_after(database, query, keys, link)
@@ -269,9 +257,18 @@ def check_no_look_ahead(workshop: Workshop, query: Query, keys: Keys) -> None:
 def choose_cases(database: Any, query: Query, link: Sequence[str]) -> Any:
     """Makes the table of the cases that are tried; returns their names.
 
-    From half of them, if there are so many, the query leaves out rows.
+    From half of them, if there are so many, the query leaves out rows. Refuses query rows whose
+    source rows lack a case id: they cannot be tested.
     """
     case = sql_name(query.case or ROW)
+    for (row,) in database.execute(
+        f"SELECT min({sql_name(ROW)}) FROM (SELECT * FROM {LOG} WHERE {case} IS NULL) "
+        f"SEMI JOIN {RESULT} USING ({named(link)}) HAVING count(*)"
+    ).fetchall():
+        raise InvalidLog(
+            f"row {row:,} of the log has nothing in column {query.case!r}, which says whose rows "
+            "belong together before the query; expected a value, or a query without that row"
+        )
     text = as_texts([query.case or ROW])
     lost = f"bool_or({sql_name(ROW)} IN (SELECT {sql_name(ROW)} FROM {left_out(link)}))"
     turn = f"row_number() OVER (PARTITION BY {lost} ORDER BY md5({text}))"
@@ -332,19 +329,6 @@ def left_out_rewards(made: Made, reward: str) -> dict[str, tuple[float, float]]:
         ends = f"SELECT min(lost), max(lost) FROM ({lost}) HAVING count(*) > 0"
         found = [] if database.execute(other).fetchall() else database.execute(ends).fetchall()
     return {LEFT_OUT: found[0]} if found else {}
-
-
-def check_cases(database: Any, query: Query, link: Sequence[str]) -> None:
-    """Refuses query rows whose source rows lack a case id: they cannot be tested."""
-    alone = f"SELECT * FROM {LOG} WHERE {sql_name(query.case or ROW)} IS NULL"
-    for (row,) in database.execute(
-        f"SELECT min({sql_name(ROW)}) FROM ({alone}) SEMI JOIN {RESULT} USING ({named(link)}) "
-        "HAVING count(*)"
-    ).fetchall():
-        raise InvalidLog(
-            f"row {row:,} of the log has nothing in column {query.case!r}, which says whose rows "
-            "belong together before the query; expected a value, or a query without that row"
-        )
 
 
 def link_of(database: Any, keys: Keys) -> tuple[str, ...]:

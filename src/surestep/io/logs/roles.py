@@ -55,16 +55,13 @@ def label_code(column: str, kind: str) -> LabelCode:
     if kind in FLOATING:
         # −0.0 equals 0.0 but is written differently; the sum is 0.0 for both.
         sql = f"({sql_name(column)} + 0::{kind})"
-        return LabelCode(column, sql, kind, checks=(no_nan(column),), expected=NUMBER)
+        # NaN is what some tables use for missing values.
+        no_nan = RowCheck(f"isnan({sql_name(column)})", column, NUMBER)
+        return LabelCode(column, sql, kind, checks=(no_nan,), expected=NUMBER)
     if kind in PLAIN or kind.startswith("DECIMAL"):
         expected = NUMBER if kind in WHOLE or kind.startswith("DECIMAL") else "a value"
         return LabelCode(column, sql_name(column), kind, expected=expected)
     return LabelCode(column, as_varchar(column, kind), "VARCHAR")
-
-
-def no_nan(column: str) -> RowCheck:
-    """Returns the check for NaN, which some tables use for missing values."""
-    return RowCheck(f"isnan({sql_name(column)})", column, NUMBER)
 
 
 def text_code(column: str, kind: str, *, numbers: bool) -> LabelCode:
@@ -74,21 +71,8 @@ def text_code(column: str, kind: str, *, numbers: bool) -> LabelCode:
     if not numbers or kind in WHOLE:
         return LabelCode(column, text, "VARCHAR", expected=expected)
     plain = f"regexp_replace({text}, '\\.0$', '')"
-    return LabelCode(column, plain, "VARCHAR", checks=(no_nan(column),), expected=expected)
-
-
-def bin_code(column: str, kind: str, binning: Binning) -> LabelCode:
-    """Returns the number of the bin as the code of a column."""
-    number = number_sql(column, kind)
-    unusable = f"{sql_name(column)} IS NOT NULL AND NOT coalesce(isfinite({number}), false)"
-    return LabelCode(
-        column,
-        binning.sql(number),
-        "BIGINT",
-        lambda index: binning.label(int(index)),
-        (RowCheck(unusable, column, BINNED),),
-        BINNED,
-    )
+    checks = label_code(column, kind).checks
+    return LabelCode(column, plain, "VARCHAR", checks=checks, expected=expected)
 
 
 def as_varchar(column: str, kind: str) -> str:
@@ -177,9 +161,19 @@ class RoleSql:
         """Returns the SQL of these columns; a next state is binned like its state."""
 
         def code(name: str, binned_as: str) -> LabelCode:
-            if binned_as in binnings:
-                return bin_code(name, types[name], binnings[binned_as])
-            return label_code(name, types[name])
+            binning = binnings.get(binned_as)
+            if binning is None:
+                return label_code(name, types[name])
+            number = number_sql(name, types[name])
+            unusable = f"{sql_name(name)} IS NOT NULL AND NOT coalesce(isfinite({number}), false)"
+            return LabelCode(
+                name,
+                binning.sql(number),
+                "BIGINT",
+                lambda index: binning.label(int(index)),
+                (RowCheck(unusable, name, BINNED),),
+                BINNED,
+            )
 
         state = [code(name, name) for name in mapping.state]
         following = [*map(code, mapping.next_state, mapping.state)]
@@ -224,10 +218,7 @@ class RoleSql:
     @property
     def step(self) -> str:
         """Returns SQL: the number of a step, NULL where it is none."""
-        return self.whole(str(self.mapping.step))
-
-    def whole(self, column: str) -> str:
-        """Returns SQL: the column as a whole number; NULL where it is none."""
+        column = str(self.mapping.step)
         kind = self.types[column]
         if kind in WHOLE:
             return f"CAST({sql_name(column)} AS BIGINT)"
@@ -273,19 +264,14 @@ class RoleSql:
             checks.append(RowCheck(step, mapping.step, STEP, other_form()))
         for name in filter(None, (mapping.terminated, mapping.truncated)):
             checks.append(RowCheck(f"({self.flag(name)}) IS NULL", name, "true or false"))
-        return [*checks, *self.next_checks(), *self.rare_checks()]
-
-    def next_checks(self) -> list[RowCheck]:
-        """Returns the checks of the next state of a row."""
-        mapping = self.mapping
-        if not mapping.next_state:
-            return []
-        over = f"coalesce({self.flag(mapping.terminated)}, true)"
-        stopped = f"coalesce({self.flag(mapping.truncated)}, true)"
-        expected = f"{self.next_state[0].expected}, or true as terminated or truncated"
-        condition = f"{self.no_next} AND NOT {over} AND NOT {stopped}"
-        partly = [missing(code, f" AND NOT ({self.no_next})") for code in self.next_state]
-        return [RowCheck(condition, mapping.next_state[0], expected), *partly]
+        if mapping.next_state:
+            over = f"coalesce({self.flag(mapping.terminated)}, true)"
+            stopped = f"coalesce({self.flag(mapping.truncated)}, true)"
+            expected = f"{self.next_state[0].expected}, or true as terminated or truncated"
+            condition = f"{self.no_next} AND NOT {over} AND NOT {stopped}"
+            checks.append(RowCheck(condition, mapping.next_state[0], expected))
+            checks += [missing(code, f" AND NOT ({self.no_next})") for code in self.next_state]
+        return checks + self.rare_checks()
 
     def rare_checks(self) -> list[RowCheck]:
         """Returns the checks of a propensity and of a time."""

@@ -20,7 +20,7 @@ from surestep._arrays import AnyArray, IntArray
 from surestep._names import unknown
 from surestep._reprs import short_html, short_repr
 from surestep.description import Bin, Description, SignalRule, several
-from surestep.errors import InvalidLog, InvalidParameter, said
+from surestep.errors import InvalidLog, InvalidParameter, named_in_errors, said
 from surestep.io.counts.labelled import LabelledCounts, counts_digest, counts_of_costs, merge_counts
 from surestep.io.labels.binning import Binning, binnings_of, number_sql
 from surestep.io.labels.learnt_states import LARGEST, LearntStates
@@ -527,12 +527,23 @@ def open_log(
     table = tables.find_table(description, frame)
     if description.query is not None:
         table = table_of_query(table, description.query, memory_limit)
-    with connected(table, memory_limit) as database, tables.named_in_errors(table):
+    with connected(table, memory_limit) as database, named_in_errors(table.name, InvalidLog):
         types = tables.types_of(database)
         mapping = tables.meaning_of(description, types)
         stamped = steps_are_stamps(database, description, types, mapping)
         preparation = tables.preparation_of(description, mapping, types, stamped)
-        check_bins(description.bins, mapping, [*types, *preparation.added])
+        columns = [*types, *preparation.added]
+        for column, rule in description.bins.items():
+            if mapping.reward in several(rule.columns):
+                raise InvalidLog(
+                    f"{column!r} is learnt from column {mapping.reward!r}, the reward, which "
+                    "nobody knows when deciding; expected other columns"
+                )
+            if column not in (*mapping.state, *mapping.action):
+                raise InvalidLog(
+                    f"column {column!r} is binned, but is neither of the state nor of the action; "
+                    f"{closest(column, columns)}"
+                )
         table = replace(table, preparation=preparation)
         types = tables.types_of(database, table.scan(database))
     first = next(iter(description.signals.values()), None)
@@ -552,8 +563,10 @@ def table_of_query(raw: Table, sql: str, memory_limit: str | None) -> Table:
         types = load_raw(database, queries.LOG, raw)
         load_further(database, description)
     query = queries.Query(sql, memory_limit=memory_limit)
-    kinds = queries.run(workshop, query)
-    with tables.named_in_errors(raw):
+    with workshop.locked(query) as database:
+        database.execute(f"CREATE TABLE {queries.RESULT} AS {query.rows()}")
+        kinds = columns_of(database, queries.RESULT)
+    with named_in_errors(raw.name, InvalidLog):
         mapping = tables.meaning_of(description, kinds)
     single = mapping.episode is None or mapping.episode == SINGLE["episode"]
     case = description.case or (mapping.episode if mapping.episode in types else None)
@@ -572,8 +585,7 @@ def table_of_query(raw: Table, sql: str, memory_limit: str | None) -> Table:
     signals = [rule.column for rule in description.signals.values()]
     ends = (mapping.terminated, mapping.truncated, *mapping.next_state)
     after = tuple(name for name in (mapping.reward, *signals, *ends) if name in kinds)
-    before = several(description.columns.known_before)
-    keys = queries.Keys(*told_by, tuple(decided), after, before)
+    keys = queries.Keys(*told_by, tuple(decided), after, several(description.columns.known_before))
     rows, digest = queries.write_rows(workshop, query, keys)
     made = queries.Made(workshop, query, keys, digest, types, queries.ROW in kinds)
     return Table(
@@ -624,21 +636,6 @@ def steps_are_stamps(
     if text is None or re.fullmatch(r"\s*[0-9]+(\.0*)?\s*", text):
         return False
     return description.reader.timestampformat is not None or bool(re.fullmatch(ISO, text, re.ASCII))
-
-
-def check_bins(bins: Mapping[str, Bin], mapping: ColumnMapping, columns: Sequence[str]) -> None:
-    """Refuses bins of a column that is neither state nor action, and states learnt from rewards."""
-    for column, rule in bins.items():
-        if mapping.reward in several(rule.columns):
-            raise InvalidLog(
-                f"{column!r} is learnt from column {mapping.reward!r}, the reward, which nobody "
-                "knows when deciding; expected other columns"
-            )
-        if column not in (*mapping.state, *mapping.action):
-            raise InvalidLog(
-                f"column {column!r} is binned, but is neither of the state nor of the action; "
-                f"{closest(column, columns)}"
-            )
 
 
 def count_on_ray(

@@ -14,6 +14,7 @@ from typing import Any
 import surestep.io.logs.formats as formats
 import surestep.io.sql as duck
 from surestep._files import failing_to_read, read_path
+from surestep._names import twice
 from surestep.description import Description, several
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter, said
 from surestep.io.logs.columns import SINGLE, ColumnMapping, Types, by_name, naming, resolve
@@ -24,6 +25,7 @@ from surestep.io.logs.roles import TIME, flag_sql, stamp_sql
 from surestep.io.sql import ROW, columns_of, first_lines, sql_name, sql_text
 
 STAMP = '"surestep stamp"'
+MANAGED = {"_delta_log": "Delta", "metadata/*.metadata.json*": "Iceberg", ".hoodie": "Hudi"}
 ALWAYS = {"episode": ROW, "step": "0", "terminated": "true"}  # where rows are episodes
 
 
@@ -121,7 +123,12 @@ def find_table(description: Description, frame: object = None) -> Table:
         first, second = list(kinds.values())[:2]
         raise InvalidParameter(f"{first} and {second} are of different kinds, expected one kind")
     (kind,) = kinds
-    formats.check_compression(files)
+    names = (file.with_suffix("") if formats.split_ending(file)[1] else file for file in files)
+    for i, j in twice(names):
+        raise InvalidLog(
+            f"{files[i]} and {files[j]} are one table by their names, and its rows would count "
+            "twice; expected one of them"
+        )
     name = str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
     table = Table(name, files, kind, description=description)
     if kind.convert is None:
@@ -151,27 +158,19 @@ def matching(path: Path) -> list[Path]:
     for file in matches:
         if not file.is_file():
             raise FileFailure(f"{file} is a pipe, a device or a link to nothing; expected a file")
-    check_unmanaged(matches)
-    return sorted(matches)
-
-
-def hand_on(problem: OSError) -> None:
-    """Raises the error; otherwise the rows of an unreadable folder would be missing silently."""
-    raise problem
-
-
-MANAGED = {"_delta_log": "Delta", "metadata/*.metadata.json*": "Iceberg", ".hoodie": "Hudi"}
-
-
-def check_unmanaged(files: Sequence[Path]) -> None:
-    """Refuses files of Delta, Iceberg and Hudi tables, which still have deleted rows."""
-    for folder in {parent for file in files for parent in file.absolute().parents}:
+    for folder in {parent for file in matches for parent in file.absolute().parents}:
         for sign, kind in MANAGED.items():
             if any(folder.glob(sign)):
                 raise FileFailure(
                     f"{folder} is a table of {kind}, whose files still have rows that were "
                     "deleted; export its rows to a file of their own and name that"
                 )
+    return sorted(matches)
+
+
+def hand_on(problem: OSError) -> None:
+    """Raises the error; otherwise the rows of an unreadable folder would be missing silently."""
+    raise problem
 
 
 @contextmanager
@@ -204,19 +203,9 @@ def explaining(table: Table, memory_limit: str | None = None) -> Iterator[None]:
     except duckdb.Error as problem:
         if duck.lacks_room(problem):
             raise duck.failure_of(problem, memory_limit) from None
-        words = f"{table.name} cannot be read: {first_lines(problem)}"
         if isinstance(problem, duckdb.InvalidInputException | duckdb.IOException):
             formats.check_whole(table.files)
-        raise InvalidLog(words) from None
-
-
-@contextmanager
-def named_in_errors(table: Table) -> Iterator[None]:
-    """Puts the name of the table before the message of an `InvalidLog`."""
-    try:
-        yield
-    except InvalidLog as problem:
-        raise InvalidLog(f"{table.name}: {problem}") from None
+        raise InvalidLog(f"{table.name} cannot be read: {first_lines(problem)}") from None
 
 
 # ---- from the rows of files to the view `log`: SQL around the scan ----------------------------
@@ -249,7 +238,6 @@ def preparation_of(
     if stamped:
         selects += numbered_by_stamps(description, mapping, types)
     if description.ends is not None:
-        check_said_of_all(description.ends, mapping, types)
         selects.append(with_last_rows(description, mapping, types))
     if mapping.time is not None and mapping.time != mapping.step:
         name = sql_name(mapping.time)
@@ -338,22 +326,11 @@ def numbered_by_stamps(told: Description, mapping: ColumnMapping, types: Types) 
 
 
 def with_last_rows(told: Description, mapping: ColumnMapping, types: Types) -> str:
-    """Returns SQL: a flag that is true at the last row of an episode without the other flag."""
+    """Returns SQL: a flag that is true at the last row of an episode without the other flag.
 
-    def flag(column: str | None) -> str:
-        return flag_sql(column, types[column]) if column in types and column else "false"
-
-    flags = (mapping.terminated, mapping.truncated)
-    column, other = flags if told.ends == "complete" else reversed(flags)
-    step = f"TRY_CAST({sql_name(str(mapping.step))} AS DOUBLE)"
-    near = f"PARTITION BY {sql_name(str(mapping.episode))} ORDER BY {step}"
-    last = f"(lead({step}) OVER ({near}) IS NULL AND NOT coalesce({flag(other)}, false))"
-    marked = f"({flag(column)}) OR {last} AS {sql_name(str(column))}"
-    return f"SELECT * REPLACE ({marked})" if column in types else f"SELECT *, {marked}"
-
-
-def check_said_of_all(ends: str, mapping: ColumnMapping, types: Types) -> None:
-    """Refuses `ends` for a log that has a column of ends, or no episodes or steps."""
+    Refuses `ends` for a log that has a column of ends, or no episodes or steps.
+    """
+    ends = str(told.ends)
     twice = mapping.terminated if ends == "complete" and mapping.terminated in types else None
     if twice or mapping.episode is None or mapping.step is None:
         raise InvalidLog(
@@ -361,3 +338,14 @@ def check_said_of_all(ends: str, mapping: ColumnMapping, types: Types) -> None:
             f"{f'column {twice!r} that does so too' if twice else 'no episodes or no steps'}, "
             f"expected columns of both ({naming('episode', 'step')}), and no other word of ends"
         )
+
+    def flag(column: str | None) -> str:
+        return flag_sql(column, types[column]) if column in types and column else "false"
+
+    flags = (mapping.terminated, mapping.truncated)
+    column, other = flags if ends == "complete" else reversed(flags)
+    step = f"TRY_CAST({sql_name(mapping.step)} AS DOUBLE)"
+    near = f"PARTITION BY {sql_name(mapping.episode)} ORDER BY {step}"
+    last = f"(lead({step}) OVER ({near}) IS NULL AND NOT coalesce({flag(other)}, false))"
+    marked = f"({flag(column)}) OR {last} AS {sql_name(str(column))}"
+    return f"SELECT * REPLACE ({marked})" if column in types else f"SELECT *, {marked}"

@@ -85,8 +85,13 @@ class CheckerModel:
 
 def to_checker(mdp: FiniteMDP) -> CheckerModel:
     """Returns the model with its ends and its start as states: ours first, then `end`, `start`."""
-    refuse_several_discounts(mdp)
     pairs = mdp.pairs
+    for k, others in arrays.first_where(mdp.discount != mdp.discount[0], "pair"):
+        raise InvalidModel(
+            f"the discount of {pairs.pair_name(k)} is {mdp.discount[k]}, that of "
+            f"{pairs.pair_name(0)} is {mdp.discount[0]}; model files hold no discounts, so "
+            f"only a model with a single one can be written{others}"
+        )
     states = mdp.num_states
     lengths = arrays.run_lengths(mdp.offsets)
     ends = lengths == 0
@@ -118,20 +123,10 @@ def to_checker(mdp: FiniteMDP) -> CheckerModel:
             pairs.action_labels,
         ),
         labels={
-            **{label: np.append(marked, [False] * extra) for label, marked in mdp.marks.items()},
+            **{label: np.pad(marked, (0, extra)) for label, marked in mdp.marks.items()},
             **{label: np.arange(total) == states + i for i, label in enumerate(added)},
         },
     )
-
-
-def refuse_several_discounts(mdp: FiniteMDP) -> None:
-    """Refuses discounts that differ: files hold none, and readers give one for all pairs."""
-    for k, others in arrays.first_where(mdp.discount != mdp.discount[0], "pair"):
-        raise InvalidModel(
-            f"the discount of {mdp.pairs.pair_name(k)} is {mdp.discount[k]}, that of "
-            f"{mdp.pairs.pair_name(0)} is {mdp.discount[0]}; model files hold no discounts, so "
-            f"only a model with a single one can be written{others}"
-        )
 
 
 # ---- from a checker's model to ours -----------------------------------------------------------
@@ -179,7 +174,10 @@ def from_checker(
         row = source == start
         chance[graph.successor[row]] += chance[start] * graph.probability[row]
         chance[start] = 0.0
-    idle = idle_states(graph, source)
+    # Idle states are never left and earn nothing.
+    busy = source[(graph.successor != source) | (graph.reward != 0)]
+    earning = arrays.run_owners(graph.choice_offsets)[graph.ending_reward != 0]
+    idle = np.bincount(np.append(busy, earning), minlength=model.num_states) == 0
     end = end_state(graph, source, idle & model.marked(END) & (chance == 0))
     deadlock = model.marked(DEADLOCK) | (arrays.run_lengths(model.choice_offsets) == 0)
     over = idle & (model.marked(END) | deadlock)
@@ -213,15 +211,13 @@ def from_checker(
 
 def reached(graph: Graph, cut: BoolArray, start: BoolArray) -> BoolArray:
     """Tells which states [S] can be reached from `start` [S] without cut transitions [T]."""
-    kept = ~cut
     states = start.size
     # From one more place, which leads to all states at the start.
     first = np.flatnonzero(start)
-    lengths = np.append(np.bincount(graph.state[kept], minlength=states), first.size)
-    successor = np.append(graph.successor[kept], first).astype(np.int32)
+    lengths = np.append(np.bincount(graph.state[~cut], minlength=states), first.size)
+    successor = np.append(graph.successor[~cut], first).astype(np.int32)
     _, parent = breadth_first(arrays.offsets_of(lengths), successor, states)
-    met: BoolArray = parent[:states] >= 0
-    return met
+    return np.asarray(parent[:states] >= 0)
 
 
 def start_distribution(model: CheckerModel, initial: str | None) -> FloatArray:
@@ -235,8 +231,10 @@ def start_distribution(model: CheckerModel, initial: str | None) -> FloatArray:
     elif initial in model.labels:
         marked = model.labels[initial]
     else:
-        known = ", ".join(map(repr, [UNIFORM, *model.labels]))
-        raise InvalidModel(f"initial is {initial!r}, expected one of {known}")
+        raise InvalidModel(
+            f"initial is {initial!r}, expected one of "
+            f"{', '.join(map(repr, [UNIFORM, *model.labels]))}"
+        )
     states = np.flatnonzero(marked)
     if states.size == 0:
         label = INITIAL if initial in (None, UNIFORM) else initial
@@ -275,22 +273,16 @@ def with_loops(model: CheckerModel) -> Graph:
 def start_state(model: CheckerModel, graph: Graph, source: IntArray) -> int | None:
     """Returns the last state, if `to_checker` has added it for the start; else None."""
     start = model.num_states - 1
-    if not (model.initial[start] and model.marked(START)[start]):
-        return None
     row = source == start
-    single = arrays.run_lengths(graph.choice_offsets)[start] == 1 and row.any()
-    again = np.any(graph.successor == start)
-    return start if single and not again and not graph.reward[row].any() else None
-
-
-def idle_states(graph: Graph, source: IntArray) -> BoolArray:
-    """Returns the states [S] that are never left and earn nothing."""
-    size = graph.choice_offsets.size - 1
-    busy = (graph.successor != source) | (graph.reward != 0)
-    earning = arrays.run_owners(graph.choice_offsets)[graph.ending_reward != 0]
-    active = np.bincount(source[busy], minlength=size) + np.bincount(earning, minlength=size)
-    idle: BoolArray = active == 0
-    return idle
+    added = (
+        model.initial[start]
+        and model.marked(START)[start]
+        and arrays.run_lengths(graph.choice_offsets)[start] == 1
+        and row.any()
+        and not np.any(graph.successor == start)
+        and not graph.reward[row].any()
+    )
+    return start if added else None
 
 
 def end_state(graph: Graph, source: IntArray, candidate: BoolArray) -> int | None:
@@ -368,8 +360,7 @@ def number_actions(actions: Actions, offsets: IntArray) -> Actions:
     if names is not None and all(names[number] is None for number in np.unique(code).tolist()):
         position = arrays.ranges(0, arrays.run_lengths(offsets))
         return Actions(position, int(position.max(initial=0)) + 1, None)
-    repeated = bool(arrays.repeated_in_run(code, offsets).any())
-    if names is None and not repeated:
+    if names is None and not arrays.repeated_in_run(code, offsets).any():
         return Actions(code, count, None)
     if names is None:
         numbers, code = np.unique(code, return_inverse=True)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import LARGEST_INDEX, AnyArray, BoolArray, FloatArray
+from surestep._arrays import LARGEST_INDEX, AnyArray, FloatArray
 from surestep.errors import InvalidModel, MissingExtra, install
 from surestep.model.mdp import FiniteMDP, read_initial, spread_discount, spread_initial
 from surestep.model.pairs import Pairs
@@ -58,7 +58,16 @@ def from_gymnasium(env: Any, discount: float, *, initial: object = None) -> Fini
     FiniteMDP(num_states=16, num_pairs=64, num_transitions=128, discount=0.9)
     """
     if isinstance(env, str):
-        env = made_by_gymnasium(env)
+        try:
+            import gymnasium
+        except ImportError:
+            raise MissingExtra(
+                f"{env} is made by Gymnasium, which is not installed; {install('rl')}"
+            ) from None
+        try:
+            env = gymnasium.make(env)
+        except gymnasium.error.Error as problem:
+            raise InvalidModel(f"Gymnasium makes no environment {env!r}: {problem}") from None
     base = getattr(env, "unwrapped", env)
     own = getattr(base, "mdp", None)
     if isinstance(own, FiniteMDP):
@@ -66,21 +75,8 @@ def from_gymnasium(env: Any, discount: float, *, initial: object = None) -> Fini
         return replace(own, discount=spread_discount(own.pairs, discount), initial=begin)
     if initial is None:
         initial = getattr(base, "initial_state_distrib", None)
-    return mdp_of_table(getattr(base, "P", None), discount, initial, env_id(env))
-
-
-def made_by_gymnasium(name: str) -> Any:
-    """Returns the environment that Gymnasium makes of a name."""
-    try:
-        import gymnasium
-    except ImportError:
-        raise MissingExtra(
-            f"{name} is made by Gymnasium, which is not installed; {install('rl')}"
-        ) from None
-    try:
-        return gymnasium.make(name)
-    except gymnasium.error.Error as problem:
-        raise InvalidModel(f"Gymnasium makes no environment {name!r}: {problem}") from None
+    name = getattr(getattr(env, "spec", None), "id", None) or type(env).__name__
+    return mdp_of_table(getattr(base, "P", None), discount, initial, str(name))
 
 
 def from_dict(
@@ -131,7 +127,10 @@ def mdp_of_table(table: Any, discount: float, initial: object, name: str) -> Fin
     states = Pairs.full(num_states, 1)
     start = read_initial(states, spread_initial(states, initial))
     pair_state = arrays.run_owners(pair_offsets)
-    ends = closed_states(rows, pair_state, num_states)
+    # In closed states every action leads back to the state with reward 0.
+    leaves = (rows["successor"] != pair_state[rows["pair"]]) | (rows["reward"] != 0)
+    leaving = pair_state[rows["pair"][leaves & (rows["probability"] > 0)]]
+    ends = np.bincount(leaving, minlength=num_states) == 0
     elsewhere = rows["terminated"] & ~ends[rows["successor"]]
     if elsewhere.any():
         rows["successor"][elsewhere] = num_states
@@ -140,8 +139,26 @@ def mdp_of_table(table: Any, discount: float, initial: object, name: str) -> Fin
         action = np.append(action, 0)
         start = np.append(start, 0.0)
     pairs = Pairs(pair_offsets, action, int(action.max(initial=0)) + 1)
-    kept = rows[~ends[pairs.state[rows["pair"]]]]
-    return mdp_of_rows(pairs, kept, discount, start)
+    rows = rows[~ends[pairs.state[rows["pair"]]]]
+    # Repeated successors are added up, and their rewards averaged.
+    key = rows["pair"] * pairs.num_states + rows["successor"]
+    keys, group = np.unique(key, return_inverse=True)
+    probability: FloatArray = np.zeros(keys.size)
+    np.add.at(probability, group, rows["probability"])
+    earned: FloatArray = np.zeros(keys.size)
+    with np.errstate(over="ignore"):  # an infinite reward is refused by name below
+        np.add.at(earned, group, rows["probability"] * rows["reward"])
+    kept = probability > 0
+    pair = keys[kept] // pairs.num_states
+    return FiniteMDP(
+        pairs,
+        arrays.offsets_of(np.bincount(pair, minlength=pairs.num_pairs)),
+        (keys[kept] % pairs.num_states).astype(np.int32),
+        probability[kept],
+        earned[kept] / probability[kept],
+        spread_discount(pairs, discount),
+        start,
+    )
 
 
 ROW = np.dtype(
@@ -190,53 +207,14 @@ def read_transition_table(table: Any, name: str) -> tuple[AnyArray, AnyArray, An
         lengths.append(len(choices))
     table_rows = np.array(rows, ROW)
     offsets = arrays.offsets_of(np.array(lengths))
-    action_of = np.array(actions, np.int64)
-    check_table(table_rows, arrays.run_owners(offsets), action_of, name)
-    return offsets, action_of, table_rows
 
+    def place(row: int) -> str:
+        pair = rows[row][0]
+        return (
+            f"state {arrays.owner(offsets, pair)}, action {actions[pair]} in the table P of {name}"
+        )
 
-def check_table(rows: AnyArray, pair_state: AnyArray, action: AnyArray, env_name: str) -> None:
-    """Refuses rows whose probability or reward is not a number, also those of probability 0."""
-
-    def name(row: int) -> str:
-        pair = rows["pair"][row]
-        return f"state {pair_state[pair]}, action {action[pair]} in the table P of {env_name}"
-
-    arrays.floats("a probability", rows["probability"], None, InvalidModel, name, least=0)
-    arrays.floats("a reward", rows["reward"], None, InvalidModel, name)
-
-
-def closed_states(rows: AnyArray, pair_state: AnyArray, num_states: int) -> BoolArray:
-    """Tells of each state [S] whether every action leads back to it with reward 0."""
-    leaves = (rows["successor"] != pair_state[rows["pair"]]) | (rows["reward"] != 0)
-    leaving = pair_state[rows["pair"][leaves & (rows["probability"] > 0)]]
-    closed: BoolArray = np.bincount(leaving, minlength=num_states) == 0
-    return closed
-
-
-def mdp_of_rows(pairs: Pairs, rows: AnyArray, discount: float, initial: FloatArray) -> FiniteMDP:
-    """Returns the MDP of the rows, repeated successors added up and their rewards averaged."""
-    key = rows["pair"] * pairs.num_states + rows["successor"]
-    keys, group = np.unique(key, return_inverse=True)
-    probability: FloatArray = np.zeros(keys.size)
-    np.add.at(probability, group, rows["probability"])
-    earned: FloatArray = np.zeros(keys.size)
-    with np.errstate(over="ignore"):  # an infinite reward is refused by name below
-        np.add.at(earned, group, rows["probability"] * rows["reward"])
-    kept = probability > 0
-    pair = keys[kept] // pairs.num_states
-    return FiniteMDP(
-        pairs,
-        arrays.offsets_of(np.bincount(pair, minlength=pairs.num_pairs)),
-        (keys[kept] % pairs.num_states).astype(np.int32),
-        probability[kept],
-        earned[kept] / probability[kept],
-        spread_discount(pairs, discount),
-        initial,
-    )
-
-
-def env_id(env: Any) -> str:
-    """Returns the name of the environment for messages."""
-    spec = getattr(env, "spec", None)
-    return str(getattr(spec, "id", None) or type(env).__name__)
+    # Rows of probability 0 must be numbers, too.
+    arrays.floats("a probability", table_rows["probability"], None, InvalidModel, place, least=0)
+    arrays.floats("a reward", table_rows["reward"], None, InvalidModel, place)
+    return offsets, np.array(actions, np.int64), table_rows

@@ -17,9 +17,9 @@ import surestep._arrays as arrays
 import surestep.io.models.storm_process as storm
 from surestep._files import read_path, read_whole, temporary_folder
 from surestep._settings import check_setting
-from surestep.errors import InvalidModel, InvalidParameter, MissingExtra, install
+from surestep.errors import InvalidModel, InvalidParameter, MissingExtra, install, named_in_errors
 from surestep.io.models.checker import DEADLOCK, END, CheckerModel, from_checker
-from surestep.io.models.umb import naming_file, read_umb
+from surestep.io.models.umb import read_umb
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import LazyLabels
 
@@ -101,7 +101,7 @@ def from_prism(
             "the PRISM language is read through stormpy, which is not installed; "
             f"{install('storm')}"
         )
-    with naming_file(file), temporary_folder() as folder:
+    with named_in_errors(file, InvalidModel), temporary_folder() as folder:
         model = built_by_storm(folder, text, given, reward)
         if (folder / storm.STATE_REWARDS).exists():
             earned = np.fromfile(folder / storm.STATE_REWARDS, np.float64)
@@ -110,8 +110,10 @@ def from_prism(
             names = LazyLabels(lambda: names_of_states(file, text, given, reward), model.num_states)
             model = replace(model, state_labels=names)
         if end is not None and end not in model.labels:
-            known = ", ".join(map(repr, model.labels))
-            raise InvalidModel(f"end is {end!r}, expected a label of the program: {known}")
+            raise InvalidModel(
+                f"end is {end!r}, expected a label of the program: "
+                f"{', '.join(map(repr, model.labels))}"
+            )
         # As deadlocks, states with the label `end` stay, and all states are those of the program.
         over = model.marked(DEADLOCK) | model.marked(END)
         labels = {**model.marks(), DEADLOCK: over}
@@ -123,7 +125,7 @@ def names_of_states(
     file: Path, text: bytes, constants: Constants, reward: str | None
 ) -> Sequence[str]:
     """Returns the values of the variables in each state [S]; Storm builds the program once more."""
-    with naming_file(file), temporary_folder() as folder:
+    with named_in_errors(file, InvalidModel), temporary_folder() as folder:
         model = built_by_storm(folder, text, constants, reward, named=True)
         return model.state_labels or [*map(str, range(model.num_states))]
 
@@ -166,9 +168,9 @@ def built_by_storm(
     answer = json.loads((folder / storm.ANSWER).read_text())
     if "complaint" in answer:
         raise InvalidModel(answer["complaint"])
-    undefined = answer["undefined"]
     if answer["kind"] not in storm.KINDS:
         raise InvalidModel(f"the model is of type {answer['kind']!r}, expected 'mdp' or 'dtmc'")
+    undefined = answer["undefined"]
     if undefined:
         raise InvalidModel(
             f"no value is given for the constants {', '.join(undefined)}, expected one for each, "
@@ -179,8 +181,8 @@ def built_by_storm(
             f"reward is {reward!r}, expected one of the program's reward structures: "
             f"{', '.join(map(repr, answer['structures'])) or 'there are none'}"
         )
-    structure = answer["structure"]
-    model = read_umb(folder / storm.MODEL, UNNAMED if structure == "" else structure)
+    structure = UNNAMED if answer["structure"] == "" else answer["structure"]
+    model = read_umb(folder / storm.MODEL, structure)
     if not (folder / storm.NAMES).exists():
         return model
     names = json.loads((folder / storm.NAMES).read_text())

@@ -11,7 +11,7 @@ import json
 import re
 import sys
 from array import array
-from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +54,15 @@ def answer_to(folder: Path) -> dict[str, Any]:
     known = reward in structures or (reward is None and not structures)
     if facts["kind"] not in KINDS or facts["undefined"] or not known:
         return facts
-    for name, size in ranges_of(program.substitute_constants()):
+    fixed = program.substitute_constants()
+    parts = (fixed.global_integer_variables, *(x.integer_variables for x in fixed.modules))
+    for variable in chain(*parts):
+        low = variable.lower_bound_expression.evaluate_as_int()
+        size = variable.upper_bound_expression.evaluate_as_int() - low + 1
         if size > MOST_VALUES:
-            words = f"variable {name} has {size:,} values, expected at most {MOST_VALUES:,}"
+            words = (
+                f"variable {variable.name} has {size:,} values, expected at most {MOST_VALUES:,}"
+            )
             return facts | {"complaint": words}
     named = request["named"]
     built = build(stormpy, program, named)
@@ -74,21 +80,16 @@ def answer_to(folder: Path) -> dict[str, Any]:
     dead = marked.contains_label("deadlock") and marked.get_states("deadlock")
     # A set of states is true even if it is empty.
     if dead and dead.get_number_of_set_bits() and rewards is not None and rewards.has_state_rewards:
+        # Storm forgets the state rewards of deadlocks. With one more command, a loop in every
+        # state, it keeps them, and numbers the states as before, as a loop leads to no new state.
         text = (folder / PROGRAM).read_bytes().decode("latin-1")
-        (folder / PROGRAM).write_bytes(lively(text).encode("latin-1"))
+        ends = (part.start() for part in COMMENT_OR_END.finditer(text) if part["end"])
+        at = next(ends)  # a program without modules has no deadlocks
+        (folder / PROGRAM).write_bytes(f"{text[:at]}{LOOP}{text[at:]}".encode("latin-1"))
         program = read_program(stormpy, folder / PROGRAM, request["constants"])
         earned = build(stormpy, program, False).reward_models[reward].state_rewards
         (folder / STATE_REWARDS).write_bytes(array("d", earned).tobytes())
     return facts | {"structure": reward}
-
-
-def ranges_of(program: Any) -> Iterator[tuple[str, int]]:
-    """Yields the integer variables and the number of their values."""
-    parts = (program.global_integer_variables, *(x.integer_variables for x in program.modules))
-    for variable in (variable for part in parts for variable in part):
-        low = variable.lower_bound_expression.evaluate_as_int()
-        high = variable.upper_bound_expression.evaluate_as_int()
-        yield variable.name, high - low + 1
 
 
 def read_program(storm: Any, path: Path, constants: Any) -> Any:
@@ -136,17 +137,6 @@ def state_names(values: Any) -> list[str]:
         for variable in variables
     ]
     return [f"({','.join(row)})" for row in zip(*columns, strict=True)]
-
-
-def lively(text: str) -> str:
-    """Returns the program with one more command, a loop in every state: none is a deadlock.
-
-    Storm forgets the state rewards of deadlocks. With a loop it keeps them, and since a loop leads
-    to no new state, it numbers the states as before.
-    """
-    ends = (part.start() for part in COMMENT_OR_END.finditer(text) if part["end"])
-    at = next(ends)  # a program without modules has no deadlocks
-    return text[:at] + LOOP + text[at:]
 
 
 def main(folder: Path) -> None:

@@ -8,26 +8,32 @@ is missing means 0. See https://github.com/pmc-tools/umb for the format.
 
 from __future__ import annotations
 
+import io
 import json
+import lzma
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import re
+import tarfile
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from tempfile import SpooledTemporaryFile
+from typing import IO, Annotated, Any
 
 import numpy as np
 from msgspec import Meta, Struct, field
 
 import surestep._arrays as arrays
 from surestep._arrays import LARGEST_INDEX, AnyArray, BoolArray, FloatArray, IntArray
-from surestep._files import Chunks, read_path, write_together
+from surestep._files import Chunks, failing_to_read, read_path, write_together
 from surestep._json import converted, read_json
 from surestep._settings import check_setting
 from surestep._version import __version__
-from surestep.errors import InvalidModel, InvalidParameter
+from surestep.errors import InvalidModel, InvalidParameter, named_in_errors
 from surestep.io.models.checker import RESERVED, Actions, CheckerModel, from_checker, to_checker
-from surestep.io.models.umb_archive import Archive, open_archive, tar_chunks
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Labels
 from surestep.model.statements import is_unicode
@@ -81,7 +87,7 @@ def read_mdp(
     number = arrays.read_discount(discount)
     check_setting("reward", reward, str | None)
     check_setting("initial", initial, str | None)
-    with naming_file(file):
+    with named_in_errors(file, InvalidModel):
         return from_checker(read_umb(file, reward), number, initial)
 
 
@@ -149,15 +155,6 @@ def umb_path(path: object) -> Path:
     return file
 
 
-@contextmanager
-def naming_file(path: Path) -> Iterator[None]:
-    """Puts the name of the file before the message of an `InvalidModel` raised inside."""
-    try:
-        yield
-    except InvalidModel as refusal:
-        raise InvalidModel(f"{path}: {refusal}") from None
-
-
 # ---- the index: JSON that somebody else wrote, as declared types ------------------------------
 
 
@@ -180,9 +177,6 @@ class ValueType(Struct, frozen=True):
     size: Count = 0  # bits; 0: as many as usual
 
 
-UNKNOWN = ValueType("")
-
-
 class System(Struct, frozen=True, rename="kebab"):
     """The sizes of a model."""
 
@@ -200,7 +194,7 @@ class Annotation(Struct, frozen=True, rename="kebab"):
     """A reward structure, or a label."""
 
     applies_to: list[Any]
-    type: ValueType = UNKNOWN
+    type: ValueType = ValueType("")
     alias: str | None = None
     probability_type: Any = None
 
@@ -234,22 +228,6 @@ class Index(Struct, frozen=True, rename="kebab"):
     file_data: Maker = Maker()
 
 
-def read_index(archive: Archive) -> Index:
-    """Reads the index of an archive."""
-    most = INDEX_GROWTH * archive.stored + INDEX_ALLOWANCE
-    if archive.size(INDEX) > most:
-        raise InvalidModel(
-            f"{INDEX} has {archive.size(INDEX)} bytes, expected {most} at most in an archive of "
-            f"{archive.stored} bytes"
-        )
-    try:
-        content = read_json(archive.read(INDEX))
-    except (ValueError, RecursionError) as problem:
-        raise InvalidModel(f"{INDEX} is not valid JSON: {problem}") from None
-    index: Index = converted(content, Index, INDEX, InvalidModel)
-    return index
-
-
 # ---- reading ----------------------------------------------------------------------------------
 
 
@@ -261,9 +239,29 @@ PROBABILITIES = "branch-to-probability.bin"
 def read_umb(path: Path, reward: str | None) -> CheckerModel:
     """Reads the model in a UMB archive; `reward` names the reward structure that counts."""
     with open_archive(path) as archive:
-        index = read_index(archive)
+        most = INDEX_GROWTH * archive.stored + INDEX_ALLOWANCE
+        if archive.size(INDEX) > most:
+            raise InvalidModel(
+                f"{INDEX} has {archive.size(INDEX)} bytes, expected {most} at most in an archive "
+                f"of {archive.stored} bytes"
+            )
+        try:
+            content = read_json(archive.read(INDEX))
+        except (ValueError, RecursionError) as problem:
+            raise InvalidModel(f"{INDEX} is not valid JSON: {problem}") from None
+        index: Index = converted(content, Index, INDEX, InvalidModel)
         system = index.transition_system
-        check_system(archive, system)
+        if system.time != "discrete" or system.players > 1 or system.observations:
+            raise InvalidModel(
+                f"the model has {system.time} time, {system.players} players and "
+                f"{system.observations} observations, expected discrete time, 0 or 1 player and no "
+                "observations (an MDP or a Markov chain)"
+            )
+        # All sizes are held against those of the files before anything is read.
+        check_double(PROBABILITIES, system.branch_probability_type)
+        expect_size(archive, PROBABILITIES, system.branches, 8)
+        expect_runs(archive, BRANCHES, system.choices, system.branches)
+        expect_runs(archive, CHOICES, system.states, system.choices)
         offsets = runs(archive, BRANCHES, system.choices, system.branches)
         successor = column(archive, "branch-to-target.bin", system.branches, "<u8")
         probability = column(archive, PROBABILITIES, system.branches, "<f8")
@@ -281,20 +279,6 @@ def read_umb(path: Path, reward: str | None) -> CheckerModel:
             labels=read_marks(archive, index, system.states),
             state_labels=read_state_labels(index, system.states),
         )
-
-
-def check_system(archive: Archive, system: System) -> None:
-    """Refuses other kinds of models, and sizes that do not match those of the files."""
-    if system.time != "discrete" or system.players > 1 or system.observations:
-        raise InvalidModel(
-            f"the model has {system.time} time, {system.players} players and "
-            f"{system.observations} observations, expected discrete time, 0 or 1 player and no "
-            "observations (an MDP or a Markov chain)"
-        )
-    check_double(PROBABILITIES, system.branch_probability_type)
-    expect_size(archive, PROBABILITIES, system.branches, 8)
-    expect_runs(archive, BRANCHES, system.choices, system.branches)
-    expect_runs(archive, CHOICES, system.states, system.choices)
 
 
 # ---- branches and what they earn --------------------------------------------------------------
@@ -341,17 +325,15 @@ def read_reward_structure(
     }
     structures = index.annotations.rewards
     names = {alias_of(identifier, given): identifier for identifier, given in structures.items()}
+    chosen = [REWARD if wanted is None else wanted]
     if wanted is None and len(names) < 2:
-        chosen = [*names.values()]
-    else:
-        name = REWARD if wanted is None else wanted
-        chosen = [names[name]] if name in names else []
-        if not chosen:
-            raise InvalidModel(
-                f"reward is {wanted!r}, expected one of the reward structures: "
-                f"{', '.join(map(repr, names)) or 'there are none'}"
-            )
-    for identifier in chosen:
+        chosen = [*names]
+    elif chosen[0] not in names:
+        raise InvalidModel(
+            f"reward is {wanted!r}, expected one of the reward structures: "
+            f"{', '.join(map(repr, names)) or 'there are none'}"
+        )
+    for identifier in (names[name] for name in chosen):
         structure = structures[identifier]
         place = f"annotations/rewards/{identifier}"
         levels = structure.applies_to
@@ -396,32 +378,27 @@ def read_actions(archive: Archive, index: Index, choices: int) -> Actions:
     number = column(archive, "actions/choices/values.bin", choices, "<u4").astype(np.int64)
     arrays.check_within("the action", number, (0, count - 1), InvalidModel, "choice {}".format)
     texts = strings(archive, "actions/choices", count)
-    if texts is not None and not is_ours(index):  # others write '' for a choice without a name
+    if texts is not None and index.file_data.tool != TOOL:
+        # Others write '' for a choice without a name.
         return Actions(number, count, [text or None for text in texts])
     return Actions(number, count, texts)
 
 
 def read_state_labels(index: Index, states: int) -> Labels:
     """Reads the labels of states from a file that surestep wrote."""
-    if not is_ours(index):
-        return None
     given = index.file_data.parameters
-    place = f"{INDEX}.file-data.parameters"
-    labels = converted({} if given is None else given, OurParameters, place, InvalidModel)
-    if labels.state_labels is None:
+    if index.file_data.tool != TOOL or given is None:
         return None
-    added = states - len(labels.state_labels)  # the states `end` and `start`
+    place = f"{INDEX}.file-data.parameters"
+    labels = converted(given, OurParameters, place, InvalidModel).state_labels
+    if labels is None:
+        return None
+    added = states - len(labels)  # the states `end` and `start`
     if not 0 <= added <= 2:
         raise InvalidModel(
-            f"state-labels has {len(labels.state_labels)} entries for {states} states, expected a "
-            "string each"
+            f"state-labels has {len(labels)} entries for {states} states, expected a string each"
         )
-    return (*labels.state_labels, *[""] * added)
-
-
-def is_ours(index: Index) -> bool:
-    """Tells whether surestep has written the file."""
-    return bool(index.file_data.tool == TOOL)
+    return (*labels, *[""] * added)
 
 
 # ---- the arrays of a UMB archive: numbers, bits, runs and strings ------------------------------
@@ -492,13 +469,22 @@ def strings(archive: Archive, folder: str, count: int) -> list[str] | None:
 
 
 DOUBLE = {"type": "double", "size": 64}
-BIT = {"type": "bool", "size": 1}
 
 
 def umb_chunks(mdp: FiniteMDP) -> Chunks:
     """Returns the bytes of a model's archive. The same model always makes the same bytes."""
     model = to_checker(mdp)
-    level, reward = choice_or_branch_rewards(model)
+    level = "branches"
+    reward = model.reward
+    first = reward[model.offsets[:-1]]
+    if np.array_equal(np.repeat(first, arrays.run_lengths(model.offsets)), reward):
+        level = "choices"  # no choice has two different rewards
+        reward = first
+    # Names of files use the identifier of each label.
+    identifiers = {
+        label if label in RESERVED else f"label-{number}": label
+        for number, label in enumerate(model.labels)
+    }
     files: dict[str, AnyArray] = {
         "state-to-choices.bin": model.choice_offsets.astype("<u8"),
         "state-is-initial.bin": packed(model.initial),
@@ -508,20 +494,14 @@ def umb_chunks(mdp: FiniteMDP) -> Chunks:
         "actions/choices/values.bin": model.actions.number.astype("<u4"),
         f"annotations/rewards/{REWARD}/{level}/values.bin": reward.astype("<f8"),
     }
-    for identifier, label in identifiers(model).items():
+    for identifier, label in identifiers.items():
         files[f"annotations/aps/{identifier}/states/values.bin"] = packed(model.labels[label])
     if mdp.pairs.action_labels is not None:
         texts = [label.encode("utf-8") for label in mdp.pairs.action_labels]
         mapping = arrays.offsets_of(np.array([len(text) for text in texts]))
         files["actions/choices/string-mapping.bin"] = mapping.astype("<u8")
         files["actions/choices/strings.bin"] = np.frombuffer(b"".join(texts), np.uint8)
-    index = json.dumps(index_content(mdp, model, level)).encode("ascii")
     members = {n: array.data.cast("B") if array.size else b"" for n, array in files.items()}
-    return tar_chunks({INDEX: index, **members})
-
-
-def index_content(mdp: FiniteMDP, model: CheckerModel, level: str) -> dict[str, Any]:
-    """Returns the index, with rewards on the given level."""
     system = {
         "time": "discrete",
         "#players": 1,
@@ -539,37 +519,195 @@ def index_content(mdp: FiniteMDP, model: CheckerModel, level: str) -> dict[str, 
     if labels is not None:
         maker["parameters"] = {"state-labels": [*labels]}
     marks = {
-        identifier: {"alias": label, "applies-to": ["states"], "type": BIT}
-        for identifier, label in identifiers(model).items()
+        identifier: {"alias": label, "applies-to": ["states"], "type": {"type": "bool", "size": 1}}
+        for identifier, label in identifiers.items()
     }
     rewards = {REWARD: {"alias": REWARD, "applies-to": [level], "type": DOUBLE}}
-    return {
+    index = {
         "format-version": VERSION,
         "format-revision": 0,
         "file-data": maker,
         "transition-system": system,
         "annotations": {"rewards": rewards, **({"aps": marks} if marks else {})},
     }
-
-
-def identifiers(model: CheckerModel) -> dict[str, str]:
-    """Maps the identifier of each label in names of files to the label."""
-    return {
-        label if label in RESERVED else f"label-{number}": label
-        for number, label in enumerate(model.labels)
-    }
-
-
-def choice_or_branch_rewards(model: CheckerModel) -> tuple[str, AnyArray]:
-    """Returns rewards per choice, if no choice has two different ones, and else per branch."""
-    first = model.reward[model.offsets[:-1]]
-    if np.array_equal(np.repeat(first, arrays.run_lengths(model.offsets)), model.reward):
-        return "choices", first
-    return "branches", model.reward
+    return tar_chunks({INDEX: json.dumps(index).encode("ascii"), **members})
 
 
 def packed(mask: BoolArray) -> AnyArray:
     """Returns bits in whole words of 64, the lowest first."""
-    padded = np.zeros(-(-mask.size // 64) * 64, np.bool_)
-    padded[: mask.size] = mask
-    return np.packbits(padded, bitorder="little")
+    return np.packbits(np.pad(mask, (0, -mask.size % 64)), bitorder="little")
+
+
+# ---- the tar archive, plain or compressed with gzip or xz --------------------------------------
+#
+# Sizes are checked against the file before anything is read, and compressed data may not grow
+# without bounds. Python's `tarfile` reads single headers only: on its own it holds headers of any
+# size in memory, and takes a damaged header, or the place where a file is cut off, for the end.
+
+
+GZIP = b"\x1f\x8b"
+XZ = b"\xfd7zXZ\x00"
+BLOCK = tarfile.BLOCKSIZE
+PIECE = 1 << 12  # bytes that are read at a time: gzip makes 4 MB of them at most
+IN_MEMORY = 1 << 20  # bytes; what is unpacked beyond them waits on the disk
+# Bytes that a compressed byte, and any file, may become. Models grow by a factor of 3 to 50, since
+# offsets and successors differ from each other; only a file of little but zeros grows by 1,000.
+GROWTH = 200
+ALLOWANCE = 1 << 24
+XZ_MEMORY = 1 << 28  # bytes; the strongest setting of xz needs a quarter of it
+MOST_MEMBERS = 1 << 12  # a model has a few files for each reward structure and label
+MOST_HEADER = 1 << 13  # bytes that say of one file what it is called and how long it is
+PAX_RECORD = re.compile(rb"(\d+) ([^=]+)=(.*)\n", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """The regular files of an archive."""
+
+    file: IO[bytes]
+    members: Mapping[str, tuple[int, int]]  # name → (where it begins, how long it is)
+    stored: int  # bytes on the disk
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.members
+
+    def size(self, name: str) -> int:
+        """Returns how many bytes a file has."""
+        if name not in self.members:
+            raise InvalidModel(f"{name} is missing in the archive")
+        return self.members[name][1]
+
+    def read(self, name: str) -> bytes:
+        """Returns the bytes of a file."""
+        size = self.size(name)
+        self.file.seek(self.members[name][0])
+        return self.file.read(size)
+
+
+@contextmanager
+def open_archive(path: Path) -> Iterator[Archive]:
+    """Opens an archive, decompressed if need be, and closes it at the end."""
+    with failing_to_read(path), path.open("rb") as file:
+        head = file.read(len(XZ))
+        stored = path.stat().st_size
+        file.seek(0)
+        packed = head.startswith((GZIP, XZ))
+        with SpooledTemporaryFile(IN_MEMORY) if packed else nullcontext(file) as content:
+            if packed:
+                unpack(file, content, head == XZ, GROWTH * stored + ALLOWANCE)
+            yield Archive(content, read_members(content), stored)
+
+
+def unpack(file: IO[bytes], content: IO[bytes], xz: bool, most: int) -> None:
+    """Decompresses a file into `content`; refuses more than `most` bytes."""
+    decoder = (
+        lzma.LZMADecompressor(lzma.FORMAT_XZ, XZ_MEMORY) if xz else zlib.decompressobj(wbits=31)
+    )
+    while not decoder.eof:
+        packed = file.read(PIECE)
+        if not packed:
+            raise InvalidModel("the compressed data is cut off")
+        try:
+            content.write(decoder.decompress(packed, most - content.tell() + 1))
+        except (lzma.LZMAError, zlib.error) as problem:
+            raise InvalidModel(f"the compressed data cannot be unpacked: {problem}") from None
+        if content.tell() > most:
+            raise InvalidModel(
+                f"the file becomes more than {GROWTH} times as large, if unpacked; if that is "
+                "meant, unpack it first"
+            )
+    expect_zeros("the compressed data", decoder.unused_data, file)
+
+
+def read_members(file: IO[bytes]) -> dict[str, tuple[int, int]]:
+    """Lists the regular files of an archive: name → (where it begins, how long it is)."""
+    members: dict[str, tuple[int, int]] = {}
+    total = file.seek(0, io.SEEK_END)
+    at = 0
+    said = dict[str, str]()
+    try:
+        while (block := read_at(file, at, BLOCK)) != bytes(BLOCK):
+            header = tarfile.TarInfo.frombuf(block, "utf-8", "strict")
+            size = int(said.get("size", header.size))
+            at += BLOCK
+            if not 0 <= size <= total - at:
+                raise ValueError("a size that is none")
+            if header.type in (tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME):
+                said |= extended(header, read_at(file, at, min(size, MOST_HEADER + 1)))
+            else:
+                name = said.get("path", header.name).removeprefix("./").rstrip("/")
+                check_member(name, header.type, said, members)
+                if header.type != tarfile.DIRTYPE:
+                    members[name] = (at, size)
+                said = {}
+            at += -(-size // BLOCK) * BLOCK
+    except (tarfile.HeaderError, ValueError):
+        raise InvalidModel(
+            f"the file is no archive, or damaged or cut off before byte {at + BLOCK}, expected "
+            "tar, or tar within gzip or xz"
+        ) from None
+    expect_zeros("the archive", b"", file)
+    return members
+
+
+def read_at(file: IO[bytes], at: int, size: int) -> bytes:
+    """Returns some bytes of a file; ValueError where it ends before."""
+    file.seek(at)
+    data = file.read(size)
+    if len(data) < size:
+        raise ValueError("the file ends")
+    return data
+
+
+def extended(header: tarfile.TarInfo, data: bytes) -> dict[str, str]:
+    """Reads an extended header: a long name, or records of key and value."""
+    if len(data) > MOST_HEADER:
+        raise InvalidModel(
+            f"the headers of a file have more than {MOST_HEADER} bytes, expected a name and a size"
+        )
+    if header.type == tarfile.GNUTYPE_LONGNAME:
+        return {"path": data.rstrip(b"\0").decode("utf-8")}
+    records: dict[str, str] = {}
+    while data:
+        length = int(data.partition(b" ")[0])
+        record = PAX_RECORD.fullmatch(data[:length])
+        if record is None or len(data) < length or record[2].decode() in records:
+            raise ValueError("a record that is none")
+        records[record[2].decode()] = record[3].decode("utf-8")
+        data = data[length:]
+    return records
+
+
+def check_member(name: str, kind: bytes, said: Iterable[str], members: Collection[str]) -> None:
+    """Refuses a member that is no plain file or folder, or whose name is empty or taken."""
+    holes = any(key.startswith("GNU.sparse.") for key in said)
+    if not name.isprintable() or not name:
+        raise ValueError("a name that is none, or would break the line of a message")
+    if holes or kind not in (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE):
+        raise InvalidModel(
+            f"{name} is of type {kind!r}{' with holes' if holes else ''} in the archive, expected "
+            "plain files and folders"
+        )
+    if name in members or len(members) == MOST_MEMBERS:
+        raise InvalidModel(f"{name} stands twice in the archive, or after {MOST_MEMBERS} others")
+
+
+def expect_zeros(what: str, rest: bytes, file: IO[bytes]) -> None:
+    """Refuses anything but zeros in `rest` and in the rest of a file."""
+    while not rest.strip(b"\0"):
+        rest = file.read(PIECE)
+        if not rest:
+            return
+    raise InvalidModel(f"something follows {what}, expected nothing but zeros")
+
+
+def tar_chunks(files: Mapping[str, bytes | memoryview]) -> Iterator[bytes | memoryview]:
+    """Returns the bytes of an archive with the given files, piece by piece."""
+    for name, data in files.items():
+        header = tarfile.TarInfo(name)
+        header.size = len(data)
+        large = header.size >= 8**11  # more than the older form can say
+        yield header.tobuf(tarfile.GNU_FORMAT if large else tarfile.USTAR_FORMAT)
+        yield data
+        yield bytes(-header.size % BLOCK)
+    yield bytes(2 * BLOCK)
