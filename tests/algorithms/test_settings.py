@@ -29,7 +29,7 @@ from surestep.algorithms import (
 )
 from surestep.algorithms.contract import improvement_of, tie_of
 from surestep.algorithms.registry import algorithm_of, describe_algorithms, settings_of
-from surestep.bounds import SPIBBBound
+from surestep.bounds.loss import SPIBBBound
 from surestep.errors import InvalidParameter, ShapeMismatch
 
 NO_NUMBERS = (None, "1", True, math.nan, -1, [1], 1j)

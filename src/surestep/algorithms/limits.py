@@ -28,7 +28,7 @@ Floor = Annotated[int, Meta(ge=0, description="pairs seen less often are left al
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Limits:
+class Limits(arrays.ByValue):
     """Pairs seen fewer than `least_visits` times, and all but those allowed, are closed."""
 
     least_visits: Floor = 0
@@ -41,11 +41,6 @@ class Limits:
         check_settings(self)
         arrays.keep(self, allowed=self.allowed)
 
-    @property
-    def binding(self) -> bool:
-        """Tells whether anything may be closed at all."""
-        return self.least_visits > 0 or self.allowed is not None
-
     def follow_from(self, n_wedge: int) -> bool:
         """Tells whether every closed pair is seen at most N∧ times anyway."""
         return self.allowed is None and self.least_visits <= n_wedge + 1
@@ -54,10 +49,6 @@ class Limits:
         """Returns the pairs [K] that no policy may take more often than π_b."""
         scarce: BoolArray = counts.visits < self.least_visits
         return scarce if self.allowed is None else scarce | ~self.allowed
-
-    def __eq__(self, other: object) -> bool:
-        """Compares by value."""
-        return isinstance(other, Limits) and arrays.equal_fields(self, other)
 
     def __hash__(self) -> int:
         """Hashes by value."""
@@ -93,8 +84,8 @@ class Limited:
 
 
 def limited(algorithm: Algorithm, limits: Limits) -> Algorithm | Limited:
-    """Returns the algorithm within limits; as it is where there are none."""
-    return Limited(algorithm=algorithm, limits=limits) if limits.binding else algorithm
+    """Returns the algorithm within limits; as it is where these close nothing."""
+    return algorithm if limits == NO_LIMITS else Limited(algorithm=algorithm, limits=limits)
 
 
 def kept(problem: Problem, policy: Policy) -> Policy:
@@ -110,12 +101,14 @@ def kept_where(kept: BoolArray, policy: Policy, behavior: Policy) -> Policy:
     The other pairs of a state share what is left in the proportions of the policy, or of π_b where
     the policy has nothing there.
     """
-    offsets, state = policy.pairs.offsets, policy.pairs.state
+    offsets = policy.pairs.offsets
+    state = policy.pairs.state
     fixed: FloatArray = np.where(kept, behavior.probability, 0.0)
     free: FloatArray = np.where(kept, 0.0, policy.probability)
     nothing = arrays.run_sums(free, offsets)[state] <= 0.0
     free = np.where(nothing & ~kept, behavior.probability, free)
-    left, total = 1.0 - arrays.run_sums(fixed, offsets), arrays.run_sums(free, offsets)
+    left = 1.0 - arrays.run_sums(fixed, offsets)
+    total = arrays.run_sums(free, offsets)
     scale = np.divide(left, total, out=np.ones_like(left), where=total > 0)
     touched = arrays.run_sums(kept.astype(np.int64), offsets)[state] > 0
     return Policy(

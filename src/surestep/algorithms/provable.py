@@ -106,7 +106,8 @@ class Provable(Settings):
         check_program_size(problem, self.name)
         program = Program.of(problem, self.price)
         policy = policy_with_visits(program.solved(program.limits(self.rounds)), problem)
-        found, initial = improvement_of(problem, policy), program.estimate.initial
+        found = improvement_of(problem, policy)
+        initial = program.estimate.initial
         if initial @ found.plan.value >= initial @ program.value:
             return found
         return improvement_of(problem, problem.behavior)
@@ -144,26 +145,34 @@ class Program:
         kept: BoolArray | None = None,
     ) -> Program:
         """Returns the program of a problem, in its estimate unless another model is given."""
-        discount, behavior = problem.single_discount, problem.behavior
+        behavior = problem.behavior
         estimate = problem.estimate() if estimate is None else estimate
-        value, state = evaluate(estimate, behavior), estimate.pairs.state
-        size, states = state.size, value.size
+        value = evaluate(estimate, behavior)
+        state = estimate.pairs.state
+        size = state.size
+        states = value.size
         cost = np.zeros(2 * size + states)
         cost[:size] = -estimate.expected_reward
         cost[size : 2 * size] = price * standard_errors(problem, estimate, value)
-        each, d, u = np.ones(size), np.arange(size), size + np.arange(size)
-        every, total, row = np.ones(states), 2 * size + np.arange(states), np.arange(states)
-        above = [(each, d, d), (-each, d, u), (-behavior.probability, d, total[state])]
+        each = np.ones(size)
+        every = np.ones(states)
+        row = np.arange(states)
+        d = np.arange(size)
+        total = 2 * size + row
+        above = [(each, d, d), (-each, d, size + d), (-behavior.probability, d, total[state])]
         for j, one in enumerate(rows):
             above.append((-one / largest_magnitude(one), np.full(size, size + j), d))
-        onwards = -discount * estimate.probability
         alike = np.flatnonzero(np.zeros(size, np.bool_) if kept is None else kept)
         last = 2 * states + np.arange(alike.size)
         flow = [
             (each, state, d),
             (-every, row, total),
             (every, states + row, total),
-            (onwards, states + estimate.successor, arrays.run_owners(estimate.offsets)),
+            (
+                -problem.single_discount * estimate.probability,
+                states + estimate.successor,
+                arrays.run_owners(estimate.offsets),
+            ),
             (each[alike], last, alike),
             (-behavior.probability[alike], last, total[state[alike]]),
         ]
@@ -181,8 +190,10 @@ class Program:
 
     def limits(self, rounds: float) -> FloatArray:
         """Returns the most d [K] that leaves m rounds."""
-        n, pairs = self.problem.counts.visits, self.estimate.pairs
-        read, visits = self.reads(), arrays.run_sums(self.visits, pairs.offsets)
+        n = self.problem.counts.visits
+        pairs = self.estimate.pairs
+        read = self.reads()
+        visits = arrays.run_sums(self.visits, pairs.offsets)
         usual = np.full(read.size, read.sum() / visits.sum())
         kappa = np.divide(read, visits, out=usual, where=visits > LEAST_VISITED)
         room = (n - np.sqrt(n)) / (rounds * np.clip(kappa, *KAPPA)[pairs.state])
@@ -191,14 +202,18 @@ class Program:
 
     def reads(self) -> FloatArray:
         """Returns the expected undiscounted visits of states [S] by π_b until a rollout is cut."""
-        estimate, behavior = self.estimate, self.problem.behavior
-        discount, pair = self.problem.single_discount, arrays.run_owners(estimate.offsets)
+        estimate = self.estimate
+        discount = self.problem.single_discount
+        pair = arrays.run_owners(estimate.offsets)
         steps = MOST_STEPS if discount == 1 else 1
         if 0 < discount < 1:
             steps = min(MOST_STEPS, math.ceil(math.log(LEFT) / math.log(discount)))
-        chance = estimate.probability * behavior.probability[pair]
-        places = (chance, estimate.successor, estimate.pairs.state[pair])
-        onwards, here = matrix([places], (self.value.size, self.value.size)), estimate.initial
+        chance = estimate.probability * self.problem.behavior.probability[pair]
+        onwards = matrix(
+            [(chance, estimate.successor, estimate.pairs.state[pair])],
+            (self.value.size, self.value.size),
+        )
+        here = estimate.initial
         read = here.copy()
         for _ in range(steps - 1):
             here = onwards @ here
@@ -220,8 +235,8 @@ class Program:
 
     def solved(self, limits: FloatArray, least: FloatArray = ANYTHING) -> FloatArray:
         """Returns d [K] within limits, with so much of each row [J] at least; −∞: any."""
-        size, states = limits.size, self.value.size
-        enough = np.concatenate([np.zeros(size), (self.slack - least) / self.scale])
+        states = self.value.size
+        enough = np.concatenate([np.zeros(limits.size), (self.slack - least) / self.scale])
         used = np.isfinite(enough)
         inflow = np.zeros(self.flow.shape[0])
         inflow[states : 2 * states] = self.estimate.initial
@@ -245,7 +260,7 @@ class Program:
         else:
             failed = NoSolution if solution.status == INFEASIBLE else NotConverged
             raise failed(f"the linear program of provable was not solved: {solution.message}")
-        visits: FloatArray = np.maximum(solution.x[:size], 0.0)
+        visits: FloatArray = np.maximum(solution.x[: limits.size], 0.0)
         return visits
 
 
@@ -283,8 +298,10 @@ def policy_with_visits(visits: FloatArray, problem: Problem) -> Policy:
     To the last bit, no pair that is closed or was never seen is taken more often than by π_b. Where
     no other pair has visits, that leaves π_b: what else there is, the solver is off.
     """
-    pairs, behavior = problem.counts.pairs, problem.behavior.probability
-    offsets, state = pairs.offsets, pairs.state
+    pairs = problem.counts.pairs
+    offsets = pairs.offsets
+    state = pairs.state
+    behavior = problem.behavior.probability
     total = arrays.run_sums(visits, offsets)[state]
     found = np.divide(visits, total, out=behavior.copy(), where=total > LEAST_VISITED)
     free = free_pairs(problem)
@@ -304,7 +321,8 @@ def standard_errors(problem: Problem, estimate: FiniteMDP, value: FloatArray) ->
     known; a quarter of the way between them is about one standard deviation.
     """
     counts = problem.counts
-    owner, n = arrays.run_owners(estimate.offsets), np.maximum(counts.visits, 1)
+    n = np.maximum(counts.visits, 1)
+    owner = arrays.run_owners(estimate.offsets)
     worth = estimate.reward + estimate.discount[owner] * value[estimate.successor]
     mean = np.bincount(owner, estimate.probability * worth, n.size)
     variance = np.bincount(owner, estimate.probability * (worth - mean[owner]) ** 2, n.size)

@@ -131,13 +131,14 @@ def make_algorithm(name: str, /, **settings: Any) -> Algorithm:
     """
     name, own = read_settings(str(name))
     settings = own | settings
-    kind, given = kind_of(name), FORMS.get(name, {}) | settings
+    kind = kind_of(name)
+    given = FORMS.get(name, {}) | settings
     known = {field.name: field for field in dataclasses.fields(kind)}
     for setting in settings:
         if setting not in known:
             raise unknown(f"{name} has no setting {setting!r}", setting, known)
-    needed = {x for x, field in known.items() if field.default is dataclasses.MISSING}
-    if missing := [x for x in known if x in needed and x not in given]:
+    needed = [x for x, field in known.items() if field.default is dataclasses.MISSING]
+    if missing := [x for x in needed if x not in given]:
         raise InvalidParameter(f"{name} needs the setting {' and '.join(missing)}")
     algorithm: Algorithm = kind(**given)
     return algorithm

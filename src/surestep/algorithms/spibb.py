@@ -229,14 +229,16 @@ def bootstrapped(problem: Problem, n_wedge: int, move: MoveMass) -> Improvement:
     Closed pairs count as U.
     """
     trusted = (problem.counts.visits > n_wedge) & problem.open_pairs()
-    step = greedy_near_behavior(problem, trusted, move)
+    offsets = problem.counts.pairs.offsets
+    step = greedy_near(problem.behavior.probability, offsets, trusted, move)
     plan = policy_iteration(problem.estimate(), step, start=problem.behavior)
     return Improvement.of(problem, plan, n_wedge)
 
 
-def greedy_near_behavior(problem: Problem, trusted: BoolArray, move: MoveMass) -> GreedyStep:
-    """Returns the best policy for q that is tied to π_b on pairs not trusted."""
-    offsets, behavior = problem.counts.pairs.offsets, problem.behavior.probability
+def greedy_near(
+    behavior: FloatArray, offsets: IntArray, trusted: BoolArray, move: MoveMass
+) -> GreedyStep:
+    """Returns the best policy for q that keeps `behavior` [K] on pairs that are not trusted [K]."""
 
     def greedy_step(q: FloatArray) -> FloatArray:
         probability = np.empty(q.size)
@@ -250,8 +252,11 @@ def optimal_within(problem: Problem, mdp: FiniteMDP) -> Plan:
     """Returns the best policy of a model among those that agree with π_b on closed pairs."""
     if problem.closed is None:
         return optimal(mdp)
-    step = greedy_near_behavior(problem, problem.open_pairs(), move_free_mass)
-    return policy_iteration(mdp, step, start=problem.behavior)
+    behavior = problem.behavior
+    step = greedy_near(
+        behavior.probability, mdp.pairs.offsets, problem.open_pairs(), move_free_mass
+    )
+    return policy_iteration(mdp, step, start=behavior)
 
 
 def used_n_wedge(algorithm: Any, problem: Problem | ProblemBatch) -> int:

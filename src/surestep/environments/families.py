@@ -41,7 +41,9 @@ from surestep.model import FiniteMDP, Pairs, Policy
 from surestep.model.log import UNKNOWN, DecisionLog
 from surestep.sampling import ends_without_decision, log_of_transitions, sample_log, summed
 
-STATES, ACTIONS, SUCCESSORS = 20, 4, 4
+STATES = 20
+ACTIONS = 4
+SUCCESSORS = 4
 DISCOUNT = 0.95
 HORIZON = 50
 Arms = Annotated[int, Meta(ge=1, le=10_000)]
@@ -106,9 +108,12 @@ def little_effect(
     """Returns the benchmark of the world with effects at that share, and a prize in state `won`."""
     prize = np.zeros(len(rows))
     prize[won] = 1.0
-    earned = np.broadcast_to(prize, rows.shape)
-    less = shrunk(rows, behavior, effect)
-    mdp = FiniteMDP.from_dense(less, earned, DISCOUNT, state_labels=labels)
+    mdp = FiniteMDP.from_dense(
+        shrunk(rows, behavior, effect),
+        np.broadcast_to(prize, rows.shape),
+        DISCOUNT,
+        state_labels=labels,
+    )
     return Benchmark(
         name=name,
         mdp=mdp,
@@ -128,7 +133,8 @@ def bandit(seed: Seed = 1, arms: Arms = 10, effect: Share = 0.2) -> Benchmark:
     chance = rng.uniform(size=arms)
     behavior = rng.dirichlet(np.ones(arms), size=3)
     rows = np.zeros((3, arms, 3))
-    rows[0, :, 1], rows[0, :, 2] = chance, 1 - chance
+    rows[0, :, 1] = chance
+    rows[0, :, 2] = 1 - chance
     labels = ("start", "won", "lost")
     return little_effect("bandit", effect, rows, behavior, won=1, horizon=1, labels=labels)
 
@@ -199,8 +205,8 @@ def noisy(
     most = 1.0 + MOST_ON_THE_WAY / (1 - DISCOUNT)  # the end, and every step on the way to it
     values, chances = LAWS[law]
     # State (s, j) of the finer model is state s, entered with the j-th outcome of X.
-    less = shrunk(rows, behavior, effect)
-    finer = np.repeat(less, values.size, axis=0)[..., np.newaxis] * chances
+    coarser = np.repeat(shrunk(rows, behavior, effect), values.size, axis=0)
+    finer = coarser[..., np.newaxis] * chances
     cube = finer.reshape(*finer.shape[:2], -1)
     reward = np.broadcast_to((mean[:, np.newaxis] * values).ravel(), cube.shape)
     pairs = Pairs.full(STATES, ACTIONS)
@@ -223,7 +229,8 @@ def noisy(
 
 # ---- what hardly ever happens -------------------------------------------------------------------
 
-ENDS, TEMPTED = 0.1, 0.2
+ENDS = 0.1  # the chance that a step ends the episode
+TEMPTED = 0.2  # the chance of the tempting action under π_b
 USUAL, TEMPTING = 1.0, 1.5  # what the actions nearly always earn
 Situations = Annotated[int, Meta(ge=1, le=100)]
 
@@ -307,7 +314,8 @@ class Learner:
         self, policy: Policy, episodes: int, horizon: int, rng: np.random.Generator
     ) -> DecisionLog:
         """Returns the log of a learner that begins with the policy, episode after episode."""
-        mdp, over = self.truth.mdp, ends_without_decision(self.truth.mdp, policy)
+        mdp = self.truth.mdp
+        over = ends_without_decision(mdp, policy)
         decide = Draws(mdp.pairs.offsets, policy.probability)
         move = Draws(mdp.offsets, mdp.probability)
         begin = Draws(np.array([0, mdp.num_states]), mdp.initial)
@@ -315,7 +323,8 @@ class Learner:
         taken: list[int] = []
         lengths = np.empty(episodes, np.int64)
         for episode in range(episodes):
-            first, chances = len(taken), rng.random(3 * horizon + 1).tolist()
+            first = len(taken)
+            chances = rng.random(3 * horizon + 1).tolist()
             state = begin.one(0, chances.pop())
             while len(taken) - first < horizon and not over[state]:
                 pair = memory.best[state] if chances.pop() >= self.epsilon else -1
@@ -337,36 +346,25 @@ def copied(
 ) -> Benchmark:
     """Builds `nearly-alike` with a log in which every episode stands several `times`."""
     plain = nearly_alike(seed, effect)
-    return replace(plain, name="copied", simulator=Copier(truth=plain.truth, times=times))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Copier:
-    """A log that was put together from the same episodes several `times`."""
-
-    truth: Truth  # the benchmark's own model: only the log is unusual
-    times: int
-
-    def rollout(
-        self, policy: Policy, episodes: int, horizon: int, rng: np.random.Generator
-    ) -> DecisionLog:
-        """Returns so many episodes, copies among them."""
-        log = sample_log(self.truth.mdp, policy, -(-episodes // self.times), horizon, rng)
-        return log.episodes(np.arange(episodes) % log.num_episodes)
+    return replace(plain, name="copied", simulator=Miswritten(truth=plain.truth, times=times))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Miswritten:
-    """A log of a known model whose rows were changed by those who wrote them down."""
+    """A log of a known model that holds episodes several times, or whose rows were changed."""
 
     truth: Truth
-    rewrite: Callable[[DecisionLog], DecisionLog]
+    times: int = 1  # that every episode stands in the log
+    rewrite: Callable[[DecisionLog], DecisionLog] | None = None  # None: rows are as they were
 
     def rollout(
         self, policy: Policy, episodes: int, horizon: int, rng: np.random.Generator
     ) -> DecisionLog:
-        """Returns the episodes of the policy as they were written down."""
-        return self.rewrite(sample_log(self.truth.mdp, policy, episodes, horizon, rng))
+        """Returns so many episodes of the policy as they were written down, copies among them."""
+        log = sample_log(self.truth.mdp, policy, -(-episodes // self.times), horizon, rng)
+        if self.rewrite is not None:
+            log = self.rewrite(log)
+        return log if self.times == 1 else log.episodes(np.arange(episodes) % log.num_episodes)
 
 
 CARE, DIED, DISCHARGED, OVER = range(4)
@@ -471,14 +469,18 @@ class Memory:
 
     def __init__(self, mdp: FiniteMDP) -> None:
         self.owner = np.repeat(np.arange(mdp.num_pairs), np.diff(mdp.offsets)).tolist()
-        self.reward, self.discount = mdp.reward.tolist(), float(mdp.discount[0])
-        self.state, self.offsets = mdp.pairs.state.tolist(), mdp.pairs.offsets.tolist()
-        self.visits, self.total = [0] * mdp.num_pairs, [0.0] * mdp.num_pairs
+        self.reward = mdp.reward.tolist()
+        self.discount = float(mdp.discount[0])
+        self.state = mdp.pairs.state.tolist()
+        self.offsets = mdp.pairs.offsets.tolist()
+        self.visits = [0] * mdp.num_pairs
+        self.total = [0.0] * mdp.num_pairs
         self.best = [-1] * mdp.num_states  # −1: nothing was tried
 
     def learn(self, transitions: list[int]) -> None:
         """Adds what followed each step of an episode that is over."""
-        returned, states = 0.0, set()
+        returned = 0.0
+        states = set()
         for transition in reversed(transitions):
             returned = self.reward[transition] + self.discount * returned
             pair = self.owner[transition]

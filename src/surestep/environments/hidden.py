@@ -53,9 +53,9 @@ class Merged(arrays.ByValue):
 
     def __post_init__(self) -> None:
         """Freezes the array and finds the pair of the log of each pair of the model."""
-        shown, own_pairs = self.shown, self.mdp.pairs
-        pair = self.pairs.find(shown[own_pairs.state], own_pairs.action)
-        arrays.keep(self, shown=shown, truth=Truth(self.mdp, pair))
+        fine = self.mdp.pairs
+        pair = self.pairs.find(self.shown[fine.state], fine.action)
+        arrays.keep(self, shown=self.shown, truth=Truth(self.mdp, pair))
 
     __setstate__ = arrays.restore_frozen
 
@@ -70,8 +70,12 @@ class Merged(arrays.ByValue):
     ) -> DecisionLog:
         """Returns the log of a policy that sees the states of the finer model."""
         log = sample_log(self.mdp, acting, episodes, horizon, rng)
-        state, following = self.shown[log.state], self.shown[log.next_state]
-        return replace(log, pairs=self.pairs, state=state, next_state=following)
+        return replace(
+            log,
+            pairs=self.pairs,
+            state=self.shown[log.state],
+            next_state=self.shown[log.next_state],
+        )
 
     def model(self, visits: FloatArray) -> FiniteMDP:
         """Returns the model that very many logs show, where pairs are visited in these shares.
@@ -79,20 +83,22 @@ class Merged(arrays.ByValue):
         P̄(s'|s,a) = Σ_x w(x,a) P(s'|x,a) / Σ_x w(x,a) over the states x that are shown as s, with
         w = `visits` [K of mdp], or equal where all of them are 0; rewards are means alike.
         """
-        fine, pair = self.mdp, self.truth.pair
+        fine = self.mdp
+        pair = self.truth.pair
         total = np.bincount(pair, visits, self.pairs.num_pairs)
         weight = np.where(total[pair] > 0, visits, 1.0)
-        owner, size = arrays.run_owners(fine.offsets), np.int64(self.pairs.num_states)
+        owner = arrays.run_owners(fine.offsets)
+        size = np.int64(self.pairs.num_states)
         taken = weight[owner] * fine.probability
         key, place = np.unique(pair[owner] * size + self.shown[fine.successor], return_inverse=True)
         mass = np.bincount(place, taken)
         earned = np.bincount(place, taken * fine.reward)
-        above, successor = key // size, key % size
+        above = key // size
         row = np.bincount(above, mass, self.pairs.num_pairs)
         return FiniteMDP(
             self.pairs,
             arrays.own(arrays.offsets_of(np.bincount(above, minlength=self.pairs.num_pairs))),
-            successor,
+            key % size,
             mass / row[above],
             earned / mass,
             np.full(self.pairs.num_pairs, fine.discount[0]),
@@ -102,11 +108,11 @@ class Merged(arrays.ByValue):
 
 def expected_visits(mdp: FiniteMDP, policy: Policy, horizon: int) -> FloatArray:
     """Returns how often an episode takes each pair [K] within `horizon` steps, on average."""
-    owner, state = arrays.run_owners(mdp.offsets), mdp.pairs.state
+    owner = arrays.run_owners(mdp.offsets)
     at: FloatArray = mdp.initial
     visits = np.zeros(mdp.num_pairs)
     for _ in range(horizon):
-        taken = at[state] * policy.probability
+        taken = at[mdp.pairs.state] * policy.probability
         visits += taken
         moved = np.bincount(mdp.successor, taken[owner] * mdp.probability, mdp.num_states)
         at = moved.astype(np.float64, copy=False)
@@ -227,11 +233,13 @@ def doors(rewards: tuple[tuple[float, float], tuple[float, float]]) -> dict[str,
 
     The first action costs 1 and changes nothing; the others end the episode and pay by the state.
     """
-    move, reward = np.zeros((3, 3, 3)), np.zeros((3, 3, 3))
+    move = np.zeros((3, 3, 3))
+    reward = np.zeros((3, 3, 3))
     for hidden in range(2):
-        move[hidden, 0, hidden], reward[hidden, 0, hidden] = 1.0, -1.0
-        for action, pays in enumerate(rewards, 1):
-            move[hidden, action, 2], reward[hidden, action, 2] = 1.0, pays[hidden]
+        move[hidden, 0, hidden] = 1.0
+        reward[hidden, 0, hidden] = -1.0
+        move[hidden, 1:, 2] = 1.0
+        reward[hidden, 1:, 2] = [pays[hidden] for pays in rewards]
     return {"move": move, "reward": reward}
 
 
@@ -377,7 +385,8 @@ def hidden_cause(tilt: Share = 0.6) -> Benchmark:
         action_labels=DECISIONS,
     )
     patients = Merged(mdp=mdp, pairs=pairs, shown=np.repeat(np.arange(PLACES), SEVERITIES))
-    doctors, behavior = Doctors(patients=patients, tilt=tilt), Policy.uniform(pairs)
+    doctors = Doctors(patients=patients, tilt=tilt)
+    behavior = Policy.uniform(pairs)
     return Benchmark(
         name="hidden-cause",
         mdp=patients.model(expected_visits(mdp, doctors.acting(behavior), LONGEST_STAY)),

@@ -21,8 +21,11 @@ from surestep.environments.hidden import Merged
 from surestep.errors import MissingExtra, install
 from surestep.model import FiniteMDP, Pairs, Policy
 
-PACKAGE, FILE = "icu-sepsis", "icu_sepsis/envs/assets/dynamics.npz"
-PATIENTS, DEATH, SURVIVAL, STATES = 713, 713, 714, 716
+PACKAGE = "icu-sepsis"
+FILE = "icu_sepsis/envs/assets/dynamics.npz"
+PATIENTS = 713  # clusters, before death, survival and the state after both
+SURVIVAL = PATIENTS + 1
+STATES = PATIENTS + 3
 ACTIONS = tuple(f"fluids {dose // 5}, vasopressors {dose % 5}" for dose in range(25))
 HORIZON = 500
 
@@ -78,7 +81,8 @@ def icu_sepsis(
 def read_tables() -> tuple[FloatArray, FloatArray, FloatArray]:
     """Returns P [S, A, S] up to the ends, the start [S], and the experts' policy [S, A]."""
     with np.load(data_file()) as tables:
-        rows, start = tables["tx_mat"], tables["d_0"]
+        rows = tables["tx_mat"]
+        start = tables["d_0"]
         experts = tables["expert_policy"]
     rows[PATIENTS:] = 0.0
     experts[PATIENTS:] = 1 / len(ACTIONS)  # where nothing is decided, any

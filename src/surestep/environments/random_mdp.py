@@ -19,7 +19,9 @@ from surestep.model import FiniteMDP, MDPBatch, Pairs, Policy
 from surestep.planning import optimal, optimal_batch
 from surestep.planning.backups import Backup
 
-STATES, ACTIONS, SUCCESSORS = 50, 4, 4
+STATES = 50
+ACTIONS = 4
+SUCCESSORS = 4
 DISCOUNT = 0.95
 HORIZON = 50
 LEAST_OPTIMUM = DISCOUNT**HORIZON  # a goal must be worth more than that
@@ -119,7 +121,8 @@ def draw_behavior(mdp: FiniteMDP, ratio: float, rng: np.random.RandomState) -> P
     First the softmax of Q* is flattened until it has lost half of what it is to lose; then, state
     by random state, the best action's probability is lowered until all of it is lost.
     """
-    plan, dense = optimal(mdp), mdp.dense()
+    plan = optimal(mdp)
+    dense = mdp.dense()
     earned = mdp.pairs.dense(mdp.expected_reward)
     q = mdp.pairs.dense(Backup.of(mdp).q(plan.value))
     best = q.argmax(axis=1)
@@ -130,7 +133,8 @@ def draw_behavior(mdp: FiniteMDP, ratio: float, rng: np.random.RandomState) -> P
         values = np.linalg.solve(np.eye(STATES) - DISCOUNT * chain, (table * earned).sum(axis=1))
         return float(mdp.initial @ values)
 
-    best_value, chance = float(mdp.initial @ plan.value), worth(Policy.uniform(mdp).dense())
+    best_value = float(mdp.initial @ plan.value)
+    chance = worth(Policy.uniform(mdp).dense())
 
     def target(kept: float) -> float:
         return kept * (best_value - chance) + chance

@@ -27,7 +27,10 @@ ACTIONS = ("right", "left", "top", "down")
 SLOTS = ("slot 0", "slot 1", "slot 2", "slot 3")
 MOVES = ((1, 0), (-1, 0), (0, 1), (0, -1))
 SIDE = 5
-HOME, GOLD, GEM, ENEMIES = (3, 1), (3, 5), (5, 4), ((3, 4), (4, 5))
+HOME = (3, 1)
+GOLD = (3, 5)
+GEM = (5, 4)
+ENEMIES = ((3, 4), (4, 5))
 ATTACK = 0.1
 DISCOUNT = 0.995
 HORIZON = 60
@@ -225,9 +228,9 @@ def padded_mdp(world: GatheringWorld) -> FiniteMDP:
 
 def near_optimal(mdp: FiniteMDP, best: IntArray) -> Policy:
     """Returns the policy that takes slot `best` [S], and every other one with probability 10⁻⁵."""
-    starts, lengths = mdp.pairs.offsets[:-1], arrays.run_lengths(mdp.pairs.offsets)
+    offsets = mdp.pairs.offsets
     probability = np.full(mdp.num_pairs, EXPLORING)
-    probability[starts + best] = 1 - (lengths - 1) * EXPLORING
+    probability[offsets[:-1] + best] = 1 - (arrays.run_lengths(offsets) - 1) * EXPLORING
     return Policy(mdp.pairs, probability)
 
 

@@ -66,12 +66,6 @@ def wet_chicken_heuristic(
     )
 
 
-def stream(width: int) -> tuple[FloatArray, FloatArray]:
-    """Returns velocity v and turbulence τ of each lane."""
-    velocity = VELOCITY * np.arange(width) / width
-    return velocity, TURBULENCE - velocity
-
-
 def wet_chicken_mdp(length: int, width: int) -> FiniteMDP:
     """Returns the model of the river; a transition earns the x of its successor.
 
@@ -83,7 +77,8 @@ def wet_chicken_mdp(length: int, width: int) -> FiniteMDP:
     pairs = Pairs.full(length * width, len(ACTIONS), action_labels=ACTIONS)
     x, y = np.divmod(pairs.state, width)
     lane = np.clip(y + ACROSS[pairs.action], 0, width - 1)[:, np.newaxis]
-    velocity, turbulence = stream(width)
+    velocity = VELOCITY * np.arange(width) / width  # of each lane
+    turbulence = TURBULENCE - velocity
     middle = x + ALONG[pairs.action] + velocity[y]
     low, high = middle - turbulence[y], middle + turbulence[y]
     first = np.clip(np.floor(low + 0.5), 0, length - 1).astype(np.int64)

@@ -116,17 +116,16 @@ def run_at(block: CellBlock, episodes: int) -> Rows:
         problems = counted_problems(benchmark, episodes, rngs)
     answers = improve_batches(algorithms, problems)
     values = benchmark.best_model.worth(np.concatenate([answer.policy for answer in answers]))
-    best, behavior = benchmark.optimal_performance(), benchmark.performance_of_behavior()
+    best = benchmark.optimal_performance()
     # Bounds must hold for all repetitions, also where each has an environment of its own.
     changes = block.environment.changes
     low, high = benchmark.value_bounds if changes else (benchmark.worst_performance(), best)
-    size = len(rngs)
+    specs = block.algorithms
+    total = len(rngs) * len(specs)
 
     def spread(entries: Sequence[object], kind: type) -> AnyArray:
-        return np.repeat(np.array(entries, kind), size)
+        return np.repeat(np.array(entries, kind), len(rngs))
 
-    specs = block.algorithms
-    total = size * len(specs)
     return {
         "environment": np.full(total, block.environment.label, object),
         "episodes": np.full(total, episodes, np.int64),
@@ -136,7 +135,7 @@ def run_at(block: CellBlock, episodes: int) -> Rows:
         "n_wedge_used": spread([none_as_nan(answer.n_wedge) for answer in answers], np.float64),
         "repetition": np.tile(np.arange(block.first, block.last), len(specs)),
         "performance": values,
-        "behavior_performance": np.full(total, behavior),
+        "behavior_performance": np.full(total, benchmark.performance_of_behavior()),
         "optimal_performance": np.full(total, best),
         "lowest_performance": np.full(total, low),
         "highest_performance": np.full(total, high),
@@ -152,8 +151,14 @@ def counted_problems(
     benchmark: Benchmark, size: int, rngs: Sequence[np.random.Generator]
 ) -> ProblemBatch:
     """Returns the problems of data sets whose counts are drawn at once, without simulating."""
-    mdp, horizon = benchmark.mdp, benchmark.horizon
+    mdp = benchmark.mdp
+    # As the published experiment has them: a known table of pairs, or through P̂, where a reward
+    # counts for the successors that were seen, so that it is that of the transition.
+    rewards = LoggedRewards(mdp.reward, "transition", True)
+    if benchmark.known_rewards is not None:
+        rewards = LoggedRewards(benchmark.known_rewards, "pair", True)
     sampler = CountSampler.of(mdp, benchmark.collector)
+    horizon = benchmark.horizon
     episodes, steps = (1, size) if horizon is None else (size, horizon)
     drawn = map_in_threads(lambda rng: sampler.draw(episodes, steps, rng), rngs)
     counts = CountsBatch(
@@ -161,7 +166,7 @@ def counted_problems(
         mdp.offsets,
         mdp.successor,
         np.stack([times for times, _ in drawn]),
-        known_rewards_of(benchmark),
+        rewards,
         np.stack([starts for _, starts in drawn]),
         sampler.shares.over,
     )
@@ -171,16 +176,6 @@ def counted_problems(
         discount=benchmark.discount,
         value_bounds=benchmark.value_bounds,
     )
-
-
-def known_rewards_of(benchmark: Benchmark) -> LoggedRewards:
-    """Rewards as the published experiment has them: a known table of pairs, or through P̂.
-
-    Through P̂ a reward counts for the successors that were seen, so it is that of the transition.
-    """
-    if benchmark.known_rewards is not None:
-        return LoggedRewards(benchmark.known_rewards, "pair", True)
-    return LoggedRewards(benchmark.mdp.reward, "transition", True)
 
 
 # ---- with certifiers ---------------------------------------------------------------------------
@@ -201,12 +196,6 @@ class DataSets(NamedTuple):
 Outcome = tuple[Proposed, Claimed]  # the policies of some repetitions, and what is claimed of them
 
 
-def sizes_asked_for(block: CellBlock) -> list[int]:
-    """Returns all data sizes at which a certifier is asked."""
-    every = [spec.episodes or block.episodes for spec in block.certifiers]
-    return sorted({size for sizes in every for size in sizes})
-
-
 def seeded_certifier(
     block: CellBlock, spec: CertifierSpec, episodes: int, repetition: int, **told: object
 ) -> Certifier:
@@ -225,8 +214,9 @@ def run_claims(block: CellBlock) -> Rows:
     benchmark = made(block.environment, block.first)
     _ = benchmark.truth  # refused before any work where no true gain is known
     parts = []
-    for episodes in sizes_asked_for(block):
-        asked = [spec for spec in block.certifiers if episodes in (spec.episodes or block.episodes)]
+    sizes = {spec: spec.episodes or block.episodes for spec in block.certifiers}
+    for episodes in sorted({size for several in sizes.values() for size in several}):
+        asked = [spec for spec in block.certifiers if episodes in sizes[spec]]
         outcomes: dict[tuple[AlgorithmSpec, CertifierSpec], list[Outcome]] = {
             meeting: [] for meeting in itertools.product(block.algorithms, asked)
         }
@@ -355,8 +345,10 @@ def known_to_certifiers(benchmark: Benchmark, problems: ProblemBatch, index: int
     one, else as what entering a state pays. Which successors are possible is not known: only those
     that were seen are stored, or all states.
     """
-    counts, mdp = problems.counts, benchmark.mdp
-    times, starts = counts.times[index], counts.starts[index]
+    counts = problems.counts
+    mdp = benchmark.mdp
+    times = counts.times[index]
+    starts = counts.starts[index]
     prize = prizes(benchmark)
     if benchmark.known_rewards is not None or prize is None:
         seen = times > 0
@@ -396,25 +388,20 @@ def told_of_log(
     rewards are only observed. Rewards that vary in the log are said to be noisy. What nobody
     declares is read off the log.
     """
-    rewards, every = problem.counts.rewards, benchmark.best_model.mdp.reward
+    every = benchmark.best_model.mdp.reward
     ranges = None if benchmark.ranges is None else Ranges(*benchmark.ranges)
     if not benchmark.declared and problem.log is not None:
-        every, ranges = problem.log.reward, None
+        every = problem.log.reward
+        ranges = None
+    least, greatest = problem.counts.observed_rewards()
     bounds = float(min(0.0, every.min())), float(max(0.0, every.max()))
     known = Known(
         ranges=ranges,
-        rewards_seen=None if rewards.known else bounds,
-        rewards_vary=varies(rewards),
+        rewards_seen=None if problem.counts.rewards.known else bounds,
+        rewards_vary=bool((least != greatest).any()),
         returns=benchmark.return_bounds or problem.value_bounds,
     )
     return told_to(kind, known, given)
-
-
-def varies(rewards: LoggedRewards) -> bool:
-    """Tells whether one transition earned different rewards."""
-    if rewards.least is None or rewards.greatest is None:
-        return False
-    return bool((rewards.least != rewards.greatest).any())
 
 
 def prizes(benchmark: Benchmark) -> FloatArray | None:
@@ -433,7 +420,8 @@ def with_all_successors(
 ) -> Counts:
     """Counts in which every pair has all states as successors, each with its known reward."""
     mdp = benchmark.mdp
-    pairs, states = mdp.pairs, mdp.num_states
+    pairs = mdp.pairs
+    states = mdp.num_states
     goes_on = ~over[pairs.state]
     table = np.zeros((pairs.num_pairs, states), np.int64)
     table[arrays.run_owners(mdp.offsets), mdp.successor] = times

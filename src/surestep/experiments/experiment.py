@@ -107,17 +107,6 @@ def function_of(source: Any) -> Any:
     return function_of(source.func) if isinstance(source, functools.partial) else source
 
 
-def content_of(benchmark: Benchmark) -> str:
-    """Returns a digest of all that is in a benchmark."""
-    try:
-        return digest_of(benchmark)[:DIGITS]
-    except TypeError as problem:
-        raise InvalidParameter(
-            f"the environment {benchmark.name!r} holds what a record cannot tell from others: "
-            f"{problem}; expected arrays, numbers, texts and dataclasses of these"
-        ) from None
-
-
 def asks_for_repetition(source: Source) -> bool:
     """Tells whether a function needs an argument: then each repetition has its own benchmark."""
     if isinstance(source, Benchmark):
@@ -199,11 +188,18 @@ class EnvironmentSpec(Spec):
                 "function that returns one, of no argument or of the number of the repetition"
             )
         first = made_by(source, 0)
+        try:
+            content = digest_of(first)[:DIGITS]
+        except TypeError as problem:
+            raise InvalidParameter(
+                f"the environment {first.name!r} holds what a record cannot tell from others: "
+                f"{problem}; expected arrays, numbers, texts and dataclasses of these"
+            ) from None
         changes = [("seed", PER_REPETITION)] if asks_for_repetition(source) else []
+        stream = [(STREAM, True)] if first.horizon is None else []
         given = isinstance(source, Benchmark)
         name = first.name if given else str(function_of(source).__name__)
-        stream = [(STREAM, True)] if first.horizon is None else []
-        return cls(name, ((CONTENT, content_of(first)), *stream, *changes), source)
+        return cls(name, ((CONTENT, content), *stream, *changes), source)
 
     def make(self, repetition: int) -> Benchmark:
         """Returns the benchmark of a repetition."""
@@ -590,8 +586,7 @@ def experiment_of(content: Mapping[str, Any], name: str) -> Experiment:
             "an environment has the seed 'repetition', but claims are counted for each MDP; "
             "expected seeds such as {first = 1, last = 200}"
         )
-    for specs in (environments, algorithms, certifiers):
-        check_different(specs)
+    check_different((*environments, *algorithms, *certifiers))
     return Experiment(
         name,
         name if table.title is None else table.title,
@@ -606,9 +601,9 @@ def experiment_of(content: Mapping[str, Any], name: str) -> Experiment:
 
 def check_different(specs: Sequence[Any]) -> None:
     """Refuses two entries whose rows could not be told apart."""
-    rows = [(spec.name, spec.label, getattr(spec, "n_wedge", None)) for spec in specs]
+    rows = [(type(x), x.name, x.label, getattr(x, "n_wedge", None)) for x in specs]
     for _, again in twice(rows):
-        words = ", ".join(filter(None, dict.fromkeys(rows[again][:2])))
+        words = ", ".join(filter(None, dict.fromkeys(rows[again][1:3])))
         raise InvalidParameter(f"{words} is there twice, and rows could not be told apart")
 
 
@@ -626,8 +621,8 @@ def specs_of(key: str, entries: Sequence[Any], kind: type[Any]) -> Iterator[Any]
             name: converted(table.get(name), type_of, name, InvalidParameter)
             for name, type_of in aside.items()
         }
-        called, plain = table["name"], kind is EnvironmentSpec
-        name, own = (called, {}) if plain else read_settings(called)  # spibb:n_wedge=50
+        plain = kind is EnvironmentSpec  # others may be named as in spibb:n_wedge=50
+        name, own = (table["name"], {}) if plain else read_settings(table["name"])
         settings = own | {name: x for name, x in table.items() if name not in ("name", *aside)}
         choices = [choices_of(name, value) for name, value in settings.items()]
         for chosen in itertools.product(*choices):

@@ -359,7 +359,8 @@ def first_better(summaries: Sequence[Summary]) -> dict[tuple[str, Method], int |
     """
     result: dict[tuple[str, Method], int | None] = {}
     for summary in sorted(summaries, key=lambda summary: summary.episodes):
-        key, behavior = (summary.environment, summary.method), summary.behavior_performance
+        key = (summary.environment, summary.method)
+        behavior = summary.behavior_performance
         if summary.metrics["mean"].value <= behavior + ROUNDING * abs(behavior):
             result[key] = None
         elif result.get(key) is None:
@@ -547,7 +548,8 @@ def summary_of_cell(cell: Cell, rows: Columns) -> CellSummary:
     lower = np.ma.filled(np.ma.asarray(rows["lower"], np.float64), np.nan)
     claimed = ~np.isnan(lower)
     claim = np.where(claimed, lower, -np.inf)
-    wrong, positive, worse = gain < claim - slack, claim > 0, gain < -slack
+    wrong = gain < claim - slack
+    positive = claim > 0
     mean_gain = float(np.where(np.abs(gain) > slack, gain, 0.0).mean())
     certified = float(np.where(positive, lower, 0.0).mean())
     standing = sorted({str(word) for word in rows["standing"]} - {""})
@@ -561,7 +563,7 @@ def summary_of_cell(cell: Cell, rows: Columns) -> CellSummary:
         int(wrong.sum()),
         binomial_interval(int(wrong.sum()), gain.size),
         binomial_interval(int(positive.sum()), gain.size),
-        float((positive & worse).mean()),
+        float((positive & (gain < -slack)).mean()),
         float(wrong[positive].mean()) if positive.any() else float("nan"),
         mean_gain,
         float(lower[claimed].mean()) if claimed.any() else float("nan"),

@@ -211,8 +211,8 @@ def plan_blocks(experiment: Experiment) -> list[CellBlock]:
 
     Of claims, all sizes are one block, and the first repetitions of all environments come first.
     """
-    many, together = experiment.repetitions, repetitions_together(experiment)
-    firsts = range(0, many, together)
+    together = repetitions_together(experiment)
+    firsts = range(0, experiment.repetitions, together)
     sizes: list[tuple[int, ...]] = [(size,) for size in sorted(experiment.episodes, reverse=True)]
     places = [
         (environment, episodes, first)
@@ -228,7 +228,7 @@ def plan_blocks(experiment: Experiment) -> list[CellBlock]:
             environment,
             episodes,
             first,
-            min(first + together, many),
+            min(first + together, experiment.repetitions),
             experiment.algorithms,
             experiment.certifiers,
         )
@@ -331,7 +331,8 @@ def run_experiment(
         there = {key for key, code in found.items() if keep or code == expected[key]}
         tasks = [(block, expected[block.key]) for block in blocks if block.key not in there]
         progress(len(there), len(blocks))
-        function, spent = partial(run_into, store), 0.0
+        spent = 0.0
+        function = partial(run_into, store)
         made = map_as_done(function, tasks, engine=engine, workers=workers, address=address)
         for done, (_, seconds) in enumerate(made, len(there) + 1):
             spent += seconds
@@ -344,7 +345,8 @@ def run_experiment(
 
 def run_into(store: Store, task: tuple[CellBlock, str]) -> float:
     """Runs a block and keeps its rows with what made them; returns the seconds that it took."""
-    begun, (block, expected) = time.perf_counter(), task
+    begun = time.perf_counter()
+    block, expected = task
     code = code_of_block(block)
     if code != expected:
         raise SurestepError(

@@ -143,7 +143,8 @@ def find_runs(name: str, directory: Path | None = None) -> list[Path]:
             more = f"{others}{said('directory', '--from')}"
             raise unknown(f"there is no run {name!r}", name, list_experiments(), more)
         return [existing(directory, name)]
-    several, root = read_experiments(name), directory or Path("runs")
+    several = read_experiments(name)
+    root = directory or Path("runs")
     if len(several) == 1:
         return [checked(directory or root / several[0].name, several[0], name)]
     return [checked(root / one.name, one, one.name) for one in several]
@@ -206,7 +207,8 @@ def read_run(directory: str | Path) -> Run:
     Run(name='small', title='small', num_rows=10)
     """
     store = Store(Path(directory))
-    manifest, columns = store.read_manifest(), store.read_table()
+    manifest = store.read_manifest()
+    columns = store.read_table()
     claims = "certifier" in columns
     run = Run(store.directory, manifest.name, manifest.title, claims, manifest, columns)
     check_table(run)
@@ -248,7 +250,10 @@ def selected(run: Run, selection: Selection) -> Columns:
     kept = np.ones(len(columns["episodes"]), bool)
     names = [str(name) for name in columns["environment"]]
     kept &= among("environment", selection.environments, names, environment_is)
-    methods = methods_in(columns)
+    parts = zip(columns["algorithm"], columns["setting"], columns["n_wedge"], strict=True)
+    methods = [
+        Method(str(name), str(setting), whole_or_none(n_wedge)) for name, setting, n_wedge in parts
+    ]
     kept &= among("algorithm", selection.algorithms, methods, method_is)
     kept &= among("data size", selection.episodes, list(map(int, columns["episodes"])), operator.eq)
     if not kept.any():
@@ -271,14 +276,6 @@ def among(what: str, wanted: Sequence[Any], present: Sequence[Any], fits: Any) -
             )
         fitting.update(mine)
     return np.array([one in fitting for one in present])
-
-
-def methods_in(columns: Columns) -> list[Method]:
-    """Returns the method of every row."""
-    parts = zip(columns["algorithm"], columns["setting"], columns["n_wedge"], strict=True)
-    return [
-        Method(str(name), str(setting), whole_or_none(n_wedge)) for name, setting, n_wedge in parts
-    ]
 
 
 def environment_is(label: str, name: str) -> bool:

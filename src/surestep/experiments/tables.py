@@ -144,16 +144,11 @@ def words_for(part: str, value: object) -> str:
 
 
 def task_name(summary: CellSummary) -> str:
-    """Returns where which algorithm was run: 'gridworld: spibb, N∧ = 27'."""
-    return f"{summary.cell.family}: {proposal_name(summary)}"
-
-
-def proposal_name(summary: CellSummary) -> str:
-    """Returns the algorithm with its settings: 'spibb, N∧ = 27'."""
+    """Returns the environment and the algorithm with its settings: 'gridworld: spibb, N∧ = 27'."""
     cell = summary.cell
     n_wedge = "" if math.isnan(cell.n_wedge) else f"N∧ = {cell.n_wedge:g}"
     setting = cell.setting.replace("n_wedge=auto", "N∧ chosen")
-    return ", ".join(filter(None, [cell.algorithm, n_wedge, setting]))
+    return ", ".join(filter(None, [f"{cell.family}: {cell.algorithm}", n_wedge, setting]))
 
 
 def claim_names(summaries: Sequence[CellSummary]) -> list[str]:
