@@ -22,8 +22,7 @@ from surestep.model.mdp import spread_discount
 from surestep.planning.batch import plan_elimination
 from surestep.planning.optimum import TRUST_ALL, best_of_each
 
-# Their data sets are planned at once; not those of a subclass with another `improve`.
-COMPILED = (BasicRL, SPIBB, TwoSuccessorSPIBB, BetaSPIBB)
+COMPILED = (BasicRL, SPIBB, TwoSuccessorSPIBB, BetaSPIBB)  # whose data sets are planned at once
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,9 +139,7 @@ def improved_together(
     for place, algorithm in enumerate(algorithms):
         inner = algorithm.algorithm if isinstance(algorithm, Limited) else algorithm
         # Without discounting values need not be finite, which only a whole model is checked for.
-        if np.max(problems.discount) == 1 or not any(
-            isinstance(inner, kind) and type(inner).improve is kind.improve for kind in COMPILED
-        ):
+        if not is_compiled(inner) or np.max(problems.discount) == 1:
             continue
         trusted = TRUST_ALL
         if isinstance(inner, SPIBB | TwoSuccessorSPIBB | BetaSPIBB):
@@ -157,6 +154,12 @@ def improved_together(
     return dict(
         zip(n_wedges, bootstrapped_batches(problems, [*n_wedges.values()], plan), strict=True)
     )
+
+
+def is_compiled(algorithm: object) -> bool:
+    """Tells whether data sets are planned at once; not where a subclass improves otherwise."""
+    kind = type(algorithm)
+    return any(issubclass(kind, known) and kind.improve is known.improve for known in COMPILED)
 
 
 def bootstrapped_batches(

@@ -28,7 +28,7 @@ Floor = Annotated[int, Meta(ge=0, description="pairs seen less often are left al
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Limits(arrays.ByValue):
+class Limits:
     """Pairs seen fewer than `least_visits` times, and all but those allowed, are closed."""
 
     least_visits: Floor = 0
@@ -49,6 +49,8 @@ class Limits(arrays.ByValue):
         """Returns the pairs [K] that no policy may take more often than π_b."""
         scarce: BoolArray = counts.visits < self.least_visits
         return scarce if self.allowed is None else scarce | ~self.allowed
+
+    __eq__ = arrays.equal_by_value
 
     def __hash__(self) -> int:
         """Hashes by value."""

@@ -275,7 +275,7 @@ class SoftSPIBB:
         behavior = problem.behavior.probability
         budget = float(self.epsilon)
         leave = np.zeros(error.size) if self.step == "lower" else error
-        reference = np.zeros(error.size)
+        reference: FloatArray = np.zeros(error.size)
         if self.step == "advantage":
             reference = q_of_behavior(problem, self.behavior_q)
 

@@ -20,7 +20,8 @@ MOST_PARTS = 10
 
 def check(given: GivenLog) -> Check:
     """Compares actions among rows of the same state and part of the log, by the step before."""
-    log, state = given.log, given.log.state.astype(np.int64)
+    log = given.log
+    state = log.state.astype(np.int64)
     parts = min(max(log.num_episodes // EPISODES_A_PART, 1), MOST_PARTS)
     part = episode_of_rows(log) * parts // log.num_episodes
     paid = shifted(log, above_usual(log))

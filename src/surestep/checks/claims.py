@@ -32,7 +32,8 @@ def above_returns(result: GivenResult) -> Check | None:
     """
     if result.returns is None:
         return None
-    claim, (low, high) = highest(result), result.returns
+    claim = highest(result)
+    low, high = result.returns
     fails = claim > max(high, 0.0) - min(low, 0.0)
     return Check.failing("claim-above-returns", fails, claim=claim, low=low, high=high)
 

@@ -37,10 +37,12 @@ def check(log: DecisionLog, contents: IntArray) -> Check | None:
     if content.size != log.num_episodes:  # some have no row that says where it led
         return None
     _, first, place, times = np.unique(content, True, True, True)
-    pairs, many = math.comb(content.size, 2), times[place] > 1
+    many = times[place] > 1
+    pairs = math.comb(content.size, 2)
     unlikely = many & (log_chance(log) + math.log(max(pairs, 1)) < LOG_ALARM)
     for values in distinct:
-        repeated, shared = int((times > 1).sum()), first.size - np.unique(values[first]).size
+        repeated = int((times > 1).sum())
+        shared = first.size - np.unique(values[first]).size
         same = float((frequency(log.action) / log.num_steps).mean())  # κ
         chance = repeated * math.log(same) + math.log(math.comb(repeated + shared, shared))
         unlikely |= many & (chance < LOG_ALARM)

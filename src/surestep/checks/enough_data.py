@@ -30,7 +30,8 @@ def check(result: GivenResult) -> Check:
     chose = arrays.run_sums(policy.visits, offsets)
     decisions = chose + arrays.run_sums(policy.held_out_visits, offsets)
     share = policy.time / (policy.time.sum() or 1.0)
-    known, of_all = shares_of(chose), shares_of(decisions)
+    known = shares_of(chose)
+    of_all = shares_of(decisions)
     scarce = known < SCARCE * share
     is_open = policy.is_open & (known < MORE_THAN_THE_LOG * share)
     figures = dict[str, float]()
@@ -40,7 +41,8 @@ def check(result: GivenResult) -> Check:
             f"{name}_states": float(np.count_nonzero(spent)),
             f"{name}_decisions": float(decisions[spent].sum()),
         }
-    most, marked = max(figures["scarce_share"], figures["open_share"]), scarce | is_open
+    most = max(figures["scarce_share"], figures["open_share"])
+    marked = scarce | is_open
     shown = [s for s in np.argsort(-share, kind="stable")[:SHOWN].tolist() if share[s] > 0]
     return Check(
         code=KIND.code,

@@ -8,7 +8,8 @@ import surestep._arrays as arrays
 from surestep.checks.check import Check, GivenResult, Kind
 
 FIRST_PLACE = 0.5  # the chance of an action that is recommended
-FEW_VISITS, FEW_OF_ALL = 10, 0.05  # decisions behind a recommendation
+FEW_VISITS = 10  # decisions behind a recommendation
+FEW_OF_ALL = 0.05  # of those of its state
 
 
 def check(result: GivenResult) -> Check | None:
@@ -16,7 +17,8 @@ def check(result: GivenResult) -> Check | None:
     policy = result.policy
     if policy is None:
         return None
-    visits, state = policy.visits, policy.pairs.state
+    visits = policy.visits
+    state = policy.pairs.state
     decisions = arrays.run_sums(visits, policy.pairs.offsets)[state]
     raised = policy.probability > policy.behavior + FIRST_PLACE / 2
     few = (visits < FEW_VISITS) | (visits < FEW_OF_ALL * decisions)

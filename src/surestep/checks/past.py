@@ -35,9 +35,11 @@ def permutation_check(
     Of each episode one row a place [N] is compared, which is the group unless that is given. Of
     several pasts the finest counts that rows have in common; `finer` ones are tested along.
     """
-    log, seed = given.log, given.seed + seed
+    log = given.log
+    seed += given.seed
     rows, apart = shuffling.compared_rows(log, place, seed)
-    group, outcome = (place if group is None else group)[rows], outcome[rows]
+    group = (place if group is None else group)[rows]
+    outcome = outcome[rows]
     if outcome.dtype.kind != "f":
         outcome = outcome.astype(np.int64)
     past = shuffling.finest(group, [each[rows] for each in pasts])
@@ -79,19 +81,15 @@ def steps_before(log: DecisionLog) -> list[IntArray]:
     At the first step of an episode both are 0. Where the state tells the action before, as where
     it has a column of it, the action is that of the latest row of which it does not.
     """
+    pair = shifted(log, log.pair + 1)
     action = shifted(log, log.action.astype(np.int64) + 1)
     earlier = action
     for _ in range(MOST_BACK):
-        if not is_told(log.state, earlier):
-            return [shifted(log, log.pair + 1), earlier]
+        key = log.state * np.int64(earlier.max(initial=0) + 1) + earlier
+        if np.unique(key).size > np.unique(log.state).size:
+            return [pair, earlier]
         earlier = shifted(log, earlier)
-    return [shifted(log, log.pair + 1), action]
-
-
-def is_told(state: IntArray, past: IntArray) -> bool:
-    """Tells whether all rows of a state [N] have the same past [N]."""
-    key = state * np.int64(past.max(initial=0) + 1) + past
-    return np.unique(key).size == np.unique(state).size
+    return [pair, action]
 
 
 def shifted(log: DecisionLog, values: IntArray) -> IntArray:
@@ -120,7 +118,9 @@ def blocks(log: DecisionLog) -> list[IntArray]:
 
     A log of one episode is cut by its rows.
     """
-    place, size = shuffling.episode_of_rows(log), log.num_episodes
+    place = shuffling.episode_of_rows(log)
+    size = log.num_episodes
     if size == 1:
-        place, size = np.arange(log.num_steps), log.num_steps
+        place = np.arange(log.num_steps)
+        size = log.num_steps
     return [place * n // size for n in BLOCKS if n == BLOCKS[0] or LEAST_IN_BLOCK * n <= size]

@@ -14,7 +14,8 @@ def check(result: GivenResult) -> Check:
     practice = result.practice
     if isinstance(practice, str):
         return Check.unchecked(KIND.code, practice)
-    log, gain = practice.given.log, practice.gain
+    log = practice.given.log
+    gain = practice.gain
     return permutation_check(
         KIND.code,
         practice.given,

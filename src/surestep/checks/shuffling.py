@@ -140,8 +140,8 @@ def arranged(group: IntArray, past: IntArray, outcome: AnyArray) -> Arrangement:
     length = length[length > 1]
     if order.size == 0:
         return NOTHING
-    group, outcome = group[order], outcome[order]
-    owner = group[np.cumsum(length) - 1]  # of each run
+    outcome = outcome[order]
+    owner = group[order][np.cumsum(length) - 1]  # of each run
     groups = ends_of_equal(owner)
     runs = arrays.offsets_of(length)
     first = runs[groups[:-1]]
@@ -188,14 +188,16 @@ def shuffle_test(
     placed = arranged(group, past, outcome)
     if placed.rows == 0:
         return None
-    values, beside = outcome[placed.order], tuple[FloatArray, ...]()
+    values = outcome[placed.order]
+    beside: tuple[FloatArray, ...] = ()
     kernel: Any = shuffled_spread
     if not of_numbers:
         owner = placed.group_of_rows()
         code = np.unique(values + owner * np.int64(outcome.max() + 1), return_inverse=True)[1]
         least = np.minimum.reduceat(code, placed.runs[placed.groups[:-1]])
         many = np.arange(1 + int(np.diff(placed.runs[placed.groups]).max()), dtype=np.float64)
-        values, kernel = (code - least[owner]).astype(np.int32), shuffled_information
+        values = (code - least[owner]).astype(np.int32)
+        kernel = shuffled_information
         beside = (many * np.log(np.maximum(many, 1.0)),)
 
     def draws(scale: Arrangement, number: int, effect: float) -> FloatArray:
@@ -223,7 +225,8 @@ def largest_statistic(
     if len(scales) == 1:
         return lambda number, effect: draws(placed, number, effect)
     every = np.stack([draws(scale, shuffles_of(placed.rows), 0.0) for scale in scales])
-    mean, deviation = every.mean(axis=1), np.maximum(every.std(axis=1), slack_of(every.max()))
+    mean = every.mean(axis=1)
+    deviation = np.maximum(every.std(axis=1), slack_of(every.max()))
     observed: FloatArray = ((every - mean[:, None]) / deviation[:, None]).max(axis=0)
 
     def of_all(number: int, effect: float) -> FloatArray:
@@ -238,9 +241,11 @@ def largest_statistic(
 def tested(placed: Arrangement, draws: Draws, level: float) -> Shuffled:
     """Tests the observed statistic against the shuffles at a level."""
     statistic = draws(shuffles_of(placed.rows), 0.0)
-    observed, shuffled = float(statistic[0]), np.sort(statistic[1:])
+    observed = float(statistic[0])
+    shuffled = np.sort(statistic[1:])
     slack = slack_of(observed)
-    mean, deviation = float(shuffled.mean()), max(float(shuffled.std()), slack)
+    mean = float(shuffled.mean())
+    deviation = max(float(shuffled.std()), slack)
     return Shuffled(
         rows=placed.rows,
         statistic=(observed - mean) / deviation,

@@ -32,8 +32,7 @@ def check(given: GivenLog) -> Check | None:
     parts = (*enough, PARTS[-1])[0]
     group = place * parts + (episode_of_rows(log) * parts // log.num_episodes)[rows]
     action = log.action[rows].astype(np.int64)
-    seed, level = given.seed + 7, given.level
-    found = shuffle_test(group, action, stopped[rows], seed=seed, level=level)
+    found = shuffle_test(group, action, stopped[rows], seed=given.seed + 7, level=given.level)
     return check_of(KIND.code, found, given.level, True)
 
 

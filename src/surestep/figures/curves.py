@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 MOST_PANELS = 40
 MOST_COLUMNS = 3  # in a row: of more, letters are too small on a page
 MOST_LINES = 28  # of one colour that can be told apart: markers times dashes
-METRIC, N_WEDGE = "metric", "n-wedge"
+METRIC = "metric"
+N_WEDGE = "n-wedge"
 Line = tuple[object, ...]  # the values of what tells lines apart
 
 
@@ -76,7 +77,11 @@ def layout_of(
     or else for each metric. There is a row for each environment or task that has no column, and for
     each metric that has none. More than three panels of a row go on below.
     """
-    check_parts(points, columns, rows)
+    for part in (columns, rows):
+        if part is not None and part not in points[0].parts:
+            raise unknown(f"there are no panels by {part!r}", part, points[0].parts)
+    if columns is not None and columns == rows:
+        raise InvalidParameter(f"columns and rows are both by {columns}, expected two")
     free = [part for part in usual_parts(points) if part not in (columns, rows)]
     if columns is None:
         columns = next(iter(free), "" if rows == METRIC else METRIC)
@@ -111,15 +116,6 @@ def layout_of(
     return layout
 
 
-def check_parts(points: Sequence[Point], columns: str | None, rows: str | None) -> None:
-    """Refuses columns or rows by an unknown part, or both by the same."""
-    for part in (columns, rows):
-        if part is not None and part not in points[0].parts:
-            raise unknown(f"there are no panels by {part!r}", part, points[0].parts)
-    if columns is not None and columns == rows:
-        raise InvalidParameter(f"columns and rows are both by {columns}, expected two")
-
-
 def usual_parts(points: Sequence[Point]) -> list[str]:
     """Returns what panels are for where nobody says so, the most important first."""
     pairs = {
@@ -135,7 +131,8 @@ def usual_parts(points: Sequence[Point]) -> list[str]:
 
 def check_drawable(layout: Layout) -> None:
     """Refuses more panels than fit into a picture, or more lines than can be told apart."""
-    panels, lines = math.prod(layout.shape), len(layout.names)
+    panels = math.prod(layout.shape)
+    lines = len(layout.names)
     if panels > MOST_PANELS or lines > MOST_LINES:
         raise InvalidParameter(
             f"{panels} panels, {lines} lines, expected at most {MOST_PANELS} and {MOST_LINES}; "
@@ -212,7 +209,10 @@ def draw_layout(layout: Layout, kind: str, *, intervals: bool, bars: bool) -> by
             axes.set_visible(True)
             axes.set_xscale("log")
             pen.draw_levels(axes, levels_of(panel))
-            series = series_of(panel, layout, looks)
+            together: dict[Line, list[Point]] = {line: [] for line in looks}
+            for point in sorted(panel.points, key=lambda point: point.size):
+                together[layout.line(point)].append(point)
+            series = [(looks[line], points) for line, points in together.items()]
             draw_series(axes, series, intervals=intervals, bars=bars or len(sizes) == 1)
             label_panel(axes, panel, layout)
         mark_sizes(grid, sizes, len(looks))
@@ -221,14 +221,6 @@ def draw_layout(layout: Layout, kind: str, *, intervals: bool, bars: bool) -> by
 
 
 # ---- panels ------------------------------------------------------------------------------------
-
-
-def series_of(panel: Panel, layout: Layout, looks: Looks) -> list[Series]:
-    """Returns the look and the points of every line, by data size."""
-    together: dict[Line, list[Point]] = {line: [] for line in looks}
-    for point in sorted(panel.points, key=lambda point: point.size):
-        together[layout.line(point)].append(point)
-    return [(looks[line], points) for line, points in together.items()]
 
 
 def draw_series(axes: Axes, series: Sequence[Series], *, intervals: bool, bars: bool) -> None:
@@ -260,8 +252,8 @@ def mark_sizes(grid: AnyArray, sizes: Collection[int], lines: int) -> None:
     Powers of ten have theirs first. One size alone has no scale of its own.
     """
     if len(sizes) == 1:
-        (size,), room = sizes, 10 ** (SPREAD * (lines / 2 + 1))
-        grid[0, 0].set_xlim(size / room, size * room)
+        room = 10 ** (SPREAD * (lines / 2 + 1))
+        grid[0, 0].set_xlim(min(sizes) / room, min(sizes) * room)
     letter = 0.64 * pen.STYLE["font.size"] / 72  # inches
     wide = letter * (1 + max(len(short_size(size)) for size in sizes))
     panel = 0.85 * grid[0, 0].figure.get_figwidth() / grid.shape[1]

@@ -89,11 +89,13 @@ def draw_run(run: experiments.Run, path: Path, request: Request) -> Files:
         points = claim_points(experiments.family_summaries(rows), request)
         table = tables.claim_rows(experiments.cell_summaries(rows))
     else:
-        metrics, value = request.metrics or USUAL, request.value or "performance"
+        metrics = request.metrics or USUAL
+        value = request.value or "performance"
         reached = experiments.summaries(
             experiments.valued(rows, value), [*dict.fromkeys([*ALWAYS_TOLD, *metrics])]
         )
-        points, table = value_points(reached, metrics, SCALES[value]), tables.value_rows(reached)
+        points = value_points(reached, metrics, SCALES[value])
+        table = tables.value_rows(reached)
     layout = layout_of(points, request.columns, request.rows)
     picture = draw_layout(layout, kind, intervals=request.bands, bars=run.holds_claims)
     return {path: picture, path.with_suffix(".csv"): tables.as_csv(table).encode()}
@@ -185,7 +187,8 @@ def n_wedge_table() -> list[dict[str, int]]:
 
 def draw_n_wedge(path: Path) -> Files:
     """Draws both panels for `path`, and the table beside it."""
-    kind, rows = pen.picture_format(path), n_wedge_table()
+    kind = pen.picture_format(path)
+    rows = n_wedge_table()
     with pen.drawing(10, 4.0) as figure:
         whole, excerpt = figure.subplots(1, 2)
         draw_curves(whole, rows, list(METHODS))
