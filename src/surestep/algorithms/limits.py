@@ -24,14 +24,13 @@ from surestep.algorithms.contract import Algorithm, improvement_of
 from surestep.model import Counts, Improvement, Policy, Problem
 
 ROUNDING = 1e-12  # of a probability
-Floor = Annotated[int, Meta(ge=0, description="pairs seen less often are left alone")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Limits:
     """Pairs seen fewer than `least_visits` times, and all but those allowed, are closed."""
 
-    least_visits: Floor = 0
+    least_visits: Annotated[int, Meta(ge=0, description="pairs seen less often are left alone")] = 0
     allowed: BoolArray | None = None  # [K]; None: all
 
     __repr__ = short_repr("least_visits", "allowed")

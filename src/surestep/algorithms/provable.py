@@ -161,7 +161,9 @@ class Program:
         total = 2 * size + row
         above = [(each, d, d), (-each, d, size + d), (-behavior.probability, d, total[state])]
         for j, one in enumerate(rows):
-            above.append((-one / largest_magnitude(one), np.full(size, size + j), d))
+            above.append(
+                (-one / (arrays.largest_magnitude(one) or 1.0), np.full(size, size + j), d)
+            )
         alike = np.flatnonzero(np.zeros(size, np.bool_) if kept is None else kept)
         last = 2 * states + np.arange(alike.size)
         flow = [
@@ -181,7 +183,7 @@ class Program:
             estimate,
             value,
             occupancy(estimate, behavior),
-            cost / largest_magnitude(cost),
+            cost / (arrays.largest_magnitude(cost) or 1.0),
             matrix(above, (size + len(rows), cost.size)),
             matrix(flow, (2 * states + alike.size, cost.size)),
             np.where(free_pairs(problem), np.inf, 0.0),
@@ -230,8 +232,8 @@ class Program:
 
     @property
     def scale(self) -> FloatArray:
-        """Returns the largest number of each row [J]."""
-        return np.array([largest_magnitude(row) for row in self.rows])
+        """Returns the largest magnitude of each row [J]; 1 where there are only zeros."""
+        return np.array([arrays.largest_magnitude(row) or 1.0 for row in self.rows])
 
     def solved(self, limits: FloatArray, least: FloatArray = ANYTHING) -> FloatArray:
         """Returns d [K] within limits, with so much of each row [J] at least; −∞: any."""
@@ -279,11 +281,6 @@ def matrix(parts: Sequence[tuple[Any, Any, Any]], shape: tuple[int, int]) -> csr
     """Returns the sparse matrix of parts, each of numbers, their rows and their columns."""
     numbers, row, column = (np.concatenate(each) for each in zip(*parts, strict=True))
     return csr_array((numbers, (row, column)), shape=shape)
-
-
-def largest_magnitude(row: FloatArray) -> float:
-    """Returns the largest magnitude of a row; 1 where there are only zeros."""
-    return float(np.abs(row).max()) or 1.0
 
 
 def free_pairs(problem: Problem) -> BoolArray:

@@ -30,8 +30,6 @@ from surestep.planning.optimum import optimal
 
 MoveMass = Callable[[IntArray, FloatArray, FloatArray, BoolArray, float, FloatArray], None]
 
-Converted = Annotated[int, Meta(ge=1, description="it is converted by way of the radius it buys")]
-
 
 class Bootstrapped(Settings):
     """A base of algorithms that are tied to π_b on U, by an N∧ of their own."""
@@ -152,7 +150,9 @@ class LowerSPIBB(Bootstrapped):
 class ConvertedSPIBB(Bootstrapped):
     """SPIBB with the N∧ of another bound, from the problem's |S| and |A|."""
 
-    spibb_n_wedge: Converted  # N∧^SPIBB
+    spibb_n_wedge: Annotated[  # N∧^SPIBB
+        int, Meta(ge=1, description="it is converted by way of the radius it buys")
+    ]
     delta: Delta = 0.1
 
     source: ClassVar = "Wienhöft, Suilen, Simão, Dubslaff, Baier, Jansen 2023"

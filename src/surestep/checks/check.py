@@ -201,11 +201,11 @@ class GivenResult:
     discount: float
 
 
-Words = str | Callable[[Check], str]
+Sentences = str | Callable[[Check], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class CheckKind:
     """A check: how it tests an assumption, and what it says.
 
     Sentences may name figures: {claim}, {gain:+} with its sign, {share:%}, {visits:row} counted,
@@ -215,9 +215,9 @@ class Kind:
     code: str
     title: str  # what is assumed; of a kind that has a line only where it fails, what it found
     broken: str = ""  # what a failure shows, as a title
-    failed: Words
-    passed: Words = ""
-    told: Words = ""
+    failed: Sentences
+    passed: Sentences = ""
+    told: Sentences = ""
     always: str = ""  # a sentence before these
     aside: str = ""  # when it fails, where that is no p-value
     noticed: str = ""  # the smallest effect that the test would have noticed
@@ -229,4 +229,4 @@ class Kind:
     of_result: Callable[[GivenResult], Check | None] | None = None  # None: no line
 
 
-CHECKS: dict[str, Kind] = {}  # filled by the package, in the order of the page
+CHECKS: dict[str, CheckKind] = {}  # filled by the package, in the order of the page

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from surestep.certificates.registry import find_kind
-from surestep.checks.check import Check, GivenResult, Kind
+from surestep.checks.check import Check, CheckKind, GivenResult
 from surestep.model import Certificate
 
 
@@ -64,7 +64,7 @@ def acted_on_more(result: GivenResult) -> Check | None:
     return Check.failing("acted-on-more", fails)
 
 
-ABOVE_ESTIMATE = Kind(
+ABOVE_ESTIMATE = CheckKind(
     code="claim-above-estimate",
     title="A claimed gain exceeds the estimated one",
     failed="A gain of at least {claim} is claimed, but only {estimate} is estimated: one of the "
@@ -73,14 +73,14 @@ ABOVE_ESTIMATE = Kind(
     forbids_proof=claims_above_estimate,
     of_result=above_estimate,
 )
-ABOVE_RETURNS = Kind(
+ABOVE_RETURNS = CheckKind(
     code="claim-above-returns",
     title="A claimed gain exceeds what episodes earned",
     failed="A gain of at least {claim} is claimed, but episodes earned only {low} to {high}.",
     figures=("claim", "low", "high"),
     of_result=above_returns,
 )
-BASELINE_GAP = Kind(
+BASELINE_GAP = CheckKind(
     code="baseline-gap",
     title="The model and the episodes disagree on what the current policy earns",
     failed="The model says that the current policy earns {model} per episode; the episodes say "
@@ -88,13 +88,13 @@ BASELINE_GAP = Kind(
     figures=("model", "low", "high"),
     of_result=baseline_gap,
 )
-REWARDS_VARY = Kind(
+REWARDS_VARY = CheckKind(
     code="rewards-vary",
     title="A claim takes rewards for exact that vary",
     failed="Rewards vary, but a claim takes their means for exact.",
     of_result=rewards_vary,
 )
-ACTED_ON_MORE = Kind(
+ACTED_ON_MORE = CheckKind(
     code="acted-on-more",
     title="Recorded probabilities depend on more than the recorded situation",
     failed="Whoever decided looked at more than the situation: the probabilities that the log "

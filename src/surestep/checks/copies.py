@@ -21,8 +21,8 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
-from surestep.checks.check import Check, Kind
-from surestep.checks.past import shifted
+from surestep.checks.check import Check, CheckKind
+from surestep.checks.shuffling import shifted
 from surestep.model.log import DecisionLog
 
 LOG_ALARM = math.log(1e-6)
@@ -68,7 +68,7 @@ def frequency(key: IntArray) -> FloatArray:
     return np.bincount(key)[key].astype(np.float64)
 
 
-KIND = Kind(
+KIND = CheckKind(
     code="copies",
     title="Episodes may be copies of others",
     failed="Are these the same cases, counted twice? {copies:episode} equal another one in every "

@@ -6,7 +6,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
-from surestep.checks.check import Check, GivenResult, Kind, Mark
+from surestep.checks.check import Check, CheckKind, GivenResult, Mark
 
 MOST_OF_THE_TIME = 0.5
 MORE_THAN_THE_LOG = 0.5  # of the time in open bins, where the log has fewer of its decisions
@@ -65,7 +65,7 @@ SPENDS = (
     "({scarce_decisions:decision}), and {open_share:%} in bins that are open to one side "
     "({open_decisions:decision})"
 )
-KIND = Kind(
+KIND = CheckKind(
     code="enough-data",
     title="The log has enough data where the new policy goes",
     broken="The log has little data where the new policy goes",

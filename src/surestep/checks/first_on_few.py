@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep.checks.check import Check, GivenResult, Kind
+from surestep.checks.check import Check, CheckKind, GivenResult
 
 FIRST_PLACE = 0.5  # the chance of an action that is recommended
 FEW_VISITS = 10  # decisions behind a recommendation
@@ -32,7 +32,7 @@ def check(result: GivenResult) -> Check | None:
     return Check(code=KIND.code, outcome="failed", figures=figures)
 
 
-KIND = Kind(
+KIND = CheckKind(
     code="first-on-few",
     title="Top recommendations rest on few observations",
     failed="The top recommendation rests on few observations in {situations:situation}: in one on "

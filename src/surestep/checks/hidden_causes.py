@@ -36,7 +36,7 @@ far as the estimated values are right. Both lemmas hold at once, so the larger Î
 
 from __future__ import annotations
 
-from surestep.checks.check import Check, GivenResult, Kind
+from surestep.checks.check import Check, CheckKind, GivenResult
 
 
 def break_even(lower: float, span: float, discount: float) -> float:
@@ -70,7 +70,7 @@ def check(result: GivenResult) -> Check:
     return Check(code=KIND.code, outcome="told", figures=figures)
 
 
-KIND = Kind(
+KIND = CheckKind(
     code="hidden-causes",
     title="No hidden cause affects both decisions and outcomes",
     always="No log shows hidden causes: a severity that doctors see and the log does not can make "

@@ -28,7 +28,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
-from surestep.checks.check import Check, GivenLog, Kind, Mark
+from surestep.checks.check import Check, CheckKind, GivenLog, Mark
 from surestep.checks.shuffling import SAME, critical_value, p_value_of, shuffles_of, slack_of
 from surestep.errors import NeverEnds, NotConverged
 from surestep.kernels.shuffles import Trail, room_to_walk, walk_trails
@@ -125,7 +125,7 @@ def walked(
     return excess, deviation
 
 
-KIND = Kind(
+KIND = CheckKind(
     code="model-returns",
     title="The model's values match what episodes earned",
     broken="The model's values do not match what episodes earned",

@@ -19,7 +19,7 @@ import numpy as np
 
 from surestep._arrays import IntArray
 from surestep._words import listed
-from surestep.checks.check import Check, Kind
+from surestep.checks.check import Check, CheckKind
 from surestep.model.log import DecisionLog
 
 ALARMS = 1000  # one false alarm in so many columns
@@ -73,7 +73,7 @@ def check(log: DecisionLog, columns: Mapping[str, Sequence[str]]) -> Check | Non
     return Check(code=KIND.code, outcome="failed", signal=told) if found else None
 
 
-KIND = Kind(
+KIND = CheckKind(
     code="outcome-in-state",
     title="A column of the situation may have been known only after the decision",
     failed="Was it known before the decision? These values stand in last rows of episodes only, as "

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from surestep._words import signed
-from surestep.checks.check import Check, GivenResult, Kind
-from surestep.checks.past import permutation_check
+from surestep.checks.check import Check, CheckKind, GivenResult
+from surestep.checks.shuffling import permutation_check
 
 
 def check(result: GivenResult) -> Check:
@@ -39,7 +39,7 @@ def words_of_failure(check: Check) -> str:
     )
 
 
-KIND = Kind(
+KIND = CheckKind(
     code="practice-changed",
     title="Decisions are still made as in the first part of the log",
     broken="Decisions are no longer made as in the first part of the log",

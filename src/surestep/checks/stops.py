@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from surestep.checks.check import Check, GivenLog, Kind
-from surestep.checks.past import check_of
-from surestep.checks.shuffling import episode_of_rows, shuffle_test
+from surestep.checks.check import Check, CheckKind, GivenLog
+from surestep.checks.shuffling import check_of, episode_of_rows, shuffle_test
 from surestep.model.log import UNKNOWN
 
 PARTS = (64, 32, 16, 8, 4)  # of the log, the first with enough rows
@@ -36,7 +35,7 @@ def check(given: GivenLog) -> Check | None:
     return check_of(KIND.code, found, given.level, True)
 
 
-KIND = Kind(
+KIND = CheckKind(
     code="stops-that-know",
     title="Recording stopped whatever was done",
     broken="Recording stopped more often after some actions than after others",

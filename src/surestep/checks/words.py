@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from surestep._words import THIN_SPACE, counted, listed, number, percent, signed
-from surestep.checks.check import CHECKS, WHY, Check, Words
+from surestep.checks.check import CHECKS, WHY, Check, Sentences
 from surestep.model import Certificate
 
 SMALLEST = 1e-4  # p-value that is written out
@@ -23,7 +23,7 @@ class Figure(float):
         return counted(int(value), how) if how.isalpha() else number(value, int(how or 4))
 
 
-def filled(words: Words, check: Check) -> str:
+def filled(words: Sentences, check: Check) -> str:
     """Returns a sentence with the figures of a check."""
     if not isinstance(words, str):
         return words(check)

@@ -26,8 +26,8 @@ from surestep.sampling import sample_log
 
 MOST_STATES = 2_000_000  # a Wet Chicken of that size takes some 7 GB while it is built
 
-Share = Annotated[float, Meta(ge=0, le=1)]
-Seed = Annotated[int, Meta(ge=0, le=2**32 - 1)]  # of NumPy's legacy generator
+Portion = Annotated[float, Meta(ge=0, le=1)]
+LegacySeed = Annotated[int, Meta(ge=0, le=2**32 - 1)]  # of NumPy's legacy generator
 Length = Annotated[int, Meta(ge=1, le=MOST_STATES)]
 
 
@@ -55,9 +55,6 @@ def mdp_from_rows(
         arrays.own(np.full(pairs.num_pairs, discount)),
         spread_initial(pairs, 0),
     )
-
-
-RewardConvention = Literal["known", "observed"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,9 +114,6 @@ class Truth(arrays.ByValue, arrays.Frozen):
         """
         values = evaluate_batch(self.mdp, policies[:, self.pair]).value
         return arrays.weighted_rows(values, self.mdp.initial)
-
-
-Steps = Annotated[int | None, Meta(ge=1)]
 
 
 @runtime_checkable
@@ -206,8 +200,9 @@ class Benchmark(arrays.ByValue):
     behavior: Policy  # π_b
     # the policy that makes the data; None means the behavior policy
     collector: Policy = field(default=None)  # type: ignore[assignment]
-    horizon: Steps  # steps of an episode; None: the data is one stream of steps
-    rewards: RewardConvention = "observed"
+    # steps of an episode; None: the data is one stream of steps
+    horizon: Annotated[int | None, Meta(ge=1)]
+    rewards: Literal["known", "observed"] = "observed"
     value_bounds: tuple[float, float]
     # of the return of every single episode; None means the value bounds
     return_bounds: tuple[float, float] | None = None

@@ -35,7 +35,7 @@ from msgspec import Meta
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
 from surestep._settings import check_setting
-from surestep.environments.benchmark import Benchmark, Seed, Share, Truth
+from surestep.environments.benchmark import Benchmark, LegacySeed, Portion, Truth
 from surestep.environments.hidden import Merged, expected_visits
 from surestep.model import FiniteMDP, Pairs, Policy
 from surestep.model.log import UNKNOWN, DecisionLog
@@ -47,20 +47,20 @@ SUCCESSORS = 4
 DISCOUNT = 0.95
 HORIZON = 50
 Arms = Annotated[int, Meta(ge=1, le=10_000)]
-Size = Annotated[int, Meta(ge=1, le=1_000)]
+Dimension = Annotated[int, Meta(ge=1, le=1_000)]
 
 
-def alike(seed: Seed = 1) -> Benchmark:
+def alike(seed: LegacySeed = 1) -> Benchmark:
     """Builds a world of 20 states and 4 actions in which no action does anything."""
     return replace(nearly_alike(seed, 0.0), name="alike")
 
 
 def nearly_alike(
-    seed: Seed = 1,
-    effect: Share = 0.05,
+    seed: LegacySeed = 1,
+    effect: Portion = 0.05,
     states: Annotated[int, Meta(ge=3, le=1_000)] = STATES,
-    actions: Size = ACTIONS,
-    successors: Size = SUCCESSORS,
+    actions: Dimension = ACTIONS,
+    successors: Dimension = SUCCESSORS,
 ) -> Benchmark:
     """Builds a world in which actions do the share `effect` of what they do in a random model.
 
@@ -123,7 +123,7 @@ def little_effect(
     )
 
 
-def bandit(seed: Seed = 1, arms: Arms = 10, effect: Share = 0.2) -> Benchmark:
+def bandit(seed: LegacySeed = 1, arms: Arms = 10, effect: Portion = 0.2) -> Benchmark:
     """Builds a bandit whose arms win with random chances, shrunk towards their mean under π_b.
 
     A chance is uniform on [0, 1] with effects at 1, and the same for all arms with effects at 0.
@@ -143,7 +143,7 @@ def bandit(seed: Seed = 1, arms: Arms = 10, effect: Share = 0.2) -> Benchmark:
 
 
 def coarse(
-    seed: Seed = 1, effect: Share = 1.0, group: Annotated[int, Meta(ge=1, le=50)] = 5
+    seed: LegacySeed = 1, effect: Portion = 1.0, group: Annotated[int, Meta(ge=1, le=50)] = 5
 ) -> Benchmark:
     """Builds a world of 19 groups of `group` states each, and an end; the log shows groups.
 
@@ -187,9 +187,9 @@ MOST_ON_THE_WAY = 0.1
 
 
 def noisy(
-    seed: Seed = 1,
+    seed: LegacySeed = 1,
     law: Literal["two-point", "skewed", "heavy-tailed"] = "two-point",
-    effect: Share = 0.2,
+    effect: Portion = 0.2,
 ) -> Benchmark:
     """Builds a world of 20 states with effects at that share, and noise in every reward.
 
@@ -235,13 +235,17 @@ USUAL, TEMPTING = 1.0, 1.5  # what the actions nearly always earn
 Situations = Annotated[int, Meta(ge=1, le=100)]
 
 
-def disaster(chance: Share = 0.002, situations: Situations = 1, declared: bool = True) -> Benchmark:
+def disaster(
+    chance: Portion = 0.002, situations: Situations = 1, declared: bool = True
+) -> Benchmark:
     """Builds a world in which the tempting action loses 500 with that chance."""
     earned = np.array([[USUAL, USUAL], [TEMPTING, -500.0]])
     return rare("disaster", earned, (0.0, chance), situations, declared)
 
 
-def jackpot(chance: Share = 0.0005, situations: Situations = 1, declared: bool = True) -> Benchmark:
+def jackpot(
+    chance: Portion = 0.0005, situations: Situations = 1, declared: bool = True
+) -> Benchmark:
     """Builds a world in which the usual action earns 2000 with that chance."""
     earned = np.array([[USUAL, 2000.0], [TEMPTING, TEMPTING]])
     return rare("jackpot", earned, (chance, 0.0), situations, declared)
@@ -284,14 +288,14 @@ def rare(
 # ---- adaptive loggers ----------------------------------------------------------------------------
 
 
-def adaptive(seed: Seed = 1, effect: Share = 0.05, epsilon: Share = 0.3) -> Benchmark:
+def adaptive(seed: LegacySeed = 1, effect: Portion = 0.05, epsilon: Portion = 0.3) -> Benchmark:
     """Builds `nearly-alike` with a log of an ε-greedy learner; π_b is what was done before."""
     plain = nearly_alike(seed, effect)
     return replace(plain, name="adaptive", simulator=Learner(truth=plain.truth, epsilon=epsilon))
 
 
 def adaptive_bandit(
-    seed: Seed = 1, arms: Arms = 10, effect: Share = 0.2, epsilon: Share = 0.3
+    seed: LegacySeed = 1, arms: Arms = 10, effect: Portion = 0.2, epsilon: Portion = 0.3
 ) -> Benchmark:
     """Builds `bandit` with a log of an ε-greedy learner; π_b is what was done before."""
     plain = bandit(seed, arms, effect)
@@ -316,10 +320,10 @@ class Learner:
         """Returns the log of a learner that begins with the policy, episode after episode."""
         mdp = self.truth.mdp
         over = ends_without_decision(mdp, policy)
-        decide = Draws(mdp.pairs.offsets, policy.probability)
-        move = Draws(mdp.offsets, mdp.probability)
-        begin = Draws(np.array([0, mdp.num_states]), mdp.initial)
-        memory = Memory(mdp)
+        decide = RunDraws(mdp.pairs.offsets, policy.probability)
+        move = RunDraws(mdp.offsets, mdp.probability)
+        begin = RunDraws(np.array([0, mdp.num_states]), mdp.initial)
+        memory = LearnerMemory(mdp)
         taken: list[int] = []
         lengths = np.empty(episodes, np.int64)
         for episode in range(episodes):
@@ -342,7 +346,7 @@ class Learner:
 
 
 def copied(
-    seed: Seed = 1, effect: Share = 0.05, times: Annotated[int, Meta(ge=1, le=100)] = 5
+    seed: LegacySeed = 1, effect: Portion = 0.05, times: Annotated[int, Meta(ge=1, le=100)] = 5
 ) -> Benchmark:
     """Builds `nearly-alike` with a log in which every episode stands several `times`."""
     plain = nearly_alike(seed, effect)
@@ -370,7 +374,7 @@ class Miswritten:
 CARE, DIED, DISCHARGED, OVER = range(4)
 
 
-def outcome_in_state(deadly: Share = 0.2) -> Benchmark:
+def outcome_in_state(deadly: Portion = 0.2) -> Benchmark:
     """Builds a ward whose log has the status at the end of each week as the state of that week.
 
     One patient in ten goes home each week. The drug is worth 1 a week, and kills with the chance
@@ -411,7 +415,7 @@ def written_afterwards(log: DecisionLog) -> DecisionLog:
 BROKEN = 2
 
 
-def stops_that_know(breaks: Share = 0.2) -> Benchmark:
+def stops_that_know(breaks: Portion = 0.2) -> Benchmark:
     """Builds machines whose recording stops when they break, as if a clock had stopped it.
 
     To run earns 1, or breaks the machine with the chance `breaks`, which then earns nothing for
@@ -451,7 +455,7 @@ def stopped_at_the_end(log: DecisionLog) -> DecisionLog:
     return replace(log, next_state=following, terminated=np.zeros(log.num_steps, np.bool_))
 
 
-class Draws:
+class RunDraws:
     """Draws of one element at a time from runs of probabilities, from uniform numbers."""
 
     def __init__(self, offsets: IntArray, probability: FloatArray) -> None:
@@ -464,7 +468,7 @@ class Draws:
         return bisect_right(self.sums, uniform * self.sums[last - 1], first, last - 1)
 
 
-class Memory:
+class LearnerMemory:
     """The knowledge of a learner: the mean return after each pair, and each state's best pair."""
 
     def __init__(self, mdp: FiniteMDP) -> None:

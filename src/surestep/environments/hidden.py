@@ -33,7 +33,7 @@ from scipy.sparse import coo_array
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
-from surestep.environments.benchmark import Benchmark, Share, Truth
+from surestep.environments.benchmark import Benchmark, Portion, Truth
 from surestep.model import DecisionLog, FiniteMDP, Pairs, Policy
 from surestep.planning import optimal, q_values
 from surestep.sampling import sample_log
@@ -123,7 +123,7 @@ def expected_visits(mdp: FiniteMDP, policy: Policy, horizon: int) -> FloatArray:
 
 DISCOUNT = 0.95
 HORIZON = 100
-Memory = Annotated[int, Meta(ge=0, le=3)]
+MemoryLength = Annotated[int, Meta(ge=0, le=3)]
 OVER = "over"
 
 Window = tuple[int, ...]  # observation, action, observation, …, the present observation
@@ -144,11 +144,6 @@ class HiddenProcess:
     value_bounds: tuple[float, float]
     sharpness: float  # of π_b: the inverse temperature of its softmax
 
-    @property
-    def over(self) -> int:
-        """Returns the hidden state in which the episode is over, which shows nothing."""
-        return self.initial.size - 1
-
     def starts(self) -> Iterator[tuple[Place, float]]:
         """Yields where episodes begin, with which chance."""
         for hidden, seen in np.argwhere(self.initial[:, np.newaxis] * self.observe).tolist():
@@ -160,7 +155,7 @@ class HiddenProcess:
         for then in np.flatnonzero(self.move[hidden, action]).tolist():
             chance = float(self.move[hidden, action, then])
             earned = float(self.reward[hidden, action, then])
-            if then == self.over:
+            if then == self.initial.size - 1:  # the episode is over, which shows nothing
                 yield (then, ()), chance, earned
             for seen in np.flatnonzero(self.observe[then]).tolist():
                 after = (*window, action, seen)[-2 * memory - 1 :]
@@ -255,7 +250,7 @@ TIGER = HiddenProcess(
 )
 
 
-def tiger(memory: Memory = 1) -> Benchmark:
+def tiger(memory: MemoryLength = 1) -> Benchmark:
     """Builds Tiger: behind one of two doors; to listen costs 1, and is right with chance 0.85.
 
     The tiger's door pays −100, the other one 10 (Cassandra, Kaelbling and Littman 1994; there an
@@ -276,7 +271,7 @@ VOICEMAIL = HiddenProcess(
 )
 
 
-def voicemail(memory: Memory = 1) -> Benchmark:
+def voicemail(memory: MemoryLength = 1) -> Benchmark:
     """Builds Voicemail: to save or to delete a message whose worth the user says unclearly.
 
     To ask costs 1. To save what is to be kept (0.65 of the messages) pays 5, else −10; to delete
@@ -315,7 +310,7 @@ CHEESE_MAZE = HiddenProcess(
 )
 
 
-def cheese_maze(memory: Memory = 1) -> Benchmark:
+def cheese_maze(memory: MemoryLength = 1) -> Benchmark:
     """Builds CheeseMaze: eleven cells of which one sees the shape only; the cheese ends the search.
 
     A step costs 0.01 and the one to the cheese pays 1; the start is any other cell (McCallum 1992).
@@ -365,7 +360,7 @@ class Doctors:
         return self.patients.log_of(self.acting(policy), episodes, horizon, rng)
 
 
-def hidden_cause(tilt: Share = 0.6) -> Benchmark:
+def hidden_cause(tilt: Portion = 0.6) -> Benchmark:
     """Builds twelve states in which doctors act on a severity that the log does not show.
 
     π_b treats half of the patients: with the usual tilt 0.8 of the severe and 0.2 of the mild. The

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Meta
 
 from surestep._arrays import FloatArray
-from surestep.environments.benchmark import Benchmark, Share
+from surestep.environments.benchmark import Benchmark, Portion
 from surestep.environments.families import shrunk
 from surestep.environments.hidden import Merged
 from surestep.errors import MissingExtra, install
@@ -31,7 +31,7 @@ HORIZON = 500
 
 
 def icu_sepsis(
-    effect: Share = 1.0,
+    effect: Portion = 1.0,
     discount: Annotated[float, Meta(gt=0, le=1)] = 0.99,
     ends: Literal["states", "flag"] = "states",
 ) -> Benchmark:
@@ -80,24 +80,19 @@ def icu_sepsis(
 
 def read_tables() -> tuple[FloatArray, FloatArray, FloatArray]:
     """Returns P [S, A, S] up to the ends, the start [S], and the experts' policy [S, A]."""
-    with np.load(data_file()) as tables:
+    try:
+        path = Path(str(distribution(PACKAGE).locate_file(FILE)))
+    except PackageNotFoundError:
+        path = Path(FILE)
+    if not path.exists():
+        raise MissingExtra(
+            f"the model of icu-sepsis is in the package {PACKAGE}, of which the file {FILE} is not "
+            f"installed; {install('icu')}"
+        )
+    with np.load(path) as tables:
         rows = tables["tx_mat"]
         start = tables["d_0"]
         experts = tables["expert_policy"]
     rows[PATIENTS:] = 0.0
     experts[PATIENTS:] = 1 / len(ACTIONS)  # where nothing is decided, any
     return rows, start, experts
-
-
-def data_file() -> Path:
-    """Finds the package's file of tables; refuses where it is not installed."""
-    try:
-        path = Path(str(distribution(PACKAGE).locate_file(FILE)))
-    except PackageNotFoundError:
-        path = None
-    if path is None or not path.exists():
-        raise MissingExtra(
-            f"the model of icu-sepsis is in the package {PACKAGE}, of which the file {FILE} is not "
-            f"installed; {install('icu')}"
-        )
-    return path

@@ -13,7 +13,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
-from surestep.environments.benchmark import Benchmark, Seed, Share, mdp_from_rows
+from surestep.environments.benchmark import Benchmark, LegacySeed, Portion, mdp_from_rows
 from surestep.errors import InvalidParameter
 from surestep.model import FiniteMDP, MDPBatch, Pairs, Policy
 from surestep.planning import optimal, optimal_batch
@@ -29,7 +29,7 @@ FIRST_SHARPNESS = 2e6  # the inverse temperature at which the search for a softm
 FACTOR = 0.9  # by which sharpness and probabilities are lowered, step by step
 
 
-def random_mdp(seed: Seed = 1, ratio: Share = 0.5) -> Benchmark:
+def random_mdp(seed: LegacySeed = 1, ratio: Portion = 0.5) -> Benchmark:
     """Returns a Random MDP whose π_b earns the share `ratio` of what the optimum has over chance.
 
     ρ(π_b) is just below ratio · (ρ(π*) − ρ(uniform)) + ρ(uniform). `seed` is one of NumPy's legacy
@@ -39,7 +39,7 @@ def random_mdp(seed: Seed = 1, ratio: Share = 0.5) -> Benchmark:
     return draw_random_mdp("random-mdp", seed, ratio)
 
 
-def random_mdp_easter_egg(seed: Seed = 1, ratio: Share = 0.5) -> Benchmark:
+def random_mdp_easter_egg(seed: LegacySeed = 1, ratio: Portion = 0.5) -> Benchmark:
     """Returns a Random MDP with a second state that ends the episode and pays 1, unknown to π_b.
 
     The egg is hidden after π_b was made, in any state but the start and the goal. An experiment of
@@ -48,7 +48,7 @@ def random_mdp_easter_egg(seed: Seed = 1, ratio: Share = 0.5) -> Benchmark:
     return draw_random_mdp("random-mdp/easter-egg", seed, ratio, egg=1.0)
 
 
-def random_mdp_bad_egg(seed: Seed = 1, ratio: Share = 0.5) -> Benchmark:
+def random_mdp_bad_egg(seed: LegacySeed = 1, ratio: Portion = 0.5) -> Benchmark:
     """Returns a Random MDP with a second state that ends the episode and costs 1, unknown to π_b.
 
     The egg is hidden as in `random-mdp/easter-egg`. Scholl et al. (2022) describe it, but the code

@@ -37,7 +37,7 @@ HORIZON = 60
 ROUND_TRIP = 8  # steps from home to the gold and back: gold is delivered no more often
 EXPLORING = 1e-5  # the paper's probability of each action that is not optimal
 PLACES = 8 * SIDE**2  # with gold or not, with a gem or not, after an attack or not
-Amount = Annotated[int, Meta(ge=0, le=MOST_STATES)]
+Pieces = Annotated[int, Meta(ge=0, le=MOST_STATES)]
 REACHABLE = 94  # of those, whatever is left to collect
 
 # The optimal actions that were published, as slots: ties were broken by rounding.
@@ -49,7 +49,7 @@ PUBLISHED_SLOTS = (
 )
 
 
-def resource_gathering(gold: Amount = 1, gem: Amount = 1) -> Benchmark:
+def resource_gathering(gold: Pieces = 1, gem: Pieces = 1) -> Benchmark:
     """Builds Resource Gathering as in the paper's figures: four slots a state, π_b softmaxed twice.
 
     The published arrays number the actions of a state 0, 1, … in the order right, left, top, down
@@ -64,7 +64,7 @@ def resource_gathering(gold: Amount = 1, gem: Amount = 1) -> Benchmark:
     return replace(prose, name="resource-gathering", behavior=behavior, collector=behavior)
 
 
-def resource_gathering_near_optimal(gold: Amount = 1, gem: Amount = 1) -> Benchmark:
+def resource_gathering_near_optimal(gold: Pieces = 1, gem: Pieces = 1) -> Benchmark:
     """Builds Resource Gathering with the paper's own policy, on the published arrays.
 
     π_b takes every action that is not optimal with probability 10⁻⁵. It earns 99.994 % of the
@@ -76,7 +76,7 @@ def resource_gathering_near_optimal(gold: Amount = 1, gem: Amount = 1) -> Benchm
     return on_usual_terms("resource-gathering/near-optimal", mdp, behavior)
 
 
-def resource_gathering_ragged(gold: Amount = 1, gem: Amount = 1) -> Benchmark:
+def resource_gathering_ragged(gold: Pieces = 1, gem: Pieces = 1) -> Benchmark:
     """Builds Resource Gathering with the model's own actions: moves that stay in the grid, by name.
 
     π_b is made as in `resource-gathering`, over the actions that exist. Not in the paper.

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from surestep._arrays import FloatArray, IntArray
-from surestep.environments.benchmark import Benchmark, Length, Share, check_size, mdp_from_rows
+from surestep.environments.benchmark import Benchmark, Length, Portion, check_size, mdp_from_rows
 from surestep.model import FiniteMDP, Pairs, Policy
 
 ACTIONS = ("drift", "hold", "paddle back", "left", "right")
@@ -47,7 +47,7 @@ def wet_chicken(length: Length = PUBLISHED_SIZE, width: Length = PUBLISHED_SIZE)
 
 
 def wet_chicken_heuristic(
-    epsilon: Share = 0.1, length: Length = PUBLISHED_SIZE, width: Length = PUBLISHED_SIZE
+    epsilon: Portion = 0.1, length: Length = PUBLISHED_SIZE, width: Length = PUBLISHED_SIZE
 ) -> Benchmark:
     """Builds Wet Chicken with the heuristic ε-policies of Scholl et al. (2022): ε = 0.1, 0.2, 0.5.
 

@@ -49,7 +49,7 @@ from surestep.rehearsal import calibrate
 from surestep.sampling import CountSampler
 from surestep.trials import Claimed, Proposed, claimed, proposed_each, proposed_together, true_gains
 
-Rows = dict[str, AnyArray]  # column by column
+ColumnArrays = dict[str, AnyArray]  # column by column
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +86,14 @@ def data_seed(
     return seed, zlib.crc32(environment.label.encode()), episodes, repetition
 
 
-def run_methods(block: CellBlock) -> Rows:
+def run_methods(block: CellBlock) -> ColumnArrays:
     """Draws the data of the block, runs every algorithm on them, and evaluates what comes out."""
     alone = [replace(block, first=i, last=i + 1) for i in range(block.first, block.last)]
     groups = alone if block.environment.changes else [block]
     return joined_rows([run_at(group, size) for size in block.episodes for group in groups])
 
 
-def joined_rows(parts: Sequence[Rows]) -> Rows:
+def joined_rows(parts: Sequence[ColumnArrays]) -> ColumnArrays:
     """Returns the rows of all parts."""
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
@@ -104,7 +104,7 @@ def made(environment: EnvironmentSpec, repetition: int) -> Benchmark:
     return environment.make(repetition)
 
 
-def run_at(block: CellBlock, episodes: int) -> Rows:
+def run_at(block: CellBlock, episodes: int) -> ColumnArrays:
     """Returns the rows of a block at one data size, whose repetitions share one environment."""
     benchmark = made(block.environment, block.first)
     algorithms = [spec.make() for spec in block.algorithms]
@@ -193,7 +193,9 @@ class DataSets(NamedTuple):
     batch: ProblemBatch | None  # None: algorithms see the problems too
 
 
-Outcome = tuple[Proposed, Claimed]  # the policies of some repetitions, and what is claimed of them
+ProposedAndClaimed = tuple[
+    Proposed, Claimed
+]  # the policies of some repetitions, and what is claimed of them
 
 
 def seeded_certifier(
@@ -209,7 +211,7 @@ def seeded_certifier(
     return spec.make(**told)
 
 
-def run_claims(block: CellBlock) -> Rows:
+def run_claims(block: CellBlock) -> ColumnArrays:
     """Draws data, improves, certifies, and evaluates, at every data size of the block."""
     benchmark = made(block.environment, block.first)
     _ = benchmark.truth  # refused before any work where no true gain is known
@@ -217,7 +219,7 @@ def run_claims(block: CellBlock) -> Rows:
     sizes = {spec: spec.episodes or block.episodes for spec in block.certifiers}
     for episodes in sorted({size for several in sizes.values() for size in several}):
         asked = [spec for spec in block.certifiers if episodes in sizes[spec]]
-        outcomes: dict[tuple[AlgorithmSpec, CertifierSpec], list[Outcome]] = {
+        outcomes: dict[tuple[AlgorithmSpec, CertifierSpec], list[ProposedAndClaimed]] = {
             meeting: [] for meeting in itertools.product(block.algorithms, asked)
         }
         for data in drawn_data(block, benchmark, episodes):
@@ -250,7 +252,7 @@ def drawn_data(block: CellBlock, benchmark: Benchmark, episodes: int) -> Iterato
 
 def outcome_of(
     block: CellBlock, data: DataSets, algorithm: AlgorithmSpec, spec: CertifierSpec
-) -> Outcome:
+) -> ProposedAndClaimed:
     """Returns the policies that the algorithm proposes, and the claims of the certifier about them.
 
     Where a certifier holds a part of the log out, the other episodes choose.
@@ -301,8 +303,8 @@ def claim_columns(
     episodes: int,
     algorithm: AlgorithmSpec,
     certifier: CertifierSpec,
-    outcomes: Sequence[Outcome],
-) -> Rows:
+    outcomes: Sequence[ProposedAndClaimed],
+) -> ColumnArrays:
     """Returns the columns of what one certifier claimed of one algorithm."""
     benchmark = made(block.environment, block.first)
     truth = benchmark.truth

@@ -18,9 +18,9 @@ from surestep.errors import InvalidParameter, said
 from surestep.experiments.intervals import Interval, mean_interval
 from surestep.experiments.metrics import (
     ROUNDING,
-    Columns,
     Group,
     Method,
+    RunColumns,
     Summary,
     method_groups,
     share_with_interval,
@@ -208,7 +208,7 @@ def compared(groups: Sequence[Group], metrics: Sequence[str], other: Method) -> 
     )
 
 
-def paired_difference(rows: Columns, base: Columns) -> Difference:
+def paired_difference(rows: RunColumns, base: RunColumns) -> Difference:
     """Returns by how much rows differ from those of another method, repetition by repetition."""
     if not np.array_equal(rows["repetition"], base["repetition"]):
         raise InvalidParameter(

@@ -40,12 +40,14 @@ from surestep.environments import Benchmark, make
 from surestep.environments.registry import builder
 from surestep.errors import InvalidParameter, SurestepError
 
-Settings = tuple[tuple[str, Any], ...]
-Source = Benchmark | Callable[..., Benchmark]  # of benchmarks; a function may ask which repetition
+GivenSettings = tuple[tuple[str, Any], ...]
+BenchmarkSource = (
+    Benchmark | Callable[..., Benchmark]
+)  # of benchmarks; a function may ask which repetition
 DIGITS = 12  # of a digest
 
 
-def given_settings(thing: Any, what: str = "") -> Settings:
+def given_settings(thing: Any, what: str = "") -> GivenSettings:
     """Returns the fields of a frozen dataclass that are not what its class has by default."""
     kind = type(thing)
     if not (dataclasses.is_dataclass(kind) and kind.__dataclass_params__.frozen):  # type: ignore[attr-defined]
@@ -90,7 +92,7 @@ def module_of(thing: Any) -> str:
     return "__main__" if module == "__mp_main__" else module  # a worker's name for the script
 
 
-def code_behind(own: object, settings: Settings) -> Iterator[Any]:
+def code_behind(own: object, settings: GivenSettings) -> Iterator[Any]:
     """Yields the classes and functions that an object brought, and those of its settings."""
     if isinstance(own, Benchmark):
         if own.simulator is not None:
@@ -107,7 +109,7 @@ def function_of(source: Any) -> Any:
     return function_of(source.func) if isinstance(source, functools.partial) else source
 
 
-def asks_for_repetition(source: Source) -> bool:
+def asks_for_repetition(source: BenchmarkSource) -> bool:
     """Tells whether a function needs an argument: then each repetition has its own benchmark."""
     if isinstance(source, Benchmark):
         return False
@@ -119,7 +121,7 @@ def asks_for_repetition(source: Source) -> bool:
     )
 
 
-def made_by(source: Source, repetition: int) -> Benchmark:
+def made_by(source: BenchmarkSource, repetition: int) -> Benchmark:
     """Returns the benchmark of a repetition."""
     if isinstance(source, Benchmark):
         return source
@@ -166,7 +168,7 @@ class Spec:
     """A part of an experiment by name and settings, or as what was given in Python."""
 
     name: str
-    settings: Settings = ()
+    settings: GivenSettings = ()
     own: Any = field(default=None, repr=False, compare=False)  # None: that of the name
 
     @property
@@ -553,7 +555,7 @@ class ExperimentTable(Struct, frozen=True, forbid_unknown_fields=True):
     title: str | None = None
 
 
-class Range(Struct, frozen=True, forbid_unknown_fields=True):
+class WholeNumbers(Struct, frozen=True, forbid_unknown_fields=True):
     """All whole numbers from one to another, as the value of a setting."""
 
     first: Positive
@@ -635,5 +637,5 @@ def choices_of(name: str, value: object) -> list[Any]:
         return value
     if not isinstance(value, dict):
         return [value]
-    numbers = converted(value, Range, name, InvalidParameter)
+    numbers = converted(value, WholeNumbers, name, InvalidParameter)
     return list(range(numbers.first, numbers.last + 1))

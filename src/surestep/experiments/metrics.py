@@ -28,7 +28,7 @@ from surestep.experiments.intervals import (
 
 BOUNDS = ("lowest_performance", "highest_performance")
 ROUNDING = 1e-9  # a performance this close to π_b's, relatively, is π_b's
-Columns = Mapping[str, AnyArray]
+RunColumns = Mapping[str, AnyArray]
 
 
 class Method(NamedTuple):
@@ -155,7 +155,7 @@ def metric_of(name: str) -> Metric:
 # ---- values: what is looked at of each repetition ----------------------------------------------
 
 
-def valued(columns: Columns, value: str) -> Columns:
+def valued(columns: RunColumns, value: str) -> RunColumns:
     """Returns the rows with another value as performance; π_b and the bounds follow.
 
     Parameters
@@ -184,7 +184,7 @@ def valued(columns: Columns, value: str) -> Columns:
     return VALUES[value](columns)
 
 
-def as_gains(columns: Columns) -> Columns:
+def as_gains(columns: RunColumns) -> RunColumns:
     """Returns the rows with the gain ρ − ρ(π_b) as performance.
 
     Where repetitions have environments of their own, ρ(π_b) varies as ρ does between the bounds.
@@ -211,7 +211,7 @@ def gain_beyond_rounding(values: FloatArray, behavior: FloatArray) -> FloatArray
     return gain
 
 
-def normalised(columns: Columns) -> Columns:
+def normalised(columns: RunColumns) -> RunColumns:
     """Returns the rows with (ρ − ρ(π_b)) / (ρ(π*) − ρ(π_b)) as performance: 0 is π_b, 1 is π*.
 
     Row by row, so that repetitions in environments of their own can be compared. Where π_b is
@@ -236,7 +236,7 @@ def normalised(columns: Columns) -> Columns:
     return {**columns, **changed}
 
 
-VALUES: dict[str, Callable[[Columns], Columns]] = {
+VALUES: dict[str, Callable[[RunColumns], RunColumns]] = {
     "performance": dict,  # as it is
     "gain": as_gains,
     "normalised": normalised,
@@ -252,10 +252,10 @@ class Group(NamedTuple):
     environment: str
     episodes: int
     method: Method
-    rows: Columns
+    rows: RunColumns
 
 
-def method_groups(columns: Columns) -> Iterator[Group]:
+def method_groups(columns: RunColumns) -> Iterator[Group]:
     """Yields the groups of a table, in its order."""
     for rows in rows_by_key(
         columns, ("environment", "episodes", "algorithm", "setting", "n_wedge")
@@ -267,7 +267,7 @@ def method_groups(columns: Columns) -> Iterator[Group]:
         yield Group(str(first["environment"]), int(first["episodes"]), method, rows)
 
 
-def rows_by_key(columns: Columns, names: Sequence[str]) -> Iterator[Columns]:
+def rows_by_key(columns: RunColumns, names: Sequence[str]) -> Iterator[RunColumns]:
     """Yields the rows that are equal in some columns, in the order in which they first appear."""
     places: dict[tuple[str, ...], list[int]] = {}
     for place, key in enumerate(zip(*(map(str, columns[name]) for name in names), strict=True)):
@@ -276,7 +276,7 @@ def rows_by_key(columns: Columns, names: Sequence[str]) -> Iterator[Columns]:
         yield {name: column[mine] for name, column in columns.items()}
 
 
-def summaries(columns: Columns, metrics: Sequence[str] = USUAL) -> list[Summary]:
+def summaries(columns: RunColumns, metrics: Sequence[str] = USUAL) -> list[Summary]:
     """Summarises each environment, data size, algorithm and setting, in the order of the table.
 
     Parameters
@@ -320,7 +320,7 @@ def summary_of_group(group: Group, metrics: Sequence[str]) -> Summary:
     )
 
 
-def values_in(rows: Columns) -> Values:
+def values_in(rows: RunColumns) -> Values:
     """Returns what metrics are made of.
 
     Rows of environments that differ each have bounds of their own, which do not bound those of
@@ -336,7 +336,7 @@ def values_in(rows: Columns) -> Values:
     return Values(float_column(rows, "performance"), behavior, (low, high))
 
 
-def float_column(columns: Columns, name: str) -> FloatArray:
+def float_column(columns: RunColumns, name: str) -> FloatArray:
     """Returns a column as numbers."""
     return np.ma.filled(np.ma.asarray(columns[name], np.float64), np.nan)
 
@@ -472,7 +472,7 @@ class CellSummary(NamedTuple):
     tightness: float  # mean max(L, 0) / mean Δ; NaN where nothing is gained
 
 
-def cell_summaries(columns: Columns) -> list[CellSummary]:
+def cell_summaries(columns: RunColumns) -> list[CellSummary]:
     """Summarises the claims of each MDP, algorithm, certifier and data size.
 
     Parameters
@@ -498,7 +498,7 @@ def cell_summaries(columns: Columns) -> list[CellSummary]:
     return [summary_of_cell(cell, rows) for cell, rows in claim_groups(columns, pooled=False)]
 
 
-def family_summaries(columns: Columns) -> list[CellSummary]:
+def family_summaries(columns: RunColumns) -> list[CellSummary]:
     """Summarises the claims of each cell, with the MDPs of a family pooled.
 
     Rates are averages over these MDPs. Their intervals are about that average and for these MDPs
@@ -529,7 +529,7 @@ def family_summaries(columns: Columns) -> list[CellSummary]:
     return [summary_of_cell(cell, rows) for cell, rows in claim_groups(columns, pooled=True)]
 
 
-def claim_groups(columns: Columns, *, pooled: bool) -> Iterator[tuple[Cell, Columns]]:
+def claim_groups(columns: RunColumns, *, pooled: bool) -> Iterator[tuple[Cell, RunColumns]]:
     """Yields the rows of each cell, in the order in which cells first appear."""
     keys = [name for name in Cell._fields if not (pooled and name == "environment")]
     for rows in rows_by_key(columns, keys):
@@ -541,11 +541,11 @@ def claim_groups(columns: Columns, *, pooled: bool) -> Iterator[tuple[Cell, Colu
         yield Cell(**first), rows
 
 
-def summary_of_cell(cell: Cell, rows: Columns) -> CellSummary:
+def summary_of_cell(cell: Cell, rows: RunColumns) -> CellSummary:
     """Returns the summary of the rows of one cell."""
     gain = np.asarray(rows["gain"], np.float64)
     slack = ROUNDING * np.abs(np.asarray(rows["behavior_performance"], np.float64))
-    lower = np.ma.filled(np.ma.asarray(rows["lower"], np.float64), np.nan)
+    lower = float_column(rows, "lower")
     claimed = ~np.isnan(lower)
     claim = np.where(claimed, lower, -np.inf)
     wrong = gain < claim - slack

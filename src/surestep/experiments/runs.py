@@ -23,7 +23,7 @@ from surestep.experiments.experiment import (
     read_experiments,
     read_label,
 )
-from surestep.experiments.metrics import BOUNDS, Columns, Method, float_column, whole_or_none
+from surestep.experiments.metrics import BOUNDS, Method, RunColumns, float_column, whole_or_none
 from surestep.experiments.run import RunManifest, Store
 
 OF_VALUES = (
@@ -70,7 +70,7 @@ class Run:
     title: str
     holds_claims: bool  # certifiers were part of it
     manifest: RunManifest
-    columns: Columns
+    columns: RunColumns
 
     __repr__ = short_repr("name", "title", "num_rows")
 
@@ -209,8 +209,14 @@ def read_run(directory: str | Path) -> Run:
     store = Store(Path(directory))
     manifest = store.read_manifest()
     columns = store.read_table()
-    claims = "certifier" in columns
-    run = Run(store.directory, manifest.name, manifest.title, claims, manifest, columns)
+    run = Run(
+        store.directory,
+        manifest.name,
+        manifest.title,
+        "certifier" in columns,
+        manifest,
+        columns,
+    )
     check_table(run)
     return run
 
@@ -244,7 +250,7 @@ def clearly_above(one: FloatArray, other: FloatArray) -> BoolArray:
 # ---- parts of it -------------------------------------------------------------------------------
 
 
-def selected(run: Run, selection: Selection) -> Columns:
+def selected(run: Run, selection: Selection) -> RunColumns:
     """Returns the rows of a selection; refuses names that the run does not have."""
     columns = run.columns
     kept = np.ones(len(columns["episodes"]), bool)

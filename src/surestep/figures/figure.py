@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,22 +61,13 @@ def draw(
     if name == FROM_FORMULAS:
         if directory is not None or asked != Request():
             raise InvalidParameter("n-wedge is drawn from formulas, expected no run and no choice")
-        return write_files([draw_n_wedge(output)])
-    runs = [experiments.read_run(path) for path in experiments.find_runs(name, directory)]
-    alone = len(runs) == 1
-    return write_files(
-        draw_run(
-            run,
-            output if alone else output.with_stem(f"{output.stem}-{Path(run.name).name}"),
-            asked,
-        )
-        for run in runs
-    )
-
-
-def write_files(figures: Iterable[Files]) -> list[Path]:
-    """Writes pictures and tables, once all of them are drawn; says where they are."""
-    files = {path: content for figure in figures for path, content in figure.items()}
+        files = draw_n_wedge(output)
+    else:
+        runs = [experiments.read_run(path) for path in experiments.find_runs(name, directory)]
+        files = {}
+        for run in runs:
+            own = output.with_stem(f"{output.stem}-{Path(run.name).name}")
+            files |= draw_run(run, output if len(runs) == 1 else own, asked)
     write_together({path: [content] for path, content in files.items()})
     return list(files)
 
