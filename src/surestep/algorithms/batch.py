@@ -180,8 +180,9 @@ def bootstrapped_batches(
     )
     behavior = problems.behavior.probability
     start = np.empty((size, pairs.num_states))
-    room = room_to_evaluate(plan)
-    evaluate_each.all(size, room, models, behavior[np.newaxis], plan, start, np.empty(size))
+    evaluate_each.all(
+        size, room_to_evaluate(plan), models, behavior[np.newaxis], plan, start, np.empty(size)
+    )
     least = np.array([int(min(n_wedge, LARGEST_TOTAL)) for n_wedge in n_wedges])  # of visits
     allowed = Allowed(behavior, counts.visits, least)
     each = np.tile(start, (len(n_wedges), 1))

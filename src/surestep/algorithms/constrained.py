@@ -148,8 +148,9 @@ class Constrained(Provable):
         made = improvement_of(problem, found, n_wedge=self.n_wedge)
         if not problem.signals:
             return made
-        kept_by = bounded.kept_by(found, self.rounds, spare)
-        return replace(made, kept_by=kept_by, unmet=bounded.broken(found))
+        return replace(
+            made, kept_by=bounded.kept_by(found, self.rounds, spare), unmet=bounded.broken(found)
+        )
 
 
 class Limit(NamedTuple):
@@ -209,8 +210,14 @@ class Bounded(NamedTuple):
         rows = [np.where(over, limit.value[state], limit.model.expected_reward) for limit in limits]
         inside = problem.within(scarce | over)
         model = ended(limits[0].model, over, limits[0].value[state])
-        program = Program.of(inside, price, model, rows, ~free_pairs(inside))
-        return cls(problem, price, scarce, unsafe, limits, program)
+        return cls(
+            problem,
+            price,
+            scarce,
+            unsafe,
+            limits,
+            Program.of(inside, price, model, rows, ~free_pairs(inside)),
+        )
 
     def best(
         self, rounds: float, spare: Mapping[str, float] = NOTHING, without: str | None = None
@@ -241,8 +248,9 @@ class Bounded(NamedTuple):
     def ratio(self, rows: FloatArray, found: FloatArray) -> FloatArray:
         """Returns how much of a chance the first visits that stand for it are; else 1 [J]."""
         chance = np.array([limit.reach is not None for limit in self.limits])
-        where = chance & (found < 0) & (rows < 0)
-        return np.divide(rows, found, out=np.ones(rows.size), where=where)
+        return np.divide(
+            rows, found, out=np.ones(rows.size), where=chance & (found < 0) & (rows < 0)
+        )
 
     def judged(self, policy: Policy, least: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Returns ρ of each signal [J], and by how much it surely falls short of the least."""

@@ -100,8 +100,7 @@ def valued_at_lowest(
     `price` [K] is taken off the rewards of all others.
     """
     lowest = scarce & ~ends_of_episodes(problem)
-    worth = np.full(lowest.size, problem.value_bounds[0])
-    return ended(problem.estimate(), lowest, worth, price)
+    return ended(problem.estimate(), lowest, np.full(lowest.size, problem.value_bounds[0]), price)
 
 
 def ended(
@@ -168,5 +167,6 @@ def improvement_of(
     check_same_pairs("the problem", problem.counts.pairs, "the policy", policy.pairs)
     estimate = problem.estimate()
     found = evaluate_with_bound(estimate, policy)
-    plan = found.plan(policy, iterations, q_values(estimate, found.value))
-    return Improvement.of(problem, plan, n_wedge)
+    return Improvement.of(
+        problem, found.plan(policy, iterations, q_values(estimate, found.value)), n_wedge
+    )

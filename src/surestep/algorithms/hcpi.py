@@ -152,8 +152,7 @@ class HCPI(Settings):
         if self.interval == "student-t":
             bound = student_t(gains, self.delta)
         else:
-            rng = np.random.default_rng(self.seed)
-            bound = bca_bootstrap(MeanEstimate(gains), self.delta, rng)
+            bound = bca_bootstrap(MeanEstimate(gains), self.delta, np.random.default_rng(self.seed))
         return best if bound > 0 else problem.behavior
 
 

@@ -18,7 +18,6 @@ from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray
-from surestep._reprs import short_repr
 from surestep._settings import check_settings
 from surestep.algorithms.contract import Algorithm, improvement_of
 from surestep.model import Counts, Improvement, Policy, Problem
@@ -32,8 +31,6 @@ class Limits:
 
     least_visits: Annotated[int, Meta(ge=0, description="pairs seen less often are left alone")] = 0
     allowed: BoolArray | None = None  # [K]; None: all
-
-    __repr__ = short_repr("least_visits", "allowed")
 
     def __post_init__(self) -> None:
         """Checks the floor, and freezes the array."""
@@ -80,8 +77,9 @@ class Limited:
         more = proposed.policy.probability > problem.behavior.probability + ROUNDING
         if not (more & ~within.open_pairs()).any():
             return proposed
-        policy = kept(within, proposed.policy)
-        return improvement_of(problem, policy, proposed.plan.iterations, proposed.n_wedge)
+        return improvement_of(
+            problem, kept(within, proposed.policy), proposed.plan.iterations, proposed.n_wedge
+        )
 
 
 def limited(algorithm: Algorithm, limits: Limits) -> Algorithm | Limited:

@@ -90,9 +90,7 @@ def description_of(name: str) -> AlgorithmDescription:
     )
 
 
-def kind_of(name: object) -> type[Any]:
-    """Returns the class of that name."""
-    return SHELF.get(name)
+kind_of = SHELF.get  # the class of a name
 
 
 def is_algorithm(value: object) -> bool:

@@ -229,8 +229,7 @@ def bootstrapped(problem: Problem, n_wedge: int, move: MoveMass) -> Improvement:
     Closed pairs count as U.
     """
     trusted = (problem.counts.visits > n_wedge) & problem.open_pairs()
-    offsets = problem.counts.pairs.offsets
-    step = greedy_near(problem.behavior.probability, offsets, trusted, move)
+    step = greedy_near(problem.behavior.probability, problem.counts.pairs.offsets, trusted, move)
     plan = policy_iteration(problem.estimate(), step, start=problem.behavior)
     return Improvement.of(problem, plan, n_wedge)
 
@@ -264,8 +263,12 @@ def used_n_wedge(algorithm: Any, problem: Problem | ProblemBatch) -> int:
     arrays.expect("problem", problem, (Problem, ProblemBatch))
     if not isinstance(algorithm, ConvertedSPIBB):
         return int(algorithm.n_wedge)
-    size = ProblemSize(problem.num_states, problem.num_actions, algorithm.delta)
-    return equivalent_n_wedge(algorithm.spibb_n_wedge, size, given="spibb", wanted=algorithm.bound)
+    return equivalent_n_wedge(
+        algorithm.spibb_n_wedge,
+        ProblemSize(problem.num_states, problem.num_actions, algorithm.delta),
+        given="spibb",
+        wanted=algorithm.bound,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -418,6 +421,7 @@ class RMin(Settings):
             The policy, and its value in the estimated MDP.
         """
         arrays.expect("problem", problem, Problem)
-        visits = problem.counts.visits
-        plan = optimal_within(problem, valued_at_lowest(problem, visits <= self.n_wedge))
+        plan = optimal_within(
+            problem, valued_at_lowest(problem, problem.counts.visits <= self.n_wedge)
+        )
         return improvement_of(problem, plan.policy, plan.iterations, self.n_wedge)

@@ -16,8 +16,12 @@ def highest(result: GivenResult) -> float:
 def above_estimate(result: GivenResult) -> Check | None:
     """Holds the largest claim against the estimated gain."""
     claim = highest(result)
-    fails = claim > max(result.gain, 0.0) + 1e-9 * abs(result.gain)
-    return Check.failing("claim-above-estimate", fails, claim=claim, estimate=result.gain)
+    return Check.failing(
+        "claim-above-estimate",
+        claim > max(result.gain, 0.0) + 1e-9 * abs(result.gain),
+        claim=claim,
+        estimate=result.gain,
+    )
 
 
 def claims_above_estimate(check: Check, certificate: Certificate) -> bool:
@@ -34,8 +38,13 @@ def above_returns(result: GivenResult) -> Check | None:
         return None
     claim = highest(result)
     low, high = result.returns
-    fails = claim > max(high, 0.0) - min(low, 0.0)
-    return Check.failing("claim-above-returns", fails, claim=claim, low=low, high=high)
+    return Check.failing(
+        "claim-above-returns",
+        claim > max(high, 0.0) - min(low, 0.0),
+        claim=claim,
+        low=low,
+        high=high,
+    )
 
 
 def baseline_gap(result: GivenResult) -> Check | None:
@@ -50,8 +59,9 @@ def rewards_vary(result: GivenResult) -> Check | None:
     """Looks for a claimed gain that takes mean rewards for exact, where rewards vary."""
     gains = [claim for claim in result.certificates if (claim.lower or 0.0) > 0]
     kinds = [find_kind(claim.kind) for claim in gains] if result.rewards_vary else []
-    takes_means = any(kind is not None and kind.needs.exact_rewards for kind in kinds)
-    return Check.failing("rewards-vary", takes_means)
+    return Check.failing(
+        "rewards-vary", any(kind is not None and kind.needs.exact_rewards for kind in kinds)
+    )
 
 
 def acted_on_more(result: GivenResult) -> Check | None:

@@ -38,8 +38,7 @@ def check(log: DecisionLog, contents: IntArray) -> Check | None:
         return None
     _, first, place, times = np.unique(content, True, True, True)
     many = times[place] > 1
-    pairs = math.comb(content.size, 2)
-    unlikely = many & (log_chance(log) + math.log(max(pairs, 1)) < LOG_ALARM)
+    unlikely = many & (log_chance(log) + math.log(max(math.comb(content.size, 2), 1)) < LOG_ALARM)
     for values in distinct:
         repeated = int((times > 1).sum())
         shared = first.size - np.unique(values[first]).size
@@ -55,11 +54,10 @@ def log_chance(log: DecisionLog) -> FloatArray:
     seen = shifted(log, log.pair + 1) * np.int64(log.pairs.num_states) + log.state
     reward = np.unique(log.reward, return_inverse=True)[1]
     here = np.unique(seen, return_inverse=True)[1]
-    steps = np.stack([here, log.action, reward, log.next_state])
     # NumPy 2.0 returns the numbers of columns in a row of its own: hence ravel.
+    steps = np.stack([here, log.action, reward, log.next_state])
     chance = frequency(np.unique(steps, axis=1, return_inverse=True)[1].ravel()) / frequency(here)
-    first = log.state[log.episode_offsets[:-1]]
-    started: FloatArray = np.log(frequency(first) / log.num_episodes)
+    started: FloatArray = np.log(frequency(log.state[log.episode_offsets[:-1]]) / log.num_episodes)
     return started + arrays.run_sums(np.log(chance), log.episode_offsets)
 
 

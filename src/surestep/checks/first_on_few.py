@@ -28,8 +28,11 @@ def check(result: GivenResult) -> Check | None:
         return None
     worst = bold[np.argmin(visits[bold])]
     counts = np.unique(state[bold]).size, visits[worst], decisions[worst]
-    figures = dict(zip(KIND.figures, map(float, counts), strict=True))
-    return Check(code=KIND.code, outcome="failed", figures=figures)
+    return Check(
+        code=KIND.code,
+        outcome="failed",
+        figures=dict(zip(KIND.figures, map(float, counts), strict=True)),
+    )
 
 
 KIND = CheckKind(

@@ -66,8 +66,11 @@ def check(result: GivenResult) -> Check:
         return Check.unchecked(KIND.code, "no-discount")
     proved = break_even(lower, result.span, discount)
     estimated = max(proved, break_even_in_model(lower, result.widths, discount))
-    figures = {"proved": proved, "estimated": estimated, "lower": lower}
-    return Check(code=KIND.code, outcome="told", figures=figures)
+    return Check(
+        code=KIND.code,
+        outcome="told",
+        figures={"proved": proved, "estimated": estimated, "lower": lower},
+    )
 
 
 KIND = CheckKind(

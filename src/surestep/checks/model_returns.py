@@ -120,8 +120,9 @@ def walked(
 ) -> tuple[FloatArray, FloatArray]:
     """Returns means less values and standard deviations [1 + shuffles, shown], the log's first."""
     excess, deviation = np.empty((shuffles + 1, shown)), np.empty((shuffles + 1, shown))
-    room = room_to_walk(trail, shown)
-    walk_trails.all(shuffles + 1, room, seed, discount, trail, excess, deviation)
+    walk_trails.all(
+        shuffles + 1, room_to_walk(trail, shown), seed, discount, trail, excess, deviation
+    )
     return excess, deviation
 
 

@@ -104,8 +104,9 @@ def given_log(log: DecisionLog) -> GivenLog:
     digest = hashlib.sha256(log.reward.tobytes())
     digest.update(log.episode_offsets.tobytes())
     seed = int.from_bytes(digest.digest()[:7], "big")
-    large = log.num_steps > MOST_STEPS
-    return GivenLog(log.episodes(looked_at(log, seed)) if large else log, seed, LEVEL)
+    return GivenLog(
+        log.episodes(looked_at(log, seed)) if log.num_steps > MOST_STEPS else log, seed, LEVEL
+    )
 
 
 def looked_at(log: DecisionLog, seed: int) -> IntArray:
@@ -114,5 +115,4 @@ def looked_at(log: DecisionLog, seed: int) -> IntArray:
         return np.arange(log.num_episodes)
     order = np.random.default_rng(seed).permutation(log.num_episodes)
     upto = np.cumsum(np.diff(log.episode_offsets)[order])
-    chosen = order[: max(int(np.searchsorted(upto, MOST_STEPS)), 1)]
-    return np.sort(chosen)
+    return np.sort(order[: max(int(np.searchsorted(upto, MOST_STEPS)), 1)])

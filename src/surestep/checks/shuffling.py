@@ -85,19 +85,6 @@ class Shuffled:
     noticed: float | None  # the smallest effect that is found in four of five logs; None: none is
 
 
-def compared_rows(log: DecisionLog, place: IntArray, seed: int) -> tuple[IntArray, bool]:
-    """Returns the rows to compare, and whether they are one an episode and place [N] at most.
-
-    With few episodes all rows are compared: then even the test of one group is right only in the
-    limit of many rows. Episodes of one step have one row each anyway.
-    """
-    if log.num_steps == log.num_episodes:
-        return np.arange(log.num_steps), True
-    if log.num_episodes < FEW_EPISODES:
-        return np.arange(log.num_steps), False
-    return drawn_visits(log, place, seed), True
-
-
 def drawn_visits(log: DecisionLog, place: IntArray, seed: int) -> IntArray:
     """Returns the rows [n] of one visit of each episode to each of its places [N], where it is.
 
@@ -146,8 +133,7 @@ def arranged(group: IntArray, past: IntArray, outcome: AnyArray) -> Arrangement:
     outcome = outcome[order]
     owner = group[order][np.cumsum(length) - 1]  # of each run
     groups = ends_of_equal(owner)
-    runs = arrays.offsets_of(length)
-    first = runs[groups[:-1]]
+    first = arrays.offsets_of(length)[groups[:-1]]
     varies = np.maximum.reduceat(outcome, first) > np.minimum.reduceat(outcome, first)
     kept = varies & (arrays.run_lengths(groups) > 1)
     of_run = np.repeat(kept, arrays.run_lengths(groups))
@@ -206,8 +192,9 @@ def shuffle_test(
     def draws(scale: Arrangement, number: int, effect: float) -> FloatArray:
         statistic = np.empty(number + 1)
         runs = scale.groups, scale.runs
-        room = room_to_shuffle(*runs)
-        kernel.all(number + 1, room, seed, effect, *runs, values, *beside, statistic)
+        kernel.all(
+            number + 1, room_to_shuffle(*runs), seed, effect, *runs, values, *beside, statistic
+        )
         return statistic
 
     return tested(placed, largest_statistic(placed, finer, draws), level)
@@ -312,19 +299,25 @@ def permutation_check(
 ) -> Check:
     """Checks whether the past [N] tells an outcome [N], labels or numbers, beyond the group [N].
 
-    Of each episode one row a place [N] is compared, which is the group unless that is given. Of
-    several pasts the finest counts that rows have in common; `finer` ones are tested along.
+    Of each episode one row a place [N] is compared, which is the group unless that is given. Of few
+    episodes all rows are: then even the test of one group is right only in the limit of many rows.
+    Of several pasts the finest counts that rows have in common; `finer` ones are tested along.
     """
     log = given.log
     seed += given.seed
-    rows, apart = compared_rows(log, place, seed)
+    rows: IntArray = np.arange(log.num_steps)
+    apart = log.num_steps == log.num_episodes  # episodes of one step have one row each anyway
+    if not apart and log.num_episodes >= FEW_EPISODES:
+        rows = drawn_visits(log, place, seed)
+        apart = True
     group = (place if group is None else group)[rows]
     outcome = outcome[rows]
     if outcome.dtype.kind != "f":
         outcome = outcome.astype(np.int64)
     past = finest(group, [each[rows] for each in pasts])
-    scales = [each[rows] for each in finer]
-    found = shuffle_test(group, past, outcome, seed=seed, level=given.level, finer=scales)
+    found = shuffle_test(
+        group, past, outcome, seed=seed, level=given.level, finer=[each[rows] for each in finer]
+    )
     if found is None and outcome.dtype.kind == "f" and not above_usual(log).any():
         return Check.unchecked(code, "nothing-varies")
     return check_of(code, found, given.level, apart, figures)

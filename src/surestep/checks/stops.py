@@ -30,8 +30,13 @@ def check(given: GivenLog) -> Check | None:
     enough = [n for n in PARTS if ROWS_A_GROUP * n * np.unique(place).size <= rows.size]
     parts = (*enough, PARTS[-1])[0]
     group = place * parts + (episode_of_rows(log) * parts // log.num_episodes)[rows]
-    action = log.action[rows].astype(np.int64)
-    found = shuffle_test(group, action, stopped[rows], seed=given.seed + 7, level=given.level)
+    found = shuffle_test(
+        group,
+        log.action[rows].astype(np.int64),
+        stopped[rows],
+        seed=given.seed + 7,
+        level=given.level,
+    )
     return check_of(KIND.code, found, given.level, True)
 
 

@@ -112,8 +112,9 @@ class Truth(arrays.ByValue, arrays.Frozen):
         array of float [B]
             The expected discounted return of each.
         """
-        values = evaluate_batch(self.mdp, policies[:, self.pair]).value
-        return arrays.weighted_rows(values, self.mdp.initial)
+        return arrays.weighted_rows(
+            evaluate_batch(self.mdp, policies[:, self.pair]).value, self.mdp.initial
+        )
 
 
 @runtime_checkable

@@ -67,8 +67,11 @@ def nearly_alike(
     The same seed and size give the same π_b, worth the same, and the same rows to shrink.
     """
     check_setting("successors", successors, Annotated[int, Meta(ge=1, le=states)])
-    world = draw_world(states, actions, successors, np.random.RandomState(seed))
-    return little_effect("nearly-alike", effect, *world)
+    return little_effect(
+        "nearly-alike",
+        effect,
+        *draw_world(states, actions, successors, np.random.RandomState(seed)),
+    )
 
 
 def draw_world(
@@ -135,8 +138,9 @@ def bandit(seed: LegacySeed = 1, arms: Arms = 10, effect: Portion = 0.2) -> Benc
     rows = np.zeros((3, arms, 3))
     rows[0, :, 1] = chance
     rows[0, :, 2] = 1 - chance
-    labels = ("start", "won", "lost")
-    return little_effect("bandit", effect, rows, behavior, won=1, horizon=1, labels=labels)
+    return little_effect(
+        "bandit", effect, rows, behavior, won=1, horizon=1, labels=("start", "won", "lost")
+    )
 
 
 # ---- what the log does not show: groups of states, and noise in rewards -------------------------
@@ -153,8 +157,9 @@ def coarse(
     judged in the world itself.
     """
     groups = STATES - 1
-    rng = np.random.RandomState(seed)
-    rows, behavior = draw_world(groups * group + 1, ACTIONS, SUCCESSORS, rng)
+    rows, behavior = draw_world(
+        groups * group + 1, ACTIONS, SUCCESSORS, np.random.RandomState(seed)
+    )
     shown = np.append(np.arange(groups * group) % groups, groups)
     seen = behavior[np.append(np.arange(groups), -1)]
     world = little_effect("coarse", effect, rows, seen[shown])
@@ -239,16 +244,26 @@ def disaster(
     chance: Portion = 0.002, situations: Situations = 1, declared: bool = True
 ) -> Benchmark:
     """Builds a world in which the tempting action loses 500 with that chance."""
-    earned = np.array([[USUAL, USUAL], [TEMPTING, -500.0]])
-    return rare("disaster", earned, (0.0, chance), situations, declared)
+    return rare(
+        "disaster",
+        np.array([[USUAL, USUAL], [TEMPTING, -500.0]]),
+        (0.0, chance),
+        situations,
+        declared,
+    )
 
 
 def jackpot(
     chance: Portion = 0.0005, situations: Situations = 1, declared: bool = True
 ) -> Benchmark:
     """Builds a world in which the usual action earns 2000 with that chance."""
-    earned = np.array([[USUAL, 2000.0], [TEMPTING, TEMPTING]])
-    return rare("jackpot", earned, (chance, 0.0), situations, declared)
+    return rare(
+        "jackpot",
+        np.array([[USUAL, 2000.0], [TEMPTING, TEMPTING]]),
+        (chance, 0.0),
+        situations,
+        declared,
+    )
 
 
 def rare(
@@ -299,8 +314,9 @@ def adaptive_bandit(
 ) -> Benchmark:
     """Builds `bandit` with a log of an ε-greedy learner; π_b is what was done before."""
     plain = bandit(seed, arms, effect)
-    learner = Learner(truth=plain.truth, epsilon=epsilon)
-    return replace(plain, name="adaptive/bandit", simulator=learner)
+    return replace(
+        plain, name="adaptive/bandit", simulator=Learner(truth=plain.truth, epsilon=epsilon)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -394,14 +410,15 @@ def outcome_in_state(deadly: Portion = 0.2) -> Benchmark:
     pays = np.zeros((4, 2, 4))
     pays[:, 1] = 1.0
     pays[DIED] = -10.0
-    truth = Truth(ward, np.arange(ward.num_pairs))
     return Benchmark(
         name="outcome-in-state",
         mdp=FiniteMDP.from_dense(shown, pays, DISCOUNT, shown[CARE, 0], state_labels=labels),
         behavior=Policy.uniform(ward),
         horizon=8,
         value_bounds=(-10.0, 1 / (1 - DISCOUNT)),
-        simulator=Miswritten(truth=truth, rewrite=written_afterwards),
+        simulator=Miswritten(
+            truth=Truth(ward, np.arange(ward.num_pairs)), rewrite=written_afterwards
+        ),
     )
 
 
@@ -451,8 +468,11 @@ def stops_that_know(breaks: Portion = 0.2) -> Benchmark:
 
 def stopped_at_the_end(log: DecisionLog) -> DecisionLog:
     """Returns the log in which nobody knows where the last steps of episodes that ended led."""
-    following = np.where(log.terminated, UNKNOWN, log.next_state)
-    return replace(log, next_state=following, terminated=np.zeros(log.num_steps, np.bool_))
+    return replace(
+        log,
+        next_state=np.where(log.terminated, UNKNOWN, log.next_state),
+        terminated=np.zeros(log.num_steps, np.bool_),
+    )
 
 
 class RunDraws:

@@ -66,11 +66,9 @@ def gridworld(size: Side = PUBLISHED_SIZE) -> Benchmark:
     """
     mdp = gridworld_mdp(size)
     if size == PUBLISHED_SIZE:
-        table = np.array(PUBLISHED_Q.split(), dtype=float).reshape(-1, 4)
-        behavior = Policy.softmax(mdp, table)
+        behavior = Policy.softmax(mdp, np.array(PUBLISHED_Q.split(), dtype=float).reshape(-1, 4))
     else:
-        shortest = Policy.deterministic(mdp, shortest_ways(size))
-        behavior = shortest.mix(Policy.uniform(mdp), DETOUR)
+        behavior = Policy.deterministic(mdp, shortest_ways(size)).mix(Policy.uniform(mdp), DETOUR)
     return Benchmark(
         name="gridworld",
         mdp=mdp,
@@ -138,8 +136,11 @@ def shortest_ways(size: int) -> IntArray:
     ways = open_ways(size)
     step = np.array([size, 1, -size, -1])
     state, direction = np.nonzero(ways)  # ways lead there and back, so the goal can be the start
-    offsets = arrays.offsets_of(np.count_nonzero(ways, axis=1))
-    _, parent = breadth_first(offsets, (state + step[direction]).astype(np.int32), len(ways) - 1)
+    _, parent = breadth_first(
+        arrays.offsets_of(np.count_nonzero(ways, axis=1)),
+        (state + step[direction]).astype(np.int32),
+        len(ways) - 1,
+    )
     towards = parent - np.arange(len(ways))
     action: IntArray = np.argmax(towards[:, np.newaxis] == step, axis=1)
     return action

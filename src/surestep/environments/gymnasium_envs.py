@@ -107,8 +107,9 @@ def register() -> None:
     """Registers all benchmarks that are not yet registered."""
     for env_id, name in TABULAR.items():
         if env_id not in gymnasium.registry:
-            own = {"benchmark": name}
-            gymnasium.register(env_id, entry_point=f"{__name__}:TabularEnv", kwargs=own)
+            gymnasium.register(
+                env_id, entry_point=f"{__name__}:TabularEnv", kwargs={"benchmark": name}
+            )
 
 
 register()

@@ -54,8 +54,11 @@ class Merged(arrays.ByValue):
     def __post_init__(self) -> None:
         """Freezes the array and finds the pair of the log of each pair of the model."""
         fine = self.mdp.pairs
-        pair = self.pairs.find(self.shown[fine.state], fine.action)
-        arrays.keep(self, shown=self.shown, truth=Truth(self.mdp, pair))
+        arrays.keep(
+            self,
+            shown=self.shown,
+            truth=Truth(self.mdp, self.pairs.find(self.shown[fine.state], fine.action)),
+        )
 
     __setstate__ = arrays.restore_frozen
 
@@ -171,8 +174,9 @@ def remembered(process: HiddenProcess, memory: int) -> Benchmark:
     """Builds the benchmark whose log shows windows of this memory."""
     plain, _ = explored(process, 0)
     seen = plain.model(expected_visits(plain.mdp, Policy.uniform(plain.mdp), HORIZON))
-    best = q_values(seen, optimal(seen).value)
-    by_observation = Policy.softmax(seen, best, 1 / process.sharpness).dense()
+    by_observation = Policy.softmax(
+        seen, q_values(seen, optimal(seen).value), 1 / process.sharpness
+    ).dense()
     log, windows = explored(process, memory)
     present = [window[-1] if window else -1 for window in windows]
     behavior = Policy.from_dense(log.pairs, by_observation[present])
@@ -366,9 +370,11 @@ def hidden_cause(tilt: Portion = 0.6) -> Benchmark:
     π_b treats half of the patients: with the usual tilt 0.8 of the severe and 0.2 of the mild. The
     model is what very many episodes show.
     """
-    labels = tuple(f"ward {ward}" for ward in range(WARDS))
     pairs = Pairs.full(
-        PLACES, len(DECISIONS), state_labels=(*labels, "recovered", "died"), action_labels=DECISIONS
+        PLACES,
+        len(DECISIONS),
+        state_labels=(*(f"ward {ward}" for ward in range(WARDS)), "recovered", "died"),
+        action_labels=DECISIONS,
     )
     rows = course_of_patients()
     prize = np.repeat(np.arange(PLACES) == RECOVERED, SEVERITIES).astype(np.float64)

@@ -86,8 +86,9 @@ class Garnet(NamedTuple):
         pairs = Pairs.full(STATES, ACTIONS)
         prize = np.zeros(STATES)
         prize[list(prizes)] = list(prizes.values())
-        over = np.isin(pairs.state, list(prizes))
-        probability = np.where(over[:, np.newaxis], 0.0, self.probability)
+        probability = np.where(
+            np.isin(pairs.state, list(prizes))[:, np.newaxis], 0.0, self.probability
+        )
         return mdp_from_rows(pairs, self.successor, probability, prize[self.successor], DISCOUNT)
 
 
@@ -96,8 +97,9 @@ def draw_garnet(rng: np.random.RandomState) -> Garnet:
     shape = (STATES * ACTIONS, SUCCESSORS)
     successor, probability = np.empty(shape, np.int64), np.empty(shape)
     for pair in range(STATES * ACTIONS):
-        cuts = np.sort(rng.uniform(size=SUCCESSORS - 1))
-        probability[pair] = np.diff(cuts, prepend=0.0, append=1.0)
+        probability[pair] = np.diff(
+            np.sort(rng.uniform(size=SUCCESSORS - 1)), prepend=0.0, append=1.0
+        )
         successor[pair] = rng.choice(STATES, SUCCESSORS, replace=False)
     return Garnet(successor, probability)
 

@@ -72,8 +72,9 @@ def resource_gathering_near_optimal(gold: Pieces = 1, gem: Pieces = 1) -> Benchm
     """
     world = gathering_world(gold, gem)
     mdp = padded_mdp(world)
-    behavior = near_optimal(mdp, best_slots(world, gold, gem))
-    return on_usual_terms("resource-gathering/near-optimal", mdp, behavior)
+    return on_usual_terms(
+        "resource-gathering/near-optimal", mdp, near_optimal(mdp, best_slots(world, gold, gem))
+    )
 
 
 def resource_gathering_ragged(gold: Pieces = 1, gem: Pieces = 1) -> Benchmark:
@@ -82,9 +83,15 @@ def resource_gathering_ragged(gold: Pieces = 1, gem: Pieces = 1) -> Benchmark:
     π_b is made as in `resource-gathering`, over the actions that exist. Not in the paper.
     """
     world = gathering_world(gold, gem)
-    mdp = ragged_mdp(world)
-    prose = near_optimal(mdp, best_slots(world, gold, gem))
-    behavior = Policy.softmax(mdp, prose.probability)
+    enabled = world.enabled
+    mdp = mdp_from_rows(
+        Pairs.from_enabled(enabled, action_labels=ACTIONS),
+        world.successor[enabled],
+        world.probability[enabled],
+        world.delivers[enabled][:, np.newaxis],
+        DISCOUNT,
+    )
+    behavior = Policy.softmax(mdp, near_optimal(mdp, best_slots(world, gold, gem)).probability)
     return on_usual_terms("resource-gathering/ragged", mdp, behavior)
 
 
@@ -132,8 +139,7 @@ def gathering_world(gold: int, gem: int) -> GatheringWorld:
     ways = np.tile(happens, (gold_left.size, 1, 1))
 
     offsets = arrays.offsets_of(np.count_nonzero(ways, axis=(1, 2)))
-    start = (gold_left.size - 1) * PLACES + START
-    order, _ = breadth_first(offsets, target[ways], start)
+    order, _ = breadth_first(offsets, target[ways], (gold_left.size - 1) * PLACES + START)
     number = np.zeros(len(target), np.int32)
     number[order] = np.arange(order.size)
     place = order % PLACES
@@ -189,19 +195,6 @@ def moves_of_places() -> Moves:
 
 START = place_of(*HOME, False, False, False)
 ATTACKED_AT_HOME = place_of(*HOME, False, False, True)
-
-
-def ragged_mdp(world: GatheringWorld) -> FiniteMDP:
-    """Returns the model with the actions that exist."""
-    pairs = Pairs.from_enabled(world.enabled, action_labels=ACTIONS)
-    enabled = world.enabled
-    return mdp_from_rows(
-        pairs,
-        world.successor[enabled],
-        world.probability[enabled],
-        world.delivers[enabled][:, np.newaxis],
-        DISCOUNT,
-    )
 
 
 def padded_mdp(world: GatheringWorld) -> FiniteMDP:

@@ -35,14 +35,14 @@ def wet_chicken(length: Length = PUBLISHED_SIZE, width: Length = PUBLISHED_SIZE)
     """
     drawn = wet_chicken_mdp(length, width)
     mdp = replace(drawn, reward=np.repeat(drawn.expected_reward, np.diff(drawn.offsets)))
-    highest = float(mdp.expected_reward.max()) / (1 - DISCOUNT)
     return Benchmark(
         name="wet-chicken",
         mdp=mdp,
         behavior=Policy.uniform(mdp),
         horizon=10,
         rewards="known",
-        value_bounds=(0.0, highest),  # the best expected reward in every step
+        # The best expected reward in every step.
+        value_bounds=(0.0, float(mdp.expected_reward.max()) / (1 - DISCOUNT)),
     )
 
 
@@ -56,11 +56,12 @@ def wet_chicken_heuristic(
     experiment it goes on where that of the data set before it stopped.
     """
     mdp = wet_chicken_mdp(length, width)
-    greedy = Policy.deterministic(mdp, heuristic_actions(length, width))
     return Benchmark(
         name="wet-chicken/heuristic",
         mdp=mdp,
-        behavior=greedy.mix(Policy.uniform(mdp), epsilon),
+        behavior=Policy.deterministic(mdp, heuristic_actions(length, width)).mix(
+            Policy.uniform(mdp), epsilon
+        ),
         horizon=None,
         value_bounds=(0.0, float(mdp.expected_reward.max()) / (1 - DISCOUNT)),
     )
@@ -84,8 +85,7 @@ def wet_chicken_mdp(length: int, width: int) -> FiniteMDP:
     first = np.clip(np.floor(low + 0.5), 0, length - 1).astype(np.int64)
     reach = int(2 * TURBULENCE) + 2  # an interval of length 7 meets at most 8 squares
     square = first[:, np.newaxis] + np.arange(min(reach, length))
-    before = np.where(square == 0, -np.inf, square - 0.5)
-    hit = share_within(low, high, before, square + 0.5)
+    hit = share_within(low, high, np.where(square == 0, -np.inf, square - 0.5), square + 0.5)
     hit[square >= length] = 0.0
     fall = share_within(low, high, np.full((x.size, 1), length - 0.5), np.inf)
     home = (first == 0) & (lane[:, 0] == 0)  # there, square 0 is where the waterfall leads to

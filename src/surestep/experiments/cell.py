@@ -241,13 +241,17 @@ def drawn_data(block: CellBlock, benchmark: Benchmark, episodes: int) -> Iterato
         and not any(needs_episodes(spec.make()) for spec in block.certifiers)
     ):
         batch = counted_problems(benchmark, episodes, rngs)
-        given = [known_to_certifiers(benchmark, batch, i) for i in range(len(rngs))]
-        yield DataSets(benchmark, episodes, repetitions, given, batch)
+        yield DataSets(
+            benchmark,
+            episodes,
+            repetitions,
+            [known_to_certifiers(benchmark, batch, i) for i in range(len(rngs))],
+            batch,
+        )
         return
     for repetition, rng in zip(repetitions, rngs, strict=True):
         problem = problem_for_certifiers(benchmark, benchmark.sample(episodes, rng))
-        alone = range(repetition, repetition + 1)
-        yield DataSets(benchmark, episodes, alone, [problem], None)
+        yield DataSets(benchmark, episodes, range(repetition, repetition + 1), [problem], None)
 
 
 def outcome_of(
@@ -357,9 +361,14 @@ def known_to_certifiers(benchmark: Benchmark, problems: ProblemBatch, index: int
         rewards = counts.rewards
         if rewards.per == "transition":
             rewards = LoggedRewards(rewards.values[seen], "transition", True)
-        offsets = arrays.offsets_of(arrays.run_sums(seen.astype(np.int64), mdp.offsets))
         given = Counts(
-            mdp.pairs, offsets, mdp.successor[seen], times[seen], rewards, starts, counts.terminal
+            mdp.pairs,
+            arrays.offsets_of(arrays.run_sums(seen.astype(np.int64), mdp.offsets)),
+            mdp.successor[seen],
+            times[seen],
+            rewards,
+            starts,
+            counts.terminal,
         )
     else:
         given = with_all_successors(benchmark, times, starts, prize, counts.terminal)
@@ -377,8 +386,11 @@ def problem_for_certifiers(benchmark: Benchmark, log: DecisionLog) -> Problem:
     if benchmark.declared:
         return problem
     seen = Ranges.seen(log.reward, log.terminated)
-    bounds = with_zero(seen.returns(benchmark.discount))
-    return replace(problem, value_bounds=bounds, premises=(seen.statement(declared=False),))
+    return replace(
+        problem,
+        value_bounds=with_zero(seen.returns(benchmark.discount)),
+        premises=(seen.statement(declared=False),),
+    )
 
 
 def told_of_log(

@@ -199,8 +199,7 @@ class EnvironmentSpec(Spec):
             ) from None
         changes = [("seed", PER_REPETITION)] if asks_for_repetition(source) else []
         stream = [(STREAM, True)] if first.horizon is None else []
-        given = isinstance(source, Benchmark)
-        name = first.name if given else str(function_of(source).__name__)
+        name = first.name if isinstance(source, Benchmark) else str(function_of(source).__name__)
         return cls(name, ((CONTENT, content), *stream, *changes), source)
 
     def make(self, repetition: int) -> Benchmark:
@@ -588,7 +587,11 @@ def experiment_of(content: Mapping[str, Any], name: str) -> Experiment:
             "an environment has the seed 'repetition', but claims are counted for each MDP; "
             "expected seeds such as {first = 1, last = 200}"
         )
-    check_different((*environments, *algorithms, *certifiers))
+    specs = (*environments, *algorithms, *certifiers)
+    rows = [(type(x), x.name, x.label, getattr(x, "n_wedge", None)) for x in specs]
+    for _, again in twice(rows):
+        words = ", ".join(filter(None, dict.fromkeys(rows[again][1:3])))
+        raise InvalidParameter(f"{words} is there twice, and rows could not be told apart")
     return Experiment(
         name,
         name if table.title is None else table.title,
@@ -599,14 +602,6 @@ def experiment_of(content: Mapping[str, Any], name: str) -> Experiment:
         algorithms,
         certifiers,
     )
-
-
-def check_different(specs: Sequence[Any]) -> None:
-    """Refuses two entries whose rows could not be told apart."""
-    rows = [(type(x), x.name, x.label, getattr(x, "n_wedge", None)) for x in specs]
-    for _, again in twice(rows):
-        words = ", ".join(filter(None, dict.fromkeys(rows[again][1:3])))
-        raise InvalidParameter(f"{words} is there twice, and rows could not be told apart")
 
 
 def specs_of(key: str, entries: Sequence[Any], kind: type[Any]) -> Iterator[Any]:

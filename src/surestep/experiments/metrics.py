@@ -223,8 +223,12 @@ def normalised(columns: RunColumns) -> RunColumns:
     possible = gain_beyond_rounding(best, behavior)
 
     def share(name: str) -> FloatArray:
-        gain = gain_beyond_rounding(float_column(columns, name), behavior)
-        return np.divide(gain, possible, out=np.zeros(best.size), where=possible > 0)
+        return np.divide(
+            gain_beyond_rounding(float_column(columns, name), behavior),
+            possible,
+            out=np.zeros(best.size),
+            where=possible > 0,
+        )
 
     changed = {
         "performance": share("performance"),
@@ -552,10 +556,9 @@ def summary_of_cell(cell: Cell, rows: RunColumns) -> CellSummary:
     positive = claim > 0
     mean_gain = float(np.where(np.abs(gain) > slack, gain, 0.0).mean())
     certified = float(np.where(positive, lower, 0.0).mean())
-    standing = sorted({str(word) for word in rows["standing"]} - {""})
     return CellSummary(
         cell,
-        tuple(standing),
+        tuple(sorted({str(word) for word in rows["standing"]} - {""})),
         float(rows["delta"][0]),
         len(set(rows["environment"])),
         gain.size,

@@ -161,8 +161,7 @@ class Store:
                     raise FileFailure(
                         f"{self.blocks.path_of(key)} was damaged meanwhile; run again"
                     )
-                size = len(next(iter(kept.arrays.values())))
-                code = np.full(size, kept.made_by, object)
+                code = np.full(len(next(iter(kept.arrays.values()))), kept.made_by, object)
                 database.register("block", {**kept.arrays, "code": code})
                 into = "INSERT INTO rows BY NAME" if place else "CREATE TEMP TABLE rows AS"
                 database.execute(f"{into} SELECT * {WHOLE} FROM block")
@@ -211,7 +210,11 @@ def plan_blocks(experiment: Experiment) -> list[CellBlock]:
 
     Of claims, all sizes are one block, and the first repetitions of all environments come first.
     """
-    together = repetitions_together(experiment)
+    together = WITH_CLAIMS if experiment.certifiers else REPETITIONS
+    if not experiment.certifiers and device_in_use() != "cpu":
+        # A GPU takes more, if each is planned from counts alone.
+        counted = not any(needs_log(spec.make()) for spec in experiment.algorithms)
+        together = ON_GPU if counted else REPETITIONS
     firsts = range(0, experiment.repetitions, together)
     sizes: list[tuple[int, ...]] = [(size,) for size in sorted(experiment.episodes, reverse=True)]
     places = [
@@ -234,14 +237,6 @@ def plan_blocks(experiment: Experiment) -> list[CellBlock]:
         )
         for environment, episodes, first in places
     ]
-
-
-def repetitions_together(experiment: Experiment) -> int:
-    """Returns the repetitions of a block: more for a GPU, if each is planned from counts alone."""
-    if experiment.certifiers:
-        return WITH_CLAIMS
-    counted = not any(needs_log(spec.make()) for spec in experiment.algorithms)
-    return ON_GPU if counted and device_in_use() != "cpu" else REPETITIONS
 
 
 def brought_to(block: CellBlock) -> dict[str, str]:
@@ -332,8 +327,9 @@ def run_experiment(
         tasks = [(block, expected[block.key]) for block in blocks if block.key not in there]
         progress(len(there), len(blocks))
         spent = 0.0
-        function = partial(run_into, store)
-        made = map_as_done(function, tasks, engine=engine, workers=workers, address=address)
+        made = map_as_done(
+            partial(run_into, store), tasks, engine=engine, workers=workers, address=address
+        )
         for done, (_, seconds) in enumerate(made, len(there) + 1):
             spent += seconds
             progress(done, len(blocks))
@@ -353,6 +349,7 @@ def run_into(store: Store, task: tuple[CellBlock, str]) -> float:
             f"{block.key} would be made by the code {code}, but the run began with {expected}: its "
             "sources were changed meanwhile, or this machine has others; run again"
         )
-    rows = run_claims(block) if block.certifiers else run_methods(block)
-    store.blocks.write(block.key, code, rows)
+    store.blocks.write(
+        block.key, code, run_claims(block) if block.certifiers else run_methods(block)
+    )
     return time.perf_counter() - begun

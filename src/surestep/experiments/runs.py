@@ -139,8 +139,8 @@ def find_runs(name: str, directory: Path | None = None) -> list[Path]:
         return [Path(name)]
     if not in_catalog(name) and not name.endswith(".toml"):
         if directory is None:
-            others = ", a folder of them, a .toml file, the folder of a run, or "
-            more = f"{others}{said('directory', '--from')}"
+            directories = said("directory", "--from")
+            more = f", a folder of them, a .toml file, the folder of a run, or {directories}"
             raise unknown(f"there is no run {name!r}", name, list_experiments(), more)
         return [existing(directory, name)]
     several = read_experiments(name)

@@ -243,8 +243,9 @@ def as_csv(rows: Iterable[TableRow]) -> str:
     """
     flat = [dict(cells_of(row)) for row in rows]
     text = io.StringIO()
-    names = dict.fromkeys(name for row in flat for name in row)
-    writer = csv.DictWriter(text, list(names), lineterminator="\n")
+    writer = csv.DictWriter(
+        text, list(dict.fromkeys(name for row in flat for name in row)), lineterminator="\n"
+    )
     writer.writeheader()
     writer.writerows(flat)
     return text.getvalue()
@@ -327,8 +328,11 @@ def comparison_table(comparison: Comparison, value: str) -> TextTable:
             interval_words(one.summary.metrics[name], SHARE_SCALE if shares[name] else scale)
             for name in shares
         ]
-        scales = (scale, SHARE_SCALE, SHARE_SCALE)
-        beside = map(interval_words, one.difference, scales) if one.difference else [""] * 3
+        beside = (
+            map(interval_words, one.difference, (scale, SHARE_SCALE, SHARE_SCALE))
+            if one.difference
+            else [""] * 3
+        )
         return [method_name(one.summary.method), *reached, *beside][: len(headings)]
 
     place = (

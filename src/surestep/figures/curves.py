@@ -111,9 +111,14 @@ def layout_of(
     shape = len(below) * height, min(len(across), MOST_COLUMNS)
     parts = tuple(part for part in points[0].parts if part not in (METRIC, columns, *down))
     lines = dict.fromkeys(tuple(point.parts[part] for part in parts) for point in points)
-    layout = Layout(columns, down, shape, panels, parts, line_names(list(lines), parts))
-    check_drawable(layout)
-    return layout
+    if math.prod(shape) > MOST_PANELS or len(lines) > MOST_LINES:
+        raise InvalidParameter(
+            f"{math.prod(shape)} panels, {len(lines)} lines, expected at most {MOST_PANELS} and "
+            f"{MOST_LINES}; take some "
+            f"{said('environments and algorithms', '--environment and --algorithm')}, or "
+            f"other panels with {said('columns and rows', '--columns and --rows')}"
+        )
+    return Layout(columns, down, shape, panels, parts, line_names(list(lines), parts))
 
 
 def usual_parts(points: Sequence[Point]) -> list[str]:
@@ -127,18 +132,6 @@ def usual_parts(points: Sequence[Point]) -> list[str]:
         part for part in ("environment", "task") if len({p.parts.get(part) for p in points}) > 1
     ]
     return [N_WEDGE, *several] if complete else several
-
-
-def check_drawable(layout: Layout) -> None:
-    """Refuses more panels than fit into a picture, or more lines than can be told apart."""
-    panels = math.prod(layout.shape)
-    lines = len(layout.names)
-    if panels > MOST_PANELS or lines > MOST_LINES:
-        raise InvalidParameter(
-            f"{panels} panels, {lines} lines, expected at most {MOST_PANELS} and {MOST_LINES}; "
-            f"take some {said('environments and algorithms', '--environment and --algorithm')}, or "
-            f"other panels with {said('columns and rows', '--columns and --rows')}"
-        )
 
 
 def values_for(points: Sequence[Point], part: str) -> list[object]:
@@ -242,8 +235,13 @@ def draw_series(axes: Axes, series: Sequence[Series], *, intervals: bool, bars: 
             for end in ends if shown else ():
                 axes.plot(sizes, end, color=look["color"], **BAND)
         if shown:
-            bare = [i for i, end in enumerate(ends[0]) if math.isnan(end)]
-            axes.plot(sizes, values, markevery=bare, color=look["color"], **BARE)
+            axes.plot(
+                sizes,
+                values,
+                markevery=[i for i, end in enumerate(ends[0]) if math.isnan(end)],
+                color=look["color"],
+                **BARE,
+            )
 
 
 def mark_sizes(grid: AnyArray, sizes: Collection[int], lines: int) -> None:
@@ -362,8 +360,9 @@ def add_legend(figure: Figure, layout: Layout, looks: Looks, bands: bool) -> Non
         handles.append(Line2D([], [], color="black", label="95 % interval", **BAND))
         lows = [point.interval.low for panel in layout.panels for point in panel.points]
         if any(map(math.isnan, lows)):
-            words = "too few to bound from below"
-            handles.append(Line2D([], [], color="black", label=words, **BARE))
+            handles.append(
+                Line2D([], [], color="black", label="too few to bound from below", **BARE)
+            )
     letters = max(len(str(handle.get_label())) for handle in handles)
     width = 0.55 * pen.STYLE["font.size"] * (0.9 * letters + 8)  # of a column
     columns = max(1, min(int(72 * figure.get_figwidth() / width), len(handles)))

@@ -87,8 +87,12 @@ def draw_run(run: experiments.Run, path: Path, request: Request) -> Files:
         )
         points = value_points(reached, metrics, SCALES[value])
         table = tables.value_rows(reached)
-    layout = layout_of(points, request.columns, request.rows)
-    picture = draw_layout(layout, kind, intervals=request.bands, bars=run.holds_claims)
+    picture = draw_layout(
+        layout_of(points, request.columns, request.rows),
+        kind,
+        intervals=request.bands,
+        bars=run.holds_claims,
+    )
     return {path: picture, path.with_suffix(".csv"): tables.as_csv(table).encode()}
 
 
@@ -189,8 +193,10 @@ def draw_n_wedge(path: Path) -> Files:
         excerpt.set_ylim(bottom=0)
         excerpt.yaxis.set_major_formatter(lambda visits, _: f"{visits / 1e6:g} M")
         excerpt.set_title("Excerpt")
-        table = tables.as_csv(rows).encode()
-        return {path: pen.rendered(figure, kind), path.with_suffix(".csv"): table}
+        return {
+            path: pen.rendered(figure, kind),
+            path.with_suffix(".csv"): tables.as_csv(rows).encode(),
+        }
 
 
 def draw_curves(axes: Axes, rows: list[dict[str, int]], methods: list[str]) -> None:
