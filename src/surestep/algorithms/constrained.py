@@ -49,8 +49,8 @@ from surestep.model.signals import stopped
 from surestep.planning.evaluation import evaluate_with_bound, occupancy
 
 TRIES = 8  # programs, each of which asks for more where the policy of the last one broke a limit
-BEYOND = 1.02  # of what was missing, so that it ends
-CLEARLY = 0.01  # of probabilities: what a limit keeps from being taken
+BEYOND = 1.02  # a row asks for more by the missing amount times that, so that the rounds end
+CLEARLY = 0.01  # the least difference of probabilities that counts as taken more often
 NOTHING: Mapping[str, float] = {}
 
 
@@ -246,7 +246,7 @@ class Bounded(NamedTuple):
         return None
 
     def ratio(self, rows: FloatArray, found: FloatArray) -> FloatArray:
-        """Returns how much of a chance the first visits that stand for it are; else 1 [J]."""
+        """Returns discounted first visits over the chance that they stand for; else 1 [J]."""
         chance = np.array([limit.reach is not None for limit in self.limits])
         return np.divide(
             rows, found, out=np.ones(rows.size), where=chance & (found < 0) & (rows < 0)
@@ -301,14 +301,14 @@ class Bounded(NamedTuple):
 
 
 def kept_policy(visits: FloatArray, problem: Problem) -> Policy:
-    """Returns the policy with such visits [K]; π_b bit for bit where pairs are not free."""
+    """Returns the policy with these visits [K]; π_b bit for bit where pairs are not free."""
     return kept_where(~free_pairs(problem), policy_with_visits(visits, problem), problem.behavior)
 
 
 def values_with_error(
     model: FiniteMDP, reach: Reach | None, policy: Policy
 ) -> tuple[FloatArray, float]:
-    """Returns V of a policy [S], and how far it may be off; of a chance, within so many steps."""
+    """Returns V of a policy [S], or its chance within `reach.within` steps, and an error bound."""
     if reach is None or reach.within is None:
         found = evaluate_with_bound(model, policy)
         return found.value, found.error_bound

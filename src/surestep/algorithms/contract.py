@@ -2,8 +2,8 @@
 
 An algorithm *declares* its promises, and one suite of tests holds every algorithm to exactly those.
 
-What several algorithms share is here too: the estimates that they plan in, and the one in which any
-policy is judged.
+The functions that several algorithms share are here too: they make the estimates that algorithms
+plan in, and evaluate any policy in the estimated MDP.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Promise(Enum):
 
 
 class Improver(Protocol):
-    """Whatever proposes a policy for a problem."""
+    """An object that proposes a policy for a problem."""
 
     def improve(self, problem: Problem) -> Improvement:
         """Returns the policy it proposes."""
@@ -67,7 +67,7 @@ class Algorithm(Improver, Protocol):
 
     name: ClassVar[str]  # in the registry and on the command line
     source: ClassVar[str]  # the paper it comes from
-    constraint: ClassVar[str]  # what holds for its policies, in words; empty: nothing
+    constraint: ClassVar[str]  # a property of all its policies, in words; empty: none
 
     @property
     def promises(self) -> frozenset[Promise]:
@@ -106,7 +106,7 @@ def valued_at_lowest(
 def ended(
     mdp: FiniteMDP, over: BoolArray, worth: FloatArray, price: FloatArray | None = None
 ) -> FiniteMDP:
-    """Returns the MDP in which the pairs `over` [K] end the episode and earn what they are worth.
+    """Returns the MDP in which the pairs `over` [K] end the episode and earn `worth` [K].
 
     `price` [K] is taken off the rewards of all others.
     """

@@ -1,11 +1,11 @@
-"""Limits: which pairs may be given more chance than π_b gives them, whatever the algorithm.
+"""Limits: pairs that no policy may take more often than π_b, for any algorithm.
 
 A pair that was hardly tried, or that nobody allows, is closed (`Problem.closed`): no policy takes
 it more often than π_b. An algorithm that looks at closed pairs does the best it can with the
 others, each in its own way: for SPIBB and for those that plan in one model they are as if seen too
 seldom, for Soft-SPIBB a change of them has no price that could be paid, and those that test a
-policy test it after it was held to π_b there. What comes from one that does not look is held to π_b
-afterwards.
+policy test it after it was held to π_b there. The policy of an algorithm that does not look is held
+to π_b afterwards.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ ACCURACY = 1e-10  # of the program, which has costs of 1 at most
 LEAST_VISITED = 1e-9  # discounted visits of a state below which it is not visited
 INFEASIBLE = 2  # linprog's word for it
 ANYTHING: FloatArray = np.zeros(0)  # of no rows
-SAME = 1e-6  # of probabilities: smaller changes are those of the solver
+SAME = 1e-6  # smaller changes of probabilities are errors of the solver
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,7 @@ class Program:
     visits: FloatArray  # d of π_b [K]
     cost: FloatArray
     above: csr_array  # d_k − u_k − π_b(k) Σ_a d(s,a) ≤ 0
-    flow: csr_array  # what Σ_a d is, and the flow
+    flow: csr_array  # the definition of Σ_a d, and the flow
     most_above: FloatArray  # the limit of u [K]
     rows: FloatArray  # [J, K]
 
@@ -199,7 +199,7 @@ class Program:
         usual = np.full(read.size, read.sum() / visits.sum())
         kappa = np.divide(read, visits, out=usual, where=visits > LEAST_VISITED)
         room = (n - np.sqrt(n)) / (rounds * np.clip(kappa, *KAPPA)[pairs.state])
-        slack = ACCURACY * (1 + self.visits)  # what the solver may be off
+        slack = ACCURACY * (1 + self.visits)  # the error that the solver may make
         return np.where(n > 0, np.maximum(room, self.visits + slack), np.inf)
 
     def reads(self) -> FloatArray:
@@ -290,10 +290,10 @@ def free_pairs(problem: Problem) -> BoolArray:
 
 
 def policy_with_visits(visits: FloatArray, problem: Problem) -> Policy:
-    """Returns the policy with such visits [K]; π_b in states that hardly have any, or that stay.
+    """Returns the policy with these visits [K]; π_b in states that hardly have any, or that stay.
 
     To the last bit, no pair that is closed or was never seen is taken more often than by π_b. Where
-    no other pair has visits, that leaves π_b: what else there is, the solver is off.
+    no other pair has visits, that leaves π_b: other differences are errors of the solver.
     """
     pairs = problem.counts.pairs
     offsets = pairs.offsets

@@ -78,7 +78,7 @@ def description_of(name: str) -> AlgorithmDescription:
     kind = kind_of(name)
     usual = {field.name: field.default for field in dataclasses.fields(kind)} | FORMS.get(name, {})
     required = [setting for setting, default in usual.items() if default is dataclasses.MISSING]
-    # Any value will do for what is required: nothing in a description depends on it.
+    # Required settings may have any value: nothing in a description depends on it.
     example = make_algorithm(name, **dict.fromkeys(required, 1))
     return AlgorithmDescription(
         name,

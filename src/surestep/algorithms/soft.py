@@ -197,7 +197,7 @@ class SoftSPIBB:
 
     @property
     def summary(self) -> str:
-        """Returns what this form is, in one sentence."""
+        """Returns a description of this form, in one sentence."""
         return f"Soft-SPIBB{'' if self.iterate else ', one step from π_b'}: {STEPS[self.step]}."
 
     @property

@@ -5,8 +5,8 @@ Combes (2019); N∧ from the two-successor and β bounds: Wienhöft, Suilen, Sim
 Jansen (2023), "the paper". Published code trusts a pair iff its count exceeds N∧, as here; the
 proofs would allow "at least N∧".
 
-Below them, what SPIBB is compared with: optimising the estimated MDP as if it were the truth, plain
-or with a price on scarce data.
+Below them are the algorithms that SPIBB is compared with: they optimise the estimated MDP as if it
+were the truth, plain or with a price on scarce data.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def check(given: GivenLog) -> Check:
 
 
 def trail_of(log: DecisionLog, discount: float, value: FloatArray, shown: IntArray) -> Trail:
-    """Returns the trail of a log, with what its steps earned beyond the model's value [S]."""
+    """Returns the trail of a log, with the rewards of its steps beyond the model's value [S]."""
     visited, state = np.unique(log.state, return_inverse=True)
     number = np.full(log.pairs.num_states, -1)
     number[visited] = np.arange(visited.size)

@@ -28,7 +28,7 @@ def check(result: GivenResult) -> Check:
 
 
 def words_of_failure(check: Check) -> str:
-    """Returns what changed, and the gain over recent practice, which is an estimate."""
+    """Returns the sentences of a failure, with the estimated gain over recent practice."""
     recent = "The gain over recent practice cannot be estimated: episodes may never end."
     if check.figures["has_gain"]:
         gain = signed(check.figures["gain"])

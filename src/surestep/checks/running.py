@@ -68,7 +68,7 @@ def check_log(
 
 
 def check_signals(logs: Mapping[str, DecisionLog | None]) -> tuple[Check, ...]:
-    """Returns the checks of what steps earn by further signals, whose logs these are."""
+    """Returns the checks of the rewards of further signals, by the log of each signal."""
     checks = list[Check]()
     for name, log in logs.items():
         if log is None:
@@ -83,7 +83,7 @@ def check_signals(logs: Mapping[str, DecisionLog | None]) -> tuple[Check, ...]:
 
 
 def of_drawn(checks: Iterable[Check | None], looked_at: int, of: int) -> list[Check]:
-    """Returns checks that say of how many episodes so many were drawn, where these are not all."""
+    """Returns the checks with the numbers of episodes looked at and of all, where they differ."""
     made = [check for check in checks if check is not None]
     if looked_at == of:
         return made

@@ -49,7 +49,7 @@ MOST_BACK = 10  # rows, to find an action that the state does not tell
 BLOCKS = (2, 4, 8, 16, 32, 64, 128)  # of the log, each a part of one before
 LEAST_IN_BLOCK = 25  # episodes, but for halves
 EDGES = tuple(0.5 * i for i in range(-8, 9))  # standard deviations, of the bars of a picture
-SAME = 1e-9  # of a reward: what rounding may make of equal ones
+SAME = 1e-9  # relative difference of equal numbers by rounding alone
 
 CheckFigures = Mapping[str, float] | None
 DrawStatistics = Callable[
@@ -246,12 +246,12 @@ def tested(placed: Arrangement, draws: DrawStatistics, level: float) -> Shuffled
 
 
 def shuffles_of(rows: int) -> int:
-    """Returns how many shuffles of so many rows there are."""
+    """Returns the number of shuffles for a number of rows."""
     return MANY if rows < LARGE else FEW
 
 
 def slack_of(observed: float) -> float:
-    """Returns what sums of the same terms in another order may differ by."""
+    """Returns the rounding error of sums of the same terms in another order."""
     return SAME * (abs(observed) + 1.0)
 
 

@@ -1,7 +1,7 @@
 """A benchmark: a known MDP, and the policies that act in it.
 
-Beside it parts of all benchmarks: the types of parameters, by which `make` checks what it is given,
-and models from tables of rows.
+Also the types of benchmark parameters, by which `make` checks its arguments, and a function that
+makes models from tables of rows.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class Simulator(Protocol):
 
     @property
     def truth(self) -> Truth | None:
-        """Returns the finite model of what makes the data; None where there is none."""
+        """Returns the finite model that makes the data; None where there is none."""
         ...
 
     def rollout(
@@ -245,7 +245,7 @@ class Benchmark(arrays.ByValue):
 
     @property
     def truth(self) -> Truth:
-        """Returns where policies are judged; refuses where nobody knows what they are worth."""
+        """Returns the model in which policies are judged; refuses where there is none."""
         if self.simulator is not None and self.simulator.truth is None:
             raise InvalidParameter(
                 f"{self.name} is simulated, so no true gain is known that a claim could be held "

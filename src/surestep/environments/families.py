@@ -143,7 +143,7 @@ def bandit(seed: LegacySeed = 1, arms: Arms = 10, effect: Portion = 0.2) -> Benc
     )
 
 
-# ---- what the log does not show: groups of states, and noise in rewards -------------------------
+# ---- hidden from the log: states within groups, and noise in rewards -----------------------------
 
 
 def coarse(
@@ -232,11 +232,11 @@ def noisy(
     )
 
 
-# ---- what hardly ever happens -------------------------------------------------------------------
+# ---- rare rewards --------------------------------------------------------------------------------
 
 ENDS = 0.1  # the chance that a step ends the episode
 TEMPTED = 0.2  # the chance of the tempting action under π_b
-USUAL, TEMPTING = 1.0, 1.5  # what the actions nearly always earn
+USUAL, TEMPTING = 1.0, 1.5  # the rewards that the two actions nearly always earn
 Situations = Annotated[int, Meta(ge=1, le=100)]
 
 
@@ -276,7 +276,7 @@ def rare(
     states = situations + 1  # the last ends the episode
     leads = np.append(np.full(situations, (1 - ENDS) / situations), ENDS)
     rarely = np.array([[1 - chance, chance] for chance in chances])
-    # Each state stands twice in the finer model: entered as usual, and with what is rare.
+    # Each state stands twice in the finer model: entered with the usual reward, or the rare one.
     rows = np.einsum("s,aj->asj", leads, rarely).reshape(2, -1)
     pays = np.broadcast_to(earned[:, np.newaxis], (2, states, 2)).reshape(2, -1)
     cube = np.zeros((2 * states, 2, 2 * states))
@@ -304,7 +304,7 @@ def rare(
 
 
 def adaptive(seed: LegacySeed = 1, effect: Portion = 0.05, epsilon: Portion = 0.3) -> Benchmark:
-    """Builds `nearly-alike` with a log of an ε-greedy learner; π_b is what was done before."""
+    """Builds `nearly-alike` with a log of an ε-greedy learner that begins with π_b."""
     plain = nearly_alike(seed, effect)
     return replace(plain, name="adaptive", simulator=Learner(truth=plain.truth, epsilon=epsilon))
 
@@ -312,7 +312,7 @@ def adaptive(seed: LegacySeed = 1, effect: Portion = 0.05, epsilon: Portion = 0.
 def adaptive_bandit(
     seed: LegacySeed = 1, arms: Arms = 10, effect: Portion = 0.2, epsilon: Portion = 0.3
 ) -> Benchmark:
-    """Builds `bandit` with a log of an ε-greedy learner; π_b is what was done before."""
+    """Builds `bandit` with a log of an ε-greedy learner that begins with π_b."""
     plain = bandit(seed, arms, effect)
     return replace(
         plain, name="adaptive/bandit", simulator=Learner(truth=plain.truth, epsilon=epsilon)
@@ -321,10 +321,10 @@ def adaptive_bandit(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learner:
-    """A logger that follows a policy with probability ε, else what has paid best so far.
+    """A logger that follows a policy with probability ε, else the action with the best record.
 
-    What paid best in a state is the action with the largest mean of the discounted returns that
-    followed it in earlier episodes. Where none was tried, the policy decides.
+    That is the action of the state with the largest mean of the discounted returns that followed it
+    in earlier episodes. Where none was tried, the policy decides.
     """
 
     truth: Truth  # the benchmark's own model: only the logger is unusual
@@ -380,7 +380,7 @@ class Miswritten:
     def rollout(
         self, policy: Policy, episodes: int, horizon: int, rng: np.random.Generator
     ) -> DecisionLog:
-        """Returns so many episodes of the policy as they were written down, copies among them."""
+        """Returns episodes of the policy as they were written down, copies among them."""
         log = sample_log(self.truth.mdp, policy, -(-episodes // self.times), horizon, rng)
         if self.rewrite is not None:
             log = self.rewrite(log)
@@ -502,7 +502,7 @@ class LearnerMemory:
         self.best = [-1] * mdp.num_states  # −1: nothing was tried
 
     def learn(self, transitions: list[int]) -> None:
-        """Adds what followed each step of an episode that is over."""
+        """Adds the returns after the steps of an episode that is over."""
         returned = 0.0
         states = set()
         for transition in reversed(transitions):

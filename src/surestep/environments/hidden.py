@@ -47,7 +47,7 @@ class Merged(arrays.ByValue):
     """
 
     mdp: FiniteMDP  # the finer model
-    pairs: Pairs  # what the log shows
+    pairs: Pairs  # of the log
     shown: IntArray  # [S of mdp] as which state of the log
     truth: Truth = field(init=False)
 
@@ -130,7 +130,7 @@ MemoryLength = Annotated[int, Meta(ge=0, le=3)]
 OVER = "over"
 
 Window = tuple[int, ...]  # observation, action, observation, …, the present observation
-Place = tuple[int, Window]  # what is hidden, and what is remembered
+Place = tuple[int, Window]  # the hidden state, and the observations and actions remembered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -143,7 +143,9 @@ class HiddenProcess:
     initial: FloatArray  # [H]
     move: FloatArray  # [H, A, H]
     reward: FloatArray  # [H, A, H]
-    observe: FloatArray  # [H, O] what a hidden state shows, at the start and whenever it is entered
+    observe: (
+        FloatArray  # [H, O] chances of observations where a state is entered, or begins
+    )
     value_bounds: tuple[float, float]
     sharpness: float  # of π_b: the inverse temperature of its softmax
 
@@ -352,7 +354,7 @@ class Doctors:
         return self.patients.truth
 
     def acting(self, policy: Policy) -> Policy:
-        """Returns what they do, knowing the severity."""
+        """Returns the policy of the doctors, who know the severity."""
         plain = self.truth.acting(policy).dense()
         lean = self.tilt * plain.min(axis=1) * np.where(np.arange(len(plain)) % 2, 1.0, -1.0)
         return Policy.from_dense(self.patients.mdp, plain + np.stack([-lean, lean], axis=1))

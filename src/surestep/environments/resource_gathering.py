@@ -111,7 +111,7 @@ def on_usual_terms(name: str, mdp: FiniteMDP, behavior: Policy) -> Benchmark:
 
 
 class GatheringWorld(NamedTuple):
-    """The states that can be reached, in their published order, and what moves do in them."""
+    """The states that can be reached, in their published order, and the effects of moves there."""
 
     place: IntArray  # [S] where, and what is carried: all but what is left to collect
     enabled: BoolArray  # [S, A] whether the move stays in the grid
@@ -154,7 +154,7 @@ def gathering_world(gold: int, gem: int) -> GatheringWorld:
 
 
 class Moves(NamedTuple):
-    """The effect of each action [place, action], whatever is left to collect."""
+    """The effect of each action [place, action], which is the same for any amount left."""
 
     enabled: BoolArray
     target: IntArray  # place

@@ -91,7 +91,7 @@ def wet_chicken_mdp(length: int, width: int) -> FiniteMDP:
     home = (first == 0) & (lane[:, 0] == 0)  # there, square 0 is where the waterfall leads to
     hit[home, 0] += fall[home, 0]
     fall[home] = 0.0
-    square[square >= length] = 0  # any state will do for what cannot happen
+    square[square >= length] = 0  # transitions of probability 0 may lead to any state
     return mdp_from_rows(
         pairs,
         np.hstack([np.zeros_like(lane), width * square + lane]),

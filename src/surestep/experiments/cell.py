@@ -4,11 +4,11 @@ The data of a repetition depend on the seed, the environment, the size and the r
 the algorithm, the block or the worker: comparisons are paired, and tables equal however they came
 about.
 
-*With certifiers: what each claims of what each algorithm found.* The true gain Δ = ρ(π_I) − ρ(π_b)
-is known here, and the claim L ≤ Δ can be held against it. Data do not depend on the certifier
-either. Where a certifier judges by whole episodes, all are given logs, so that comparisons are
-paired; also where a log says more than counts of the model could, as with noisy rewards. Else all
-are given counts.
+*With certifiers: the claims of each about the policies of each algorithm.* The true gain
+Δ = ρ(π_I) − ρ(π_b) is known here, and the claim L ≤ Δ can be held against it. Data do not depend on
+the certifier either. Where a certifier judges by whole episodes, all are given logs, so that
+comparisons are paired; also where a log says more than counts of the model could, as with noisy
+rewards. Else all are given counts.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def data_seed(
 
 
 def run_methods(block: CellBlock) -> ColumnArrays:
-    """Draws the data of the block, runs every algorithm on them, and evaluates what comes out."""
+    """Draws the data of the block, runs every algorithm on them, and evaluates the policies."""
     alone = [replace(block, first=i, last=i + 1) for i in range(block.first, block.last)]
     groups = alone if block.environment.changes else [block]
     return joined_rows([run_at(group, size) for size in block.episodes for group in groups])
@@ -184,7 +184,7 @@ LARGEST_SEED = 2**63 - 1
 
 
 class DataSets(NamedTuple):
-    """The data of some repetitions: what judges see, and algorithms if that is more."""
+    """The data of some repetitions, for certifiers and for algorithms."""
 
     benchmark: Benchmark
     episodes: int
@@ -193,9 +193,7 @@ class DataSets(NamedTuple):
     batch: ProblemBatch | None  # None: algorithms see the problems too
 
 
-ProposedAndClaimed = tuple[
-    Proposed, Claimed
-]  # the policies of some repetitions, and what is claimed of them
+ProposedAndClaimed = tuple[Proposed, Claimed]  # policies of some repetitions, claims about them
 
 
 def seeded_certifier(
@@ -309,7 +307,7 @@ def claim_columns(
     certifier: CertifierSpec,
     outcomes: Sequence[ProposedAndClaimed],
 ) -> ColumnArrays:
-    """Returns the columns of what one certifier claimed of one algorithm."""
+    """Returns the columns of the claims of one certifier about one algorithm."""
     benchmark = made(block.environment, block.first)
     truth = benchmark.truth
     proposed, claims = zip(*outcomes, strict=True)
@@ -341,7 +339,7 @@ def claim_columns(
     } | {name: np.concatenate([getattr(x, name) for x in claims]) for name in Claimed._fields}
 
 
-# ---- facts of a benchmark's data for certifiers: what a user would know, and no more ------------
+# ---- facts of a benchmark's data that a user would know, for certifiers -------------------------
 
 
 def known_to_certifiers(benchmark: Benchmark, problems: ProblemBatch, index: int) -> Problem:
@@ -381,7 +379,7 @@ def known_to_certifiers(benchmark: Benchmark, problems: ProblemBatch, index: int
 
 
 def problem_for_certifiers(benchmark: Benchmark, log: DecisionLog) -> Problem:
-    """Returns the problem of a log; where nobody declared rewards, values are what these allow."""
+    """Returns the problem of a log; where no ranges are declared, its rewards bound the values."""
     problem = benchmark.problem(log)
     if benchmark.declared:
         return problem

@@ -1,4 +1,4 @@
-"""Methods held against each other on the same data: what each reaches, and by how much they differ.
+"""Compares methods on the same data: the metrics of each, and the differences between them.
 
 All algorithms of an experiment see the same data sets, so that differences are taken repetition by
 repetition, and data that are good or bad for all cancel out. Every interval is a 95 % interval on

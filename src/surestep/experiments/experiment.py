@@ -48,7 +48,7 @@ DIGITS = 12  # of a digest
 
 
 def given_settings(thing: Any, what: str = "") -> GivenSettings:
-    """Returns the fields of a frozen dataclass that are not what its class has by default."""
+    """Returns the fields of a frozen dataclass that differ from their defaults."""
     kind = type(thing)
     if not (dataclasses.is_dataclass(kind) and kind.__dataclass_params__.frozen):  # type: ignore[attr-defined]
         raise InvalidParameter(
@@ -165,7 +165,7 @@ def read_environment(label: str) -> tuple[str, dict[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A part of an experiment by name and settings, or as what was given in Python."""
+    """A part of an experiment by name and settings, or as an object given in Python."""
 
     name: str
     settings: GivenSettings = ()
@@ -360,7 +360,7 @@ class Experiment:
     certifiers: tuple[CertifierSpec, ...] = ()
 
     def given(self) -> Iterator[tuple[str, Any]]:
-        """Yields the classes and functions that were given as objects, and what errors call them.
+        """Yields the classes and functions that were given as objects, and their names in errors.
 
         Yields
         ------

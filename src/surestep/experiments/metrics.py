@@ -1,9 +1,9 @@
-"""From rows to what is reported: means, tails and rates with intervals that hold.
+"""Summarises the rows of a run: means, tails and rates, with intervals that hold.
 
 *Of claims: how often they are wrong, and how much they say.*
 A claim L is *violated* when Δ < L; a refusal claims nothing, and is not violated. All rates are
-over all repetitions of a cell, refusals included. Limits are those of Clopper and Pearson. What
-1e-9 of ρ(π_b) could change is neither a violation nor a loss.
+over all repetitions of a cell, refusals included. Limits are those of Clopper and Pearson. A
+difference below 1e-9 of ρ(π_b) is neither a violation nor a loss.
 """
 
 from __future__ import annotations
@@ -100,11 +100,11 @@ class Summary(NamedTuple):
 
 
 class Values(NamedTuple):
-    """The metrics of the repetitions of a group, beside what there is to compare them with."""
+    """The performances of the repetitions of a group, those of π_b, and bounds on both."""
 
     reached: FloatArray  # [n]
     behavior: FloatArray  # [n]: ρ(π_b)
-    bounds: tuple[float, float]  # on what any policy can reach in any repetition
+    bounds: tuple[float, float]  # on the performance of any policy in any repetition
 
 
 def mean_of(values: Values) -> Interval:
@@ -152,7 +152,7 @@ def metric_of(name: str) -> Metric:
     raise unknown(f"there is no metric {name!r}", name, METRICS, more)
 
 
-# ---- values: what is looked at of each repetition ----------------------------------------------
+# ---- values: performance, gain or normalised performance of each repetition -------------------
 
 
 def valued(columns: RunColumns, value: str) -> RunColumns:
@@ -325,7 +325,7 @@ def summary_of_group(group: Group, metrics: Sequence[str]) -> Summary:
 
 
 def values_in(rows: RunColumns) -> Values:
-    """Returns what metrics are made of.
+    """Returns the columns that metrics are computed from.
 
     Rows of environments that differ each have bounds of their own, which do not bound those of
     others: then there are none.
@@ -472,7 +472,7 @@ class CellSummary(NamedTuple):
     positive_but_worse: float  # P(L > 0 and Δ < 0)
     violated_if_positive: float  # P(Δ < L | L > 0), which nobody guarantees; NaN: never L > 0
     mean_gain: float
-    mean_lower: float  # of what was not refused; NaN: all was
+    mean_lower: float  # of the claims that were made; NaN: all were refused
     tightness: float  # mean max(L, 0) / mean Δ; NaN where nothing is gained
 
 

@@ -1,8 +1,8 @@
 """Running an experiment: every block that is not there yet, then the table.
 
 The directory of a run has a file for every finished block, and one table in the end. A block is
-done if its file is there, can be read, and was made by what would make it now; files appear whole.
-Whatever kills a run, the next one goes on where it stopped.
+done if its file is there, can be read, and was made by the present code; files appear whole. When a
+run was killed, the next one goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ ORDER = (
 
 
 class RunManifest(Struct, frozen=True):
-    """A description of a run: what it is, by which code and versions, and how long it took."""
+    """A description of a run: its experiment, the code and versions that made it, and its time."""
 
     name: str
     title: str
@@ -66,7 +66,7 @@ class Store:
 
     @property
     def manifest(self) -> Path:
-        """Returns the path of the manifest: what the run is, its versions, and its time."""
+        """Returns the path of the manifest."""
         return self.directory / "manifest.json"
 
     @property
@@ -81,7 +81,7 @@ class Store:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Makes the directory and keeps other runs out; what killed ones left in it is removed."""
+        """Makes the directory, keeps other runs out, and removes the leftovers of killed runs."""
         try:
             self.blocks.folder.mkdir(parents=True, exist_ok=True)
             file = (self.directory / ".lock").open("ab")
@@ -249,7 +249,7 @@ def brought_to(block: CellBlock) -> dict[str, str]:
 
 
 def code_of_block(block: CellBlock) -> str:
-    """Returns what stands for all sources and versions that would make a block here and now."""
+    """Returns a digest of all sources and versions that would make a block here and now."""
     return digest_of((code_here(), sorted(brought_to(block).items())))[:16]
 
 
@@ -340,7 +340,7 @@ def run_experiment(
 
 
 def run_into(store: Store, task: tuple[CellBlock, str]) -> float:
-    """Runs a block and keeps its rows with what made them; returns the seconds that it took."""
+    """Runs a block and keeps its rows with the digest of the code; returns the seconds it took."""
     begun = time.perf_counter()
     block, expected = task
     code = code_of_block(block)

@@ -1,4 +1,4 @@
-"""Runs that are there, by the names that made them: what figures and comparisons are made of."""
+"""Finds and reads runs by the names of their experiments, for figures and comparisons."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def check_table(run: Run) -> None:
         float_column(run.columns, x) for x in (BOUNDS[0], "performance", BOUNDS[1])
     )
     wrong = clearly_above(low, reached) | clearly_above(reached, high)
-    for i, others in first_where(wrong, "row"):  # intervals that rest on these bounds are none
+    for i, others in first_where(wrong, "row"):  # intervals that rest on wrong bounds do not hold
         raise InvalidParameter(
             f"{table}: performance is {reached[i]:.10g} in row {i + 1}, expected {low[i]:.10g} to "
             f"{high[i]:.10g} by the value bounds of {run.columns['environment'][i]}{others}"

@@ -52,7 +52,7 @@ ALGORITHMS = {  # as their authors call them; others have their own names
     "robust-mdp": "Robust MDP",
     "hcpi": "HCPI",
 }
-OF_CERTIFIERS = {  # what a setting is called, where its value alone would not be understood
+OF_CERTIFIERS = {  # the name of a setting, where its value alone would not be understood
     "prior_weight": "c",
     "n_wedge": "N∧",
     "delta": "δ",
@@ -89,7 +89,7 @@ def metric_name(metric: str) -> str:
 
 
 def size_noun(labels: Iterable[str]) -> str:
-    """Returns what data sizes of the environments count: trajectories, or steps of one stream.
+    """Returns the unit of data sizes in the environments: trajectories, or steps of one stream.
 
     Several may count different things: then it is "size".
     """
@@ -288,7 +288,7 @@ CLAIM_INTERVALS = (
     "each on its own. A claim of confidence 1 − δ may be wrong in a share δ of the repetitions. "
     "Tightness is mean max(L, 0) / mean Δ. MDPs of a family are pooled."
 )
-IN_LATEX = {  # what would be obeyed, and what a font of LaTeX may not have
+IN_LATEX = {  # signs that are commands, and those that a font of LaTeX may not have
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "−": "$-$", "≥": r"$\geq$", "≤": r"$\leq$", "×": r"$\times$", "–": "--", "∞": r"$\infty$",
@@ -309,7 +309,7 @@ class TextTable(NamedTuple):
 
 
 def comparison_table(comparison: Comparison, value: str) -> TextTable:
-    """Returns what methods reach in one environment at one data size, and how they differ."""
+    """Returns the metrics of methods in one environment at one data size, and their differences."""
     methods = comparison.methods
     first = methods[0].summary
     shares = {name: name in SHARES for name in first.metrics}
@@ -420,7 +420,8 @@ def latex_row(row: Sequence[str]) -> str:
         first, *below = map(in_latex, cell.split("\n"))
         stacked = "".join(rf"\\{{}}\scriptsize {line}" for line in below)
         cells.append(rf"\shortstack[r]{{{first}{stacked}}}" if below else first)
-    taken = "{}" if cells[0].startswith(("[", "*")) else ""  # by what stands before
+    # The command before the row would take a bracket or a star for its argument.
+    taken = "{}" if cells[0].startswith(("[", "*")) else ""
     return f"{taken}{' & '.join(cells)} " + r"\\"
 
 

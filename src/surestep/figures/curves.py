@@ -27,23 +27,23 @@ MOST_COLUMNS = 3  # in a row: of more, letters are too small on a page
 MOST_LINES = 28  # of one colour that can be told apart: markers times dashes
 METRIC = "metric"
 N_WEDGE = "n-wedge"
-Line = tuple[object, ...]  # the values of what tells lines apart
+Line = tuple[object, ...]  # the values of the parts that tell lines apart
 
 
 class Point(NamedTuple):
-    """A number of a run at one data size, and what it is of."""
+    """A number of a run at one data size, with its environment, method and metric."""
 
     size: int
     parts: Mapping[str, object]  # environment, algorithm, …; the metric is the last
     interval: Interval
     scale: str  # words at the axis of such numbers
-    levels: Mapping[str, float]  # what to compare it with
+    levels: Mapping[str, float]  # to compare it with, by name
     environment: str
     n_wedge_used: int | None = None
 
 
 class Panel(NamedTuple):
-    """A panel: its place, what its column and its row are for, and the points in it."""
+    """A panel: its place, the values of its column and its row, and the points in it."""
 
     row: int
     column: int
@@ -59,7 +59,7 @@ class Layout(NamedTuple):
     rows: tuple[str, ...]
     shape: tuple[int, int]
     panels: tuple[Panel, ...]
-    parts: tuple[str, ...]  # what tells lines apart
+    parts: tuple[str, ...]  # that tell lines apart
     names: dict[Line, str]
 
     def line(self, point: Point) -> Line:
@@ -122,7 +122,7 @@ def layout_of(
 
 
 def usual_parts(points: Sequence[Point]) -> list[str]:
-    """Returns what panels are for where nobody says so, the most important first."""
+    """Returns the parts that tell panels apart by default, the most important first."""
     pairs = {
         (p.parts["algorithm"], p.parts[N_WEDGE]) for p in points if p.parts.get(N_WEDGE) is not None
     }
@@ -272,7 +272,7 @@ def short_size(size: int) -> str:
 
 
 def levels_of(panel: Panel) -> dict[str, float]:
-    """Returns what points are compared with, where that is the same for all of the panel."""
+    """Returns the levels to compare points with, where all points of the panel share them."""
     found = {}
     for name in dict.fromkeys(name for point in panel.points for name in point.levels):
         values = [point.levels[name] for point in panel.points if name in point.levels]

@@ -34,12 +34,12 @@ Files = dict[Path, bytes]  # a picture, and the table beside it
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The content of a figure; what is empty or None is left to what suits the run."""
+    """The content of a figure; for an empty field or None, the run decides."""
 
     selection: experiments.Selection = field(default_factory=experiments.Selection)
     metrics: Sequence[str] = ()
     value: str | None = None  # performance, gain or normalised
-    columns: str | None = None  # what columns of panels are for
+    columns: str | None = None  # the part that tells columns of panels apart: metric, n-wedge, …
     rows: str | None = None
     bands: bool = True  # 95 % intervals
 
