@@ -380,7 +380,7 @@ def any_gain(lower: Sequence[Bound]) -> bool:
     return any(not isinstance(bound, CertificateRefused) and bound > 0 for bound in lower)
 
 
-Method = (
+Improving = (
     Algorithm | AutoNWedge | ConstrainedChoice | Limited
 )  # whatever a pipeline may improve with
 

@@ -12,9 +12,8 @@ from surestep import DecisionLog, FiniteMDP, Pairs, Policy, sample_log
 from surestep._json import typed
 from surestep.checks import Check, check_log, drift, practice_changed, running, shuffling
 from surestep.checks.check import GivenLog, GivenPractice, GivenResult
-from surestep.checks.past import check_of
 from surestep.checks.running import DELTA, LEVEL, check_signals
-from surestep.checks.shuffling import Shuffled
+from surestep.checks.shuffling import Shuffled, check_of
 from surestep.checks.words import title
 from surestep.environments.families import adaptive, coarse
 from surestep.environments.hidden import hidden_cause

@@ -14,7 +14,7 @@ from support.log_tables import write_table
 from support.toy_extension import Halfway
 from surestep.algorithms import ALGORITHMS
 from surestep.checks import CHECKS, Check, failed, says
-from surestep.checks.check import Kind
+from surestep.checks.check import CheckKind
 from surestep.environments.families import bandit
 from surestep.environments.registry import ENVIRONMENTS
 from surestep.experiments import read_experiments, run_experiment
@@ -127,7 +127,7 @@ def is_short(given):
 
 def test_a_check_of_ones_own_is_shown_saved_and_speaks_against_a_proof(tmp_path, monkeypatch):
     """Its failure forbids to call anything proved."""
-    kind = Kind(
+    kind = CheckKind(
         code="long-episodes",
         title="Episodes are long",
         passed="They have {steps:step} on average.",

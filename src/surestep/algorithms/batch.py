@@ -111,9 +111,9 @@ def improve_batches(
         if not (isinstance(problems, Sequence) and problems):
             arrays.expect("problems", problems, ProblemBatch)
         return [improved_singly(algorithm, problems) for algorithm in algorithms]
-    together, size = improved_together(algorithms, problems), problems.counts.num_data_sets
-    every = range(size if len(together) < len(algorithms) else 0)
-    each = [problems.problem(index) for index in every]
+    together = improved_together(algorithms, problems)
+    missing = len(together) < len(algorithms)
+    each = [problems.problem(i) for i in range(problems.counts.num_data_sets if missing else 0)]
     return [
         together[place] if place in together else improved_singly(algorithm, each)
         for place, algorithm in enumerate(algorithms)
@@ -145,8 +145,7 @@ def improved_together(
         if isinstance(inner, SPIBB | TwoSuccessorSPIBB | BetaSPIBB):
             trusted = used_n_wedge(inner, problems)
         # One that keeps π_b up to its N∧ may keep to limits by itself.
-        follows = isinstance(algorithm, Limited) and algorithm.limits.follow_from(trusted)
-        if inner is algorithm or (trusted >= 0 and follows):
+        if not isinstance(algorithm, Limited) or algorithm.limits.follow_from(trusted):
             n_wedges[place] = trusted
     counts = problems.counts
     plan = plan_elimination(counts.pairs, counts.offsets, counts.successor) if n_wedges else None
@@ -167,8 +166,9 @@ def bootstrapped_batches(
     problems: ProblemBatch, n_wedges: Sequence[int], plan: EliminationPlan
 ) -> list[ImprovementBatch]:
     """Iterates policies over Π_b for each N∧, compiled, on all cores."""
-    counts, pairs = problems.counts, problems.counts.pairs
-    size, number = counts.num_data_sets, counts.num_data_sets * len(n_wedges)
+    counts = problems.counts
+    pairs = counts.pairs
+    size = counts.num_data_sets
     visits = np.maximum(counts.visits, 1)[:, arrays.run_owners(counts.offsets)]
     models = Models(
         pairs.offsets,
@@ -178,11 +178,14 @@ def bootstrapped_batches(
         spread_discount(pairs, problems.discount),
         problems.expected_reward(),
     )
-    behavior, start = problems.behavior.probability, np.empty((size, pairs.num_states))
-    room = room_to_evaluate(plan)
-    evaluate_each.all(size, room, models, behavior[np.newaxis], plan, start, np.empty(size))
+    behavior = problems.behavior.probability
+    start = np.empty((size, pairs.num_states))
+    evaluate_each.all(
+        size, room_to_evaluate(plan), models, behavior[np.newaxis], plan, start, np.empty(size)
+    )
     least = np.array([int(min(n_wedge, LARGEST_TOTAL)) for n_wedge in n_wedges])  # of visits
-    allowed, each = Allowed(behavior, counts.visits, least), np.tile(start, (len(n_wedges), 1))
+    allowed = Allowed(behavior, counts.visits, least)
+    each = np.tile(start, (len(n_wedges), 1))
     policy, value, _, iterations = best_of_each(models, allowed, plan, each, "on data set")
     finite = np.isfinite(value).all(axis=1)
     if not finite.all():
@@ -190,7 +193,7 @@ def bootstrapped_batches(
             f"the values of data set {int(np.argmin(finite)) % size} are too large for doubles; "
             "scale the rewards down"
         )
-    parts = [slice(first, first + size) for first in range(0, number, size)]
+    parts = [slice(first, first + size) for first in range(0, len(each), size)]
     return [
         ImprovementBatch(
             policy[part], value[part], iterations[part], None if n_wedge == TRUST_ALL else n_wedge

@@ -49,8 +49,8 @@ from surestep.model.signals import stopped
 from surestep.planning.evaluation import evaluate_with_bound, occupancy
 
 TRIES = 8  # programs, each of which asks for more where the policy of the last one broke a limit
-BEYOND = 1.02  # of what was missing, so that it ends
-CLEARLY = 0.01  # of probabilities: what a limit keeps from being taken
+BEYOND = 1.02  # a row asks for more by the missing amount times that, so that the rounds end
+CLEARLY = 0.01  # the least difference of probabilities that counts as taken more often
 NOTHING: Mapping[str, float] = {}
 
 
@@ -148,8 +148,9 @@ class Constrained(Provable):
         made = improvement_of(problem, found, n_wedge=self.n_wedge)
         if not problem.signals:
             return made
-        kept_by = bounded.kept_by(found, self.rounds, spare)
-        return replace(made, kept_by=kept_by, unmet=bounded.broken(found))
+        return replace(
+            made, kept_by=bounded.kept_by(found, self.rounds, spare), unmet=bounded.broken(found)
+        )
 
 
 class Limit(NamedTuple):
@@ -167,17 +168,17 @@ class Limit(NamedTuple):
     def of(cls, problem: Problem, signal: Signal | None = None) -> Limit:
         """Returns the limit of a signal, or of the first one, which must not get worse."""
         part = problem if signal is None else signal.problem
-        model, reach = stopped(part).estimate(), part.reach
+        model = stopped(part).estimate()
+        reach = part.reach
         if reach is not None:
             model = replace(model, endless=0.0)  # who goes on for ever does not get there
         value, error = values_with_error(model, reach, part.behavior)
         before = float(model.initial @ value)
-        name, margin, at_most = "", 0.0, None
-        if signal is not None:
-            name, margin, at_most = signal.name, signal.margin, signal.at_most
-        least = before - margin if at_most is None else -at_most
-        alone = reach is not None and reach.alone
-        return cls(name, model, reach, value, error, least, 0.0 if alone else before)
+        origin = 0.0 if reach is not None and reach.alone else before
+        if signal is None:
+            return cls("", model, reach, value, error, before, origin)
+        least = before - signal.margin if signal.at_most is None else -signal.at_most
+        return cls(signal.name, model, reach, value, error, least, origin)
 
     def found(self, policy: Policy) -> tuple[float, float]:
         """Returns ρ of a policy, and how far it and the limit may be off."""
@@ -198,17 +199,25 @@ class Bounded(NamedTuple):
     @classmethod
     def of(cls, problem: Problem, n_wedge: int, price: float) -> Bounded:
         """Returns the program of a problem."""
-        state, unsafe = problem.counts.pairs.state, np.zeros(problem.num_states, np.bool_)
+        state = problem.counts.pairs.state
+        unsafe = np.zeros(problem.num_states, np.bool_)
         for signal in problem.signals:
             if signal.problem.reach is not None:
                 unsafe |= signal.problem.reach.states
         limits = (Limit.of(problem), *(Limit.of(problem, signal) for signal in problem.signals))
-        over, scarce = unsafe[state], problem.counts.visits <= n_wedge
+        over = unsafe[state]
+        scarce = problem.counts.visits <= n_wedge
         rows = [np.where(over, limit.value[state], limit.model.expected_reward) for limit in limits]
         inside = problem.within(scarce | over)
         model = ended(limits[0].model, over, limits[0].value[state])
-        program = Program.of(inside, price, model, rows, ~free_pairs(inside))
-        return cls(problem, price, scarce, unsafe, limits, program)
+        return cls(
+            problem,
+            price,
+            scarce,
+            unsafe,
+            limits,
+            Program.of(inside, price, model, rows, ~free_pairs(inside)),
+        )
 
     def best(
         self, rounds: float, spare: Mapping[str, float] = NOTHING, without: str | None = None
@@ -219,7 +228,8 @@ class Bounded(NamedTuple):
         """
         least = np.array([limit.least + spare.get(limit.name, 0.0) for limit in self.limits])
         least[[limit.name == without for limit in self.limits]] = -np.inf
-        program, before = self.program, np.array([x.model.initial @ x.value for x in self.limits])
+        program = self.program
+        before = np.array([limit.model.initial @ limit.value for limit in self.limits])
         usual = program.rows @ program.visits
         asked = usual + (least - before) * self.ratio(usual, before)
         for _ in range(TRIES):
@@ -236,10 +246,11 @@ class Bounded(NamedTuple):
         return None
 
     def ratio(self, rows: FloatArray, found: FloatArray) -> FloatArray:
-        """Returns how much of a chance the first visits that stand for it are; else 1 [J]."""
+        """Returns discounted first visits over the chance that they stand for; else 1 [J]."""
         chance = np.array([limit.reach is not None for limit in self.limits])
-        ratio = np.ones(rows.size)
-        return np.divide(rows, found, out=ratio, where=chance & (found < 0) & (rows < 0))
+        return np.divide(
+            rows, found, out=np.ones(rows.size), where=chance & (found < 0) & (rows < 0)
+        )
 
     def judged(self, policy: Policy, least: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Returns ρ of each signal [J], and by how much it surely falls short of the least."""
@@ -255,11 +266,12 @@ class Bounded(NamedTuple):
         """Returns the policy with the best actions in unsafe states and in those after them."""
         if not self.unsafe.any():
             return policy
-        pairs, rewards = policy.pairs, [limit.reach is None for limit in self.limits]
+        pairs = policy.pairs
         before = arrays.run_sums(occupancy(self.program.estimate, policy), pairs.offsets) > 0
         fixed = (before & ~self.unsafe)[pairs.state] | self.scarce | ~self.problem.open_pairs()
         start = arrays.altered(self.problem, behavior=policy, closed=fixed, signals=())
-        rows = [limit.model.expected_reward for limit in self.limits if limit.reach is None]
+        rewards = [place for place, limit in enumerate(self.limits) if limit.reach is None]
+        rows = [self.limits[place].model.expected_reward for place in rewards]
         program = Program.of(start, self.price, rows=rows, kept=~free_pairs(start))
         floor = np.concatenate([self.judged(policy, least)[0][:1], least[rewards][1:]])
         try:
@@ -275,7 +287,8 @@ class Bounded(NamedTuple):
 
         These are pairs that the best policy without that limit clearly takes more often.
         """
-        pairs, names = policy.pairs, [list[str]() for _ in range(policy.pairs.num_pairs)]
+        pairs = policy.pairs
+        names = [list[str]() for _ in range(pairs.num_pairs)]
         for limit in self.limits[1:]:
             other = self.best(rounds, spare, limit.name)
             if other is None:
@@ -288,24 +301,26 @@ class Bounded(NamedTuple):
 
 
 def kept_policy(visits: FloatArray, problem: Problem) -> Policy:
-    """Returns the policy with such visits [K]; π_b bit for bit where pairs are not free."""
+    """Returns the policy with these visits [K]; π_b bit for bit where pairs are not free."""
     return kept_where(~free_pairs(problem), policy_with_visits(visits, problem), problem.behavior)
 
 
 def values_with_error(
     model: FiniteMDP, reach: Reach | None, policy: Policy
 ) -> tuple[FloatArray, float]:
-    """Returns V of a policy [S], and how far it may be off; of a chance, within so many steps."""
+    """Returns V of a policy [S], or its chance within `reach.within` steps, and an error bound."""
     if reach is None or reach.within is None:
         found = evaluate_with_bound(model, policy)
         return found.value, found.error_bound
-    pair, pairs = arrays.run_owners(model.offsets), model.pairs
+    pair = arrays.run_owners(model.offsets)
+    pairs = model.pairs
     chance = model.probability * policy.probability[pair]
     onwards = matrix([(chance, pairs.state[pair], model.successor)], (reach.states.size,) * 2)
     unseen = arrays.run_sums(policy.probability * model.ending_reward, pairs.offsets)
     value = np.where(reach.states, -1.0, 0.0)
     for _ in range(reach.within):
-        before, value = value, np.where(reach.states, -1.0, unseen + onwards @ value)
+        before = value
+        value = np.where(reach.states, -1.0, unseen + onwards @ value)
         if (before == value).all():
             break
     return value, (reach.within + 1) * 2.0**-46

@@ -2,8 +2,8 @@
 
 An algorithm *declares* its promises, and one suite of tests holds every algorithm to exactly those.
 
-What several algorithms share is here too: the estimates that they plan in, and the one in which any
-policy is judged.
+The functions that several algorithms share are here too: they make the estimates that algorithms
+plan in, and evaluate any policy in the estimated MDP.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Promise(Enum):
 
 
 class Improver(Protocol):
-    """Whatever proposes a policy for a problem."""
+    """An object that proposes a policy for a problem."""
 
     def improve(self, problem: Problem) -> Improvement:
         """Returns the policy it proposes."""
@@ -67,7 +67,7 @@ class Algorithm(Improver, Protocol):
 
     name: ClassVar[str]  # in the registry and on the command line
     source: ClassVar[str]  # the paper it comes from
-    constraint: ClassVar[str]  # what holds for its policies, in words; empty: nothing
+    constraint: ClassVar[str]  # a property of all its policies, in words; empty: none
 
     @property
     def promises(self) -> frozenset[Promise]:
@@ -100,14 +100,13 @@ def valued_at_lowest(
     `price` [K] is taken off the rewards of all others.
     """
     lowest = scarce & ~ends_of_episodes(problem)
-    worth = np.full(lowest.size, problem.value_bounds[0])
-    return ended(problem.estimate(), lowest, worth, price)
+    return ended(problem.estimate(), lowest, np.full(lowest.size, problem.value_bounds[0]), price)
 
 
 def ended(
     mdp: FiniteMDP, over: BoolArray, worth: FloatArray, price: FloatArray | None = None
 ) -> FiniteMDP:
-    """Returns the MDP in which the pairs `over` [K] end the episode and earn what they are worth.
+    """Returns the MDP in which the pairs `over` [K] end the episode and earn `worth` [K].
 
     `price` [K] is taken off the rewards of all others.
     """
@@ -168,5 +167,6 @@ def improvement_of(
     check_same_pairs("the problem", problem.counts.pairs, "the policy", policy.pairs)
     estimate = problem.estimate()
     found = evaluate_with_bound(estimate, policy)
-    plan = found.plan(policy, iterations, q_values(estimate, found.value))
-    return Improvement.of(problem, plan, n_wedge)
+    return Improvement.of(
+        problem, found.plan(policy, iterations, q_values(estimate, found.value)), n_wedge
+    )

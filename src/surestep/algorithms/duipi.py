@@ -93,8 +93,10 @@ class DUIPI(Settings):
             The policy, and its value in the estimated MDP.
         """
         uncertain = uncertain_model(problem, self.estimator)
-        pairs, visited = problem.counts.pairs, problem.counts.visits > 0
-        ends, ending = ends_of_episodes(problem), problem.estimate().ending_reward
+        pairs = problem.counts.pairs
+        visited = problem.counts.visits > 0
+        ends = ends_of_episodes(problem)
+        ending = problem.estimate().ending_reward
         # The prior says what to expect of a pair never visited; without one, `unseen` does.
         settled = ends if self.estimator == "bayesian" else ends | ~visited
         probability = Policy.uniform(pairs).probability.copy()
@@ -103,9 +105,11 @@ class DUIPI(Settings):
         for rounds in range(1, ROUNDS + 1):
             expected_values(pairs.offsets, probability, q, value)
             expected_values(pairs.offsets, probability**2, q_variance, variance)
-            before, leaned = q.copy(), probability.copy()
+            before = q.copy()
+            leaned = probability.copy()
             uncertain_backup(uncertain, value, variance, q, q_variance)
-            q[settled], q_variance[ends] = ending[settled], 0.0
+            q[settled] = ending[settled]
+            q_variance[ends] = 0.0
             lean_towards_best(
                 pairs.offsets, q, q_variance, visited, self.xi, 1 / rounds, tie_of(q), probability
             )
@@ -118,14 +122,15 @@ class DUIPI(Settings):
 def uncertain_model(problem: Problem, estimator: str) -> UncertainModel:
     """Returns the model that the estimator makes of the counts."""
     arrays.expect("problem", problem, Problem)
-    counts, estimate = problem.counts, problem.estimate()
-    states, visits = counts.pairs.num_states, counts.visits.astype(np.float64)
+    counts = problem.counts
+    estimate = problem.estimate()
+    visits = counts.visits.astype(np.float64)
     stored = with_known_reward(counts)
     offsets = arrays.offsets_of(arrays.run_sums(stored.astype(np.int64), counts.offsets))
     times = counts.times[stored].astype(np.float64)
     owner = arrays.run_owners(offsets)
     if estimator == "bayesian":
-        total = visits + PRIOR * states
+        total = visits + PRIOR * counts.pairs.num_states
         chance, variance = dirichlet_moments(times + PRIOR, total[owner])
         other_chance, other_variance = dirichlet_moments(np.full(visits.size, PRIOR), total)
     else:
@@ -133,7 +138,8 @@ def uncertain_model(problem: Problem, estimator: str) -> UncertainModel:
         several = visits > 1  # one visit says nothing about a variance: it is at most ¼
         sampling = chance * (1 - chance) / np.maximum(visits - 1, 1)[owner]
         variance = np.where(several[owner], sampling, 0.25)
-        other_chance, other_variance = np.zeros(visits.size), np.where(several, 0.0, 0.25)
+        other_chance = np.zeros(visits.size)
+        other_variance = np.where(several, 0.0, 0.25)
     return UncertainModel(
         offsets,
         counts.successor[stored],

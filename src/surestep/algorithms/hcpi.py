@@ -19,8 +19,9 @@ from msgspec import Meta
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray
 from surestep._settings import Delta, Settings
-from surestep.algorithms.contract import Promise, improvement_of, tie_of
+from surestep.algorithms.contract import Promise, improvement_of
 from surestep.algorithms.limits import kept
+from surestep.algorithms.spibb import greedy_near
 from surestep.certificates.episodes import parts_of_log
 from surestep.errors import InvalidParameter, UnsupportedPolicy
 from surestep.kernels.spibb import move_free_mass
@@ -132,7 +133,8 @@ class HCPI(Settings):
         estimator = ESTIMATORS[self.estimator]
         if self.estimator == "dr":
             estimator = partial(doubly_robust, q=q)
-        best, promising = problem.behavior, 0.0
+        best = problem.behavior
+        promising = 0.0
         for share in BEHAVIOR_SHARES:
             candidate = greedy.mix(problem.behavior, share)
             gains = differences(problem, train, candidate, estimator)
@@ -140,17 +142,18 @@ class HCPI(Settings):
                 continue
             predicted = predicted_bound(gains, test.num_episodes, self.delta)
             if predicted > promising:
-                best, promising = candidate, predicted
-        if best is problem.behavior:
-            return best
-        gains = differences(problem, test, best, estimator)
-        return best if gains is not None and self._bound(gains) > 0 else problem.behavior
-
-    def _bound(self, gains: FloatArray) -> float:
-        """Returns the lower bound on the mean of the differences."""
+                best = candidate
+                promising = predicted
+        gains = None
+        if best is not problem.behavior:
+            gains = differences(problem, test, best, estimator)
+        if gains is None:
+            return problem.behavior
         if self.interval == "student-t":
-            return student_t(gains, self.delta)
-        return bca_bootstrap(MeanEstimate(gains), self.delta, np.random.default_rng(self.seed))
+            bound = student_t(gains, self.delta)
+        else:
+            bound = bca_bootstrap(MeanEstimate(gains), self.delta, np.random.default_rng(self.seed))
+        return best if bound > 0 else problem.behavior
 
 
 def trained(problem: Problem, train: DecisionLog) -> tuple[Policy, FloatArray]:
@@ -173,13 +176,8 @@ def trained(problem: Problem, train: DecisionLog) -> tuple[Policy, FloatArray]:
     )
     elsewhere = np.where(somewhere, 0.0, problem.behavior.probability)
     mdp = part.estimate()
-
-    def greedy_step(q: FloatArray) -> FloatArray:
-        probability = np.empty(q.size)
-        move_free_mass(pairs.offsets, q, elsewhere, visited, tie_of(q), probability)
-        return probability
-
-    plan = policy_iteration(mdp, greedy_step, start=Policy(pairs, greedy_step(mdp.expected_reward)))
+    step = greedy_near(elsewhere, pairs.offsets, visited, move_free_mass)
+    plan = policy_iteration(mdp, step, start=Policy(pairs, step(mdp.expected_reward)))
     policy = kept(problem, plan.policy)
     return policy, Backup.of(mdp).q(evaluate(mdp, policy))
 

@@ -1,11 +1,11 @@
-"""Limits: which pairs may be given more chance than π_b gives them, whatever the algorithm.
+"""Limits: pairs that no policy may take more often than π_b, for any algorithm.
 
 A pair that was hardly tried, or that nobody allows, is closed (`Problem.closed`): no policy takes
 it more often than π_b. An algorithm that looks at closed pairs does the best it can with the
 others, each in its own way: for SPIBB and for those that plan in one model they are as if seen too
 seldom, for Soft-SPIBB a change of them has no price that could be paid, and those that test a
-policy test it after it was held to π_b there. What comes from one that does not look is held to π_b
-afterwards.
+policy test it after it was held to π_b there. The policy of an algorithm that does not look is held
+to π_b afterwards.
 """
 
 from __future__ import annotations
@@ -18,33 +18,24 @@ from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray
-from surestep._reprs import short_repr
 from surestep._settings import check_settings
 from surestep.algorithms.contract import Algorithm, improvement_of
 from surestep.model import Counts, Improvement, Policy, Problem
 
 ROUNDING = 1e-12  # of a probability
-Floor = Annotated[int, Meta(ge=0, description="pairs seen less often are left alone")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Limits:
     """Pairs seen fewer than `least_visits` times, and all but those allowed, are closed."""
 
-    least_visits: Floor = 0
+    least_visits: Annotated[int, Meta(ge=0, description="pairs seen less often are left alone")] = 0
     allowed: BoolArray | None = None  # [K]; None: all
-
-    __repr__ = short_repr("least_visits", "allowed")
 
     def __post_init__(self) -> None:
         """Checks the floor, and freezes the array."""
         check_settings(self)
         arrays.keep(self, allowed=self.allowed)
-
-    @property
-    def binding(self) -> bool:
-        """Tells whether anything may be closed at all."""
-        return self.least_visits > 0 or self.allowed is not None
 
     def follow_from(self, n_wedge: int) -> bool:
         """Tells whether every closed pair is seen at most N∧ times anyway."""
@@ -55,9 +46,7 @@ class Limits:
         scarce: BoolArray = counts.visits < self.least_visits
         return scarce if self.allowed is None else scarce | ~self.allowed
 
-    def __eq__(self, other: object) -> bool:
-        """Compares by value."""
-        return isinstance(other, Limits) and arrays.equal_fields(self, other)
+    __eq__ = arrays.equal_by_value
 
     def __hash__(self) -> int:
         """Hashes by value."""
@@ -88,13 +77,14 @@ class Limited:
         more = proposed.policy.probability > problem.behavior.probability + ROUNDING
         if not (more & ~within.open_pairs()).any():
             return proposed
-        policy = kept(within, proposed.policy)
-        return improvement_of(problem, policy, proposed.plan.iterations, proposed.n_wedge)
+        return improvement_of(
+            problem, kept(within, proposed.policy), proposed.plan.iterations, proposed.n_wedge
+        )
 
 
 def limited(algorithm: Algorithm, limits: Limits) -> Algorithm | Limited:
-    """Returns the algorithm within limits; as it is where there are none."""
-    return Limited(algorithm=algorithm, limits=limits) if limits.binding else algorithm
+    """Returns the algorithm within limits; as it is where these close nothing."""
+    return algorithm if limits == NO_LIMITS else Limited(algorithm=algorithm, limits=limits)
 
 
 def kept(problem: Problem, policy: Policy) -> Policy:
@@ -110,12 +100,14 @@ def kept_where(kept: BoolArray, policy: Policy, behavior: Policy) -> Policy:
     The other pairs of a state share what is left in the proportions of the policy, or of π_b where
     the policy has nothing there.
     """
-    offsets, state = policy.pairs.offsets, policy.pairs.state
+    offsets = policy.pairs.offsets
+    state = policy.pairs.state
     fixed: FloatArray = np.where(kept, behavior.probability, 0.0)
     free: FloatArray = np.where(kept, 0.0, policy.probability)
     nothing = arrays.run_sums(free, offsets)[state] <= 0.0
     free = np.where(nothing & ~kept, behavior.probability, free)
-    left, total = 1.0 - arrays.run_sums(fixed, offsets), arrays.run_sums(free, offsets)
+    left = 1.0 - arrays.run_sums(fixed, offsets)
+    total = arrays.run_sums(free, offsets)
     scale = np.divide(left, total, out=np.ones_like(left), where=total > 0)
     touched = arrays.run_sums(kept.astype(np.int64), offsets)[state] > 0
     return Policy(

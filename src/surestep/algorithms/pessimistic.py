@@ -154,12 +154,13 @@ def ball_around(
 
     `log_subsets` is None where there is but one distribution: then the radius is 0.
     """
-    counts, center = problem.counts, estimate_with_known_rewards(problem)
-    radius: FloatArray = np.zeros(counts.visits.size)
+    visits = problem.counts.visits
+    center = estimate_with_known_rewards(problem)
+    radius: FloatArray = np.zeros(visits.size)
     if log_subsets is not None:
         log_term = math.log(factor) + log_pairs_over(problem, delta) + log_subsets
-        radius = np.minimum(np.sqrt(2 * log_term / np.maximum(counts.visits, 1)), 2.0)
-    ends, unseen = ends_of_episodes(problem), counts.visits == 0
+        radius = np.minimum(np.sqrt(2 * log_term / np.maximum(visits, 1)), 2.0)
+    guessed = (visits == 0) & ~ends_of_episodes(problem)
     low, high = problem.value_bounds
     ending = center.ending_reward
     return l1_ball(
@@ -167,18 +168,18 @@ def ball_around(
         radius,
         outside_reward=center.expected_reward,
         # The estimate itself must lie in the set, whatever it takes unseen pairs to be worth.
-        lowest=np.where(unseen & ~ends, np.minimum(low, ending), ending),
-        highest=np.where(unseen & ~ends, np.maximum(high, ending), ending),
+        lowest=np.where(guessed, np.minimum(low, ending), ending),
+        highest=np.where(guessed, np.maximum(high, ending), ending),
     )
 
 
 def estimate_with_known_rewards(problem: Problem) -> FiniteMDP:
     """Returns the estimated MDP; known rewards keep transitions never seen, at P̂ = 0."""
-    counts, estimate = problem.counts, problem.estimate()
+    counts = problem.counts
     visits = np.repeat(counts.visits, arrays.run_lengths(counts.offsets))
     kept = with_known_reward(counts) & (visits > 0)
     return replace(
-        estimate,
+        problem.estimate(),
         offsets=arrays.offsets_of(arrays.run_sums(kept.astype(np.int64), counts.offsets)),
         successor=counts.successor[kept],
         probability=counts.times[kept] / visits[kept],

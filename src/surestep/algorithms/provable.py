@@ -53,7 +53,7 @@ ACCURACY = 1e-10  # of the program, which has costs of 1 at most
 LEAST_VISITED = 1e-9  # discounted visits of a state below which it is not visited
 INFEASIBLE = 2  # linprog's word for it
 ANYTHING: FloatArray = np.zeros(0)  # of no rows
-SAME = 1e-6  # of probabilities: smaller changes are those of the solver
+SAME = 1e-6  # smaller changes of probabilities are errors of the solver
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,8 @@ class Provable(Settings):
         check_program_size(problem, self.name)
         program = Program.of(problem, self.price)
         policy = policy_with_visits(program.solved(program.limits(self.rounds)), problem)
-        found, initial = improvement_of(problem, policy), program.estimate.initial
+        found = improvement_of(problem, policy)
+        initial = program.estimate.initial
         if initial @ found.plan.value >= initial @ program.value:
             return found
         return improvement_of(problem, problem.behavior)
@@ -130,7 +131,7 @@ class Program:
     visits: FloatArray  # d of π_b [K]
     cost: FloatArray
     above: csr_array  # d_k − u_k − π_b(k) Σ_a d(s,a) ≤ 0
-    flow: csr_array  # what Σ_a d is, and the flow
+    flow: csr_array  # the definition of Σ_a d, and the flow
     most_above: FloatArray  # the limit of u [K]
     rows: FloatArray  # [J, K]
 
@@ -144,26 +145,36 @@ class Program:
         kept: BoolArray | None = None,
     ) -> Program:
         """Returns the program of a problem, in its estimate unless another model is given."""
-        discount, behavior = problem.single_discount, problem.behavior
+        behavior = problem.behavior
         estimate = problem.estimate() if estimate is None else estimate
-        value, state = evaluate(estimate, behavior), estimate.pairs.state
-        size, states = state.size, value.size
+        value = evaluate(estimate, behavior)
+        state = estimate.pairs.state
+        size = state.size
+        states = value.size
         cost = np.zeros(2 * size + states)
         cost[:size] = -estimate.expected_reward
         cost[size : 2 * size] = price * standard_errors(problem, estimate, value)
-        each, d, u = np.ones(size), np.arange(size), size + np.arange(size)
-        every, total, row = np.ones(states), 2 * size + np.arange(states), np.arange(states)
-        above = [(each, d, d), (-each, d, u), (-behavior.probability, d, total[state])]
+        each = np.ones(size)
+        every = np.ones(states)
+        row = np.arange(states)
+        d = np.arange(size)
+        total = 2 * size + row
+        above = [(each, d, d), (-each, d, size + d), (-behavior.probability, d, total[state])]
         for j, one in enumerate(rows):
-            above.append((-one / largest_magnitude(one), np.full(size, size + j), d))
-        onwards = -discount * estimate.probability
+            above.append(
+                (-one / (arrays.largest_magnitude(one) or 1.0), np.full(size, size + j), d)
+            )
         alike = np.flatnonzero(np.zeros(size, np.bool_) if kept is None else kept)
         last = 2 * states + np.arange(alike.size)
         flow = [
             (each, state, d),
             (-every, row, total),
             (every, states + row, total),
-            (onwards, states + estimate.successor, arrays.run_owners(estimate.offsets)),
+            (
+                -problem.single_discount * estimate.probability,
+                states + estimate.successor,
+                arrays.run_owners(estimate.offsets),
+            ),
             (each[alike], last, alike),
             (-behavior.probability[alike], last, total[state[alike]]),
         ]
@@ -172,7 +183,7 @@ class Program:
             estimate,
             value,
             occupancy(estimate, behavior),
-            cost / largest_magnitude(cost),
+            cost / (arrays.largest_magnitude(cost) or 1.0),
             matrix(above, (size + len(rows), cost.size)),
             matrix(flow, (2 * states + alike.size, cost.size)),
             np.where(free_pairs(problem), np.inf, 0.0),
@@ -181,24 +192,30 @@ class Program:
 
     def limits(self, rounds: float) -> FloatArray:
         """Returns the most d [K] that leaves m rounds."""
-        n, pairs = self.problem.counts.visits, self.estimate.pairs
-        read, visits = self.reads(), arrays.run_sums(self.visits, pairs.offsets)
+        n = self.problem.counts.visits
+        pairs = self.estimate.pairs
+        read = self.reads()
+        visits = arrays.run_sums(self.visits, pairs.offsets)
         usual = np.full(read.size, read.sum() / visits.sum())
         kappa = np.divide(read, visits, out=usual, where=visits > LEAST_VISITED)
         room = (n - np.sqrt(n)) / (rounds * np.clip(kappa, *KAPPA)[pairs.state])
-        slack = ACCURACY * (1 + self.visits)  # what the solver may be off
+        slack = ACCURACY * (1 + self.visits)  # the error that the solver may make
         return np.where(n > 0, np.maximum(room, self.visits + slack), np.inf)
 
     def reads(self) -> FloatArray:
         """Returns the expected undiscounted visits of states [S] by π_b until a rollout is cut."""
-        estimate, behavior = self.estimate, self.problem.behavior
-        discount, pair = self.problem.single_discount, arrays.run_owners(estimate.offsets)
+        estimate = self.estimate
+        discount = self.problem.single_discount
+        pair = arrays.run_owners(estimate.offsets)
         steps = MOST_STEPS if discount == 1 else 1
         if 0 < discount < 1:
             steps = min(MOST_STEPS, math.ceil(math.log(LEFT) / math.log(discount)))
-        chance = estimate.probability * behavior.probability[pair]
-        places = (chance, estimate.successor, estimate.pairs.state[pair])
-        onwards, here = matrix([places], (self.value.size, self.value.size)), estimate.initial
+        chance = estimate.probability * self.problem.behavior.probability[pair]
+        onwards = matrix(
+            [(chance, estimate.successor, estimate.pairs.state[pair])],
+            (self.value.size, self.value.size),
+        )
+        here = estimate.initial
         read = here.copy()
         for _ in range(steps - 1):
             here = onwards @ here
@@ -215,13 +232,13 @@ class Program:
 
     @property
     def scale(self) -> FloatArray:
-        """Returns the largest number of each row [J]."""
-        return np.array([largest_magnitude(row) for row in self.rows])
+        """Returns the largest magnitude of each row [J]; 1 where there are only zeros."""
+        return np.array([arrays.largest_magnitude(row) or 1.0 for row in self.rows])
 
     def solved(self, limits: FloatArray, least: FloatArray = ANYTHING) -> FloatArray:
         """Returns d [K] within limits, with so much of each row [J] at least; −∞: any."""
-        size, states = limits.size, self.value.size
-        enough = np.concatenate([np.zeros(size), (self.slack - least) / self.scale])
+        states = self.value.size
+        enough = np.concatenate([np.zeros(limits.size), (self.slack - least) / self.scale])
         used = np.isfinite(enough)
         inflow = np.zeros(self.flow.shape[0])
         inflow[states : 2 * states] = self.estimate.initial
@@ -245,7 +262,7 @@ class Program:
         else:
             failed = NoSolution if solution.status == INFEASIBLE else NotConverged
             raise failed(f"the linear program of provable was not solved: {solution.message}")
-        visits: FloatArray = np.maximum(solution.x[:size], 0.0)
+        visits: FloatArray = np.maximum(solution.x[: limits.size], 0.0)
         return visits
 
 
@@ -266,11 +283,6 @@ def matrix(parts: Sequence[tuple[Any, Any, Any]], shape: tuple[int, int]) -> csr
     return csr_array((numbers, (row, column)), shape=shape)
 
 
-def largest_magnitude(row: FloatArray) -> float:
-    """Returns the largest magnitude of a row; 1 where there are only zeros."""
-    return float(np.abs(row).max()) or 1.0
-
-
 def free_pairs(problem: Problem) -> BoolArray:
     """Returns the pairs [K] that may be taken more often than by π_b: open, and seen."""
     free: BoolArray = problem.open_pairs() & (problem.counts.visits > 0)
@@ -278,13 +290,15 @@ def free_pairs(problem: Problem) -> BoolArray:
 
 
 def policy_with_visits(visits: FloatArray, problem: Problem) -> Policy:
-    """Returns the policy with such visits [K]; π_b in states that hardly have any, or that stay.
+    """Returns the policy with these visits [K]; π_b in states that hardly have any, or that stay.
 
     To the last bit, no pair that is closed or was never seen is taken more often than by π_b. Where
-    no other pair has visits, that leaves π_b: what else there is, the solver is off.
+    no other pair has visits, that leaves π_b: other differences are errors of the solver.
     """
-    pairs, behavior = problem.counts.pairs, problem.behavior.probability
-    offsets, state = pairs.offsets, pairs.state
+    pairs = problem.counts.pairs
+    offsets = pairs.offsets
+    state = pairs.state
+    behavior = problem.behavior.probability
     total = arrays.run_sums(visits, offsets)[state]
     found = np.divide(visits, total, out=behavior.copy(), where=total > LEAST_VISITED)
     free = free_pairs(problem)
@@ -304,7 +318,8 @@ def standard_errors(problem: Problem, estimate: FiniteMDP, value: FloatArray) ->
     known; a quarter of the way between them is about one standard deviation.
     """
     counts = problem.counts
-    owner, n = arrays.run_owners(estimate.offsets), np.maximum(counts.visits, 1)
+    n = np.maximum(counts.visits, 1)
+    owner = arrays.run_owners(estimate.offsets)
     worth = estimate.reward + estimate.discount[owner] * value[estimate.successor]
     mean = np.bincount(owner, estimate.probability * worth, n.size)
     variance = np.bincount(owner, estimate.probability * (worth - mean[owner]) ** 2, n.size)

@@ -78,7 +78,7 @@ def description_of(name: str) -> AlgorithmDescription:
     kind = kind_of(name)
     usual = {field.name: field.default for field in dataclasses.fields(kind)} | FORMS.get(name, {})
     required = [setting for setting, default in usual.items() if default is dataclasses.MISSING]
-    # Any value will do for what is required: nothing in a description depends on it.
+    # Required settings may have any value: nothing in a description depends on it.
     example = make_algorithm(name, **dict.fromkeys(required, 1))
     return AlgorithmDescription(
         name,
@@ -90,9 +90,7 @@ def description_of(name: str) -> AlgorithmDescription:
     )
 
 
-def kind_of(name: object) -> type[Any]:
-    """Returns the class of that name."""
-    return SHELF.get(name)
+kind_of = SHELF.get  # the class of a name
 
 
 def is_algorithm(value: object) -> bool:
@@ -131,13 +129,14 @@ def make_algorithm(name: str, /, **settings: Any) -> Algorithm:
     """
     name, own = read_settings(str(name))
     settings = own | settings
-    kind, given = kind_of(name), FORMS.get(name, {}) | settings
+    kind = kind_of(name)
+    given = FORMS.get(name, {}) | settings
     known = {field.name: field for field in dataclasses.fields(kind)}
     for setting in settings:
         if setting not in known:
             raise unknown(f"{name} has no setting {setting!r}", setting, known)
-    needed = {x for x, field in known.items() if field.default is dataclasses.MISSING}
-    if missing := [x for x in known if x in needed and x not in given]:
+    needed = [x for x, field in known.items() if field.default is dataclasses.MISSING]
+    if missing := [x for x in needed if x not in given]:
         raise InvalidParameter(f"{name} needs the setting {' and '.join(missing)}")
     algorithm: Algorithm = kind(**given)
     return algorithm

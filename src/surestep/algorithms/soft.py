@@ -59,11 +59,10 @@ def bernstein_error(problem: Problem, delta: float) -> FloatArray:
         )
     returns = pair_returns(problem)
     log_term = log_pairs_over(problem, delta) + math.log(4)
-    enough = returns.times > 1
     times = np.maximum(returns.times, 2)
     variance = returns.variance / (2 * problem.value_bound) ** 2
     width = 2 * (np.sqrt(2 * variance * log_term / times) + 7 * log_term / (3 * (times - 1)))
-    return np.where(enough, width, np.inf)
+    return np.where(returns.times > 1, width, np.inf)
 
 
 def log_pairs_over(problem: Problem, delta: float) -> float:
@@ -72,16 +71,6 @@ def log_pairs_over(problem: Problem, delta: float) -> float:
 
 
 ERROR_FUNCTIONS = {"hoeffding": hoeffding_error, "bernstein": bernstein_error}
-
-
-def check_error(error: str | Bound) -> None:
-    """Refuses an `error` that is neither an error function nor a bound about rows."""
-    rows = [name for name, bound in BOUNDS.items() if bound.covers == "row"]
-    bound = BOUNDS.get(error) if isinstance(error, str) else error
-    known = isinstance(error, str) and error in ERROR_FUNCTIONS
-    if not known and (isinstance(bound, type) or getattr(bound, "covers", None) != "row"):
-        why = ": it weighs how wrong the estimate of a whole row of a pair may be"
-        raise unknown(f"error is {error!r}", error, [*ERROR_FUNCTIONS, *rows], why)
 
 
 def errors_of(error: str | Bound, problem: Problem, delta: float) -> FloatArray:
@@ -119,7 +108,8 @@ def pair_returns(problem: Problem) -> PairReturns:
     log = log.with_outcomes()
     returns = np.empty(log.reward.size)
     discounted_returns(log.episode_offsets, log.reward, problem.single_discount, returns)
-    pair, size = log.pair, problem.counts.pairs.num_pairs
+    pair = log.pair
+    size = problem.counts.pairs.num_pairs
     times = np.bincount(pair, minlength=size)
     mean = np.bincount(pair, returns, size) / np.maximum(times, 1)
     spread = np.bincount(pair, (returns - mean[pair]) ** 2, size)
@@ -189,7 +179,13 @@ class SoftSPIBB:
 
     def __post_init__(self) -> None:
         """Checks the settings."""
-        check_error(self.error)
+        error = self.error
+        bound = BOUNDS.get(error) if isinstance(error, str) else error
+        of_rows = not isinstance(bound, type) and getattr(bound, "covers", None) == "row"
+        if not of_rows and not (isinstance(error, str) and error in ERROR_FUNCTIONS):
+            rows = [name for name, known in BOUNDS.items() if known.covers == "row"]
+            why = ": it weighs how wrong the estimate of a whole row of a pair may be"
+            raise unknown(f"error is {error!r}", error, [*ERROR_FUNCTIONS, *rows], why)
         check_settings(self)
         if not self.iterate and self.step not in ("exact", "approx"):
             raise InvalidParameter(f"iterate is False, but {self.step} steps are for iteration")
@@ -201,15 +197,15 @@ class SoftSPIBB:
 
     @property
     def summary(self) -> str:
-        """Returns what this form is, in one sentence."""
+        """Returns a description of this form, in one sentence."""
         return f"Soft-SPIBB{'' if self.iterate else ', one step from π_b'}: {STEPS[self.step]}."
 
     @property
     def source(self) -> str:
         """Returns the paper that this form comes from."""
-        scholl = "Scholl, Dietrich, Otte, Udluft 2022"
-        nadjahi = "Nadjahi, Laroche, Tachet des Combes 2019"
-        return scholl if self.step in ("lower", "advantage") else nadjahi
+        if self.step in ("lower", "advantage"):
+            return "Scholl, Dietrich, Otte, Udluft 2022"
+        return "Nadjahi, Laroche, Tachet des Combes 2019"
 
     @property
     def constraint(self) -> str:
@@ -246,14 +242,16 @@ class SoftSPIBB:
         Improvement
             The policy, and its value in the estimated MDP.
         """
-        step, exact = self.step_in(problem), self.step in ("exact", "lower")
+        step = self.step_in(problem)
+        exact = self.step in ("exact", "lower")
         if self.iterate:
             if exact:
                 plan = policy_iteration(problem.estimate(), step, start=problem.behavior)
             else:
                 plan = guarded_iteration(problem, step)
             return Improvement.of(problem, plan)
-        pairs, q = problem.counts.pairs, q_of_behavior(problem, self.behavior_q)
+        pairs = problem.counts.pairs
+        q = q_of_behavior(problem, self.behavior_q)
         probability = step(q) if exact else problem.behavior.probability.copy()
         if not exact:
             keep_better_rows(pairs.offsets, q, step(q), tie_of(q), probability)
@@ -273,19 +271,23 @@ class SoftSPIBB:
             A function from q [K] to probabilities [K].
         """
         error = errors_of(self.error, problem, self.delta)
-        offsets, behavior = problem.counts.pairs.offsets, problem.behavior.probability
-        nothing, budget = np.zeros(error.size), float(self.epsilon)
-        leave = nothing if self.step == "lower" else error
-        advantage = self.step == "advantage"
-        reference = q_of_behavior(problem, self.behavior_q) if advantage else nothing
+        offsets = problem.counts.pairs.offsets
+        behavior = problem.behavior.probability
+        budget = float(self.epsilon)
+        leave = np.zeros(error.size) if self.step == "lower" else error
+        reference: FloatArray = np.zeros(error.size)
+        if self.step == "advantage":
+            reference = q_of_behavior(problem, self.behavior_q)
 
         def step(q: FloatArray) -> FloatArray:
-            probability, tie = np.empty(q.size), tie_of(q)
+            probability = np.empty(q.size)
             if self.step in ("exact", "lower"):
                 # Mass may stay with, give way to and go to a pair within a tie of the best: that
                 # adds up.
-                spend_budget(offsets, q, behavior, leave, error, budget, tie / 4, probability)
+                tie = tie_of(q) / 4
+                spend_budget(offsets, q, behavior, leave, error, budget, tie, probability)
             else:
+                tie = tie_of(q)
                 spend_budget_greedily(
                     offsets, q, behavior, error, reference, budget, tie, probability
                 )
@@ -300,13 +302,13 @@ def guarded_iteration(problem: Problem, step: GreedyStep) -> Plan:
     Each round improves on the last (policy improvement theorem), so the policy is never worse than
     π_b; `step` need not find the best row. The plan's error bound is about the policy's own value.
     """
-    mdp, offsets = problem.estimate(), problem.counts.pairs.offsets
+    mdp = problem.estimate()
     backup = Backup.of(mdp)
     probability = problem.behavior.probability.copy()
     for iteration in range(1, ITERATION_LIMIT + 1):
         evaluation = evaluate_with_bound(mdp, Policy(mdp.pairs, probability))
         q = backup.q(evaluation.value)
-        if keep_better_rows(offsets, q, step(q), tie_of(q), probability) == 0:
+        if keep_better_rows(mdp.pairs.offsets, q, step(q), tie_of(q), probability) == 0:
             return evaluation.plan(Policy(mdp.pairs, probability), iteration, q)
     raise NotConverged(f"guarded iteration stopped after {ITERATION_LIMIT} rounds, the limit")
 

@@ -5,8 +5,8 @@ Combes (2019); N∧ from the two-successor and β bounds: Wienhöft, Suilen, Sim
 Jansen (2023), "the paper". Published code trusts a pair iff its count exceeds N∧, as here; the
 proofs would allow "at least N∧".
 
-Below them, what SPIBB is compared with: optimising the estimated MDP as if it were the truth, plain
-or with a price on scarce data.
+Below them are the algorithms that SPIBB is compared with: they optimise the estimated MDP as if it
+were the truth, plain or with a price on scarce data.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ from surestep.planning.iteration import GreedyStep, policy_iteration
 from surestep.planning.optimum import optimal
 
 MoveMass = Callable[[IntArray, FloatArray, FloatArray, BoolArray, float, FloatArray], None]
-
-Converted = Annotated[int, Meta(ge=1, description="it is converted by way of the radius it buys")]
 
 
 class Bootstrapped(Settings):
@@ -152,7 +150,9 @@ class LowerSPIBB(Bootstrapped):
 class ConvertedSPIBB(Bootstrapped):
     """SPIBB with the N∧ of another bound, from the problem's |S| and |A|."""
 
-    spibb_n_wedge: Converted  # N∧^SPIBB
+    spibb_n_wedge: Annotated[  # N∧^SPIBB
+        int, Meta(ge=1, description="it is converted by way of the radius it buys")
+    ]
     delta: Delta = 0.1
 
     source: ClassVar = "Wienhöft, Suilen, Simão, Dubslaff, Baier, Jansen 2023"
@@ -229,14 +229,15 @@ def bootstrapped(problem: Problem, n_wedge: int, move: MoveMass) -> Improvement:
     Closed pairs count as U.
     """
     trusted = (problem.counts.visits > n_wedge) & problem.open_pairs()
-    step = greedy_near_behavior(problem, trusted, move)
+    step = greedy_near(problem.behavior.probability, problem.counts.pairs.offsets, trusted, move)
     plan = policy_iteration(problem.estimate(), step, start=problem.behavior)
     return Improvement.of(problem, plan, n_wedge)
 
 
-def greedy_near_behavior(problem: Problem, trusted: BoolArray, move: MoveMass) -> GreedyStep:
-    """Returns the best policy for q that is tied to π_b on pairs not trusted."""
-    offsets, behavior = problem.counts.pairs.offsets, problem.behavior.probability
+def greedy_near(
+    behavior: FloatArray, offsets: IntArray, trusted: BoolArray, move: MoveMass
+) -> GreedyStep:
+    """Returns the best policy for q that keeps `behavior` [K] on pairs that are not trusted [K]."""
 
     def greedy_step(q: FloatArray) -> FloatArray:
         probability = np.empty(q.size)
@@ -250,8 +251,11 @@ def optimal_within(problem: Problem, mdp: FiniteMDP) -> Plan:
     """Returns the best policy of a model among those that agree with π_b on closed pairs."""
     if problem.closed is None:
         return optimal(mdp)
-    step = greedy_near_behavior(problem, problem.open_pairs(), move_free_mass)
-    return policy_iteration(mdp, step, start=problem.behavior)
+    behavior = problem.behavior
+    step = greedy_near(
+        behavior.probability, mdp.pairs.offsets, problem.open_pairs(), move_free_mass
+    )
+    return policy_iteration(mdp, step, start=behavior)
 
 
 def used_n_wedge(algorithm: Any, problem: Problem | ProblemBatch) -> int:
@@ -259,8 +263,12 @@ def used_n_wedge(algorithm: Any, problem: Problem | ProblemBatch) -> int:
     arrays.expect("problem", problem, (Problem, ProblemBatch))
     if not isinstance(algorithm, ConvertedSPIBB):
         return int(algorithm.n_wedge)
-    size = ProblemSize(problem.num_states, problem.num_actions, algorithm.delta)
-    return equivalent_n_wedge(algorithm.spibb_n_wedge, size, given="spibb", wanted=algorithm.bound)
+    return equivalent_n_wedge(
+        algorithm.spibb_n_wedge,
+        ProblemSize(problem.num_states, problem.num_actions, algorithm.delta),
+        given="spibb",
+        wanted=algorithm.bound,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -413,6 +421,7 @@ class RMin(Settings):
             The policy, and its value in the estimated MDP.
         """
         arrays.expect("problem", problem, Problem)
-        visits = problem.counts.visits
-        plan = optimal_within(problem, valued_at_lowest(problem, visits <= self.n_wedge))
+        plan = optimal_within(
+            problem, valued_at_lowest(problem, problem.counts.visits <= self.n_wedge)
+        )
         return improvement_of(problem, plan.policy, plan.iterations, self.n_wedge)

@@ -10,9 +10,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from surestep.checks.check import Check, GivenLog, Kind
-from surestep.checks.past import above_usual, permutation_check, shifted, steps_before
-from surestep.checks.shuffling import episode_of_rows
+from surestep.checks.check import Check, CheckKind, GivenLog
+from surestep.checks.shuffling import (
+    above_usual,
+    episode_of_rows,
+    permutation_check,
+    shifted,
+    steps_before,
+)
 
 EPISODES_A_PART = 50  # of the log, in its order
 MOST_PARTS = 10
@@ -20,7 +25,8 @@ MOST_PARTS = 10
 
 def check(given: GivenLog) -> Check:
     """Compares actions among rows of the same state and part of the log, by the step before."""
-    log, state = given.log, given.log.state.astype(np.int64)
+    log = given.log
+    state = log.state.astype(np.int64)
     parts = min(max(log.num_episodes // EPISODES_A_PART, 1), MOST_PARTS)
     part = episode_of_rows(log) * parts // log.num_episodes
     paid = shifted(log, above_usual(log))
@@ -35,7 +41,7 @@ def check(given: GivenLog) -> Check:
     )
 
 
-KIND = Kind(
+KIND = CheckKind(
     code="behavior-memory",
     title="Decisions depended only on the recorded situation",
     broken="Decisions depended on more than the recorded situation",

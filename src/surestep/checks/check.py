@@ -1,4 +1,4 @@
-"""Check: what a test found about one assumption. Kind: the test, and its words."""
+"""Check: the finding about one assumption. CheckKind: the test of it, and its sentences."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Mark:
     low: float
     high: float
     value: float
-    beside: float | None = None  # what the value is compared with
+    beside: float | None = None  # another value to compare it with
     marked: bool = False
 
 
@@ -92,7 +92,7 @@ class Check:
     why: str | None = None  # where nothing was tested: a code of WHY
     level: float | None = None  # it fails where the p-value is at most that
     p_value: float | None = None
-    statistic: float | None = None  # standard deviations from what luck does
+    statistic: float | None = None  # standard deviations from the mean under chance alone
     rows: int | None = None  # of the log that were compared
     episodes: tuple[int, int] | None = None  # drawn of how many; None where all were looked at
     one_an_episode: bool | None = None  # whether these are at most one row an episode and group
@@ -159,7 +159,7 @@ class GivenLog(NamedTuple):
     level: float  # of each test
     names: Sequence[str] = ()  # [S]
     discount: float | None = None
-    whole: DecisionLog | None = None  # with rows of which nobody knows where they led
+    whole: DecisionLog | None = None  # also with rows whose next state is unknown
 
 
 class GivenPractice(NamedTuple):
@@ -196,37 +196,37 @@ class GivenResult:
     policy: GivenPolicy | None  # None where nothing changes
     practice: GivenPractice | str  # or why practice cannot be tested
     claim: Certificate  # that hidden causes may undo
-    span: float  # of what a return from any outcome on is worth
+    span: float  # of expected returns: V_max − V_min
     widths: tuple[float, float]  # of r + γV(s') of the new and the current policy in the model
     discount: float
 
 
-Words = str | Callable[[Check], str]
+Sentences = str | Callable[[Check], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
-    """A check: how it tests an assumption, and what it says.
+class CheckKind:
+    """A kind of check: the test of an assumption, and the sentences about its outcome.
 
     Sentences may name figures: {claim}, {gain:+} with its sign, {share:%}, {visits:row} counted,
     {noticed:2} with two digits.
     """
 
     code: str
-    title: str  # what is assumed; of a kind that has a line only where it fails, what it found
-    broken: str = ""  # what a failure shows, as a title
-    failed: Words
-    passed: Words = ""
-    told: Words = ""
+    title: str  # the assumption; the finding where only failures are shown
+    broken: str = ""  # the title of a failure
+    failed: Sentences
+    passed: Sentences = ""
+    told: Sentences = ""
     always: str = ""  # a sentence before these
     aside: str = ""  # when it fails, where that is no p-value
     noticed: str = ""  # the smallest effect that the test would have noticed
     figures: tuple[str, ...] = ()  # of one that is tested
     against: str | None = None  # the code of the assumption that a failure speaks against
     forbids_proof: Callable[[Check, Certificate], bool] | None = None  # None: it never does
-    asks: bool = False  # a failure asks what must be answered before anything is believed
+    asks: bool = False  # a failure asks a question that must be answered first
     of_log: Callable[[GivenLog], Check | None] | None = None  # None: no line
     of_result: Callable[[GivenResult], Check | None] | None = None  # None: no line
 
 
-CHECKS: dict[str, Kind] = {}  # filled by the package, in the order of the page
+CHECKS: dict[str, CheckKind] = {}  # filled by the package, in the order of the page

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from surestep.certificates.registry import SHELF
-from surestep.checks.check import Check, GivenResult, Kind
+from surestep.checks.check import Check, CheckKind, GivenResult
 from surestep.model import Certificate
 
 
@@ -16,8 +16,12 @@ def highest(result: GivenResult) -> float:
 def above_estimate(result: GivenResult) -> Check | None:
     """Holds the largest claim against the estimated gain."""
     claim = highest(result)
-    fails = claim > max(result.gain, 0.0) + 1e-9 * abs(result.gain)
-    return Check.failing("claim-above-estimate", fails, claim=claim, estimate=result.gain)
+    return Check.failing(
+        "claim-above-estimate",
+        claim > max(result.gain, 0.0) + 1e-9 * abs(result.gain),
+        claim=claim,
+        estimate=result.gain,
+    )
 
 
 def claims_above_estimate(check: Check, certificate: Certificate) -> bool:
@@ -32,9 +36,15 @@ def above_returns(result: GivenResult) -> Check | None:
     """
     if result.returns is None:
         return None
-    claim, (low, high) = highest(result), result.returns
-    fails = claim > max(high, 0.0) - min(low, 0.0)
-    return Check.failing("claim-above-returns", fails, claim=claim, low=low, high=high)
+    claim = highest(result)
+    low, high = result.returns
+    return Check.failing(
+        "claim-above-returns",
+        claim > max(high, 0.0) - min(low, 0.0),
+        claim=claim,
+        low=low,
+        high=high,
+    )
 
 
 def baseline_gap(result: GivenResult) -> Check | None:
@@ -63,7 +73,7 @@ def acted_on_more(result: GivenResult) -> Check | None:
     return Check.failing("acted-on-more", fails)
 
 
-ABOVE_ESTIMATE = Kind(
+ABOVE_ESTIMATE = CheckKind(
     code="claim-above-estimate",
     title="A claimed gain exceeds the estimated one",
     failed="A gain of at least {claim} is claimed, but only {estimate} is estimated: one of the "
@@ -72,14 +82,14 @@ ABOVE_ESTIMATE = Kind(
     forbids_proof=claims_above_estimate,
     of_result=above_estimate,
 )
-ABOVE_RETURNS = Kind(
+ABOVE_RETURNS = CheckKind(
     code="claim-above-returns",
     title="A claimed gain exceeds what episodes earned",
     failed="A gain of at least {claim} is claimed, but episodes earned only {low} to {high}.",
     figures=("claim", "low", "high"),
     of_result=above_returns,
 )
-BASELINE_GAP = Kind(
+BASELINE_GAP = CheckKind(
     code="baseline-gap",
     title="The model and the episodes disagree on what the current policy earns",
     failed="The model says that the current policy earns {model} per episode; the episodes say "
@@ -87,13 +97,13 @@ BASELINE_GAP = Kind(
     figures=("model", "low", "high"),
     of_result=baseline_gap,
 )
-REWARDS_VARY = Kind(
+REWARDS_VARY = CheckKind(
     code="rewards-vary",
     title="A claim takes rewards for exact that vary",
     failed="Rewards vary, but a claim takes their means for exact.",
     of_result=rewards_vary,
 )
-ACTED_ON_MORE = Kind(
+ACTED_ON_MORE = CheckKind(
     code="acted-on-more",
     title="Recorded probabilities depend on more than the recorded situation",
     failed="Whoever decided looked at more than the situation: the probabilities that the log "

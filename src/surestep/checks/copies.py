@@ -21,8 +21,8 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
-from surestep.checks.check import Check, Kind
-from surestep.checks.past import shifted
+from surestep.checks.check import Check, CheckKind
+from surestep.checks.shuffling import shifted
 from surestep.model.log import DecisionLog
 
 LOG_ALARM = math.log(1e-6)
@@ -37,10 +37,11 @@ def check(log: DecisionLog, contents: IntArray) -> Check | None:
     if content.size != log.num_episodes:  # some have no row that says where it led
         return None
     _, first, place, times = np.unique(content, True, True, True)
-    pairs, many = math.comb(content.size, 2), times[place] > 1
-    unlikely = many & (log_chance(log) + math.log(max(pairs, 1)) < LOG_ALARM)
+    many = times[place] > 1
+    unlikely = many & (log_chance(log) + math.log(max(math.comb(content.size, 2), 1)) < LOG_ALARM)
     for values in distinct:
-        repeated, shared = int((times > 1).sum()), first.size - np.unique(values[first]).size
+        repeated = int((times > 1).sum())
+        shared = first.size - np.unique(values[first]).size
         same = float((frequency(log.action) / log.num_steps).mean())  # κ
         chance = repeated * math.log(same) + math.log(math.comb(repeated + shared, shared))
         unlikely |= many & (chance < LOG_ALARM)
@@ -53,11 +54,10 @@ def log_chance(log: DecisionLog) -> FloatArray:
     seen = shifted(log, log.pair + 1) * np.int64(log.pairs.num_states) + log.state
     reward = np.unique(log.reward, return_inverse=True)[1]
     here = np.unique(seen, return_inverse=True)[1]
-    steps = np.stack([here, log.action, reward, log.next_state])
     # NumPy 2.0 returns the numbers of columns in a row of its own: hence ravel.
+    steps = np.stack([here, log.action, reward, log.next_state])
     chance = frequency(np.unique(steps, axis=1, return_inverse=True)[1].ravel()) / frequency(here)
-    first = log.state[log.episode_offsets[:-1]]
-    started: FloatArray = np.log(frequency(first) / log.num_episodes)
+    started: FloatArray = np.log(frequency(log.state[log.episode_offsets[:-1]]) / log.num_episodes)
     return started + arrays.run_sums(np.log(chance), log.episode_offsets)
 
 
@@ -66,7 +66,7 @@ def frequency(key: IntArray) -> FloatArray:
     return np.bincount(key)[key].astype(np.float64)
 
 
-KIND = Kind(
+KIND = CheckKind(
     code="copies",
     title="Episodes may be copies of others",
     failed="Are these the same cases, counted twice? {copies:episode} equal another one in every "

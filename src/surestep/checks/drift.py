@@ -7,8 +7,8 @@ decided has changed in between.
 
 from __future__ import annotations
 
-from surestep.checks.check import Check, GivenLog, Kind
-from surestep.checks.past import blocks, permutation_check, transitions
+from surestep.checks.check import Check, CheckKind, GivenLog
+from surestep.checks.shuffling import blocks, permutation_check, transitions
 
 
 def next_state_by_time(given: GivenLog) -> Check:
@@ -36,7 +36,7 @@ def reward_by_time(given: GivenLog) -> Check:
     )
 
 
-NEXT_STATE = Kind(
+NEXT_STATE = CheckKind(
     code="drift-next-state",
     title="The effects of actions did not change over time",
     broken="The effects of actions changed over time",
@@ -49,7 +49,7 @@ NEXT_STATE = Kind(
     against="markov",
     of_log=next_state_by_time,
 )
-REWARD = Kind(
+REWARD = CheckKind(
     code="drift-reward",
     title="The rewards of steps did not change over time",
     broken="The rewards of steps changed over time",

@@ -6,7 +6,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
-from surestep.checks.check import Check, GivenResult, Kind, Mark
+from surestep.checks.check import Check, CheckKind, GivenResult, Mark
 
 MOST_OF_THE_TIME = 0.5
 MORE_THAN_THE_LOG = 0.5  # of the time in open bins, where the log has fewer of its decisions
@@ -30,7 +30,8 @@ def check(result: GivenResult) -> Check:
     chose = arrays.run_sums(policy.visits, offsets)
     decisions = chose + arrays.run_sums(policy.held_out_visits, offsets)
     share = policy.time / (policy.time.sum() or 1.0)
-    known, of_all = shares_of(chose), shares_of(decisions)
+    known = shares_of(chose)
+    of_all = shares_of(decisions)
     scarce = known < SCARCE * share
     is_open = policy.is_open & (known < MORE_THAN_THE_LOG * share)
     figures = dict[str, float]()
@@ -40,7 +41,8 @@ def check(result: GivenResult) -> Check:
             f"{name}_states": float(np.count_nonzero(spent)),
             f"{name}_decisions": float(decisions[spent].sum()),
         }
-    most, marked = max(figures["scarce_share"], figures["open_share"]), scarce | is_open
+    most = max(figures["scarce_share"], figures["open_share"])
+    marked = scarce | is_open
     shown = [s for s in np.argsort(-share, kind="stable")[:SHOWN].tolist() if share[s] > 0]
     return Check(
         code=KIND.code,
@@ -63,7 +65,7 @@ SPENDS = (
     "({scarce_decisions:decision}), and {open_share:%} in bins that are open to one side "
     "({open_decisions:decision})"
 )
-KIND = Kind(
+KIND = CheckKind(
     code="enough-data",
     title="The log has enough data where the new policy goes",
     broken="The log has little data where the new policy goes",

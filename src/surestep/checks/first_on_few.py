@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep.checks.check import Check, GivenResult, Kind
+from surestep.checks.check import Check, CheckKind, GivenResult
 
 FIRST_PLACE = 0.5  # the chance of an action that is recommended
-FEW_VISITS, FEW_OF_ALL = 10, 0.05  # decisions behind a recommendation
+FEW_VISITS = 10  # decisions behind a recommendation
+FEW_OF_ALL = 0.05  # of those of its state
 
 
 def check(result: GivenResult) -> Check | None:
@@ -16,7 +17,8 @@ def check(result: GivenResult) -> Check | None:
     policy = result.policy
     if policy is None:
         return None
-    visits, state = policy.visits, policy.pairs.state
+    visits = policy.visits
+    state = policy.pairs.state
     decisions = arrays.run_sums(visits, policy.pairs.offsets)[state]
     raised = policy.probability > policy.behavior + FIRST_PLACE / 2
     few = (visits < FEW_VISITS) | (visits < FEW_OF_ALL * decisions)
@@ -26,11 +28,14 @@ def check(result: GivenResult) -> Check | None:
         return None
     worst = bold[np.argmin(visits[bold])]
     counts = np.unique(state[bold]).size, visits[worst], decisions[worst]
-    figures = dict(zip(KIND.figures, map(float, counts), strict=True))
-    return Check(code=KIND.code, outcome="failed", figures=figures)
+    return Check(
+        code=KIND.code,
+        outcome="failed",
+        figures=dict(zip(KIND.figures, map(float, counts), strict=True)),
+    )
 
 
-KIND = Kind(
+KIND = CheckKind(
     code="first-on-few",
     title="Top recommendations rest on few observations",
     failed="The top recommendation rests on few observations in {situations:situation}: in one on "

@@ -36,7 +36,7 @@ far as the estimated values are right. Both lemmas hold at once, so the larger Î
 
 from __future__ import annotations
 
-from surestep.checks.check import Check, GivenResult, Kind
+from surestep.checks.check import Check, CheckKind, GivenResult
 
 
 def break_even(lower: float, span: float, discount: float) -> float:
@@ -56,20 +56,24 @@ def check(result: GivenResult) -> Check:
 
     A gain that stands whatever the states leave out needs no such figure.
     """
-    lower, span, discount = result.claim.lower or 0.0, result.span, result.discount
+    lower = result.claim.lower or 0.0
+    discount = result.discount
     if lower > 0 and any(said.code == "need-not-be-markov" for said in result.claim.notes):
         return Check.unchecked(KIND.code, "not-assumed")
-    if lower <= 0 or span <= 0:
+    if lower <= 0 or result.span <= 0:
         return Check.unchecked(KIND.code, "no-claim")
     if discount >= 1:
         return Check.unchecked(KIND.code, "no-discount")
-    proved = break_even(lower, span, discount)
+    proved = break_even(lower, result.span, discount)
     estimated = max(proved, break_even_in_model(lower, result.widths, discount))
-    figures = {"proved": proved, "estimated": estimated, "lower": lower}
-    return Check(code=KIND.code, outcome="told", figures=figures)
+    return Check(
+        code=KIND.code,
+        outcome="told",
+        figures={"proved": proved, "estimated": estimated, "lower": lower},
+    )
 
 
-KIND = Kind(
+KIND = CheckKind(
     code="hidden-causes",
     title="No hidden cause affects both decisions and outcomes",
     always="No log shows hidden causes: a severity that doctors see and the log does not can make "

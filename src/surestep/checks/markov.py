@@ -7,8 +7,8 @@ be told apart too finely, actions are.
 
 from __future__ import annotations
 
-from surestep.checks.check import Check, GivenLog, Kind
-from surestep.checks.past import permutation_check, steps_before, transitions
+from surestep.checks.check import Check, CheckKind, GivenLog
+from surestep.checks.shuffling import permutation_check, steps_before, transitions
 
 
 def next_state_by_past(given: GivenLog) -> Check:
@@ -33,7 +33,7 @@ def reward_by_past(given: GivenLog) -> Check:
     )
 
 
-NEXT_STATE = Kind(
+NEXT_STATE = CheckKind(
     code="markov-next-state",
     title="The next situation depends only on the current situation and action",
     broken="The next situation depends on more than the current situation and action",
@@ -46,7 +46,7 @@ NEXT_STATE = Kind(
     against="markov",
     of_log=next_state_by_past,
 )
-REWARD = Kind(
+REWARD = CheckKind(
     code="markov-reward",
     title="The reward depends only on the current step",
     broken="The reward depends on more than the current step",

@@ -28,7 +28,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
-from surestep.checks.check import Check, GivenLog, Kind, Mark
+from surestep.checks.check import Check, CheckKind, GivenLog, Mark
 from surestep.checks.shuffling import SAME, critical_value, p_value_of, shuffles_of, slack_of
 from surestep.errors import NeverEnds, NotConverged
 from surestep.kernels.shuffles import Trail, room_to_walk, walk_trails
@@ -46,7 +46,8 @@ def check(given: GivenLog) -> Check:
     lies outside. It holds for a logger that decides by the state alone and learns nothing on the
     way: the model knows but one policy.
     """
-    log, discount, names = given.log, given.discount, given.names
+    log = given.log
+    discount = given.discount
     if discount is None or discount >= 1:
         return Check.unchecked(KIND.code, "no-discount")
     try:
@@ -69,7 +70,8 @@ def check(given: GivenLog) -> Check:
     if not deviation.any():  # as in episodes of one step, whose mean return is the model's value
         return Check.unchecked(KIND.code, "nothing-to-compare")
     ratio = np.abs(excess) / np.where(deviation > 0, deviation, np.inf)
-    observed, shuffled = float(ratio[0].max()), np.sort(ratio[1:].max(axis=1))
+    observed = float(ratio[0].max())
+    shuffled = np.sort(ratio[1:].max(axis=1))
     p_value = p_value_of(observed, shuffled)
     radius = (critical_value(shuffled, given.level) + slack_of(observed)) * deviation[0]
     return Check(
@@ -82,7 +84,7 @@ def check(given: GivenLog) -> Check:
         noticed=float(radius.max()),
         figures={"states": float(shown.size)},
         picture=tuple(
-            Mark(names[s], v - r, v + r, v + e, v)
+            Mark(given.names[s], v - r, v + r, v + e, v)
             for s, v, r, e in zip(
                 *(part.tolist() for part in (shown, value[shown], radius, excess[0])), strict=True
             )
@@ -91,18 +93,18 @@ def check(given: GivenLog) -> Check:
 
 
 def trail_of(log: DecisionLog, discount: float, value: FloatArray, shown: IntArray) -> Trail:
-    """Returns the trail of a log, with what its steps earned beyond the model's value [S]."""
+    """Returns the trail of a log, with the rewards of its steps beyond the model's value [S]."""
     visited, state = np.unique(log.state, return_inverse=True)
     number = np.full(log.pairs.num_states, -1)
     number[visited] = np.arange(visited.size)
     place = np.full(visited.size, -1)
     place[number[shown]] = np.arange(shown.size)
-    following = discount * value[log.next_state]
-    excess = log.reward + following - value[log.state]
+    excess = log.reward + discount * value[log.next_state] - value[log.state]
     rounding = SAME * (np.abs(log.reward).max() + np.abs(value).max())
     excess[np.abs(excess) <= rounding] = 0.0
     target = np.where(log.terminated | log.truncated, -1, number[log.next_state])
-    order, rows = np.argsort(state, kind="stable"), np.bincount(state)
+    order = np.argsort(state, kind="stable")
+    rows = np.bincount(state)
     return Trail(
         starts=state[log.episode_offsets[:-1]],
         offsets=arrays.offsets_of(rows),
@@ -118,12 +120,13 @@ def walked(
 ) -> tuple[FloatArray, FloatArray]:
     """Returns means less values and standard deviations [1 + shuffles, shown], the log's first."""
     excess, deviation = np.empty((shuffles + 1, shown)), np.empty((shuffles + 1, shown))
-    room = room_to_walk(trail, shown)
-    walk_trails.all(shuffles + 1, room, seed, discount, trail, excess, deviation)
+    walk_trails.all(
+        shuffles + 1, room_to_walk(trail, shown), seed, discount, trail, excess, deviation
+    )
     return excess, deviation
 
 
-KIND = Kind(
+KIND = CheckKind(
     code="model-returns",
     title="The model's values match what episodes earned",
     broken="The model's values do not match what episodes earned",

@@ -1,4 +1,4 @@
-"""Does a column of the state tell what was known only after the decision?
+"""Does a column of the state tell an outcome, known only after the decision?
 
 A value that stands in last rows of episodes only was mostly written when the episode was over, as
 a status is ("died", "discharged"): then what the action did is booked on the state. If a share p of
@@ -19,7 +19,7 @@ import numpy as np
 
 from surestep._arrays import IntArray
 from surestep._words import listed
-from surestep.checks.check import Check, Kind
+from surestep.checks.check import Check, CheckKind
 from surestep.model.log import DecisionLog
 
 ALARMS = 1000  # one false alarm in so many columns
@@ -55,7 +55,7 @@ def follows_step(labels: Sequence[str], value: IntArray, offsets: IntArray) -> b
 def columns_told_after(
     columns: Mapping[str, Sequence[str]], place: IntArray, offsets: IntArray
 ) -> dict[str, list[str]]:
-    """Returns values that stand in last rows only, by column, of which each place has a text.
+    """Returns values that stand in last rows only, by column; each place has a text.
 
     `place` [N] is that of each row; rows lie by episodes with `offsets` [E+1].
     """
@@ -67,13 +67,13 @@ def columns_told_after(
 
 
 def check(log: DecisionLog, columns: Mapping[str, Sequence[str]]) -> Check | None:
-    """Looks for columns of the state, with a text for each [S], that tell what came after."""
+    """Looks for columns of the state, with a text for each [S], that tell the outcome."""
     found = columns_told_after(columns, log.state, log.episode_offsets)
     told = "; ".join(f"{name!r}: {listed([*map(repr, x)])}" for name, x in found.items())
     return Check(code=KIND.code, outcome="failed", signal=told) if found else None
 
 
-KIND = Kind(
+KIND = CheckKind(
     code="outcome-in-state",
     title="A column of the situation may have been known only after the decision",
     failed="Was it known before the decision? These values stand in last rows of episodes only, as "

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from surestep._words import signed
-from surestep.checks.check import Check, GivenResult, Kind
-from surestep.checks.past import permutation_check
+from surestep.checks.check import Check, CheckKind, GivenResult
+from surestep.checks.shuffling import permutation_check
 
 
 def check(result: GivenResult) -> Check:
@@ -14,7 +14,8 @@ def check(result: GivenResult) -> Check:
     practice = result.practice
     if isinstance(practice, str):
         return Check.unchecked(KIND.code, practice)
-    log, gain = practice.given.log, practice.gain
+    log = practice.given.log
+    gain = practice.gain
     return permutation_check(
         KIND.code,
         practice.given,
@@ -27,7 +28,7 @@ def check(result: GivenResult) -> Check:
 
 
 def words_of_failure(check: Check) -> str:
-    """Returns what changed, and the gain over recent practice, which is an estimate."""
+    """Returns the sentences of a failure, with the estimated gain over recent practice."""
     recent = "The gain over recent practice cannot be estimated: episodes may never end."
     if check.figures["has_gain"]:
         gain = signed(check.figures["gain"])
@@ -38,7 +39,7 @@ def words_of_failure(check: Check) -> str:
     )
 
 
-KIND = Kind(
+KIND = CheckKind(
     code="practice-changed",
     title="Decisions are still made as in the first part of the log",
     broken="Decisions are no longer made as in the first part of the log",

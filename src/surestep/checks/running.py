@@ -56,16 +56,19 @@ def check_log(
     """
     if isinstance(log, str):
         return tuple(Check.unchecked(code, log) for code, kind in CHECKS.items() if kind.of_log)
-    whole, log = log, log.with_outcomes()
-    names = names or [*map(log.pairs.state_name, range(log.pairs.num_states))]
-    given = given_log(log)._replace(names=names, discount=discount)
-    given = given._replace(whole=whole.episodes(looked_at(whole, given.seed)))
+    known = log.with_outcomes()
+    given = given_log(known)
+    given = given._replace(
+        names=names or [*map(log.pairs.state_name, range(log.pairs.num_states))],
+        discount=discount,
+        whole=log.episodes(looked_at(log, given.seed)),
+    )
     made = (kind.of_log(given) for kind in CHECKS.values() if kind.of_log is not None)
-    return tuple(of_drawn(made, given.log.num_episodes, max(log.num_episodes, drawn_from)))
+    return tuple(of_drawn(made, given.log.num_episodes, max(known.num_episodes, drawn_from)))
 
 
 def check_signals(logs: Mapping[str, DecisionLog | None]) -> tuple[Check, ...]:
-    """Returns the checks of what steps earn by further signals, whose logs these are."""
+    """Returns the checks of the rewards of further signals, by the log of each signal."""
     checks = list[Check]()
     for name, log in logs.items():
         if log is None:
@@ -80,7 +83,7 @@ def check_signals(logs: Mapping[str, DecisionLog | None]) -> tuple[Check, ...]:
 
 
 def of_drawn(checks: Iterable[Check | None], looked_at: int, of: int) -> list[Check]:
-    """Returns checks that say of how many episodes so many were drawn, where these are not all."""
+    """Returns the checks with the numbers of episodes looked at and of all, where they differ."""
     made = [check for check in checks if check is not None]
     if looked_at == of:
         return made
@@ -94,17 +97,16 @@ def check_result(result: GivenResult) -> tuple[Check, ...]:
 
 
 def given_log(log: DecisionLog) -> GivenLog:
-    """Returns a log as checks are given it: whole episodes of a large one, and a seed."""
-    seed = seed_of(log)
-    large = log.num_steps > MOST_STEPS
-    return GivenLog(log.episodes(looked_at(log, seed)) if large else log, seed, LEVEL)
+    """Returns a log as checks are given it: whole episodes of a large one, and a seed.
 
-
-def seed_of(log: DecisionLog) -> int:
-    """Returns a seed that the data decide, however states and actions are numbered."""
+    The data decide the seed, however states and actions are numbered.
+    """
     digest = hashlib.sha256(log.reward.tobytes())
     digest.update(log.episode_offsets.tobytes())
-    return int.from_bytes(digest.digest()[:7], "big")
+    seed = int.from_bytes(digest.digest()[:7], "big")
+    return GivenLog(
+        log.episodes(looked_at(log, seed)) if log.num_steps > MOST_STEPS else log, seed, LEVEL
+    )
 
 
 def looked_at(log: DecisionLog, seed: int) -> IntArray:
@@ -113,5 +115,4 @@ def looked_at(log: DecisionLog, seed: int) -> IntArray:
         return np.arange(log.num_episodes)
     order = np.random.default_rng(seed).permutation(log.num_episodes)
     upto = np.cumsum(np.diff(log.episode_offsets)[order])
-    chosen = order[: max(int(np.searchsorted(upto, MOST_STEPS)), 1)]
-    return np.sort(chosen)
+    return np.sort(order[: max(int(np.searchsorted(upto, MOST_STEPS)), 1)])

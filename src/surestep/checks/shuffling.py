@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -34,6 +34,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import AnyArray, FloatArray, IntArray
+from surestep.checks.check import Check, GivenLog, Mark
 from surestep.kernels.shuffles import room_to_shuffle, shuffled_information, shuffled_spread
 from surestep.model.log import DecisionLog
 
@@ -44,9 +45,16 @@ ROWS_A_RUN = 10  # on average, or the past is told less finely
 TRIES = 20  # logs with an effect that are made to learn whether it is noticed
 POWER = 0.8  # of them in which it must be
 EFFECTS = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1.0)
-SAME = 1e-9  # of a reward: what rounding may make of equal ones
+MOST_BACK = 10  # rows, to find an action that the state does not tell
+BLOCKS = (2, 4, 8, 16, 32, 64, 128)  # of the log, each a part of one before
+LEAST_IN_BLOCK = 25  # episodes, but for halves
+EDGES = tuple(0.5 * i for i in range(-8, 9))  # standard deviations, of the bars of a picture
+SAME = 1e-9  # relative difference of equal numbers by rounding alone
 
-Draws = Callable[[int, float], FloatArray]  # number, effect → the statistic, as observed first
+CheckFigures = Mapping[str, float] | None
+DrawStatistics = Callable[
+    [int, float], FloatArray
+]  # number, effect → the statistic, as observed first
 
 
 class Arrangement(NamedTuple):
@@ -55,11 +63,6 @@ class Arrangement(NamedTuple):
     groups: IntArray  # [G+1] into runs
     runs: IntArray  # [R+1] into rows
     order: IntArray  # [n]
-
-    @property
-    def rows(self) -> int:
-        """Returns how many rows there are."""
-        return self.order.size
 
     def group_of_rows(self) -> IntArray:
         """Returns the group of each row [n]."""
@@ -80,19 +83,6 @@ class Shuffled:
     p_value: float
     shuffles: tuple[float, ...]  # the same of the shuffles, rising
     noticed: float | None  # the smallest effect that is found in four of five logs; None: none is
-
-
-def compared_rows(log: DecisionLog, place: IntArray, seed: int) -> tuple[IntArray, bool]:
-    """Returns the rows to compare, and whether they are one an episode and place [N] at most.
-
-    With few episodes all rows are compared: then even the test of one group is right only in the
-    limit of many rows. Episodes of one step have one row each anyway.
-    """
-    if log.num_steps == log.num_episodes:
-        return np.arange(log.num_steps), True
-    if log.num_episodes < FEW_EPISODES:
-        return np.arange(log.num_steps), False
-    return drawn_visits(log, place, seed), True
 
 
 def drawn_visits(log: DecisionLog, place: IntArray, seed: int) -> IntArray:
@@ -140,11 +130,10 @@ def arranged(group: IntArray, past: IntArray, outcome: AnyArray) -> Arrangement:
     length = length[length > 1]
     if order.size == 0:
         return NOTHING
-    group, outcome = group[order], outcome[order]
-    owner = group[np.cumsum(length) - 1]  # of each run
+    outcome = outcome[order]
+    owner = group[order][np.cumsum(length) - 1]  # of each run
     groups = ends_of_equal(owner)
-    runs = arrays.offsets_of(length)
-    first = runs[groups[:-1]]
+    first = arrays.offsets_of(length)[groups[:-1]]
     varies = np.maximum.reduceat(outcome, first) > np.minimum.reduceat(outcome, first)
     kept = varies & (arrays.run_lengths(groups) > 1)
     of_run = np.repeat(kept, arrays.run_lengths(groups))
@@ -186,23 +175,26 @@ def shuffle_test(
         largest_of_all = float(np.abs(outcome).max(initial=0.0)) or 1.0
         outcome = np.round(outcome, 12 - math.ceil(math.log10(largest_of_all)))  # no mere rounding
     placed = arranged(group, past, outcome)
-    if placed.rows == 0:
+    if placed.order.size == 0:
         return None
-    values, beside = outcome[placed.order], tuple[FloatArray, ...]()
+    values = outcome[placed.order]
+    beside: tuple[FloatArray, ...] = ()
     kernel: Any = shuffled_spread
     if not of_numbers:
         owner = placed.group_of_rows()
         code = np.unique(values + owner * np.int64(outcome.max() + 1), return_inverse=True)[1]
         least = np.minimum.reduceat(code, placed.runs[placed.groups[:-1]])
         many = np.arange(1 + int(np.diff(placed.runs[placed.groups]).max()), dtype=np.float64)
-        values, kernel = (code - least[owner]).astype(np.int32), shuffled_information
+        values = (code - least[owner]).astype(np.int32)
+        kernel = shuffled_information
         beside = (many * np.log(np.maximum(many, 1.0)),)
 
     def draws(scale: Arrangement, number: int, effect: float) -> FloatArray:
         statistic = np.empty(number + 1)
         runs = scale.groups, scale.runs
-        room = room_to_shuffle(*runs)
-        kernel.all(number + 1, room, seed, effect, *runs, values, *beside, statistic)
+        kernel.all(
+            number + 1, room_to_shuffle(*runs), seed, effect, *runs, values, *beside, statistic
+        )
         return statistic
 
     return tested(placed, largest_statistic(placed, finer, draws), level)
@@ -212,7 +204,7 @@ def largest_statistic(
     placed: Arrangement,
     finer: Sequence[IntArray],
     draws: Callable[[Arrangement, int, float], FloatArray],
-) -> Draws:
+) -> DrawStatistics:
     """Returns the statistic of the pasts, or where there are finer ones the largest of all.
 
     Every past sees the same shuffles, and its statistic counts in standard deviations from the
@@ -222,8 +214,9 @@ def largest_statistic(
     scales = [placed, *map(placed.with_runs, finer)]
     if len(scales) == 1:
         return lambda number, effect: draws(placed, number, effect)
-    every = np.stack([draws(scale, shuffles_of(placed.rows), 0.0) for scale in scales])
-    mean, deviation = every.mean(axis=1), np.maximum(every.std(axis=1), slack_of(every.max()))
+    every = np.stack([draws(scale, shuffles_of(placed.order.size), 0.0) for scale in scales])
+    mean = every.mean(axis=1)
+    deviation = np.maximum(every.std(axis=1), slack_of(every.max()))
     observed: FloatArray = ((every - mean[:, None]) / deviation[:, None]).max(axis=0)
 
     def of_all(number: int, effect: float) -> FloatArray:
@@ -235,14 +228,16 @@ def largest_statistic(
     return of_all
 
 
-def tested(placed: Arrangement, draws: Draws, level: float) -> Shuffled:
+def tested(placed: Arrangement, draws: DrawStatistics, level: float) -> Shuffled:
     """Tests the observed statistic against the shuffles at a level."""
-    statistic = draws(shuffles_of(placed.rows), 0.0)
-    observed, shuffled = float(statistic[0]), np.sort(statistic[1:])
+    statistic = draws(shuffles_of(placed.order.size), 0.0)
+    observed = float(statistic[0])
+    shuffled = np.sort(statistic[1:])
     slack = slack_of(observed)
-    mean, deviation = float(shuffled.mean()), max(float(shuffled.std()), slack)
+    mean = float(shuffled.mean())
+    deviation = max(float(shuffled.std()), slack)
     return Shuffled(
-        rows=placed.rows,
+        rows=placed.order.size,
         statistic=(observed - mean) / deviation,
         p_value=p_value_of(observed, shuffled),
         shuffles=tuple(((shuffled - mean) / deviation).tolist()),
@@ -251,12 +246,12 @@ def tested(placed: Arrangement, draws: Draws, level: float) -> Shuffled:
 
 
 def shuffles_of(rows: int) -> int:
-    """Returns how many shuffles of so many rows there are."""
+    """Returns the number of shuffles for a number of rows."""
     return MANY if rows < LARGE else FEW
 
 
 def slack_of(observed: float) -> float:
-    """Returns what sums of the same terms in another order may differ by."""
+    """Returns the rounding error of sums of the same terms in another order."""
     return SAME * (abs(observed) + 1.0)
 
 
@@ -277,7 +272,7 @@ def critical_value(shuffled: FloatArray, level: float) -> float:
     return float(shuffled[-1 - allowed])
 
 
-def least_noticed(draws: Draws, critical: float) -> float | None:
+def least_noticed(draws: DrawStatistics, critical: float) -> float | None:
     """Returns the smallest effect of a short list that most made-up logs show; None: none is."""
 
     def is_noticed(effect: float) -> bool:
@@ -285,3 +280,120 @@ def least_noticed(draws: Draws, critical: float) -> float | None:
 
     place = bisect_left(EFFECTS, True, key=is_noticed)
     return EFFECTS[place] if place < len(EFFECTS) else None
+
+
+# ---- from a log to a check -----------------------------------------------------------------------
+
+
+def permutation_check(
+    code: str,
+    given: GivenLog,
+    place: IntArray,
+    outcome: AnyArray,
+    pasts: Sequence[IntArray],
+    *,
+    seed: int,
+    group: IntArray | None = None,
+    finer: Sequence[IntArray] = (),
+    figures: CheckFigures = None,
+) -> Check:
+    """Checks whether the past [N] tells an outcome [N], labels or numbers, beyond the group [N].
+
+    Of each episode one row a place [N] is compared, which is the group unless that is given. Of few
+    episodes all rows are: then even the test of one group is right only in the limit of many rows.
+    Of several pasts the finest counts that rows have in common; `finer` ones are tested along.
+    """
+    log = given.log
+    seed += given.seed
+    rows: IntArray = np.arange(log.num_steps)
+    apart = log.num_steps == log.num_episodes  # episodes of one step have one row each anyway
+    if not apart and log.num_episodes >= FEW_EPISODES:
+        rows = drawn_visits(log, place, seed)
+        apart = True
+    group = (place if group is None else group)[rows]
+    outcome = outcome[rows]
+    if outcome.dtype.kind != "f":
+        outcome = outcome.astype(np.int64)
+    past = finest(group, [each[rows] for each in pasts])
+    found = shuffle_test(
+        group, past, outcome, seed=seed, level=given.level, finer=[each[rows] for each in finer]
+    )
+    if found is None and outcome.dtype.kind == "f" and not above_usual(log).any():
+        return Check.unchecked(code, "nothing-varies")
+    return check_of(code, found, given.level, apart, figures)
+
+
+def check_of(
+    code: str, found: Shuffled | None, level: float, apart: bool, figures: CheckFigures = None
+) -> Check:
+    """Returns the check of a permutation test, with the shuffles as bars of a picture."""
+    if found is None:
+        return Check.unchecked(code, "nothing-to-compare")
+    failed = found.p_value <= level
+    if found.noticed is None and not failed:
+        return Check.unchecked(code, "too-small")
+    times, _ = np.histogram(np.clip(found.shuffles, EDGES[0], EDGES[-1]), EDGES)
+    bars = zip(EDGES, EDGES[1:], times.tolist(), strict=False)
+    return Check(
+        code=code,
+        outcome="failed" if failed else "passed",
+        level=level,
+        p_value=found.p_value,
+        statistic=found.statistic,
+        rows=found.rows,
+        one_an_episode=apart,
+        noticed=found.noticed,
+        figures=figures or {},
+        picture=tuple(Mark("", low, high, float(many)) for low, high, many in bars),
+    )
+
+
+def steps_before(log: DecisionLog) -> list[IntArray]:
+    """Returns the row before [N], finely and less so: 1 + its pair, and 1 + its action.
+
+    At the first step of an episode both are 0. Where the state tells the action before, as where
+    it has a column of it, the action is that of the latest row of which it does not.
+    """
+    pair = shifted(log, log.pair + 1)
+    action = shifted(log, log.action.astype(np.int64) + 1)
+    earlier = action
+    for _ in range(MOST_BACK):
+        key = log.state * np.int64(earlier.max(initial=0) + 1) + earlier
+        if np.unique(key).size > np.unique(log.state).size:
+            return [pair, earlier]
+        earlier = shifted(log, earlier)
+    return [pair, action]
+
+
+def shifted(log: DecisionLog, values: IntArray) -> IntArray:
+    """Returns the value [N] of the row before; 0 at the first step of an episode."""
+    before = np.zeros(log.num_steps, np.int64)
+    before[1:] = values[:-1]
+    before[log.episode_offsets[:-1]] = 0
+    return before
+
+
+def transitions(log: DecisionLog) -> IntArray:
+    """Returns a number [N] for the pair and the next state of each row."""
+    return log.pair * np.int64(log.pairs.num_states) + log.next_state
+
+
+def above_usual(log: DecisionLog) -> IntArray:
+    """Returns 1 where a reward [N] is above the mean of its transition by more than rounding."""
+    place = np.unique(transitions(log), return_inverse=True)[1]
+    mean: FloatArray = np.bincount(place, log.reward) / np.bincount(place)
+    room = 1e-9 * max(float(np.abs(log.reward).max()), 1e-300)
+    return (log.reward > mean[place] + room).astype(np.int64)
+
+
+def blocks(log: DecisionLog) -> list[IntArray]:
+    """Returns the block of each row [N]: in halves of the episodes, and in shorter blocks.
+
+    A log of one episode is cut by its rows.
+    """
+    place = episode_of_rows(log)
+    size = log.num_episodes
+    if size == 1:
+        place = np.arange(log.num_steps)
+        size = log.num_steps
+    return [place * n // size for n in BLOCKS if n == BLOCKS[0] or LEAST_IN_BLOCK * n <= size]

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from surestep.checks.check import Check, GivenLog, Kind
-from surestep.checks.past import check_of
-from surestep.checks.shuffling import episode_of_rows, shuffle_test
+from surestep.checks.check import Check, CheckKind, GivenLog
+from surestep.checks.shuffling import check_of, episode_of_rows, shuffle_test
 from surestep.model.log import UNKNOWN
 
 PARTS = (64, 32, 16, 8, 4)  # of the log, the first with enough rows
@@ -31,13 +30,17 @@ def check(given: GivenLog) -> Check | None:
     enough = [n for n in PARTS if ROWS_A_GROUP * n * np.unique(place).size <= rows.size]
     parts = (*enough, PARTS[-1])[0]
     group = place * parts + (episode_of_rows(log) * parts // log.num_episodes)[rows]
-    action = log.action[rows].astype(np.int64)
-    seed, level = given.seed + 7, given.level
-    found = shuffle_test(group, action, stopped[rows], seed=seed, level=level)
+    found = shuffle_test(
+        group,
+        log.action[rows].astype(np.int64),
+        stopped[rows],
+        seed=given.seed + 7,
+        level=given.level,
+    )
     return check_of(KIND.code, found, given.level, True)
 
 
-KIND = Kind(
+KIND = CheckKind(
     code="stops-that-know",
     title="Recording stopped whatever was done",
     broken="Recording stopped more often after some actions than after others",

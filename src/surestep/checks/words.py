@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from surestep._words import THIN_SPACE, counted, listed, number, percent, signed
-from surestep.checks.check import CHECKS, WHY, Check, Words
+from surestep.checks.check import CHECKS, WHY, Check, Sentences
 from surestep.model import Certificate
 
 SMALLEST = 1e-4  # p-value that is written out
@@ -16,17 +16,14 @@ class Figure(float):
 
     def __format__(self, how: str) -> str:
         value = float(self)
-        if how in ("+", "%"):
-            return signed(value) if how == "+" else small_percent(value)
+        if how == "+":
+            return signed(value)
+        if how == "%":  # of two digits, however small it is
+            return percent(value) if value >= 0.1 else f"{number(100 * value, 2)}{THIN_SPACE}%"
         return counted(int(value), how) if how.isalpha() else number(value, int(how or 4))
 
 
-def small_percent(share: float) -> str:
-    """Returns a share in per cent, of two digits however small it is."""
-    return percent(share) if share >= 0.1 else f"{number(100 * share, 2)}{THIN_SPACE}%"
-
-
-def filled(words: Words, check: Check) -> str:
+def filled(words: Sentences, check: Check) -> str:
     """Returns a sentence with the figures of a check."""
     if not isinstance(words, str):
         return words(check)
@@ -56,8 +53,9 @@ def title(check: Check) -> str:
     >>> title(first)
     'The next situation depends only on the current situation and action'
     """
-    kind, of = CHECKS[check.code], "" if check.signal is None else f" ({check.signal})"
-    return ((check.outcome == "failed" and kind.broken) or kind.title) + of
+    kind = CHECKS[check.code]
+    words = (check.outcome == "failed" and kind.broken) or kind.title
+    return words if check.signal is None else f"{words} ({check.signal})"
 
 
 def says(check: Check) -> str:
@@ -148,7 +146,8 @@ def asked(checks: Sequence[Check]) -> str:
 
 def summary(checks: Sequence[Check]) -> str:
     """Returns how many assumptions were tested, and which failed, in a sentence."""
-    many, wrong = counted(len(checks), "assumption"), failed(checks)
+    many = counted(len(checks), "assumption")
+    wrong = failed(checks)
     tested = sum(check.outcome in ("passed", "failed") for check in checks)
     if not tested:
         return f"Of {many}, none could be tested."

@@ -146,7 +146,7 @@ def compare_command(
     """
     from surestep.errors import InvalidParameter
     from surestep.experiments import compare_run, family_summaries, find_runs, read_run
-    from surestep.experiments import text_tables as words
+    from surestep.experiments import tables as words
     from surestep.experiments.comparison import USUAL
     from surestep.experiments.runs import selected
     from surestep.experiments.tables import as_csv, claim_rows, comparison_rows

@@ -1,7 +1,7 @@
 """A benchmark: a known MDP, and the policies that act in it.
 
-Beside it parts of all benchmarks: the types of parameters, by which `make` checks what it is given,
-and models from tables of rows.
+Also the types of benchmark parameters, by which `make` checks its arguments, and a function that
+makes models from tables of rows.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from surestep.sampling import sample_log
 
 MOST_STATES = 2_000_000  # a Wet Chicken of that size takes some 7 GB while it is built
 
-Share = Annotated[float, Meta(ge=0, le=1)]
-Seed = Annotated[int, Meta(ge=0, le=2**32 - 1)]  # of NumPy's legacy generator
+Portion = Annotated[float, Meta(ge=0, le=1)]
+LegacySeed = Annotated[int, Meta(ge=0, le=2**32 - 1)]  # of NumPy's legacy generator
 Length = Annotated[int, Meta(ge=1, le=MOST_STATES)]
 
 
@@ -55,9 +55,6 @@ def mdp_from_rows(
         arrays.own(np.full(pairs.num_pairs, discount)),
         spread_initial(pairs, 0),
     )
-
-
-RewardConvention = Literal["known", "observed"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,11 +112,9 @@ class Truth(arrays.ByValue, arrays.Frozen):
         array of float [B]
             The expected discounted return of each.
         """
-        values = evaluate_batch(self.mdp, policies[:, self.pair]).value
-        return arrays.weighted_rows(values, self.mdp.initial)
-
-
-Steps = Annotated[int | None, Meta(ge=1)]
+        return arrays.weighted_rows(
+            evaluate_batch(self.mdp, policies[:, self.pair]).value, self.mdp.initial
+        )
 
 
 @runtime_checkable
@@ -135,7 +130,7 @@ class Simulator(Protocol):
 
     @property
     def truth(self) -> Truth | None:
-        """Returns the finite model of what makes the data; None where there is none."""
+        """Returns the finite model that makes the data; None where there is none."""
         ...
 
     def rollout(
@@ -206,8 +201,9 @@ class Benchmark(arrays.ByValue):
     behavior: Policy  # π_b
     # the policy that makes the data; None means the behavior policy
     collector: Policy = field(default=None)  # type: ignore[assignment]
-    horizon: Steps  # steps of an episode; None: the data is one stream of steps
-    rewards: RewardConvention = "observed"
+    # steps of an episode; None: the data is one stream of steps
+    horizon: Annotated[int | None, Meta(ge=1)]
+    rewards: Literal["known", "observed"] = "observed"
     value_bounds: tuple[float, float]
     # of the return of every single episode; None means the value bounds
     return_bounds: tuple[float, float] | None = None
@@ -249,7 +245,7 @@ class Benchmark(arrays.ByValue):
 
     @property
     def truth(self) -> Truth:
-        """Returns where policies are judged; refuses where nobody knows what they are worth."""
+        """Returns the model in which policies are judged; refuses where there is none."""
         if self.simulator is not None and self.simulator.truth is None:
             raise InvalidParameter(
                 f"{self.name} is simulated, so no true gain is known that a claim could be held "

@@ -35,38 +35,43 @@ from msgspec import Meta
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
 from surestep._settings import check_setting
-from surestep.environments.benchmark import Benchmark, Seed, Share, Truth
+from surestep.environments.benchmark import Benchmark, LegacySeed, Portion, Truth
 from surestep.environments.hidden import Merged, expected_visits
 from surestep.model import FiniteMDP, Pairs, Policy
 from surestep.model.log import UNKNOWN, DecisionLog
 from surestep.sampling import ends_without_decision, log_of_transitions, sample_log, summed
 
-STATES, ACTIONS, SUCCESSORS = 20, 4, 4
+STATES = 20
+ACTIONS = 4
+SUCCESSORS = 4
 DISCOUNT = 0.95
 HORIZON = 50
 Arms = Annotated[int, Meta(ge=1, le=10_000)]
-Size = Annotated[int, Meta(ge=1, le=1_000)]
+Dimension = Annotated[int, Meta(ge=1, le=1_000)]
 
 
-def alike(seed: Seed = 1) -> Benchmark:
+def alike(seed: LegacySeed = 1) -> Benchmark:
     """Builds a world of 20 states and 4 actions in which no action does anything."""
     return replace(nearly_alike(seed, 0.0), name="alike")
 
 
 def nearly_alike(
-    seed: Seed = 1,
-    effect: Share = 0.05,
+    seed: LegacySeed = 1,
+    effect: Portion = 0.05,
     states: Annotated[int, Meta(ge=3, le=1_000)] = STATES,
-    actions: Size = ACTIONS,
-    successors: Size = SUCCESSORS,
+    actions: Dimension = ACTIONS,
+    successors: Dimension = SUCCESSORS,
 ) -> Benchmark:
     """Builds a world in which actions do the share `effect` of what they do in a random model.
 
     The same seed and size give the same π_b, worth the same, and the same rows to shrink.
     """
     check_setting("successors", successors, Annotated[int, Meta(ge=1, le=states)])
-    world = draw_world(states, actions, successors, np.random.RandomState(seed))
-    return little_effect("nearly-alike", effect, *world)
+    return little_effect(
+        "nearly-alike",
+        effect,
+        *draw_world(states, actions, successors, np.random.RandomState(seed)),
+    )
 
 
 def draw_world(
@@ -106,9 +111,12 @@ def little_effect(
     """Returns the benchmark of the world with effects at that share, and a prize in state `won`."""
     prize = np.zeros(len(rows))
     prize[won] = 1.0
-    earned = np.broadcast_to(prize, rows.shape)
-    less = shrunk(rows, behavior, effect)
-    mdp = FiniteMDP.from_dense(less, earned, DISCOUNT, state_labels=labels)
+    mdp = FiniteMDP.from_dense(
+        shrunk(rows, behavior, effect),
+        np.broadcast_to(prize, rows.shape),
+        DISCOUNT,
+        state_labels=labels,
+    )
     return Benchmark(
         name=name,
         mdp=mdp,
@@ -118,7 +126,7 @@ def little_effect(
     )
 
 
-def bandit(seed: Seed = 1, arms: Arms = 10, effect: Share = 0.2) -> Benchmark:
+def bandit(seed: LegacySeed = 1, arms: Arms = 10, effect: Portion = 0.2) -> Benchmark:
     """Builds a bandit whose arms win with random chances, shrunk towards their mean under π_b.
 
     A chance is uniform on [0, 1] with effects at 1, and the same for all arms with effects at 0.
@@ -128,16 +136,18 @@ def bandit(seed: Seed = 1, arms: Arms = 10, effect: Share = 0.2) -> Benchmark:
     chance = rng.uniform(size=arms)
     behavior = rng.dirichlet(np.ones(arms), size=3)
     rows = np.zeros((3, arms, 3))
-    rows[0, :, 1], rows[0, :, 2] = chance, 1 - chance
-    labels = ("start", "won", "lost")
-    return little_effect("bandit", effect, rows, behavior, won=1, horizon=1, labels=labels)
+    rows[0, :, 1] = chance
+    rows[0, :, 2] = 1 - chance
+    return little_effect(
+        "bandit", effect, rows, behavior, won=1, horizon=1, labels=("start", "won", "lost")
+    )
 
 
-# ---- what the log does not show: groups of states, and noise in rewards -------------------------
+# ---- hidden from the log: states within groups, and noise in rewards -----------------------------
 
 
 def coarse(
-    seed: Seed = 1, effect: Share = 1.0, group: Annotated[int, Meta(ge=1, le=50)] = 5
+    seed: LegacySeed = 1, effect: Portion = 1.0, group: Annotated[int, Meta(ge=1, le=50)] = 5
 ) -> Benchmark:
     """Builds a world of 19 groups of `group` states each, and an end; the log shows groups.
 
@@ -147,8 +157,9 @@ def coarse(
     judged in the world itself.
     """
     groups = STATES - 1
-    rng = np.random.RandomState(seed)
-    rows, behavior = draw_world(groups * group + 1, ACTIONS, SUCCESSORS, rng)
+    rows, behavior = draw_world(
+        groups * group + 1, ACTIONS, SUCCESSORS, np.random.RandomState(seed)
+    )
     shown = np.append(np.arange(groups * group) % groups, groups)
     seen = behavior[np.append(np.arange(groups), -1)]
     world = little_effect("coarse", effect, rows, seen[shown])
@@ -181,9 +192,9 @@ MOST_ON_THE_WAY = 0.1
 
 
 def noisy(
-    seed: Seed = 1,
+    seed: LegacySeed = 1,
     law: Literal["two-point", "skewed", "heavy-tailed"] = "two-point",
-    effect: Share = 0.2,
+    effect: Portion = 0.2,
 ) -> Benchmark:
     """Builds a world of 20 states with effects at that share, and noise in every reward.
 
@@ -199,8 +210,8 @@ def noisy(
     most = 1.0 + MOST_ON_THE_WAY / (1 - DISCOUNT)  # the end, and every step on the way to it
     values, chances = LAWS[law]
     # State (s, j) of the finer model is state s, entered with the j-th outcome of X.
-    less = shrunk(rows, behavior, effect)
-    finer = np.repeat(less, values.size, axis=0)[..., np.newaxis] * chances
+    coarser = np.repeat(shrunk(rows, behavior, effect), values.size, axis=0)
+    finer = coarser[..., np.newaxis] * chances
     cube = finer.reshape(*finer.shape[:2], -1)
     reward = np.broadcast_to((mean[:, np.newaxis] * values).ravel(), cube.shape)
     pairs = Pairs.full(STATES, ACTIONS)
@@ -221,23 +232,38 @@ def noisy(
     )
 
 
-# ---- what hardly ever happens -------------------------------------------------------------------
+# ---- rare rewards --------------------------------------------------------------------------------
 
-ENDS, TEMPTED = 0.1, 0.2
-USUAL, TEMPTING = 1.0, 1.5  # what the actions nearly always earn
+ENDS = 0.1  # the chance that a step ends the episode
+TEMPTED = 0.2  # the chance of the tempting action under π_b
+USUAL, TEMPTING = 1.0, 1.5  # the rewards that the two actions nearly always earn
 Situations = Annotated[int, Meta(ge=1, le=100)]
 
 
-def disaster(chance: Share = 0.002, situations: Situations = 1, declared: bool = True) -> Benchmark:
+def disaster(
+    chance: Portion = 0.002, situations: Situations = 1, declared: bool = True
+) -> Benchmark:
     """Builds a world in which the tempting action loses 500 with that chance."""
-    earned = np.array([[USUAL, USUAL], [TEMPTING, -500.0]])
-    return rare("disaster", earned, (0.0, chance), situations, declared)
+    return rare(
+        "disaster",
+        np.array([[USUAL, USUAL], [TEMPTING, -500.0]]),
+        (0.0, chance),
+        situations,
+        declared,
+    )
 
 
-def jackpot(chance: Share = 0.0005, situations: Situations = 1, declared: bool = True) -> Benchmark:
+def jackpot(
+    chance: Portion = 0.0005, situations: Situations = 1, declared: bool = True
+) -> Benchmark:
     """Builds a world in which the usual action earns 2000 with that chance."""
-    earned = np.array([[USUAL, 2000.0], [TEMPTING, TEMPTING]])
-    return rare("jackpot", earned, (chance, 0.0), situations, declared)
+    return rare(
+        "jackpot",
+        np.array([[USUAL, 2000.0], [TEMPTING, TEMPTING]]),
+        (chance, 0.0),
+        situations,
+        declared,
+    )
 
 
 def rare(
@@ -250,7 +276,7 @@ def rare(
     states = situations + 1  # the last ends the episode
     leads = np.append(np.full(situations, (1 - ENDS) / situations), ENDS)
     rarely = np.array([[1 - chance, chance] for chance in chances])
-    # Each state stands twice in the finer model: entered as usual, and with what is rare.
+    # Each state stands twice in the finer model: entered with the usual reward, or the rare one.
     rows = np.einsum("s,aj->asj", leads, rarely).reshape(2, -1)
     pays = np.broadcast_to(earned[:, np.newaxis], (2, states, 2)).reshape(2, -1)
     cube = np.zeros((2 * states, 2, 2 * states))
@@ -277,27 +303,28 @@ def rare(
 # ---- adaptive loggers ----------------------------------------------------------------------------
 
 
-def adaptive(seed: Seed = 1, effect: Share = 0.05, epsilon: Share = 0.3) -> Benchmark:
-    """Builds `nearly-alike` with a log of an ε-greedy learner; π_b is what was done before."""
+def adaptive(seed: LegacySeed = 1, effect: Portion = 0.05, epsilon: Portion = 0.3) -> Benchmark:
+    """Builds `nearly-alike` with a log of an ε-greedy learner that begins with π_b."""
     plain = nearly_alike(seed, effect)
     return replace(plain, name="adaptive", simulator=Learner(truth=plain.truth, epsilon=epsilon))
 
 
 def adaptive_bandit(
-    seed: Seed = 1, arms: Arms = 10, effect: Share = 0.2, epsilon: Share = 0.3
+    seed: LegacySeed = 1, arms: Arms = 10, effect: Portion = 0.2, epsilon: Portion = 0.3
 ) -> Benchmark:
-    """Builds `bandit` with a log of an ε-greedy learner; π_b is what was done before."""
+    """Builds `bandit` with a log of an ε-greedy learner that begins with π_b."""
     plain = bandit(seed, arms, effect)
-    learner = Learner(truth=plain.truth, epsilon=epsilon)
-    return replace(plain, name="adaptive/bandit", simulator=learner)
+    return replace(
+        plain, name="adaptive/bandit", simulator=Learner(truth=plain.truth, epsilon=epsilon)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learner:
-    """A logger that follows a policy with probability ε, else what has paid best so far.
+    """A logger that follows a policy with probability ε, else the action with the best record.
 
-    What paid best in a state is the action with the largest mean of the discounted returns that
-    followed it in earlier episodes. Where none was tried, the policy decides.
+    That is the action of the state with the largest mean of the discounted returns that followed it
+    in earlier episodes. Where none was tried, the policy decides.
     """
 
     truth: Truth  # the benchmark's own model: only the logger is unusual
@@ -307,15 +334,17 @@ class Learner:
         self, policy: Policy, episodes: int, horizon: int, rng: np.random.Generator
     ) -> DecisionLog:
         """Returns the log of a learner that begins with the policy, episode after episode."""
-        mdp, over = self.truth.mdp, ends_without_decision(self.truth.mdp, policy)
-        decide = Draws(mdp.pairs.offsets, policy.probability)
-        move = Draws(mdp.offsets, mdp.probability)
-        begin = Draws(np.array([0, mdp.num_states]), mdp.initial)
-        memory = Memory(mdp)
+        mdp = self.truth.mdp
+        over = ends_without_decision(mdp, policy)
+        decide = RunDraws(mdp.pairs.offsets, policy.probability)
+        move = RunDraws(mdp.offsets, mdp.probability)
+        begin = RunDraws(np.array([0, mdp.num_states]), mdp.initial)
+        memory = LearnerMemory(mdp)
         taken: list[int] = []
         lengths = np.empty(episodes, np.int64)
         for episode in range(episodes):
-            first, chances = len(taken), rng.random(3 * horizon + 1).tolist()
+            first = len(taken)
+            chances = rng.random(3 * horizon + 1).tolist()
             state = begin.one(0, chances.pop())
             while len(taken) - first < horizon and not over[state]:
                 pair = memory.best[state] if chances.pop() >= self.epsilon else -1
@@ -333,46 +362,35 @@ class Learner:
 
 
 def copied(
-    seed: Seed = 1, effect: Share = 0.05, times: Annotated[int, Meta(ge=1, le=100)] = 5
+    seed: LegacySeed = 1, effect: Portion = 0.05, times: Annotated[int, Meta(ge=1, le=100)] = 5
 ) -> Benchmark:
     """Builds `nearly-alike` with a log in which every episode stands several `times`."""
     plain = nearly_alike(seed, effect)
-    return replace(plain, name="copied", simulator=Copier(truth=plain.truth, times=times))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Copier:
-    """A log that was put together from the same episodes several `times`."""
-
-    truth: Truth  # the benchmark's own model: only the log is unusual
-    times: int
-
-    def rollout(
-        self, policy: Policy, episodes: int, horizon: int, rng: np.random.Generator
-    ) -> DecisionLog:
-        """Returns so many episodes, copies among them."""
-        log = sample_log(self.truth.mdp, policy, -(-episodes // self.times), horizon, rng)
-        return log.episodes(np.arange(episodes) % log.num_episodes)
+    return replace(plain, name="copied", simulator=Miswritten(truth=plain.truth, times=times))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Miswritten:
-    """A log of a known model whose rows were changed by those who wrote them down."""
+    """A log of a known model that holds episodes several times, or whose rows were changed."""
 
     truth: Truth
-    rewrite: Callable[[DecisionLog], DecisionLog]
+    times: int = 1  # that every episode stands in the log
+    rewrite: Callable[[DecisionLog], DecisionLog] | None = None  # None: rows are as they were
 
     def rollout(
         self, policy: Policy, episodes: int, horizon: int, rng: np.random.Generator
     ) -> DecisionLog:
-        """Returns the episodes of the policy as they were written down."""
-        return self.rewrite(sample_log(self.truth.mdp, policy, episodes, horizon, rng))
+        """Returns episodes of the policy as they were written down, copies among them."""
+        log = sample_log(self.truth.mdp, policy, -(-episodes // self.times), horizon, rng)
+        if self.rewrite is not None:
+            log = self.rewrite(log)
+        return log if self.times == 1 else log.episodes(np.arange(episodes) % log.num_episodes)
 
 
 CARE, DIED, DISCHARGED, OVER = range(4)
 
 
-def outcome_in_state(deadly: Share = 0.2) -> Benchmark:
+def outcome_in_state(deadly: Portion = 0.2) -> Benchmark:
     """Builds a ward whose log has the status at the end of each week as the state of that week.
 
     One patient in ten goes home each week. The drug is worth 1 a week, and kills with the chance
@@ -392,14 +410,15 @@ def outcome_in_state(deadly: Share = 0.2) -> Benchmark:
     pays = np.zeros((4, 2, 4))
     pays[:, 1] = 1.0
     pays[DIED] = -10.0
-    truth = Truth(ward, np.arange(ward.num_pairs))
     return Benchmark(
         name="outcome-in-state",
         mdp=FiniteMDP.from_dense(shown, pays, DISCOUNT, shown[CARE, 0], state_labels=labels),
         behavior=Policy.uniform(ward),
         horizon=8,
         value_bounds=(-10.0, 1 / (1 - DISCOUNT)),
-        simulator=Miswritten(truth=truth, rewrite=written_afterwards),
+        simulator=Miswritten(
+            truth=Truth(ward, np.arange(ward.num_pairs)), rewrite=written_afterwards
+        ),
     )
 
 
@@ -413,7 +432,7 @@ def written_afterwards(log: DecisionLog) -> DecisionLog:
 BROKEN = 2
 
 
-def stops_that_know(breaks: Share = 0.2) -> Benchmark:
+def stops_that_know(breaks: Portion = 0.2) -> Benchmark:
     """Builds machines whose recording stops when they break, as if a clock had stopped it.
 
     To run earns 1, or breaks the machine with the chance `breaks`, which then earns nothing for
@@ -449,11 +468,14 @@ def stops_that_know(breaks: Share = 0.2) -> Benchmark:
 
 def stopped_at_the_end(log: DecisionLog) -> DecisionLog:
     """Returns the log in which nobody knows where the last steps of episodes that ended led."""
-    following = np.where(log.terminated, UNKNOWN, log.next_state)
-    return replace(log, next_state=following, terminated=np.zeros(log.num_steps, np.bool_))
+    return replace(
+        log,
+        next_state=np.where(log.terminated, UNKNOWN, log.next_state),
+        terminated=np.zeros(log.num_steps, np.bool_),
+    )
 
 
-class Draws:
+class RunDraws:
     """Draws of one element at a time from runs of probabilities, from uniform numbers."""
 
     def __init__(self, offsets: IntArray, probability: FloatArray) -> None:
@@ -466,19 +488,23 @@ class Draws:
         return bisect_right(self.sums, uniform * self.sums[last - 1], first, last - 1)
 
 
-class Memory:
+class LearnerMemory:
     """The knowledge of a learner: the mean return after each pair, and each state's best pair."""
 
     def __init__(self, mdp: FiniteMDP) -> None:
         self.owner = np.repeat(np.arange(mdp.num_pairs), np.diff(mdp.offsets)).tolist()
-        self.reward, self.discount = mdp.reward.tolist(), float(mdp.discount[0])
-        self.state, self.offsets = mdp.pairs.state.tolist(), mdp.pairs.offsets.tolist()
-        self.visits, self.total = [0] * mdp.num_pairs, [0.0] * mdp.num_pairs
+        self.reward = mdp.reward.tolist()
+        self.discount = float(mdp.discount[0])
+        self.state = mdp.pairs.state.tolist()
+        self.offsets = mdp.pairs.offsets.tolist()
+        self.visits = [0] * mdp.num_pairs
+        self.total = [0.0] * mdp.num_pairs
         self.best = [-1] * mdp.num_states  # −1: nothing was tried
 
     def learn(self, transitions: list[int]) -> None:
-        """Adds what followed each step of an episode that is over."""
-        returned, states = 0.0, set()
+        """Adds the returns after the steps of an episode that is over."""
+        returned = 0.0
+        states = set()
         for transition in reversed(transitions):
             returned = self.reward[transition] + self.discount * returned
             pair = self.owner[transition]

@@ -65,10 +65,14 @@ def gridworld(size: Side = PUBLISHED_SIZE) -> Benchmark:
     one), and π_b takes a shortest way with probability 2/3 and any action with 1/3.
     """
     mdp = gridworld_mdp(size)
+    if size == PUBLISHED_SIZE:
+        behavior = Policy.softmax(mdp, np.array(PUBLISHED_Q.split(), dtype=float).reshape(-1, 4))
+    else:
+        behavior = Policy.deterministic(mdp, shortest_ways(size)).mix(Policy.uniform(mdp), DETOUR)
     return Benchmark(
         name="gridworld",
         mdp=mdp,
-        behavior=behavior_in(mdp, size),
+        behavior=behavior,
         horizon=10 * size,
         value_bounds=(0.0, 1.0),  # the reward of 1 is paid once
     )
@@ -85,7 +89,8 @@ def gridworld_uniform_data(size: Side = PUBLISHED_SIZE) -> Benchmark:
 
 def gridworld_mdp(size: int) -> FiniteMDP:
     """Returns the model of the grid, with γ = 0.95^(5/size)."""
-    ways, goal = open_ways(size), size * size - 1
+    ways = open_ways(size)
+    goal = size * size - 1
     state = np.arange(size * size)[:, np.newaxis]
     order = [2, 3, 1, 0]  # directions in the order of the states they lead to
     target = state + np.array([size, 1, -size, -1])
@@ -126,20 +131,16 @@ def open_ways(size: int) -> BoolArray:
     return ways.reshape(4, -1).T.copy()
 
 
-def behavior_in(mdp: FiniteMDP, size: int) -> Policy:
-    """Returns the softmax of the published table; else a shortest way with 2/3, any with 1/3."""
-    if size == PUBLISHED_SIZE:
-        return Policy.softmax(mdp, np.array(PUBLISHED_Q.split(), dtype=float).reshape(-1, 4))
-    return Policy.deterministic(mdp, shortest_ways(size)).mix(Policy.uniform(mdp), DETOUR)
-
-
 def shortest_ways(size: int) -> IntArray:
     """Returns an action [S] on a shortest way to the goal; any at the goal."""
     ways = open_ways(size)
     step = np.array([size, 1, -size, -1])
     state, direction = np.nonzero(ways)  # ways lead there and back, so the goal can be the start
-    offsets = arrays.offsets_of(np.count_nonzero(ways, axis=1))
-    _, parent = breadth_first(offsets, (state + step[direction]).astype(np.int32), len(ways) - 1)
+    _, parent = breadth_first(
+        arrays.offsets_of(np.count_nonzero(ways, axis=1)),
+        (state + step[direction]).astype(np.int32),
+        len(ways) - 1,
+    )
     towards = parent - np.arange(len(ways))
     action: IntArray = np.argmax(towards[:, np.newaxis] == step, axis=1)
     return action

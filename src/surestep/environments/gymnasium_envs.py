@@ -70,14 +70,20 @@ class TabularEnv(gymnasium.Env[np.int64, np.int64]):
         mdp = self.benchmark.mdp
         if self._state is None or self._over[self._state]:
             raise InvalidParameter("the episode is over or has not begun; call reset() first")
-        state, reward = self._state, 0.0
+        if not self.action_space.contains(action):
+            raise InvalidParameter(
+                f"action is {action!r}, expected 0 to {mdp.pairs.num_actions - 1}"
+            )
+        state = self._state
+        reward = 0.0
         run = slice(*mdp.pairs.offsets[state : state + 2])
-        place = np.flatnonzero(mdp.pairs.action[run] == checked_action(self.action_space, action))
+        place = np.flatnonzero(mdp.pairs.action[run] == int(action))
         if place.size:
             pair = run.start + int(place[0])
             first, last = mdp.offsets[pair : pair + 2]
             transition = first + draw_index(mdp.probability[first:last], self.np_random)
-            state, reward = int(mdp.successor[transition]), float(mdp.reward[transition])
+            state = int(mdp.successor[transition])
+            reward = float(mdp.reward[transition])
         self._state = state
         self._steps += 1
         terminated = bool(self._over[state])
@@ -97,19 +103,13 @@ def draw_index(probability: FloatArray, rng: np.random.Generator) -> int:
     return int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))
 
 
-def checked_action(space: Any, action: object) -> int:
-    """Returns the action as a number, once it is known to be one of the space."""
-    if not space.contains(action):
-        raise InvalidParameter(f"action is {action!r}, expected 0 to {space.n - 1}")
-    return int(action)  # type: ignore[call-overload, no-any-return]
-
-
 def register() -> None:
     """Registers all benchmarks that are not yet registered."""
     for env_id, name in TABULAR.items():
         if env_id not in gymnasium.registry:
-            own = {"benchmark": name}
-            gymnasium.register(env_id, entry_point=f"{__name__}:TabularEnv", kwargs=own)
+            gymnasium.register(
+                env_id, entry_point=f"{__name__}:TabularEnv", kwargs={"benchmark": name}
+            )
 
 
 register()

@@ -33,7 +33,7 @@ from scipy.sparse import coo_array
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
-from surestep.environments.benchmark import Benchmark, Share, Truth
+from surestep.environments.benchmark import Benchmark, Portion, Truth
 from surestep.model import DecisionLog, FiniteMDP, Pairs, Policy
 from surestep.planning import optimal, q_values
 from surestep.sampling import sample_log
@@ -47,15 +47,18 @@ class Merged(arrays.ByValue):
     """
 
     mdp: FiniteMDP  # the finer model
-    pairs: Pairs  # what the log shows
+    pairs: Pairs  # of the log
     shown: IntArray  # [S of mdp] as which state of the log
     truth: Truth = field(init=False)
 
     def __post_init__(self) -> None:
         """Freezes the array and finds the pair of the log of each pair of the model."""
-        shown, own_pairs = self.shown, self.mdp.pairs
-        pair = self.pairs.find(shown[own_pairs.state], own_pairs.action)
-        arrays.keep(self, shown=shown, truth=Truth(self.mdp, pair))
+        fine = self.mdp.pairs
+        arrays.keep(
+            self,
+            shown=self.shown,
+            truth=Truth(self.mdp, self.pairs.find(self.shown[fine.state], fine.action)),
+        )
 
     __setstate__ = arrays.restore_frozen
 
@@ -70,8 +73,12 @@ class Merged(arrays.ByValue):
     ) -> DecisionLog:
         """Returns the log of a policy that sees the states of the finer model."""
         log = sample_log(self.mdp, acting, episodes, horizon, rng)
-        state, following = self.shown[log.state], self.shown[log.next_state]
-        return replace(log, pairs=self.pairs, state=state, next_state=following)
+        return replace(
+            log,
+            pairs=self.pairs,
+            state=self.shown[log.state],
+            next_state=self.shown[log.next_state],
+        )
 
     def model(self, visits: FloatArray) -> FiniteMDP:
         """Returns the model that very many logs show, where pairs are visited in these shares.
@@ -79,20 +86,22 @@ class Merged(arrays.ByValue):
         P̄(s'|s,a) = Σ_x w(x,a) P(s'|x,a) / Σ_x w(x,a) over the states x that are shown as s, with
         w = `visits` [K of mdp], or equal where all of them are 0; rewards are means alike.
         """
-        fine, pair = self.mdp, self.truth.pair
+        fine = self.mdp
+        pair = self.truth.pair
         total = np.bincount(pair, visits, self.pairs.num_pairs)
         weight = np.where(total[pair] > 0, visits, 1.0)
-        owner, size = arrays.run_owners(fine.offsets), np.int64(self.pairs.num_states)
+        owner = arrays.run_owners(fine.offsets)
+        size = np.int64(self.pairs.num_states)
         taken = weight[owner] * fine.probability
         key, place = np.unique(pair[owner] * size + self.shown[fine.successor], return_inverse=True)
         mass = np.bincount(place, taken)
         earned = np.bincount(place, taken * fine.reward)
-        above, successor = key // size, key % size
+        above = key // size
         row = np.bincount(above, mass, self.pairs.num_pairs)
         return FiniteMDP(
             self.pairs,
             arrays.own(arrays.offsets_of(np.bincount(above, minlength=self.pairs.num_pairs))),
-            successor,
+            key % size,
             mass / row[above],
             earned / mass,
             np.full(self.pairs.num_pairs, fine.discount[0]),
@@ -102,11 +111,11 @@ class Merged(arrays.ByValue):
 
 def expected_visits(mdp: FiniteMDP, policy: Policy, horizon: int) -> FloatArray:
     """Returns how often an episode takes each pair [K] within `horizon` steps, on average."""
-    owner, state = arrays.run_owners(mdp.offsets), mdp.pairs.state
+    owner = arrays.run_owners(mdp.offsets)
     at: FloatArray = mdp.initial
     visits = np.zeros(mdp.num_pairs)
     for _ in range(horizon):
-        taken = at[state] * policy.probability
+        taken = at[mdp.pairs.state] * policy.probability
         visits += taken
         moved = np.bincount(mdp.successor, taken[owner] * mdp.probability, mdp.num_states)
         at = moved.astype(np.float64, copy=False)
@@ -117,11 +126,11 @@ def expected_visits(mdp: FiniteMDP, policy: Policy, horizon: int) -> FloatArray:
 
 DISCOUNT = 0.95
 HORIZON = 100
-Memory = Annotated[int, Meta(ge=0, le=3)]
+MemoryLength = Annotated[int, Meta(ge=0, le=3)]
 OVER = "over"
 
 Window = tuple[int, ...]  # observation, action, observation, …, the present observation
-Place = tuple[int, Window]  # what is hidden, and what is remembered
+Place = tuple[int, Window]  # the hidden state, and the observations and actions remembered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -134,14 +143,11 @@ class HiddenProcess:
     initial: FloatArray  # [H]
     move: FloatArray  # [H, A, H]
     reward: FloatArray  # [H, A, H]
-    observe: FloatArray  # [H, O] what a hidden state shows, at the start and whenever it is entered
+    observe: (
+        FloatArray  # [H, O] chances of observations where a state is entered, or begins
+    )
     value_bounds: tuple[float, float]
     sharpness: float  # of π_b: the inverse temperature of its softmax
-
-    @property
-    def over(self) -> int:
-        """Returns the hidden state in which the episode is over, which shows nothing."""
-        return self.initial.size - 1
 
     def starts(self) -> Iterator[tuple[Place, float]]:
         """Yields where episodes begin, with which chance."""
@@ -154,7 +160,7 @@ class HiddenProcess:
         for then in np.flatnonzero(self.move[hidden, action]).tolist():
             chance = float(self.move[hidden, action, then])
             earned = float(self.reward[hidden, action, then])
-            if then == self.over:
+            if then == self.initial.size - 1:  # the episode is over, which shows nothing
                 yield (then, ()), chance, earned
             for seen in np.flatnonzero(self.observe[then]).tolist():
                 after = (*window, action, seen)[-2 * memory - 1 :]
@@ -170,8 +176,9 @@ def remembered(process: HiddenProcess, memory: int) -> Benchmark:
     """Builds the benchmark whose log shows windows of this memory."""
     plain, _ = explored(process, 0)
     seen = plain.model(expected_visits(plain.mdp, Policy.uniform(plain.mdp), HORIZON))
-    best = q_values(seen, optimal(seen).value)
-    by_observation = Policy.softmax(seen, best, 1 / process.sharpness).dense()
+    by_observation = Policy.softmax(
+        seen, q_values(seen, optimal(seen).value), 1 / process.sharpness
+    ).dense()
     log, windows = explored(process, memory)
     present = [window[-1] if window else -1 for window in windows]
     behavior = Policy.from_dense(log.pairs, by_observation[present])
@@ -227,11 +234,13 @@ def doors(rewards: tuple[tuple[float, float], tuple[float, float]]) -> dict[str,
 
     The first action costs 1 and changes nothing; the others end the episode and pay by the state.
     """
-    move, reward = np.zeros((3, 3, 3)), np.zeros((3, 3, 3))
+    move = np.zeros((3, 3, 3))
+    reward = np.zeros((3, 3, 3))
     for hidden in range(2):
-        move[hidden, 0, hidden], reward[hidden, 0, hidden] = 1.0, -1.0
-        for action, pays in enumerate(rewards, 1):
-            move[hidden, action, 2], reward[hidden, action, 2] = 1.0, pays[hidden]
+        move[hidden, 0, hidden] = 1.0
+        reward[hidden, 0, hidden] = -1.0
+        move[hidden, 1:, 2] = 1.0
+        reward[hidden, 1:, 2] = [pays[hidden] for pays in rewards]
     return {"move": move, "reward": reward}
 
 
@@ -247,7 +256,7 @@ TIGER = HiddenProcess(
 )
 
 
-def tiger(memory: Memory = 1) -> Benchmark:
+def tiger(memory: MemoryLength = 1) -> Benchmark:
     """Builds Tiger: behind one of two doors; to listen costs 1, and is right with chance 0.85.
 
     The tiger's door pays −100, the other one 10 (Cassandra, Kaelbling and Littman 1994; there an
@@ -268,7 +277,7 @@ VOICEMAIL = HiddenProcess(
 )
 
 
-def voicemail(memory: Memory = 1) -> Benchmark:
+def voicemail(memory: MemoryLength = 1) -> Benchmark:
     """Builds Voicemail: to save or to delete a message whose worth the user says unclearly.
 
     To ask costs 1. To save what is to be kept (0.65 of the messages) pays 5, else −10; to delete
@@ -307,7 +316,7 @@ CHEESE_MAZE = HiddenProcess(
 )
 
 
-def cheese_maze(memory: Memory = 1) -> Benchmark:
+def cheese_maze(memory: MemoryLength = 1) -> Benchmark:
     """Builds CheeseMaze: eleven cells of which one sees the shape only; the cheese ends the search.
 
     A step costs 0.01 and the one to the cheese pays 1; the start is any other cell (McCallum 1992).
@@ -345,7 +354,7 @@ class Doctors:
         return self.patients.truth
 
     def acting(self, policy: Policy) -> Policy:
-        """Returns what they do, knowing the severity."""
+        """Returns the policy of the doctors, who know the severity."""
         plain = self.truth.acting(policy).dense()
         lean = self.tilt * plain.min(axis=1) * np.where(np.arange(len(plain)) % 2, 1.0, -1.0)
         return Policy.from_dense(self.patients.mdp, plain + np.stack([-lean, lean], axis=1))
@@ -357,15 +366,17 @@ class Doctors:
         return self.patients.log_of(self.acting(policy), episodes, horizon, rng)
 
 
-def hidden_cause(tilt: Share = 0.6) -> Benchmark:
+def hidden_cause(tilt: Portion = 0.6) -> Benchmark:
     """Builds twelve states in which doctors act on a severity that the log does not show.
 
     π_b treats half of the patients: with the usual tilt 0.8 of the severe and 0.2 of the mild. The
     model is what very many episodes show.
     """
-    labels = tuple(f"ward {ward}" for ward in range(WARDS))
     pairs = Pairs.full(
-        PLACES, len(DECISIONS), state_labels=(*labels, "recovered", "died"), action_labels=DECISIONS
+        PLACES,
+        len(DECISIONS),
+        state_labels=(*(f"ward {ward}" for ward in range(WARDS)), "recovered", "died"),
+        action_labels=DECISIONS,
     )
     rows = course_of_patients()
     prize = np.repeat(np.arange(PLACES) == RECOVERED, SEVERITIES).astype(np.float64)
@@ -377,7 +388,8 @@ def hidden_cause(tilt: Share = 0.6) -> Benchmark:
         action_labels=DECISIONS,
     )
     patients = Merged(mdp=mdp, pairs=pairs, shown=np.repeat(np.arange(PLACES), SEVERITIES))
-    doctors, behavior = Doctors(patients=patients, tilt=tilt), Policy.uniform(pairs)
+    doctors = Doctors(patients=patients, tilt=tilt)
+    behavior = Policy.uniform(pairs)
     return Benchmark(
         name="hidden-cause",
         mdp=patients.model(expected_visits(mdp, doctors.acting(behavior), LONGEST_STAY)),

@@ -15,20 +15,23 @@ import numpy as np
 from msgspec import Meta
 
 from surestep._arrays import FloatArray
-from surestep.environments.benchmark import Benchmark, Share
+from surestep.environments.benchmark import Benchmark, Portion
 from surestep.environments.families import shrunk
 from surestep.environments.hidden import Merged
 from surestep.errors import MissingExtra, install
 from surestep.model import FiniteMDP, Pairs, Policy
 
-PACKAGE, FILE = "icu-sepsis", "icu_sepsis/envs/assets/dynamics.npz"
-PATIENTS, DEATH, SURVIVAL, STATES = 713, 713, 714, 716
+PACKAGE = "icu-sepsis"
+FILE = "icu_sepsis/envs/assets/dynamics.npz"
+PATIENTS = 713  # clusters, before death, survival and the state after both
+SURVIVAL = PATIENTS + 1
+STATES = PATIENTS + 3
 ACTIONS = tuple(f"fluids {dose // 5}, vasopressors {dose % 5}" for dose in range(25))
 HORIZON = 500
 
 
 def icu_sepsis(
-    effect: Share = 1.0,
+    effect: Portion = 1.0,
     discount: Annotated[float, Meta(gt=0, le=1)] = 0.99,
     ends: Literal["states", "flag"] = "states",
 ) -> Benchmark:
@@ -77,23 +80,19 @@ def icu_sepsis(
 
 def read_tables() -> tuple[FloatArray, FloatArray, FloatArray]:
     """Returns P [S, A, S] up to the ends, the start [S], and the experts' policy [S, A]."""
-    with np.load(data_file()) as tables:
-        rows, start = tables["tx_mat"], tables["d_0"]
-        experts = tables["expert_policy"]
-    rows[PATIENTS:] = 0.0
-    experts[PATIENTS:] = 1 / len(ACTIONS)  # where nothing is decided, any
-    return rows, start, experts
-
-
-def data_file() -> Path:
-    """Finds the package's file of tables; refuses where it is not installed."""
     try:
         path = Path(str(distribution(PACKAGE).locate_file(FILE)))
     except PackageNotFoundError:
-        path = None
-    if path is None or not path.exists():
+        path = Path(FILE)
+    if not path.exists():
         raise MissingExtra(
             f"the model of icu-sepsis is in the package {PACKAGE}, of which the file {FILE} is not "
             f"installed; {install('icu')}"
         )
-    return path
+    with np.load(path) as tables:
+        rows = tables["tx_mat"]
+        start = tables["d_0"]
+        experts = tables["expert_policy"]
+    rows[PATIENTS:] = 0.0
+    experts[PATIENTS:] = 1 / len(ACTIONS)  # where nothing is decided, any
+    return rows, start, experts

@@ -13,13 +13,15 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
-from surestep.environments.benchmark import Benchmark, Seed, Share, mdp_from_rows
+from surestep.environments.benchmark import Benchmark, LegacySeed, Portion, mdp_from_rows
 from surestep.errors import InvalidParameter
 from surestep.model import FiniteMDP, MDPBatch, Pairs, Policy
 from surestep.planning import optimal, optimal_batch
 from surestep.planning.backups import Backup
 
-STATES, ACTIONS, SUCCESSORS = 50, 4, 4
+STATES = 50
+ACTIONS = 4
+SUCCESSORS = 4
 DISCOUNT = 0.95
 HORIZON = 50
 LEAST_OPTIMUM = DISCOUNT**HORIZON  # a goal must be worth more than that
@@ -27,7 +29,7 @@ FIRST_SHARPNESS = 2e6  # the inverse temperature at which the search for a softm
 FACTOR = 0.9  # by which sharpness and probabilities are lowered, step by step
 
 
-def random_mdp(seed: Seed = 1, ratio: Share = 0.5) -> Benchmark:
+def random_mdp(seed: LegacySeed = 1, ratio: Portion = 0.5) -> Benchmark:
     """Returns a Random MDP whose π_b earns the share `ratio` of what the optimum has over chance.
 
     ρ(π_b) is just below ratio · (ρ(π*) − ρ(uniform)) + ρ(uniform). `seed` is one of NumPy's legacy
@@ -37,7 +39,7 @@ def random_mdp(seed: Seed = 1, ratio: Share = 0.5) -> Benchmark:
     return draw_random_mdp("random-mdp", seed, ratio)
 
 
-def random_mdp_easter_egg(seed: Seed = 1, ratio: Share = 0.5) -> Benchmark:
+def random_mdp_easter_egg(seed: LegacySeed = 1, ratio: Portion = 0.5) -> Benchmark:
     """Returns a Random MDP with a second state that ends the episode and pays 1, unknown to π_b.
 
     The egg is hidden after π_b was made, in any state but the start and the goal. An experiment of
@@ -46,7 +48,7 @@ def random_mdp_easter_egg(seed: Seed = 1, ratio: Share = 0.5) -> Benchmark:
     return draw_random_mdp("random-mdp/easter-egg", seed, ratio, egg=1.0)
 
 
-def random_mdp_bad_egg(seed: Seed = 1, ratio: Share = 0.5) -> Benchmark:
+def random_mdp_bad_egg(seed: LegacySeed = 1, ratio: Portion = 0.5) -> Benchmark:
     """Returns a Random MDP with a second state that ends the episode and costs 1, unknown to π_b.
 
     The egg is hidden as in `random-mdp/easter-egg`. Scholl et al. (2022) describe it, but the code
@@ -84,8 +86,9 @@ class Garnet(NamedTuple):
         pairs = Pairs.full(STATES, ACTIONS)
         prize = np.zeros(STATES)
         prize[list(prizes)] = list(prizes.values())
-        over = np.isin(pairs.state, list(prizes))
-        probability = np.where(over[:, np.newaxis], 0.0, self.probability)
+        probability = np.where(
+            np.isin(pairs.state, list(prizes))[:, np.newaxis], 0.0, self.probability
+        )
         return mdp_from_rows(pairs, self.successor, probability, prize[self.successor], DISCOUNT)
 
 
@@ -94,8 +97,9 @@ def draw_garnet(rng: np.random.RandomState) -> Garnet:
     shape = (STATES * ACTIONS, SUCCESSORS)
     successor, probability = np.empty(shape, np.int64), np.empty(shape)
     for pair in range(STATES * ACTIONS):
-        cuts = np.sort(rng.uniform(size=SUCCESSORS - 1))
-        probability[pair] = np.diff(cuts, prepend=0.0, append=1.0)
+        probability[pair] = np.diff(
+            np.sort(rng.uniform(size=SUCCESSORS - 1)), prepend=0.0, append=1.0
+        )
         successor[pair] = rng.choice(STATES, SUCCESSORS, replace=False)
     return Garnet(successor, probability)
 
@@ -119,7 +123,8 @@ def draw_behavior(mdp: FiniteMDP, ratio: float, rng: np.random.RandomState) -> P
     First the softmax of Q* is flattened until it has lost half of what it is to lose; then, state
     by random state, the best action's probability is lowered until all of it is lost.
     """
-    plan, dense = optimal(mdp), mdp.dense()
+    plan = optimal(mdp)
+    dense = mdp.dense()
     earned = mdp.pairs.dense(mdp.expected_reward)
     q = mdp.pairs.dense(Backup.of(mdp).q(plan.value))
     best = q.argmax(axis=1)
@@ -130,7 +135,8 @@ def draw_behavior(mdp: FiniteMDP, ratio: float, rng: np.random.RandomState) -> P
         values = np.linalg.solve(np.eye(STATES) - DISCOUNT * chain, (table * earned).sum(axis=1))
         return float(mdp.initial @ values)
 
-    best_value, chance = float(mdp.initial @ plan.value), worth(Policy.uniform(mdp).dense())
+    best_value = float(mdp.initial @ plan.value)
+    chance = worth(Policy.uniform(mdp).dense())
 
     def target(kept: float) -> float:
         return kept * (best_value - chance) + chance

@@ -27,14 +27,17 @@ ACTIONS = ("right", "left", "top", "down")
 SLOTS = ("slot 0", "slot 1", "slot 2", "slot 3")
 MOVES = ((1, 0), (-1, 0), (0, 1), (0, -1))
 SIDE = 5
-HOME, GOLD, GEM, ENEMIES = (3, 1), (3, 5), (5, 4), ((3, 4), (4, 5))
+HOME = (3, 1)
+GOLD = (3, 5)
+GEM = (5, 4)
+ENEMIES = ((3, 4), (4, 5))
 ATTACK = 0.1
 DISCOUNT = 0.995
 HORIZON = 60
 ROUND_TRIP = 8  # steps from home to the gold and back: gold is delivered no more often
 EXPLORING = 1e-5  # the paper's probability of each action that is not optimal
 PLACES = 8 * SIDE**2  # with gold or not, with a gem or not, after an attack or not
-Amount = Annotated[int, Meta(ge=0, le=MOST_STATES)]
+Pieces = Annotated[int, Meta(ge=0, le=MOST_STATES)]
 REACHABLE = 94  # of those, whatever is left to collect
 
 # The optimal actions that were published, as slots: ties were broken by rounding.
@@ -46,7 +49,7 @@ PUBLISHED_SLOTS = (
 )
 
 
-def resource_gathering(gold: Amount = 1, gem: Amount = 1) -> Benchmark:
+def resource_gathering(gold: Pieces = 1, gem: Pieces = 1) -> Benchmark:
     """Builds Resource Gathering as in the paper's figures: four slots a state, π_b softmaxed twice.
 
     The published arrays number the actions of a state 0, 1, … in the order right, left, top, down
@@ -61,7 +64,7 @@ def resource_gathering(gold: Amount = 1, gem: Amount = 1) -> Benchmark:
     return replace(prose, name="resource-gathering", behavior=behavior, collector=behavior)
 
 
-def resource_gathering_near_optimal(gold: Amount = 1, gem: Amount = 1) -> Benchmark:
+def resource_gathering_near_optimal(gold: Pieces = 1, gem: Pieces = 1) -> Benchmark:
     """Builds Resource Gathering with the paper's own policy, on the published arrays.
 
     π_b takes every action that is not optimal with probability 10⁻⁵. It earns 99.994 % of the
@@ -69,19 +72,26 @@ def resource_gathering_near_optimal(gold: Amount = 1, gem: Amount = 1) -> Benchm
     """
     world = gathering_world(gold, gem)
     mdp = padded_mdp(world)
-    behavior = near_optimal(mdp, best_slots(world, gold, gem))
-    return on_usual_terms("resource-gathering/near-optimal", mdp, behavior)
+    return on_usual_terms(
+        "resource-gathering/near-optimal", mdp, near_optimal(mdp, best_slots(world, gold, gem))
+    )
 
 
-def resource_gathering_ragged(gold: Amount = 1, gem: Amount = 1) -> Benchmark:
+def resource_gathering_ragged(gold: Pieces = 1, gem: Pieces = 1) -> Benchmark:
     """Builds Resource Gathering with the model's own actions: moves that stay in the grid, by name.
 
     π_b is made as in `resource-gathering`, over the actions that exist. Not in the paper.
     """
     world = gathering_world(gold, gem)
-    mdp = ragged_mdp(world)
-    prose = near_optimal(mdp, best_slots(world, gold, gem))
-    behavior = Policy.softmax(mdp, prose.probability)
+    enabled = world.enabled
+    mdp = mdp_from_rows(
+        Pairs.from_enabled(enabled, action_labels=ACTIONS),
+        world.successor[enabled],
+        world.probability[enabled],
+        world.delivers[enabled][:, np.newaxis],
+        DISCOUNT,
+    )
+    behavior = Policy.softmax(mdp, near_optimal(mdp, best_slots(world, gold, gem)).probability)
     return on_usual_terms("resource-gathering/ragged", mdp, behavior)
 
 
@@ -101,7 +111,7 @@ def on_usual_terms(name: str, mdp: FiniteMDP, behavior: Policy) -> Benchmark:
 
 
 class GatheringWorld(NamedTuple):
-    """The states that can be reached, in their published order, and what moves do in them."""
+    """The states that can be reached, in their published order, and the effects of moves there."""
 
     place: IntArray  # [S] where, and what is carried: all but what is left to collect
     enabled: BoolArray  # [S, A] whether the move stays in the grid
@@ -129,8 +139,7 @@ def gathering_world(gold: int, gem: int) -> GatheringWorld:
     ways = np.tile(happens, (gold_left.size, 1, 1))
 
     offsets = arrays.offsets_of(np.count_nonzero(ways, axis=(1, 2)))
-    start = (gold_left.size - 1) * PLACES + START
-    order, _ = breadth_first(offsets, target[ways], start)
+    order, _ = breadth_first(offsets, target[ways], (gold_left.size - 1) * PLACES + START)
     number = np.zeros(len(target), np.int32)
     number[order] = np.arange(order.size)
     place = order % PLACES
@@ -145,7 +154,7 @@ def gathering_world(gold: int, gem: int) -> GatheringWorld:
 
 
 class Moves(NamedTuple):
-    """The effect of each action [place, action], whatever is left to collect."""
+    """The effect of each action [place, action], which is the same for any amount left."""
 
     enabled: BoolArray
     target: IntArray  # place
@@ -188,19 +197,6 @@ START = place_of(*HOME, False, False, False)
 ATTACKED_AT_HOME = place_of(*HOME, False, False, True)
 
 
-def ragged_mdp(world: GatheringWorld) -> FiniteMDP:
-    """Returns the model with the actions that exist."""
-    pairs = Pairs.from_enabled(world.enabled, action_labels=ACTIONS)
-    enabled = world.enabled
-    return mdp_from_rows(
-        pairs,
-        world.successor[enabled],
-        world.probability[enabled],
-        world.delivers[enabled][:, np.newaxis],
-        DISCOUNT,
-    )
-
-
 def padded_mdp(world: GatheringWorld) -> FiniteMDP:
     """Returns the model of four slots a state: its actions in order, then copies of the first.
 
@@ -225,9 +221,9 @@ def padded_mdp(world: GatheringWorld) -> FiniteMDP:
 
 def near_optimal(mdp: FiniteMDP, best: IntArray) -> Policy:
     """Returns the policy that takes slot `best` [S], and every other one with probability 10⁻⁵."""
-    starts, lengths = mdp.pairs.offsets[:-1], arrays.run_lengths(mdp.pairs.offsets)
+    offsets = mdp.pairs.offsets
     probability = np.full(mdp.num_pairs, EXPLORING)
-    probability[starts + best] = 1 - (lengths - 1) * EXPLORING
+    probability[offsets[:-1] + best] = 1 - (arrays.run_lengths(offsets) - 1) * EXPLORING
     return Policy(mdp.pairs, probability)
 
 

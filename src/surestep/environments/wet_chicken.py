@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from surestep._arrays import FloatArray, IntArray
-from surestep.environments.benchmark import Benchmark, Length, Share, check_size, mdp_from_rows
+from surestep.environments.benchmark import Benchmark, Length, Portion, check_size, mdp_from_rows
 from surestep.model import FiniteMDP, Pairs, Policy
 
 ACTIONS = ("drift", "hold", "paddle back", "left", "right")
@@ -35,19 +35,19 @@ def wet_chicken(length: Length = PUBLISHED_SIZE, width: Length = PUBLISHED_SIZE)
     """
     drawn = wet_chicken_mdp(length, width)
     mdp = replace(drawn, reward=np.repeat(drawn.expected_reward, np.diff(drawn.offsets)))
-    highest = float(mdp.expected_reward.max()) / (1 - DISCOUNT)
     return Benchmark(
         name="wet-chicken",
         mdp=mdp,
         behavior=Policy.uniform(mdp),
         horizon=10,
         rewards="known",
-        value_bounds=(0.0, highest),  # the best expected reward in every step
+        # The best expected reward in every step.
+        value_bounds=(0.0, float(mdp.expected_reward.max()) / (1 - DISCOUNT)),
     )
 
 
 def wet_chicken_heuristic(
-    epsilon: Share = 0.1, length: Length = PUBLISHED_SIZE, width: Length = PUBLISHED_SIZE
+    epsilon: Portion = 0.1, length: Length = PUBLISHED_SIZE, width: Length = PUBLISHED_SIZE
 ) -> Benchmark:
     """Builds Wet Chicken with the heuristic ε-policies of Scholl et al. (2022): ε = 0.1, 0.2, 0.5.
 
@@ -56,20 +56,15 @@ def wet_chicken_heuristic(
     experiment it goes on where that of the data set before it stopped.
     """
     mdp = wet_chicken_mdp(length, width)
-    greedy = Policy.deterministic(mdp, heuristic_actions(length, width))
     return Benchmark(
         name="wet-chicken/heuristic",
         mdp=mdp,
-        behavior=greedy.mix(Policy.uniform(mdp), epsilon),
+        behavior=Policy.deterministic(mdp, heuristic_actions(length, width)).mix(
+            Policy.uniform(mdp), epsilon
+        ),
         horizon=None,
         value_bounds=(0.0, float(mdp.expected_reward.max()) / (1 - DISCOUNT)),
     )
-
-
-def stream(width: int) -> tuple[FloatArray, FloatArray]:
-    """Returns velocity v and turbulence τ of each lane."""
-    velocity = VELOCITY * np.arange(width) / width
-    return velocity, TURBULENCE - velocity
 
 
 def wet_chicken_mdp(length: int, width: int) -> FiniteMDP:
@@ -83,20 +78,20 @@ def wet_chicken_mdp(length: int, width: int) -> FiniteMDP:
     pairs = Pairs.full(length * width, len(ACTIONS), action_labels=ACTIONS)
     x, y = np.divmod(pairs.state, width)
     lane = np.clip(y + ACROSS[pairs.action], 0, width - 1)[:, np.newaxis]
-    velocity, turbulence = stream(width)
+    velocity = VELOCITY * np.arange(width) / width  # of each lane
+    turbulence = TURBULENCE - velocity
     middle = x + ALONG[pairs.action] + velocity[y]
     low, high = middle - turbulence[y], middle + turbulence[y]
     first = np.clip(np.floor(low + 0.5), 0, length - 1).astype(np.int64)
     reach = int(2 * TURBULENCE) + 2  # an interval of length 7 meets at most 8 squares
     square = first[:, np.newaxis] + np.arange(min(reach, length))
-    before = np.where(square == 0, -np.inf, square - 0.5)
-    hit = share_within(low, high, before, square + 0.5)
+    hit = share_within(low, high, np.where(square == 0, -np.inf, square - 0.5), square + 0.5)
     hit[square >= length] = 0.0
     fall = share_within(low, high, np.full((x.size, 1), length - 0.5), np.inf)
     home = (first == 0) & (lane[:, 0] == 0)  # there, square 0 is where the waterfall leads to
     hit[home, 0] += fall[home, 0]
     fall[home] = 0.0
-    square[square >= length] = 0  # any state will do for what cannot happen
+    square[square >= length] = 0  # transitions of probability 0 may lead to any state
     return mdp_from_rows(
         pairs,
         np.hstack([np.zeros_like(lane), width * square + lane]),

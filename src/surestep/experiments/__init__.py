@@ -1,4 +1,4 @@
-"""Experiments: blocks of cells that become one table, resumable, and what is reported of it."""
+"""Experiments: runs them block by block, resumable, into one table, and summarises the table."""
 
 from surestep.experiments.comparison import Compared, Comparison, Difference, compare_run
 from surestep.experiments.experiment import (

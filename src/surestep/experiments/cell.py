@@ -4,11 +4,11 @@ The data of a repetition depend on the seed, the environment, the size and the r
 the algorithm, the block or the worker: comparisons are paired, and tables equal however they came
 about.
 
-*With certifiers: what each claims of what each algorithm found.* The true gain Δ = ρ(π_I) − ρ(π_b)
-is known here, and the claim L ≤ Δ can be held against it. Data do not depend on the certifier
-either. Where a certifier judges by whole episodes, all are given logs, so that comparisons are
-paired; also where a log says more than counts of the model could, as with noisy rewards. Else all
-are given counts.
+*With certifiers: the claims of each about the policies of each algorithm.* The true gain
+Δ = ρ(π_I) − ρ(π_b) is known here, and the claim L ≤ Δ can be held against it. Data do not depend on
+the certifier either. Where a certifier judges by whole episodes, all are given logs, so that
+comparisons are paired; also where a log says more than counts of the model could, as with noisy
+rewards. Else all are given counts.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from surestep.rehearsal import calibrate
 from surestep.sampling import CountSampler
 from surestep.trials import Claimed, Proposed, claimed, proposed_each, proposed_together, true_gains
 
-Rows = dict[str, AnyArray]  # column by column
+ColumnArrays = dict[str, AnyArray]  # column by column
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +86,14 @@ def data_seed(
     return seed, zlib.crc32(environment.label.encode()), episodes, repetition
 
 
-def run_methods(block: CellBlock) -> Rows:
-    """Draws the data of the block, runs every algorithm on them, and evaluates what comes out."""
+def run_methods(block: CellBlock) -> ColumnArrays:
+    """Draws the data of the block, runs every algorithm on them, and evaluates the policies."""
     alone = [replace(block, first=i, last=i + 1) for i in range(block.first, block.last)]
     groups = alone if block.environment.changes else [block]
     return joined_rows([run_at(group, size) for size in block.episodes for group in groups])
 
 
-def joined_rows(parts: Sequence[Rows]) -> Rows:
+def joined_rows(parts: Sequence[ColumnArrays]) -> ColumnArrays:
     """Returns the rows of all parts."""
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
@@ -104,7 +104,7 @@ def made(environment: EnvironmentSpec, repetition: int) -> Benchmark:
     return environment.make(repetition)
 
 
-def run_at(block: CellBlock, episodes: int) -> Rows:
+def run_at(block: CellBlock, episodes: int) -> ColumnArrays:
     """Returns the rows of a block at one data size, whose repetitions share one environment."""
     benchmark = made(block.environment, block.first)
     algorithms = [spec.make() for spec in block.algorithms]
@@ -116,17 +116,16 @@ def run_at(block: CellBlock, episodes: int) -> Rows:
         problems = counted_problems(benchmark, episodes, rngs)
     answers = improve_batches(algorithms, problems)
     values = benchmark.best_model.worth(np.concatenate([answer.policy for answer in answers]))
-    best, behavior = benchmark.optimal_performance(), benchmark.performance_of_behavior()
+    best = benchmark.optimal_performance()
     # Bounds must hold for all repetitions, also where each has an environment of its own.
     changes = block.environment.changes
     low, high = benchmark.value_bounds if changes else (benchmark.worst_performance(), best)
-    size = len(rngs)
+    specs = block.algorithms
+    total = len(rngs) * len(specs)
 
     def spread(entries: Sequence[object], kind: type) -> AnyArray:
-        return np.repeat(np.array(entries, kind), size)
+        return np.repeat(np.array(entries, kind), len(rngs))
 
-    specs = block.algorithms
-    total = size * len(specs)
     return {
         "environment": np.full(total, block.environment.label, object),
         "episodes": np.full(total, episodes, np.int64),
@@ -136,7 +135,7 @@ def run_at(block: CellBlock, episodes: int) -> Rows:
         "n_wedge_used": spread([none_as_nan(answer.n_wedge) for answer in answers], np.float64),
         "repetition": np.tile(np.arange(block.first, block.last), len(specs)),
         "performance": values,
-        "behavior_performance": np.full(total, behavior),
+        "behavior_performance": np.full(total, benchmark.performance_of_behavior()),
         "optimal_performance": np.full(total, best),
         "lowest_performance": np.full(total, low),
         "highest_performance": np.full(total, high),
@@ -152,8 +151,14 @@ def counted_problems(
     benchmark: Benchmark, size: int, rngs: Sequence[np.random.Generator]
 ) -> ProblemBatch:
     """Returns the problems of data sets whose counts are drawn at once, without simulating."""
-    mdp, horizon = benchmark.mdp, benchmark.horizon
+    mdp = benchmark.mdp
+    # As the published experiment has them: a known table of pairs, or through P̂, where a reward
+    # counts for the successors that were seen, so that it is that of the transition.
+    rewards = LoggedRewards(mdp.reward, "transition", True)
+    if benchmark.known_rewards is not None:
+        rewards = LoggedRewards(benchmark.known_rewards, "pair", True)
     sampler = CountSampler.of(mdp, benchmark.collector)
+    horizon = benchmark.horizon
     episodes, steps = (1, size) if horizon is None else (size, horizon)
     drawn = map_in_threads(lambda rng: sampler.draw(episodes, steps, rng), rngs)
     counts = CountsBatch(
@@ -161,7 +166,7 @@ def counted_problems(
         mdp.offsets,
         mdp.successor,
         np.stack([times for times, _ in drawn]),
-        known_rewards_of(benchmark),
+        rewards,
         np.stack([starts for _, starts in drawn]),
         sampler.shares.over,
     )
@@ -173,23 +178,13 @@ def counted_problems(
     )
 
 
-def known_rewards_of(benchmark: Benchmark) -> LoggedRewards:
-    """Rewards as the published experiment has them: a known table of pairs, or through P̂.
-
-    Through P̂ a reward counts for the successors that were seen, so it is that of the transition.
-    """
-    if benchmark.known_rewards is not None:
-        return LoggedRewards(benchmark.known_rewards, "pair", True)
-    return LoggedRewards(benchmark.mdp.reward, "transition", True)
-
-
 # ---- with certifiers ---------------------------------------------------------------------------
 
 LARGEST_SEED = 2**63 - 1
 
 
 class DataSets(NamedTuple):
-    """The data of some repetitions: what judges see, and algorithms if that is more."""
+    """The data of some repetitions, for certifiers and for algorithms."""
 
     benchmark: Benchmark
     episodes: int
@@ -198,13 +193,7 @@ class DataSets(NamedTuple):
     batch: ProblemBatch | None  # None: algorithms see the problems too
 
 
-Outcome = tuple[Proposed, Claimed]  # the policies of some repetitions, and what is claimed of them
-
-
-def sizes_asked_for(block: CellBlock) -> list[int]:
-    """Returns all data sizes at which a certifier is asked."""
-    every = [spec.episodes or block.episodes for spec in block.certifiers]
-    return sorted({size for sizes in every for size in sizes})
+ProposedAndClaimed = tuple[Proposed, Claimed]  # policies of some repetitions, claims about them
 
 
 def seeded_certifier(
@@ -220,14 +209,15 @@ def seeded_certifier(
     return spec.make(**told)
 
 
-def run_claims(block: CellBlock) -> Rows:
+def run_claims(block: CellBlock) -> ColumnArrays:
     """Draws data, improves, certifies, and evaluates, at every data size of the block."""
     benchmark = made(block.environment, block.first)
     _ = benchmark.truth  # refused before any work where no true gain is known
     parts = []
-    for episodes in sizes_asked_for(block):
-        asked = [spec for spec in block.certifiers if episodes in (spec.episodes or block.episodes)]
-        outcomes: dict[tuple[AlgorithmSpec, CertifierSpec], list[Outcome]] = {
+    sizes = {spec: spec.episodes or block.episodes for spec in block.certifiers}
+    for episodes in sorted({size for several in sizes.values() for size in several}):
+        asked = [spec for spec in block.certifiers if episodes in sizes[spec]]
+        outcomes: dict[tuple[AlgorithmSpec, CertifierSpec], list[ProposedAndClaimed]] = {
             meeting: [] for meeting in itertools.product(block.algorithms, asked)
         }
         for data in drawn_data(block, benchmark, episodes):
@@ -249,18 +239,22 @@ def drawn_data(block: CellBlock, benchmark: Benchmark, episodes: int) -> Iterato
         and not any(needs_episodes(spec.make()) for spec in block.certifiers)
     ):
         batch = counted_problems(benchmark, episodes, rngs)
-        given = [known_to_certifiers(benchmark, batch, i) for i in range(len(rngs))]
-        yield DataSets(benchmark, episodes, repetitions, given, batch)
+        yield DataSets(
+            benchmark,
+            episodes,
+            repetitions,
+            [known_to_certifiers(benchmark, batch, i) for i in range(len(rngs))],
+            batch,
+        )
         return
     for repetition, rng in zip(repetitions, rngs, strict=True):
         problem = problem_for_certifiers(benchmark, benchmark.sample(episodes, rng))
-        alone = range(repetition, repetition + 1)
-        yield DataSets(benchmark, episodes, alone, [problem], None)
+        yield DataSets(benchmark, episodes, range(repetition, repetition + 1), [problem], None)
 
 
 def outcome_of(
     block: CellBlock, data: DataSets, algorithm: AlgorithmSpec, spec: CertifierSpec
-) -> Outcome:
+) -> ProposedAndClaimed:
     """Returns the policies that the algorithm proposes, and the claims of the certifier about them.
 
     Where a certifier holds a part of the log out, the other episodes choose.
@@ -311,9 +305,9 @@ def claim_columns(
     episodes: int,
     algorithm: AlgorithmSpec,
     certifier: CertifierSpec,
-    outcomes: Sequence[Outcome],
-) -> Rows:
-    """Returns the columns of what one certifier claimed of one algorithm."""
+    outcomes: Sequence[ProposedAndClaimed],
+) -> ColumnArrays:
+    """Returns the columns of the claims of one certifier about one algorithm."""
     benchmark = made(block.environment, block.first)
     truth = benchmark.truth
     proposed, claims = zip(*outcomes, strict=True)
@@ -345,7 +339,7 @@ def claim_columns(
     } | {name: np.concatenate([getattr(x, name) for x in claims]) for name in Claimed._fields}
 
 
-# ---- facts of a benchmark's data for certifiers: what a user would know, and no more ------------
+# ---- facts of a benchmark's data that a user would know, for certifiers -------------------------
 
 
 def known_to_certifiers(benchmark: Benchmark, problems: ProblemBatch, index: int) -> Problem:
@@ -355,17 +349,24 @@ def known_to_certifiers(benchmark: Benchmark, problems: ProblemBatch, index: int
     one, else as what entering a state pays. Which successors are possible is not known: only those
     that were seen are stored, or all states.
     """
-    counts, mdp = problems.counts, benchmark.mdp
-    times, starts = counts.times[index], counts.starts[index]
+    counts = problems.counts
+    mdp = benchmark.mdp
+    times = counts.times[index]
+    starts = counts.starts[index]
     prize = prizes(benchmark)
     if benchmark.known_rewards is not None or prize is None:
         seen = times > 0
         rewards = counts.rewards
         if rewards.per == "transition":
             rewards = LoggedRewards(rewards.values[seen], "transition", True)
-        offsets = arrays.offsets_of(arrays.run_sums(seen.astype(np.int64), mdp.offsets))
         given = Counts(
-            mdp.pairs, offsets, mdp.successor[seen], times[seen], rewards, starts, counts.terminal
+            mdp.pairs,
+            arrays.offsets_of(arrays.run_sums(seen.astype(np.int64), mdp.offsets)),
+            mdp.successor[seen],
+            times[seen],
+            rewards,
+            starts,
+            counts.terminal,
         )
     else:
         given = with_all_successors(benchmark, times, starts, prize, counts.terminal)
@@ -378,13 +379,16 @@ def known_to_certifiers(benchmark: Benchmark, problems: ProblemBatch, index: int
 
 
 def problem_for_certifiers(benchmark: Benchmark, log: DecisionLog) -> Problem:
-    """Returns the problem of a log; where nobody declared rewards, values are what these allow."""
+    """Returns the problem of a log; where no ranges are declared, its rewards bound the values."""
     problem = benchmark.problem(log)
     if benchmark.declared:
         return problem
     seen = Ranges.seen(log.reward, log.terminated)
-    bounds = with_zero(seen.returns(benchmark.discount))
-    return replace(problem, value_bounds=bounds, premises=(seen.statement(declared=False),))
+    return replace(
+        problem,
+        value_bounds=with_zero(seen.returns(benchmark.discount)),
+        premises=(seen.statement(declared=False),),
+    )
 
 
 def told_of_log(
@@ -396,25 +400,20 @@ def told_of_log(
     rewards are only observed. Rewards that vary in the log are said to be noisy. What nobody
     declares is read off the log.
     """
-    rewards, every = problem.counts.rewards, benchmark.best_model.mdp.reward
+    every = benchmark.best_model.mdp.reward
     ranges = None if benchmark.ranges is None else Ranges(*benchmark.ranges)
     if not benchmark.declared and problem.log is not None:
-        every, ranges = problem.log.reward, None
+        every = problem.log.reward
+        ranges = None
+    least, greatest = problem.counts.observed_rewards()
     bounds = float(min(0.0, every.min())), float(max(0.0, every.max()))
     known = Known(
         ranges=ranges,
-        rewards_seen=None if rewards.known else bounds,
-        rewards_vary=varies(rewards),
+        rewards_seen=None if problem.counts.rewards.known else bounds,
+        rewards_vary=bool((least != greatest).any()),
         returns=benchmark.return_bounds or problem.value_bounds,
     )
     return told_to(kind, known, given)
-
-
-def varies(rewards: LoggedRewards) -> bool:
-    """Tells whether one transition earned different rewards."""
-    if rewards.least is None or rewards.greatest is None:
-        return False
-    return bool((rewards.least != rewards.greatest).any())
 
 
 def prizes(benchmark: Benchmark) -> FloatArray | None:
@@ -433,7 +432,8 @@ def with_all_successors(
 ) -> Counts:
     """Counts in which every pair has all states as successors, each with its known reward."""
     mdp = benchmark.mdp
-    pairs, states = mdp.pairs, mdp.num_states
+    pairs = mdp.pairs
+    states = mdp.num_states
     goes_on = ~over[pairs.state]
     table = np.zeros((pairs.num_pairs, states), np.int64)
     table[arrays.run_owners(mdp.offsets), mdp.successor] = times

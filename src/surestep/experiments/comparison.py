@@ -1,4 +1,4 @@
-"""Methods held against each other on the same data: what each reaches, and by how much they differ.
+"""Compares methods on the same data: the metrics of each, and the differences between them.
 
 All algorithms of an experiment see the same data sets, so that differences are taken repetition by
 repetition, and data that are good or bad for all cancel out. Every interval is a 95 % interval on
@@ -18,9 +18,9 @@ from surestep.errors import InvalidParameter, said
 from surestep.experiments.intervals import Interval, mean_interval
 from surestep.experiments.metrics import (
     ROUNDING,
-    Columns,
     Group,
     Method,
+    RunColumns,
     Summary,
     method_groups,
     share_with_interval,
@@ -208,7 +208,7 @@ def compared(groups: Sequence[Group], metrics: Sequence[str], other: Method) -> 
     )
 
 
-def paired_difference(rows: Columns, base: Columns) -> Difference:
+def paired_difference(rows: RunColumns, base: RunColumns) -> Difference:
     """Returns by how much rows differ from those of another method, repetition by repetition."""
     if not np.array_equal(rows["repetition"], base["repetition"]):
         raise InvalidParameter(

@@ -40,13 +40,15 @@ from surestep.environments import Benchmark, make
 from surestep.environments.registry import builder
 from surestep.errors import InvalidParameter, SurestepError
 
-Settings = tuple[tuple[str, Any], ...]
-Source = Benchmark | Callable[..., Benchmark]  # of benchmarks; a function may ask which repetition
+GivenSettings = tuple[tuple[str, Any], ...]
+BenchmarkSource = (
+    Benchmark | Callable[..., Benchmark]
+)  # of benchmarks; a function may ask which repetition
 DIGITS = 12  # of a digest
 
 
-def given_settings(thing: Any, what: str = "") -> Settings:
-    """Returns the fields of a frozen dataclass that are not what its class has by default."""
+def given_settings(thing: Any, what: str = "") -> GivenSettings:
+    """Returns the fields of a frozen dataclass that differ from their defaults."""
     kind = type(thing)
     if not (dataclasses.is_dataclass(kind) and kind.__dataclass_params__.frozen):  # type: ignore[attr-defined]
         raise InvalidParameter(
@@ -90,7 +92,7 @@ def module_of(thing: Any) -> str:
     return "__main__" if module == "__mp_main__" else module  # a worker's name for the script
 
 
-def code_behind(own: object, settings: Settings) -> Iterator[Any]:
+def code_behind(own: object, settings: GivenSettings) -> Iterator[Any]:
     """Yields the classes and functions that an object brought, and those of its settings."""
     if isinstance(own, Benchmark):
         if own.simulator is not None:
@@ -107,18 +109,7 @@ def function_of(source: Any) -> Any:
     return function_of(source.func) if isinstance(source, functools.partial) else source
 
 
-def content_of(benchmark: Benchmark) -> str:
-    """Returns a digest of all that is in a benchmark."""
-    try:
-        return digest_of(benchmark)[:DIGITS]
-    except TypeError as problem:
-        raise InvalidParameter(
-            f"the environment {benchmark.name!r} holds what a record cannot tell from others: "
-            f"{problem}; expected arrays, numbers, texts and dataclasses of these"
-        ) from None
-
-
-def asks_for_repetition(source: Source) -> bool:
+def asks_for_repetition(source: BenchmarkSource) -> bool:
     """Tells whether a function needs an argument: then each repetition has its own benchmark."""
     if isinstance(source, Benchmark):
         return False
@@ -130,7 +121,7 @@ def asks_for_repetition(source: Source) -> bool:
     )
 
 
-def made_by(source: Source, repetition: int) -> Benchmark:
+def made_by(source: BenchmarkSource, repetition: int) -> Benchmark:
     """Returns the benchmark of a repetition."""
     if isinstance(source, Benchmark):
         return source
@@ -174,10 +165,10 @@ def read_environment(label: str) -> tuple[str, dict[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A part of an experiment by name and settings, or as what was given in Python."""
+    """A part of an experiment by name and settings, or as an object given in Python."""
 
     name: str
-    settings: Settings = ()
+    settings: GivenSettings = ()
     own: Any = field(default=None, repr=False, compare=False)  # None: that of the name
 
     @property
@@ -199,11 +190,17 @@ class EnvironmentSpec(Spec):
                 "function that returns one, of no argument or of the number of the repetition"
             )
         first = made_by(source, 0)
+        try:
+            content = digest_of(first)[:DIGITS]
+        except TypeError as problem:
+            raise InvalidParameter(
+                f"the environment {first.name!r} holds what a record cannot tell from others: "
+                f"{problem}; expected arrays, numbers, texts and dataclasses of these"
+            ) from None
         changes = [("seed", PER_REPETITION)] if asks_for_repetition(source) else []
-        given = isinstance(source, Benchmark)
-        name = first.name if given else str(function_of(source).__name__)
         stream = [(STREAM, True)] if first.horizon is None else []
-        return cls(name, ((CONTENT, content_of(first)), *stream, *changes), source)
+        name = first.name if isinstance(source, Benchmark) else str(function_of(source).__name__)
+        return cls(name, ((CONTENT, content), *stream, *changes), source)
 
     def make(self, repetition: int) -> Benchmark:
         """Returns the benchmark of a repetition."""
@@ -363,7 +360,7 @@ class Experiment:
     certifiers: tuple[CertifierSpec, ...] = ()
 
     def given(self) -> Iterator[tuple[str, Any]]:
-        """Yields the classes and functions that were given as objects, and what errors call them.
+        """Yields the classes and functions that were given as objects, and their names in errors.
 
         Yields
         ------
@@ -557,7 +554,7 @@ class ExperimentTable(Struct, frozen=True, forbid_unknown_fields=True):
     title: str | None = None
 
 
-class Range(Struct, frozen=True, forbid_unknown_fields=True):
+class WholeNumbers(Struct, frozen=True, forbid_unknown_fields=True):
     """All whole numbers from one to another, as the value of a setting."""
 
     first: Positive
@@ -590,8 +587,11 @@ def experiment_of(content: Mapping[str, Any], name: str) -> Experiment:
             "an environment has the seed 'repetition', but claims are counted for each MDP; "
             "expected seeds such as {first = 1, last = 200}"
         )
-    for specs in (environments, algorithms, certifiers):
-        check_different(specs)
+    specs = (*environments, *algorithms, *certifiers)
+    rows = [(type(x), x.name, x.label, getattr(x, "n_wedge", None)) for x in specs]
+    for _, again in twice(rows):
+        words = ", ".join(filter(None, dict.fromkeys(rows[again][1:3])))
+        raise InvalidParameter(f"{words} is there twice, and rows could not be told apart")
     return Experiment(
         name,
         name if table.title is None else table.title,
@@ -602,14 +602,6 @@ def experiment_of(content: Mapping[str, Any], name: str) -> Experiment:
         algorithms,
         certifiers,
     )
-
-
-def check_different(specs: Sequence[Any]) -> None:
-    """Refuses two entries whose rows could not be told apart."""
-    rows = [(spec.name, spec.label, getattr(spec, "n_wedge", None)) for spec in specs]
-    for _, again in twice(rows):
-        words = ", ".join(filter(None, dict.fromkeys(rows[again][:2])))
-        raise InvalidParameter(f"{words} is there twice, and rows could not be told apart")
 
 
 def specs_of(key: str, entries: Sequence[Any], kind: type[Any]) -> Iterator[Any]:
@@ -626,8 +618,8 @@ def specs_of(key: str, entries: Sequence[Any], kind: type[Any]) -> Iterator[Any]
             name: converted(table.get(name), type_of, name, InvalidParameter)
             for name, type_of in aside.items()
         }
-        called, plain = table["name"], kind is EnvironmentSpec
-        name, own = (called, {}) if plain else read_settings(called)  # spibb:n_wedge=50
+        plain = kind is EnvironmentSpec  # others may be named as in spibb:n_wedge=50
+        name, own = (table["name"], {}) if plain else read_settings(table["name"])
         settings = own | {name: x for name, x in table.items() if name not in ("name", *aside)}
         choices = [choices_of(name, value) for name, value in settings.items()]
         for chosen in itertools.product(*choices):
@@ -640,5 +632,5 @@ def choices_of(name: str, value: object) -> list[Any]:
         return value
     if not isinstance(value, dict):
         return [value]
-    numbers = converted(value, Range, name, InvalidParameter)
+    numbers = converted(value, WholeNumbers, name, InvalidParameter)
     return list(range(numbers.first, numbers.last + 1))

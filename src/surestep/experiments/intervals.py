@@ -135,8 +135,10 @@ def tail_weights(size: int, tail: float) -> TailWeights:
     # Further ranks would cost confidence and say nothing: hᵢ < c, and lᵢ up to the first ≥ c.
     inside = np.count_nonzero(betainccinv(rank, beyond, miss / rank) < tail)
     short = np.count_nonzero(betaincinv(rank, beyond, miss / rank) < tail)
-    most, fewest = max(1, int(inside)), min(size, int(short) + 1)
-    above, below = np.ones(size + 1), np.empty(size + 1)
+    most = max(1, int(inside))
+    fewest = min(size, int(short) + 1)
+    above = np.ones(size + 1)
+    below = np.empty(size + 1)
     above[:most] = betainccinv(rank[:most], beyond[:most], miss / most)
     below[:fewest] = betaincinv(rank[:fewest], beyond[:fewest], miss / fewest)
     below[fewest:size] = below[fewest - 1]

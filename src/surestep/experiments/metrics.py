@@ -1,9 +1,9 @@
-"""From rows to what is reported: means, tails and rates with intervals that hold.
+"""Summarises the rows of a run: means, tails and rates, with intervals that hold.
 
 *Of claims: how often they are wrong, and how much they say.*
 A claim L is *violated* when Δ < L; a refusal claims nothing, and is not violated. All rates are
-over all repetitions of a cell, refusals included. Limits are those of Clopper and Pearson. What
-1e-9 of ρ(π_b) could change is neither a violation nor a loss.
+over all repetitions of a cell, refusals included. Limits are those of Clopper and Pearson. A
+difference below 1e-9 of ρ(π_b) is neither a violation nor a loss.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from surestep.experiments.intervals import (
 
 BOUNDS = ("lowest_performance", "highest_performance")
 ROUNDING = 1e-9  # a performance this close to π_b's, relatively, is π_b's
-Columns = Mapping[str, AnyArray]
+RunColumns = Mapping[str, AnyArray]
 
 
 class Method(NamedTuple):
@@ -100,11 +100,11 @@ class Summary(NamedTuple):
 
 
 class Values(NamedTuple):
-    """The metrics of the repetitions of a group, beside what there is to compare them with."""
+    """The performances of the repetitions of a group, those of π_b, and bounds on both."""
 
     reached: FloatArray  # [n]
     behavior: FloatArray  # [n]: ρ(π_b)
-    bounds: tuple[float, float]  # on what any policy can reach in any repetition
+    bounds: tuple[float, float]  # on the performance of any policy in any repetition
 
 
 def mean_of(values: Values) -> Interval:
@@ -152,10 +152,10 @@ def metric_of(name: str) -> Metric:
     raise unknown(f"there is no metric {name!r}", name, METRICS, more)
 
 
-# ---- values: what is looked at of each repetition ----------------------------------------------
+# ---- values: performance, gain or normalised performance of each repetition -------------------
 
 
-def valued(columns: Columns, value: str) -> Columns:
+def valued(columns: RunColumns, value: str) -> RunColumns:
     """Returns the rows with another value as performance; π_b and the bounds follow.
 
     Parameters
@@ -184,7 +184,7 @@ def valued(columns: Columns, value: str) -> Columns:
     return VALUES[value](columns)
 
 
-def as_gains(columns: Columns) -> Columns:
+def as_gains(columns: RunColumns) -> RunColumns:
     """Returns the rows with the gain ρ − ρ(π_b) as performance.
 
     Where repetitions have environments of their own, ρ(π_b) varies as ρ does between the bounds.
@@ -211,7 +211,7 @@ def gain_beyond_rounding(values: FloatArray, behavior: FloatArray) -> FloatArray
     return gain
 
 
-def normalised(columns: Columns) -> Columns:
+def normalised(columns: RunColumns) -> RunColumns:
     """Returns the rows with (ρ − ρ(π_b)) / (ρ(π*) − ρ(π_b)) as performance: 0 is π_b, 1 is π*.
 
     Row by row, so that repetitions in environments of their own can be compared. Where π_b is
@@ -223,8 +223,12 @@ def normalised(columns: Columns) -> Columns:
     possible = gain_beyond_rounding(best, behavior)
 
     def share(name: str) -> FloatArray:
-        gain = gain_beyond_rounding(float_column(columns, name), behavior)
-        return np.divide(gain, possible, out=np.zeros(best.size), where=possible > 0)
+        return np.divide(
+            gain_beyond_rounding(float_column(columns, name), behavior),
+            possible,
+            out=np.zeros(best.size),
+            where=possible > 0,
+        )
 
     changed = {
         "performance": share("performance"),
@@ -236,7 +240,7 @@ def normalised(columns: Columns) -> Columns:
     return {**columns, **changed}
 
 
-VALUES: dict[str, Callable[[Columns], Columns]] = {
+VALUES: dict[str, Callable[[RunColumns], RunColumns]] = {
     "performance": dict,  # as it is
     "gain": as_gains,
     "normalised": normalised,
@@ -252,10 +256,10 @@ class Group(NamedTuple):
     environment: str
     episodes: int
     method: Method
-    rows: Columns
+    rows: RunColumns
 
 
-def method_groups(columns: Columns) -> Iterator[Group]:
+def method_groups(columns: RunColumns) -> Iterator[Group]:
     """Yields the groups of a table, in its order."""
     for rows in rows_by_key(
         columns, ("environment", "episodes", "algorithm", "setting", "n_wedge")
@@ -267,7 +271,7 @@ def method_groups(columns: Columns) -> Iterator[Group]:
         yield Group(str(first["environment"]), int(first["episodes"]), method, rows)
 
 
-def rows_by_key(columns: Columns, names: Sequence[str]) -> Iterator[Columns]:
+def rows_by_key(columns: RunColumns, names: Sequence[str]) -> Iterator[RunColumns]:
     """Yields the rows that are equal in some columns, in the order in which they first appear."""
     places: dict[tuple[str, ...], list[int]] = {}
     for place, key in enumerate(zip(*(map(str, columns[name]) for name in names), strict=True)):
@@ -276,7 +280,7 @@ def rows_by_key(columns: Columns, names: Sequence[str]) -> Iterator[Columns]:
         yield {name: column[mine] for name, column in columns.items()}
 
 
-def summaries(columns: Columns, metrics: Sequence[str] = USUAL) -> list[Summary]:
+def summaries(columns: RunColumns, metrics: Sequence[str] = USUAL) -> list[Summary]:
     """Summarises each environment, data size, algorithm and setting, in the order of the table.
 
     Parameters
@@ -320,8 +324,8 @@ def summary_of_group(group: Group, metrics: Sequence[str]) -> Summary:
     )
 
 
-def values_in(rows: Columns) -> Values:
-    """Returns what metrics are made of.
+def values_in(rows: RunColumns) -> Values:
+    """Returns the columns that metrics are computed from.
 
     Rows of environments that differ each have bounds of their own, which do not bound those of
     others: then there are none.
@@ -336,7 +340,7 @@ def values_in(rows: Columns) -> Values:
     return Values(float_column(rows, "performance"), behavior, (low, high))
 
 
-def float_column(columns: Columns, name: str) -> FloatArray:
+def float_column(columns: RunColumns, name: str) -> FloatArray:
     """Returns a column as numbers."""
     return np.ma.filled(np.ma.asarray(columns[name], np.float64), np.nan)
 
@@ -359,7 +363,8 @@ def first_better(summaries: Sequence[Summary]) -> dict[tuple[str, Method], int |
     """
     result: dict[tuple[str, Method], int | None] = {}
     for summary in sorted(summaries, key=lambda summary: summary.episodes):
-        key, behavior = (summary.environment, summary.method), summary.behavior_performance
+        key = (summary.environment, summary.method)
+        behavior = summary.behavior_performance
         if summary.metrics["mean"].value <= behavior + ROUNDING * abs(behavior):
             result[key] = None
         elif result.get(key) is None:
@@ -467,11 +472,11 @@ class CellSummary(NamedTuple):
     positive_but_worse: float  # P(L > 0 and Δ < 0)
     violated_if_positive: float  # P(Δ < L | L > 0), which nobody guarantees; NaN: never L > 0
     mean_gain: float
-    mean_lower: float  # of what was not refused; NaN: all was
+    mean_lower: float  # of the claims that were made; NaN: all were refused
     tightness: float  # mean max(L, 0) / mean Δ; NaN where nothing is gained
 
 
-def cell_summaries(columns: Columns) -> list[CellSummary]:
+def cell_summaries(columns: RunColumns) -> list[CellSummary]:
     """Summarises the claims of each MDP, algorithm, certifier and data size.
 
     Parameters
@@ -497,7 +502,7 @@ def cell_summaries(columns: Columns) -> list[CellSummary]:
     return [summary_of_cell(cell, rows) for cell, rows in claim_groups(columns, pooled=False)]
 
 
-def family_summaries(columns: Columns) -> list[CellSummary]:
+def family_summaries(columns: RunColumns) -> list[CellSummary]:
     """Summarises the claims of each cell, with the MDPs of a family pooled.
 
     Rates are averages over these MDPs. Their intervals are about that average and for these MDPs
@@ -528,7 +533,7 @@ def family_summaries(columns: Columns) -> list[CellSummary]:
     return [summary_of_cell(cell, rows) for cell, rows in claim_groups(columns, pooled=True)]
 
 
-def claim_groups(columns: Columns, *, pooled: bool) -> Iterator[tuple[Cell, Columns]]:
+def claim_groups(columns: RunColumns, *, pooled: bool) -> Iterator[tuple[Cell, RunColumns]]:
     """Yields the rows of each cell, in the order in which cells first appear."""
     keys = [name for name in Cell._fields if not (pooled and name == "environment")]
     for rows in rows_by_key(columns, keys):
@@ -540,20 +545,20 @@ def claim_groups(columns: Columns, *, pooled: bool) -> Iterator[tuple[Cell, Colu
         yield Cell(**first), rows
 
 
-def summary_of_cell(cell: Cell, rows: Columns) -> CellSummary:
+def summary_of_cell(cell: Cell, rows: RunColumns) -> CellSummary:
     """Returns the summary of the rows of one cell."""
     gain = np.asarray(rows["gain"], np.float64)
     slack = ROUNDING * np.abs(np.asarray(rows["behavior_performance"], np.float64))
-    lower = np.ma.filled(np.ma.asarray(rows["lower"], np.float64), np.nan)
+    lower = float_column(rows, "lower")
     claimed = ~np.isnan(lower)
     claim = np.where(claimed, lower, -np.inf)
-    wrong, positive, worse = gain < claim - slack, claim > 0, gain < -slack
+    wrong = gain < claim - slack
+    positive = claim > 0
     mean_gain = float(np.where(np.abs(gain) > slack, gain, 0.0).mean())
     certified = float(np.where(positive, lower, 0.0).mean())
-    standing = sorted({str(word) for word in rows["standing"]} - {""})
     return CellSummary(
         cell,
-        tuple(standing),
+        tuple(sorted({str(word) for word in rows["standing"]} - {""})),
         float(rows["delta"][0]),
         len(set(rows["environment"])),
         gain.size,
@@ -561,7 +566,7 @@ def summary_of_cell(cell: Cell, rows: Columns) -> CellSummary:
         int(wrong.sum()),
         binomial_interval(int(wrong.sum()), gain.size),
         binomial_interval(int(positive.sum()), gain.size),
-        float((positive & worse).mean()),
+        float((positive & (gain < -slack)).mean()),
         float(wrong[positive].mean()) if positive.any() else float("nan"),
         mean_gain,
         float(lower[claimed].mean()) if claimed.any() else float("nan"),

@@ -1,8 +1,8 @@
 """Running an experiment: every block that is not there yet, then the table.
 
 The directory of a run has a file for every finished block, and one table in the end. A block is
-done if its file is there, can be read, and was made by what would make it now; files appear whole.
-Whatever kills a run, the next one goes on where it stopped.
+done if its file is there, can be read, and was made by the present code; files appear whole. When a
+run was killed, the next one goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ ORDER = (
 
 
 class RunManifest(Struct, frozen=True):
-    """A description of a run: what it is, by which code and versions, and how long it took."""
+    """A description of a run: its experiment, the code and versions that made it, and its time."""
 
     name: str
     title: str
@@ -66,7 +66,7 @@ class Store:
 
     @property
     def manifest(self) -> Path:
-        """Returns the path of the manifest: what the run is, its versions, and its time."""
+        """Returns the path of the manifest."""
         return self.directory / "manifest.json"
 
     @property
@@ -81,7 +81,7 @@ class Store:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Makes the directory and keeps other runs out; what killed ones left in it is removed."""
+        """Makes the directory, keeps other runs out, and removes the leftovers of killed runs."""
         try:
             self.blocks.folder.mkdir(parents=True, exist_ok=True)
             file = (self.directory / ".lock").open("ab")
@@ -161,8 +161,7 @@ class Store:
                     raise FileFailure(
                         f"{self.blocks.path_of(key)} was damaged meanwhile; run again"
                     )
-                size = len(next(iter(kept.arrays.values())))
-                code = np.full(size, kept.made_by, object)
+                code = np.full(len(next(iter(kept.arrays.values()))), kept.made_by, object)
                 database.register("block", {**kept.arrays, "code": code})
                 into = "INSERT INTO rows BY NAME" if place else "CREATE TEMP TABLE rows AS"
                 database.execute(f"{into} SELECT * {WHOLE} FROM block")
@@ -211,8 +210,12 @@ def plan_blocks(experiment: Experiment) -> list[CellBlock]:
 
     Of claims, all sizes are one block, and the first repetitions of all environments come first.
     """
-    many, together = experiment.repetitions, repetitions_together(experiment)
-    firsts = range(0, many, together)
+    together = WITH_CLAIMS if experiment.certifiers else REPETITIONS
+    if not experiment.certifiers and device_in_use() != "cpu":
+        # A GPU takes more, if each is planned from counts alone.
+        counted = not any(needs_log(spec.make()) for spec in experiment.algorithms)
+        together = ON_GPU if counted else REPETITIONS
+    firsts = range(0, experiment.repetitions, together)
     sizes: list[tuple[int, ...]] = [(size,) for size in sorted(experiment.episodes, reverse=True)]
     places = [
         (environment, episodes, first)
@@ -228,20 +231,12 @@ def plan_blocks(experiment: Experiment) -> list[CellBlock]:
             environment,
             episodes,
             first,
-            min(first + together, many),
+            min(first + together, experiment.repetitions),
             experiment.algorithms,
             experiment.certifiers,
         )
         for environment, episodes, first in places
     ]
-
-
-def repetitions_together(experiment: Experiment) -> int:
-    """Returns the repetitions of a block: more for a GPU, if each is planned from counts alone."""
-    if experiment.certifiers:
-        return WITH_CLAIMS
-    counted = not any(needs_log(spec.make()) for spec in experiment.algorithms)
-    return ON_GPU if counted and device_in_use() != "cpu" else REPETITIONS
 
 
 def brought_to(block: CellBlock) -> dict[str, str]:
@@ -254,7 +249,7 @@ def brought_to(block: CellBlock) -> dict[str, str]:
 
 
 def code_of_block(block: CellBlock) -> str:
-    """Returns what stands for all sources and versions that would make a block here and now."""
+    """Returns a digest of all sources and versions that would make a block here and now."""
     return digest_of((code_here(), sorted(brought_to(block).items())))[:16]
 
 
@@ -331,8 +326,10 @@ def run_experiment(
         there = {key for key, code in found.items() if keep or code == expected[key]}
         tasks = [(block, expected[block.key]) for block in blocks if block.key not in there]
         progress(len(there), len(blocks))
-        function, spent = partial(run_into, store), 0.0
-        made = map_as_done(function, tasks, engine=engine, workers=workers, address=address)
+        spent = 0.0
+        made = map_as_done(
+            partial(run_into, store), tasks, engine=engine, workers=workers, address=address
+        )
         for done, (_, seconds) in enumerate(made, len(there) + 1):
             spent += seconds
             progress(done, len(blocks))
@@ -343,14 +340,16 @@ def run_experiment(
 
 
 def run_into(store: Store, task: tuple[CellBlock, str]) -> float:
-    """Runs a block and keeps its rows with what made them; returns the seconds that it took."""
-    begun, (block, expected) = time.perf_counter(), task
+    """Runs a block and keeps its rows with the digest of the code; returns the seconds it took."""
+    begun = time.perf_counter()
+    block, expected = task
     code = code_of_block(block)
     if code != expected:
         raise SurestepError(
             f"{block.key} would be made by the code {code}, but the run began with {expected}: its "
             "sources were changed meanwhile, or this machine has others; run again"
         )
-    rows = run_claims(block) if block.certifiers else run_methods(block)
-    store.blocks.write(block.key, code, rows)
+    store.blocks.write(
+        block.key, code, run_claims(block) if block.certifiers else run_methods(block)
+    )
     return time.perf_counter() - begun

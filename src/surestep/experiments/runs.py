@@ -1,4 +1,4 @@
-"""Runs that are there, by the names that made them: what figures and comparisons are made of."""
+"""Finds and reads runs by the names of their experiments, for figures and comparisons."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from surestep.experiments.experiment import (
     read_experiments,
     read_label,
 )
-from surestep.experiments.metrics import BOUNDS, Columns, Method, float_column, whole_or_none
+from surestep.experiments.metrics import BOUNDS, Method, RunColumns, float_column, whole_or_none
 from surestep.experiments.run import RunManifest, Store
 
 OF_VALUES = (
@@ -70,7 +70,7 @@ class Run:
     title: str
     holds_claims: bool  # certifiers were part of it
     manifest: RunManifest
-    columns: Columns
+    columns: RunColumns
 
     __repr__ = short_repr("name", "title", "num_rows")
 
@@ -139,11 +139,12 @@ def find_runs(name: str, directory: Path | None = None) -> list[Path]:
         return [Path(name)]
     if not in_catalog(name) and not name.endswith(".toml"):
         if directory is None:
-            others = ", a folder of them, a .toml file, the folder of a run, or "
-            more = f"{others}{said('directory', '--from')}"
+            directories = said("directory", "--from")
+            more = f", a folder of them, a .toml file, the folder of a run, or {directories}"
             raise unknown(f"there is no run {name!r}", name, list_experiments(), more)
         return [existing(directory, name)]
-    several, root = read_experiments(name), directory or Path("runs")
+    several = read_experiments(name)
+    root = directory or Path("runs")
     if len(several) == 1:
         return [checked(directory or root / several[0].name, several[0], name)]
     return [checked(root / one.name, one, one.name) for one in several]
@@ -206,9 +207,16 @@ def read_run(directory: str | Path) -> Run:
     Run(name='small', title='small', num_rows=10)
     """
     store = Store(Path(directory))
-    manifest, columns = store.read_manifest(), store.read_table()
-    claims = "certifier" in columns
-    run = Run(store.directory, manifest.name, manifest.title, claims, manifest, columns)
+    manifest = store.read_manifest()
+    columns = store.read_table()
+    run = Run(
+        store.directory,
+        manifest.name,
+        manifest.title,
+        "certifier" in columns,
+        manifest,
+        columns,
+    )
     check_table(run)
     return run
 
@@ -227,7 +235,7 @@ def check_table(run: Run) -> None:
         float_column(run.columns, x) for x in (BOUNDS[0], "performance", BOUNDS[1])
     )
     wrong = clearly_above(low, reached) | clearly_above(reached, high)
-    for i, others in first_where(wrong, "row"):  # intervals that rest on these bounds are none
+    for i, others in first_where(wrong, "row"):  # intervals that rest on wrong bounds do not hold
         raise InvalidParameter(
             f"{table}: performance is {reached[i]:.10g} in row {i + 1}, expected {low[i]:.10g} to "
             f"{high[i]:.10g} by the value bounds of {run.columns['environment'][i]}{others}"
@@ -242,13 +250,16 @@ def clearly_above(one: FloatArray, other: FloatArray) -> BoolArray:
 # ---- parts of it -------------------------------------------------------------------------------
 
 
-def selected(run: Run, selection: Selection) -> Columns:
+def selected(run: Run, selection: Selection) -> RunColumns:
     """Returns the rows of a selection; refuses names that the run does not have."""
     columns = run.columns
     kept = np.ones(len(columns["episodes"]), bool)
     names = [str(name) for name in columns["environment"]]
     kept &= among("environment", selection.environments, names, environment_is)
-    methods = methods_in(columns)
+    parts = zip(columns["algorithm"], columns["setting"], columns["n_wedge"], strict=True)
+    methods = [
+        Method(str(name), str(setting), whole_or_none(n_wedge)) for name, setting, n_wedge in parts
+    ]
     kept &= among("algorithm", selection.algorithms, methods, method_is)
     kept &= among("data size", selection.episodes, list(map(int, columns["episodes"])), operator.eq)
     if not kept.any():
@@ -271,14 +282,6 @@ def among(what: str, wanted: Sequence[Any], present: Sequence[Any], fits: Any) -
             )
         fitting.update(mine)
     return np.array([one in fitting for one in present])
-
-
-def methods_in(columns: Columns) -> list[Method]:
-    """Returns the method of every row."""
-    parts = zip(columns["algorithm"], columns["setting"], columns["n_wedge"], strict=True)
-    return [
-        Method(str(name), str(setting), whole_or_none(n_wedge)) for name, setting, n_wedge in parts
-    ]
 
 
 def environment_is(label: str, name: str) -> bool:

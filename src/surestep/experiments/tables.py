@@ -1,15 +1,18 @@
-"""Names in pictures and tables, and summaries as rows of a table: beside a figure, or printed."""
+"""Tables of a run: names as people read them, rows for CSV, and text for Markdown and LaTeX."""
 
 from __future__ import annotations
 
 import csv
 import io
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from importlib.resources import files
+from typing import Any, NamedTuple
 
-from surestep._words import escaped_cell
-from surestep.experiments.comparison import Comparison
+from surestep._drawing import MATHEMATICS
+from surestep._words import Scale, escaped_cell, number
+from surestep.experiments.comparison import Compared, Comparison
 from surestep.experiments.experiment import (
     CONTENT,
     PER_REPETITION,
@@ -19,6 +22,7 @@ from surestep.experiments.experiment import (
 )
 from surestep.experiments.intervals import Interval
 from surestep.experiments.metrics import (
+    SHARES,
     CellSummary,
     Method,
     Summary,
@@ -48,7 +52,7 @@ ALGORITHMS = {  # as their authors call them; others have their own names
     "robust-mdp": "Robust MDP",
     "hcpi": "HCPI",
 }
-OF_CERTIFIERS = {  # what a setting is called, where its value alone would not be understood
+OF_CERTIFIERS = {  # the name of a setting, where its value alone would not be understood
     "prior_weight": "c",
     "n_wedge": "N∧",
     "delta": "δ",
@@ -85,7 +89,7 @@ def metric_name(metric: str) -> str:
 
 
 def size_noun(labels: Iterable[str]) -> str:
-    """Returns what data sizes of the environments count: trajectories, or steps of one stream.
+    """Returns the unit of data sizes in the environments: trajectories, or steps of one stream.
 
     Several may count different things: then it is "size".
     """
@@ -144,16 +148,11 @@ def words_for(part: str, value: object) -> str:
 
 
 def task_name(summary: CellSummary) -> str:
-    """Returns where which algorithm was run: 'gridworld: spibb, N∧ = 27'."""
-    return f"{summary.cell.family}: {proposal_name(summary)}"
-
-
-def proposal_name(summary: CellSummary) -> str:
-    """Returns the algorithm with its settings: 'spibb, N∧ = 27'."""
+    """Returns the environment and the algorithm with its settings: 'gridworld: spibb, N∧ = 27'."""
     cell = summary.cell
     n_wedge = "" if math.isnan(cell.n_wedge) else f"N∧ = {cell.n_wedge:g}"
     setting = cell.setting.replace("n_wedge=auto", "N∧ chosen")
-    return ", ".join(filter(None, [cell.algorithm, n_wedge, setting]))
+    return ", ".join(filter(None, [f"{cell.family}: {cell.algorithm}", n_wedge, setting]))
 
 
 def claim_names(summaries: Sequence[CellSummary]) -> list[str]:
@@ -187,10 +186,10 @@ def certifier_name(summary: CellSummary) -> str:
 # ---- rows --------------------------------------------------------------------------------------
 
 NOTHING = Interval(math.nan, math.nan, math.nan)
-Row = Mapping[str, Any]
+TableRow = Mapping[str, Any]
 
 
-def value_rows(reached: Sequence[Summary]) -> list[Row]:
+def value_rows(reached: Sequence[Summary]) -> list[TableRow]:
     """Returns a row for each summary.
 
     `first_better` is the data size from which on the method's mean beats π_b, empty for never.
@@ -199,7 +198,7 @@ def value_rows(reached: Sequence[Summary]) -> list[Row]:
     return [row_of(one) | {"first_better": better[one.environment, one.method]} for one in reached]
 
 
-def comparison_rows(comparisons: Sequence[Comparison]) -> list[Row]:
+def comparison_rows(comparisons: Sequence[Comparison]) -> list[TableRow]:
     """Returns a row for each method of each comparison, and how it differs from the one named."""
     return [
         row_of(one.summary)
@@ -221,7 +220,7 @@ def row_of(one: Summary) -> dict[str, Any]:
     }
 
 
-def claim_rows(cells: Sequence[CellSummary]) -> list[Row]:
+def claim_rows(cells: Sequence[CellSummary]) -> list[TableRow]:
     """Returns a row for each cell.
 
     `first_certified` is the smallest data size at which half of the repetitions certify a gain.
@@ -237,21 +236,22 @@ def claim_rows(cells: Sequence[CellSummary]) -> list[Row]:
     ]
 
 
-def as_csv(rows: Iterable[Row]) -> str:
+def as_csv(rows: Iterable[TableRow]) -> str:
     """Returns rows as CSV, numbers with nine digits; an interval has a column for either end.
 
     What is not known, such as an end that repetitions are too few for, is empty.
     """
     flat = [dict(cells_of(row)) for row in rows]
     text = io.StringIO()
-    names = dict.fromkeys(name for row in flat for name in row)
-    writer = csv.DictWriter(text, list(names), lineterminator="\n")
+    writer = csv.DictWriter(
+        text, list(dict.fromkeys(name for row in flat for name in row)), lineterminator="\n"
+    )
     writer.writeheader()
     writer.writerows(flat)
     return text.getvalue()
 
 
-def cells_of(row: Row) -> Iterator[tuple[str, object]]:
+def cells_of(row: TableRow) -> Iterator[tuple[str, object]]:
     """Yields the cells of a row."""
     for name, value in row.items():
         if isinstance(value, Interval):
@@ -267,3 +267,169 @@ def cell(value: Any) -> object:
     if not isinstance(value, float):
         return escaped_cell(value) if isinstance(value, str) else value
     return "" if math.isnan(value) else float(f"{value:.9g}")
+
+
+# ---- tables of words, as Markdown and LaTeX ------------------------------------------------------
+
+VALUES = {"performance": "ρ", "gain": "ρ − ρ(π_b)", "normalised": "(ρ − ρ(π_b)) / (ρ(π*) − ρ(π_b))"}
+SHARE_SCALE = Scale(0, 3)
+INTERVALS = (
+    "All intervals are 95 % intervals, each on its own, and hold for every distribution between "
+    "the bounds of what policies can earn: of means and differences by betting, of the CVaR by "
+    "order statistics, of shares Clopper and Pearson's. A dash is an end that the repetitions are "
+    "too few for, or for which no bound is known. Differences are taken on the same data."
+)
+CLAIM_HEADINGS = (
+    "claim", "standing", "δ", "wrong: Δ < L", "certifies a gain: L > 0", "refused", "tightness",
+    "mean gain Δ", "mean L",
+)  # fmt: skip
+CLAIM_INTERVALS = (
+    "Rates are over all repetitions, refusals included, with Clopper and Pearson's 95 % intervals, "
+    "each on its own. A claim of confidence 1 − δ may be wrong in a share δ of the repetitions. "
+    "Tightness is mean max(L, 0) / mean Δ. MDPs of a family are pooled."
+)
+IN_LATEX = {  # signs that are commands, and those that a font of LaTeX may not have
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
+    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "−": "$-$", "≥": r"$\geq$", "≤": r"$\leq$", "×": r"$\times$", "–": "--", "∞": r"$\infty$",
+    "\u202f": r"\,", "<": "$<$", ">": "$>$", "|": r"\textbar{}",
+}  # fmt: skip
+OBEYED = re.compile(r"[\\|*`<>~$]|(?<!\w)_|_(?!\w)|\((?<=\]\()|&(?=#?\w+;)")  # by Markdown
+# Controls, ends of lines and signs of direction: no letters.
+BREAKS = re.compile(r"[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+")
+SIGNS = re.compile("|".join(map(re.escape, [*MATHEMATICS, *IN_LATEX])))
+
+
+class TextTable(NamedTuple):
+    """A table: words first, then columns of numbers; a cell may break where a line of it ends."""
+
+    caption: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def comparison_table(comparison: Comparison, value: str) -> TextTable:
+    """Returns the metrics of methods in one environment at one data size, and their differences."""
+    methods = comparison.methods
+    first = methods[0].summary
+    shares = {name: name in SHARES for name in first.metrics}
+    reached = [one.summary.metrics[name] for one in methods for name in shares if not shares[name]]
+    apart = [one.difference.mean for one in methods if one.difference is not None]
+    scale = Scale.of([interval.value for interval in reached or apart], 4)
+    headings = ["method", *map(metric_name, shares)]
+    if len(methods) > 1:
+        other = method_name(comparison.against)
+        headings += [
+            f"{how}\n{other}" for how in ("mean difference to", "better than", "worse than")
+        ]
+
+    def cells(one: Compared) -> list[str]:
+        reached = [
+            interval_words(one.summary.metrics[name], SHARE_SCALE if shares[name] else scale)
+            for name in shares
+        ]
+        beside = (
+            map(interval_words, one.difference, (scale, SHARE_SCALE, SHARE_SCALE))
+            if one.difference
+            else [""] * 3
+        )
+        return [method_name(one.summary.method), *reached, *beside][: len(headings)]
+
+    place = (
+        f"{environment_name(comparison.environment)}, "
+        f"{size_words(comparison.episodes, [comparison.environment])}, "
+        f"{comparison.repetitions:,} repetitions, π_b {number(first.behavior_performance)}, "
+        f"π* {number(first.optimal_performance)}: {VALUES[value]}"
+    )
+    return TextTable(place, headings, [cells(one) for one in methods])
+
+
+def claim_tables(summaries: Sequence[CellSummary]) -> list[TextTable]:
+    """Returns a table for each algorithm in each family at each data size."""
+    together: dict[str, list[list[str]]] = {}
+    for one, name in zip(summaries, claim_names(summaries), strict=True):
+        size = size_words(one.cell.episodes, [one.cell.family])
+        place = f"{task_name(one)}, {size}, {one.repetitions:,} repetitions"
+        together.setdefault(place, []).append(
+            [
+                name,
+                " or ".join(one.standing) or "refused",
+                number(one.delta),
+                interval_words(one.violation, SHARE_SCALE),
+                interval_words(one.positive, SHARE_SCALE),
+                SHARE_SCALE.number(one.refused),
+                SHARE_SCALE.number(one.tightness),
+                number(one.mean_gain),
+                number(one.mean_lower),
+            ]
+        )
+    return [TextTable(place, CLAIM_HEADINGS, rows) for place, rows in together.items()]
+
+
+def interval_words(interval: Interval, scale: Scale) -> str:
+    """Returns a number with its interval: '0.543', '[0.541, 0.546]'; a dash for an end without."""
+    low, high = (
+        "–" if math.isnan(end) else scale.number(end) for end in (interval.low, interval.high)
+    )
+    return f"{scale.number(interval.value)}\n[{low}, {high}]"
+
+
+def as_markdown(table: TextTable) -> str:
+    """Returns the table as Markdown has it, its caption above."""
+    lines = [table.headings, ["---", *["---:"] * (len(table.headings) - 1)], *table.rows]
+    bars = ["| " + " | ".join(map(in_markdown, line)) + " |" for line in lines]
+    return "\n".join([f"**{in_markdown(table.caption)}**", "", *bars])
+
+
+def in_markdown(text: str) -> str:
+    r"""Returns a text that Markdown shows as it is.
+
+    >>> print(in_markdown("0.5 [0.4, 0.6] a|b *c* π_b"))
+    0.5 [0.4, 0.6] a\|b \*c\* π_b
+    """
+    return OBEYED.sub(r"\\\g<0>", BREAKS.sub(" ", text))
+
+
+def as_latex(table: TextTable) -> str:
+    r"""Returns the table as LaTeX has it, with the packages booktabs and graphicx.
+
+    The second line of a cell stands below the first, and what is wider than the text is shrunk.
+    """
+    header, *rows = map(latex_row, [table.headings, *table.rows])
+    return (
+        (files("surestep.experiments") / "table.tex")
+        .read_text("utf-8")
+        .rstrip()
+        .format(
+            caption=in_latex(table.caption),
+            columns="l" + "r" * (len(table.headings) - 1),
+            header=header,
+            rows="\n    ".join(rows),
+        )
+    )
+
+
+def latex_row(row: Sequence[str]) -> str:
+    r"""Returns a row of cells.
+
+    >>> print(latex_row(["[a]", "0.5\n[0.4, 0.6]"]))
+    {}[a] & \shortstack[r]{0.5\\{}\scriptsize [0.4, 0.6]} \\
+    """
+    cells = []
+    for cell in row:
+        first, *below = map(in_latex, cell.split("\n"))
+        stacked = "".join(rf"\\{{}}\scriptsize {line}" for line in below)
+        cells.append(rf"\shortstack[r]{{{first}{stacked}}}" if below else first)
+    # The command before the row would take a bracket or a star for its argument.
+    taken = "{}" if cells[0].startswith(("[", "*")) else ""
+    return f"{taken}{' & '.join(cells)} " + r"\\"
+
+
+def in_latex(text: str) -> str:
+    r"""Returns a text that LaTeX shows as it is, signs of mathematics as mathematics.
+
+    >>> print(in_latex("50 % below π_b & N∧ = 5"))
+    50 \% below $\pi_b$ \& $N_\wedge$ = 5
+    """
+    signs = MATHEMATICS | IN_LATEX
+    return SIGNS.sub(lambda match: signs[match[0]], BREAKS.sub(" ", text))

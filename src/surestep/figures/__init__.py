@@ -1,1 +1,1 @@
-"""Tables to pictures: a figure of a run, or of formulas, and the table beside it."""
+"""Draws figures of a run, or of formulas, and writes their tables."""

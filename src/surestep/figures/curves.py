@@ -25,24 +25,25 @@ if TYPE_CHECKING:
 MOST_PANELS = 40
 MOST_COLUMNS = 3  # in a row: of more, letters are too small on a page
 MOST_LINES = 28  # of one colour that can be told apart: markers times dashes
-METRIC, N_WEDGE = "metric", "n-wedge"
-Line = tuple[object, ...]  # the values of what tells lines apart
+METRIC = "metric"
+N_WEDGE = "n-wedge"
+Line = tuple[object, ...]  # the values of the parts that tell lines apart
 
 
 class Point(NamedTuple):
-    """A number of a run at one data size, and what it is of."""
+    """A number of a run at one data size, with its environment, method and metric."""
 
     size: int
     parts: Mapping[str, object]  # environment, algorithm, …; the metric is the last
     interval: Interval
     scale: str  # words at the axis of such numbers
-    levels: Mapping[str, float]  # what to compare it with
+    levels: Mapping[str, float]  # to compare it with, by name
     environment: str
     n_wedge_used: int | None = None
 
 
 class Panel(NamedTuple):
-    """A panel: its place, what its column and its row are for, and the points in it."""
+    """A panel: its place, the values of its column and its row, and the points in it."""
 
     row: int
     column: int
@@ -58,7 +59,7 @@ class Layout(NamedTuple):
     rows: tuple[str, ...]
     shape: tuple[int, int]
     panels: tuple[Panel, ...]
-    parts: tuple[str, ...]  # what tells lines apart
+    parts: tuple[str, ...]  # that tell lines apart
     names: dict[Line, str]
 
     def line(self, point: Point) -> Line:
@@ -76,7 +77,11 @@ def layout_of(
     or else for each metric. There is a row for each environment or task that has no column, and for
     each metric that has none. More than three panels of a row go on below.
     """
-    check_parts(points, columns, rows)
+    for part in (columns, rows):
+        if part is not None and part not in points[0].parts:
+            raise unknown(f"there are no panels by {part!r}", part, points[0].parts)
+    if columns is not None and columns == rows:
+        raise InvalidParameter(f"columns and rows are both by {columns}, expected two")
     free = [part for part in usual_parts(points) if part not in (columns, rows)]
     if columns is None:
         columns = next(iter(free), "" if rows == METRIC else METRIC)
@@ -106,22 +111,18 @@ def layout_of(
     shape = len(below) * height, min(len(across), MOST_COLUMNS)
     parts = tuple(part for part in points[0].parts if part not in (METRIC, columns, *down))
     lines = dict.fromkeys(tuple(point.parts[part] for part in parts) for point in points)
-    layout = Layout(columns, down, shape, panels, parts, line_names(list(lines), parts))
-    check_drawable(layout)
-    return layout
-
-
-def check_parts(points: Sequence[Point], columns: str | None, rows: str | None) -> None:
-    """Refuses columns or rows by an unknown part, or both by the same."""
-    for part in (columns, rows):
-        if part is not None and part not in points[0].parts:
-            raise unknown(f"there are no panels by {part!r}", part, points[0].parts)
-    if columns is not None and columns == rows:
-        raise InvalidParameter(f"columns and rows are both by {columns}, expected two")
+    if math.prod(shape) > MOST_PANELS or len(lines) > MOST_LINES:
+        raise InvalidParameter(
+            f"{math.prod(shape)} panels, {len(lines)} lines, expected at most {MOST_PANELS} and "
+            f"{MOST_LINES}; take some "
+            f"{said('environments and algorithms', '--environment and --algorithm')}, or "
+            f"other panels with {said('columns and rows', '--columns and --rows')}"
+        )
+    return Layout(columns, down, shape, panels, parts, line_names(list(lines), parts))
 
 
 def usual_parts(points: Sequence[Point]) -> list[str]:
-    """Returns what panels are for where nobody says so, the most important first."""
+    """Returns the parts that tell panels apart by default, the most important first."""
     pairs = {
         (p.parts["algorithm"], p.parts[N_WEDGE]) for p in points if p.parts.get(N_WEDGE) is not None
     }
@@ -131,17 +132,6 @@ def usual_parts(points: Sequence[Point]) -> list[str]:
         part for part in ("environment", "task") if len({p.parts.get(part) for p in points}) > 1
     ]
     return [N_WEDGE, *several] if complete else several
-
-
-def check_drawable(layout: Layout) -> None:
-    """Refuses more panels than fit into a picture, or more lines than can be told apart."""
-    panels, lines = math.prod(layout.shape), len(layout.names)
-    if panels > MOST_PANELS or lines > MOST_LINES:
-        raise InvalidParameter(
-            f"{panels} panels, {lines} lines, expected at most {MOST_PANELS} and {MOST_LINES}; "
-            f"take some {said('environments and algorithms', '--environment and --algorithm')}, or "
-            f"other panels with {said('columns and rows', '--columns and --rows')}"
-        )
 
 
 def values_for(points: Sequence[Point], part: str) -> list[object]:
@@ -212,7 +202,10 @@ def draw_layout(layout: Layout, kind: str, *, intervals: bool, bars: bool) -> by
             axes.set_visible(True)
             axes.set_xscale("log")
             pen.draw_levels(axes, levels_of(panel))
-            series = series_of(panel, layout, looks)
+            together: dict[Line, list[Point]] = {line: [] for line in looks}
+            for point in sorted(panel.points, key=lambda point: point.size):
+                together[layout.line(point)].append(point)
+            series = [(looks[line], points) for line, points in together.items()]
             draw_series(axes, series, intervals=intervals, bars=bars or len(sizes) == 1)
             label_panel(axes, panel, layout)
         mark_sizes(grid, sizes, len(looks))
@@ -221,14 +214,6 @@ def draw_layout(layout: Layout, kind: str, *, intervals: bool, bars: bool) -> by
 
 
 # ---- panels ------------------------------------------------------------------------------------
-
-
-def series_of(panel: Panel, layout: Layout, looks: Looks) -> list[Series]:
-    """Returns the look and the points of every line, by data size."""
-    together: dict[Line, list[Point]] = {line: [] for line in looks}
-    for point in sorted(panel.points, key=lambda point: point.size):
-        together[layout.line(point)].append(point)
-    return [(looks[line], points) for line, points in together.items()]
 
 
 def draw_series(axes: Axes, series: Sequence[Series], *, intervals: bool, bars: bool) -> None:
@@ -250,8 +235,13 @@ def draw_series(axes: Axes, series: Sequence[Series], *, intervals: bool, bars: 
             for end in ends if shown else ():
                 axes.plot(sizes, end, color=look["color"], **BAND)
         if shown:
-            bare = [i for i, end in enumerate(ends[0]) if math.isnan(end)]
-            axes.plot(sizes, values, markevery=bare, color=look["color"], **BARE)
+            axes.plot(
+                sizes,
+                values,
+                markevery=[i for i, end in enumerate(ends[0]) if math.isnan(end)],
+                color=look["color"],
+                **BARE,
+            )
 
 
 def mark_sizes(grid: AnyArray, sizes: Collection[int], lines: int) -> None:
@@ -260,8 +250,8 @@ def mark_sizes(grid: AnyArray, sizes: Collection[int], lines: int) -> None:
     Powers of ten have theirs first. One size alone has no scale of its own.
     """
     if len(sizes) == 1:
-        (size,), room = sizes, 10 ** (SPREAD * (lines / 2 + 1))
-        grid[0, 0].set_xlim(size / room, size * room)
+        room = 10 ** (SPREAD * (lines / 2 + 1))
+        grid[0, 0].set_xlim(min(sizes) / room, min(sizes) * room)
     letter = 0.64 * pen.STYLE["font.size"] / 72  # inches
     wide = letter * (1 + max(len(short_size(size)) for size in sizes))
     panel = 0.85 * grid[0, 0].figure.get_figwidth() / grid.shape[1]
@@ -282,7 +272,7 @@ def short_size(size: int) -> str:
 
 
 def levels_of(panel: Panel) -> dict[str, float]:
-    """Returns what points are compared with, where that is the same for all of the panel."""
+    """Returns the levels to compare points with, where all points of the panel share them."""
     found = {}
     for name in dict.fromkeys(name for point in panel.points for name in point.levels):
         values = [point.levels[name] for point in panel.points if name in point.levels]
@@ -370,8 +360,9 @@ def add_legend(figure: Figure, layout: Layout, looks: Looks, bands: bool) -> Non
         handles.append(Line2D([], [], color="black", label="95 % interval", **BAND))
         lows = [point.interval.low for panel in layout.panels for point in panel.points]
         if any(map(math.isnan, lows)):
-            words = "too few to bound from below"
-            handles.append(Line2D([], [], color="black", label=words, **BARE))
+            handles.append(
+                Line2D([], [], color="black", label="too few to bound from below", **BARE)
+            )
     letters = max(len(str(handle.get_label())) for handle in handles)
     width = 0.55 * pen.STYLE["font.size"] * (0.9 * letters + 8)  # of a column
     columns = max(1, min(int(72 * figure.get_figwidth() / width), len(handles)))

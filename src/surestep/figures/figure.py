@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,12 +34,12 @@ Files = dict[Path, bytes]  # a picture, and the table beside it
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The content of a figure; what is empty or None is left to what suits the run."""
+    """The content of a figure; for an empty field or None, the run decides."""
 
     selection: experiments.Selection = field(default_factory=experiments.Selection)
     metrics: Sequence[str] = ()
     value: str | None = None  # performance, gain or normalised
-    columns: str | None = None  # what columns of panels are for
+    columns: str | None = None  # the part that tells columns of panels apart: metric, n-wedge, …
     rows: str | None = None
     bands: bool = True  # 95 % intervals
 
@@ -61,22 +61,13 @@ def draw(
     if name == FROM_FORMULAS:
         if directory is not None or asked != Request():
             raise InvalidParameter("n-wedge is drawn from formulas, expected no run and no choice")
-        return write_files([draw_n_wedge(output)])
-    runs = [experiments.read_run(path) for path in experiments.find_runs(name, directory)]
-    alone = len(runs) == 1
-    return write_files(
-        draw_run(
-            run,
-            output if alone else output.with_stem(f"{output.stem}-{Path(run.name).name}"),
-            asked,
-        )
-        for run in runs
-    )
-
-
-def write_files(figures: Iterable[Files]) -> list[Path]:
-    """Writes pictures and tables, once all of them are drawn; says where they are."""
-    files = {path: content for figure in figures for path, content in figure.items()}
+        files = draw_n_wedge(output)
+    else:
+        runs = [experiments.read_run(path) for path in experiments.find_runs(name, directory)]
+        files = {}
+        for run in runs:
+            own = output.with_stem(f"{output.stem}-{Path(run.name).name}")
+            files |= draw_run(run, output if len(runs) == 1 else own, asked)
     write_together({path: [content] for path, content in files.items()})
     return list(files)
 
@@ -89,13 +80,19 @@ def draw_run(run: experiments.Run, path: Path, request: Request) -> Files:
         points = claim_points(experiments.family_summaries(rows), request)
         table = tables.claim_rows(experiments.cell_summaries(rows))
     else:
-        metrics, value = request.metrics or USUAL, request.value or "performance"
+        metrics = request.metrics or USUAL
+        value = request.value or "performance"
         reached = experiments.summaries(
             experiments.valued(rows, value), [*dict.fromkeys([*ALWAYS_TOLD, *metrics])]
         )
-        points, table = value_points(reached, metrics, SCALES[value]), tables.value_rows(reached)
-    layout = layout_of(points, request.columns, request.rows)
-    picture = draw_layout(layout, kind, intervals=request.bands, bars=run.holds_claims)
+        points = value_points(reached, metrics, SCALES[value])
+        table = tables.value_rows(reached)
+    picture = draw_layout(
+        layout_of(points, request.columns, request.rows),
+        kind,
+        intervals=request.bands,
+        bars=run.holds_claims,
+    )
     return {path: picture, path.with_suffix(".csv"): tables.as_csv(table).encode()}
 
 
@@ -185,7 +182,8 @@ def n_wedge_table() -> list[dict[str, int]]:
 
 def draw_n_wedge(path: Path) -> Files:
     """Draws both panels for `path`, and the table beside it."""
-    kind, rows = pen.picture_format(path), n_wedge_table()
+    kind = pen.picture_format(path)
+    rows = n_wedge_table()
     with pen.drawing(10, 4.0) as figure:
         whole, excerpt = figure.subplots(1, 2)
         draw_curves(whole, rows, list(METHODS))
@@ -195,8 +193,10 @@ def draw_n_wedge(path: Path) -> Files:
         excerpt.set_ylim(bottom=0)
         excerpt.yaxis.set_major_formatter(lambda visits, _: f"{visits / 1e6:g} M")
         excerpt.set_title("Excerpt")
-        table = tables.as_csv(rows).encode()
-        return {path: pen.rendered(figure, kind), path.with_suffix(".csv"): table}
+        return {
+            path: pen.rendered(figure, kind),
+            path.with_suffix(".csv"): tables.as_csv(rows).encode(),
+        }
 
 
 def draw_curves(axes: Axes, rows: list[dict[str, int]], methods: list[str]) -> None:

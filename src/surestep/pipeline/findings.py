@@ -14,7 +14,7 @@ from surestep._arrays import BoolArray, FloatArray
 from surestep.algorithms import Algorithm
 from surestep.algorithms.limits import NO_LIMITS, Limited, Limits
 from surestep.certificates import Certifier
-from surestep.choosing_n_wedge import AutoNWedge, Choice, ConstrainedChoice, Method
+from surestep.choosing_n_wedge import AutoNWedge, Choice, ConstrainedChoice, Improving
 from surestep.errors import CertificateRefused, InvalidParameter, said
 from surestep.io.labels.vocabulary import Vocabulary
 from surestep.model import Certificate, FiniteMDP, Policy, Problem
@@ -226,7 +226,7 @@ class Settled(NamedTuple):
     limits: Limits = NO_LIMITS
 
 
-def settle(algorithm: Method, problem: Problem) -> Settled:
+def settle(algorithm: Improving, problem: Problem) -> Settled:
     """Improves, and where N∧ is to be chosen, chooses."""
     if isinstance(algorithm, Limited):
         improvement = algorithm.improve(problem)

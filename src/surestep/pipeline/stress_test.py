@@ -23,7 +23,7 @@ from surestep.algorithms.registry import needs_log
 from surestep.certificates import Certifier
 from surestep.certificates.episodes import needs_episodes
 from surestep.certificates.registry import only_believed
-from surestep.choosing_n_wedge import Method
+from surestep.choosing_n_wedge import Improving
 from surestep.model import Problem
 from surestep.model.known import Known
 from surestep.model.numbering import Numbering
@@ -50,7 +50,7 @@ class Assignment(NamedTuple):
     problem: Problem
     training: Problem  # the part that may choose the policy: all where nothing is held out
     judging: Problem | None  # the rest, if anything is held out
-    algorithm: Method
+    algorithm: Improving
     told: Known  # what the certifiers were told
     certifiers: tuple[Certifier, ...]  # the result stands by the first
     belief: Certifier | None  # what is only believed, if that is not the first itself

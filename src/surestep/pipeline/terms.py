@@ -20,8 +20,7 @@ from surestep.bounds import ProblemSize, equivalent_n_wedge
 from surestep.certificates import Certifier
 from surestep.certificates.episodes import needs_episodes
 from surestep.certificates.registry import Asked, read_settings
-from surestep.choosing_n_wedge import AutoNWedge, ConstrainedChoice, n_wedge_setting
-from surestep.choosing_n_wedge import Method as Improving
+from surestep.choosing_n_wedge import AutoNWedge, ConstrainedChoice, Improving, n_wedge_setting
 from surestep.description import Behavior, Description, MethodKeys, Stakes
 from surestep.errors import InvalidParameter, said
 from surestep.model import Problem, Statement

@@ -13,9 +13,15 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from surestep._drawing import MATHEMATICS
-from surestep.experiments import Interval, text_tables
-from surestep.experiments.tables import ALGORITHMS, LETTERS, metric_name
-from surestep.experiments.text_tables import TextTable, as_latex, as_markdown
+from surestep.experiments import Interval, tables
+from surestep.experiments.tables import (
+    ALGORITHMS,
+    LETTERS,
+    TextTable,
+    as_latex,
+    as_markdown,
+    metric_name,
+)
 
 TABLE = TextTable("N∧ of a & b", ["method", "mean"], [["spibb_2 | x", "0.5\n[0.4, –]"]])
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
@@ -42,7 +48,7 @@ def test_a_name_stays_a_name(name):
     rows = as_markdown(TextTable("c", ["m", "x"], [[name, "1"]])).split("\n")
     assert len(rows) == 5
     assert sum(row_bar for row_bar in [len(unescaped(rows[4], "|"))]) == 3
-    written = text_tables.in_latex(name)
+    written = tables.in_latex(name)
     for sign in "&%#":
         assert not unescaped(written, sign)
     assert len(unescaped(written, "$")) % 2 == 0
@@ -73,15 +79,15 @@ def has_latex():
 @pytest.mark.skipif(not has_latex(), reason="there is no pdflatex with booktabs and graphicx")
 def test_latex_sets_every_sign_within_the_width_of_the_text(tmp_path):
     """Also names that begin with what a command before them would take, and very long ones."""
-    signs = " ".join([*string.printable.split()[0], *MATHEMATICS, *text_tables.IN_LATEX])
+    signs = " ".join([*string.printable.split()[0], *MATHEMATICS, *tables.IN_LATEX])
     wide = [f"{number}\n[0.123, 0.456]" for number in range(20)]
-    tables = [
+    shown = [
         TextTable(
             signs, ["[method]", *("Δ < L\nπ_b" for _ in wide)], [["*", *wide], ["[a]", *wide]]
         ),
         TextTable("narrow", ["[m]", "x"], [["[0]", "1"], ["*", "2"]]),
     ]
-    body = "\n".join(map(as_latex, tables))
+    body = "\n".join(map(as_latex, shown))
     (tmp_path / "tables.tex").write_text(
         rf"""\documentclass{{article}}\usepackage{{booktabs,graphicx}}
 \begin{{document}}{body}\end{{document}}"""
@@ -100,15 +106,15 @@ def test_latex_sets_every_sign_within_the_width_of_the_text(tmp_path):
 def test_everything_that_tables_say_is_known_to_latex():
     """Of signs beyond ASCII, a plain LaTeX sets those only that the writer knows."""
     said = [
-        *text_tables.OF_CLAIMS,
-        *text_tables.VALUES.values(),
-        text_tables.INTERVALS,
-        text_tables.CLAIM_INTERVALS,
+        *tables.CLAIM_HEADINGS,
+        *tables.VALUES.values(),
+        tables.INTERVALS,
+        tables.CLAIM_INTERVALS,
         metric_name("worse"),
     ]
     said += [
         *LETTERS.values(),
         *ALGORITHMS.values(),
-        text_tables.interval_words(Interval(-2e9, nan, inf), text_tables.SHARES),
+        tables.interval_words(Interval(-2e9, nan, inf), tables.SHARE_SCALE),
     ]
-    assert all(map(str.isascii, map(text_tables.in_latex, said)))
+    assert all(map(str.isascii, map(tables.in_latex, said)))
