@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -110,7 +111,7 @@ def print_answer(findings: Findings) -> None:
     from surestep.report.stress_test import found_words, no_rehearsal_words
 
     most = 1 if failed(findings.record.checks) else SHOWN_CHANGES
-    answer, rehearsal = answer_section(findings, most=most), findings.rehearsal
+    answer = answer_section(findings, most=most)
     brief = [
         part._replace(items=[item._replace(aside="") for item in part.items])
         for part in answer.parts
@@ -118,12 +119,12 @@ def print_answer(findings: Findings) -> None:
     show([answer._replace(parts=brief)])
     if findings.awaits_stress_test:
         say(UNFINISHED, fg="yellow", bold=True)
-    elif rehearsal is None:
-        say_sentences(no_rehearsal_words(findings.no_rehearsal))
+    elif findings.rehearsal is None:
+        say_sentences(no_rehearsal_words(findings))
     else:
-        say_sentences(found_words(rehearsal)[0])
-    read, named = findings.record.data, findings.record.parameters.columns
-    columns = ", ".join(name for names in named.values() for name in names)
+        say_sentences(found_words(findings.rehearsal)[0])
+    read = findings.record.data
+    columns = ", ".join(chain(*findings.record.parameters.columns.values()))
     episodes = "" if read["episodes"] is None else f", {read['episodes']:,} episodes"
     say_sentences(f"Read {read['rows']:,} rows{episodes}. Columns: {columns}", dim=True)
     if findings.record.defaults:

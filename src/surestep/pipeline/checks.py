@@ -24,9 +24,9 @@ from surestep.io.logs.source import LogSource
 from surestep.model import Certificate, DecisionLog, FiniteMDP, Problem, estimate_behavior
 from surestep.model.known import Logger
 from surestep.model.numbering import by_appearance
-from surestep.pipeline.certifiers import splitting
 from surestep.pipeline.evidence import Evidence
 from surestep.pipeline.stress_test import Assignment
+from surestep.pipeline.terms import splitting
 from surestep.planning import occupancy, performance
 from surestep.results.findings import belief_in
 from surestep.results.record import Baseline, Estimates

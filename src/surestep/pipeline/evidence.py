@@ -38,8 +38,7 @@ from surestep.kernels.runs import discounted_returns
 from surestep.model import Counts, DecisionLog, Policy, Statement, estimate_behavior
 from surestep.model.numbering import Numbering, by_appearance
 from surestep.model.statements import STOPPING
-from surestep.pipeline.certifiers import DataFacts
-from surestep.pipeline.terms import Terms
+from surestep.pipeline.terms import DataFacts, Terms
 from surestep.results.record import ROW_PROPENSITIES, InputFile
 
 Inferred = Literal["uniform", "propensities", "row-propensities", "estimate"]

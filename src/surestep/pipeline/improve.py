@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import surestep.certificates.episodes as episodes
@@ -25,12 +26,11 @@ from surestep.errors import (
     OutOfTime,
     said,
 )
-from surestep.model import FiniteMDP, Policy, estimate_behavior
+from surestep.model import FiniteMDP, estimate_behavior
 from surestep.model.known import Logger
 from surestep.model.log import UNKNOWN
 from surestep.model.problem import UnseenRule
 from surestep.parallel import reach
-from surestep.pipeline.certifiers import certified, splitting, with_algorithm
 from surestep.pipeline.checks import result_checks
 from surestep.pipeline.evidence import Evidence, check_there, gather, open_source
 from surestep.pipeline.findings import (
@@ -46,13 +46,13 @@ from surestep.pipeline.posing import (
     problem_of,
     with_signals,
 )
-from surestep.pipeline.recording import Rehearsed, data_summary, record_of
+from surestep.pipeline.recording import Rehearsed, record_of
 from surestep.pipeline.stress_test import ALONE, Assignment, Effort, planned, rehearsal_of
-from surestep.pipeline.terms import Terms
+from surestep.pipeline.terms import Terms, certified, splitting, with_algorithm
 from surestep.planning import evaluate, performance
 from surestep.report.result import result_page
 from surestep.results.advantage_intervals import gain_interval, gains_of_lost
-from surestep.results.findings import Findings, NoRehearsal, is_proved
+from surestep.results.findings import Findings, is_proved
 from surestep.results.record import ESTIMATED, Baseline, Estimates, Record, baseline_of
 from surestep.results.result import Result
 from surestep.results.table import PolicyTable
@@ -60,7 +60,8 @@ from surestep.results.table import PolicyTable
 # Of fewer episodes a smaller share estimates what is done now too badly: measured against what was
 # really done, 8 of 40 claims were wrong with a share of 0.1
 # (`benchmarks/practice.py --logs 40 --share 0.1`, Random MDPs with 300 episodes, by rollouts).
-LEAST_SHARE, MANY_EPISODES = 0.3, 1_000
+LEAST_SHARE = 0.3
+MANY_EPISODES = 1_000
 
 
 def improve(
@@ -326,14 +327,16 @@ def draft(
     made = draft_with(evidence, question, how, progress)
     if made.findings.changes:
         return made
-    none = Rehearsed(0, why_none=NoRehearsal("nothing changed"))
+    none = Rehearsed(0, why_none="nothing changed")
     findings = replace(made.findings, no_rehearsal=none.why_none, record=made.record(none))
     return replace(made, findings=findings, how=none)
 
 
 def prepared(evidence: Evidence) -> Assignment:
     """Poses the problem, builds the algorithm and the certifiers, and splits the log."""
-    terms, facts, parts = evidence.terms, evidence.facts, evidence.assembly
+    terms = evidence.terms
+    facts = evidence.facts
+    parts = evidence.assembly
     problem = problem_of(parts, terms, facts)
     check_declared(terms, problem, evidence.counts, evidence.log_source, parts.log)
     check_ends_for_certain(problem)
@@ -344,7 +347,8 @@ def prepared(evidence: Evidence) -> Assignment:
     limits = Limits(least_visits=least, allowed=parts.allowed)
     algorithm = terms.algorithm_for(problem, told, certifiers, limits)
     split = splitting(certifiers)
-    training, judging = problem, None
+    training = problem
+    judging = None
     if split is not None:
         training = episodes.training_for(problem, split)
         if evidence.behavior in ESTIMATED:
@@ -369,10 +373,10 @@ def draft_with(
     evidence: Evidence, question: Assignment, how: Rehearsed, progress: Progress
 ) -> Draft:
     """Improves, certifies and drafts the result, for a stress test of a given size."""
-    terms, part = evidence.terms, question.training
+    part = question.training
     progress("improving the policy", 0, 1)
     settled = settle(question.algorithm, part)
-    certifiers = told_of_algorithm(question, settled, terms)
+    certifiers = told_of_algorithm(question, settled, evidence.terms)
     claims = []
     for done, certifier in enumerate(certifiers):
         progress("certifying", done, len(certifiers))
@@ -382,8 +386,7 @@ def draft_with(
     table = table_of(evidence, question, settled, model)
     estimates = estimates_of(evidence, question, settled, model)
     if not is_proved(claims[0]):
-        policy = settled.improvement.policy
-        estimates = with_proof_expected(estimates, certifiers[0], question, policy)
+        estimates = with_proof_expected(estimates, certifiers[0], question, settled)
     baseline = earned(question, value, estimates["behavior"])
     progress("checking what is assumed", 0, 1)
     checks = result_checks(
@@ -396,34 +399,28 @@ def draft_with(
         estimates=estimates,
         baseline=baseline,
     )
-
-    def record(how: Rehearsed) -> Record:
-        return record_of(
-            evidence,
-            question.problem,
-            settled,
-            how,
-            estimates=estimates,
-            baseline=baseline,
-            checks=checks,
-        )
-
+    record = partial(
+        record_of,
+        evidence,
+        question.problem,
+        settled,
+        estimates=estimates,
+        baseline=baseline,
+        checks=checks,
+    )
     findings = findings_of(
         part,
         model,
         table,
         settled=settled,
-        certificate=claims[0],
-        others=tuple(claims[1:]),
-        no_rehearsal=NoRehearsal("to come") if how.sizes else how.why_none,
-        data=data_summary(evidence.counts),
+        certificates=tuple(claims),
+        no_rehearsal=how.why_none,
         record=record(how),
         judging=question.judging,
     )
     if question.numbering is not None:
         findings = in_order_of_labels(findings, question.numbering)
-    least = min(terms.least_worlds, max(how.worlds, 1))
-    return Draft(findings, question, how, record, least)
+    return Draft(findings, question, how, record, evidence.terms.least_worlds)
 
 
 def told_of_algorithm(question: Assignment, settled: Settled, terms: Terms) -> list[Certifier]:
@@ -463,9 +460,9 @@ def estimates_of(
     evidence: Evidence, question: Assignment, settled: Settled, model: FiniteMDP
 ) -> Estimates:
     """Returns what models of the parts of the log expect of both policies."""
-    problem, part, judging = question.problem, question.training, question.judging
+    problem = question.problem
+    part = question.training
     policy = settled.improvement.policy
-    level = evidence.terms.level
     estimates: Estimates = {
         "behavior": performance(model, part.behavior),
         "policy": float(model.initial @ settled.improvement.plan.value),
@@ -475,20 +472,17 @@ def estimates_of(
         of_all = problem.estimate()
         before = performance(of_all, problem.behavior)
         estimates["gain_of_all"] = performance(of_all, policy) - before
-    if judging is not None:
+    if question.judging is not None:
         with suppress(NeverEnds, NotConverged):
             behind = part.counts if problem.behavior_is_estimated else None
-            held_out = gain_interval(judging, policy, level, behind)
-            estimates["held_out_gain"] = held_out.gain
-            estimates["held_out_low"] = held_out.low
-            estimates["held_out_high"] = held_out.high
-    rest = problem if judging is None else judging
+            gain, low, high = gain_interval(question.judging, policy, evidence.terms.level, behind)
+            estimates |= {"held_out_gain": gain, "held_out_low": low, "held_out_high": high}
+    rest = problem if question.judging is None else question.judging
     if rest.log is not None and (rest.log.next_state == UNKNOWN).any():
         with suppress(NeverEnds, NotConverged):
             ending = evidence.terms.ranges(evidence.facts).ending
-            lost = gains_of_lost(rest, rest.log, policy, ending)
-            estimates["lost_worst"] = lost.worst
-            estimates["lost_opposed"] = lost.opposed
+            worst, opposed = gains_of_lost(rest, rest.log, policy, ending)
+            estimates |= {"lost_worst": worst, "lost_opposed": opposed}
     return estimates
 
 
@@ -509,18 +503,19 @@ def earned(question: Assignment, value: FloatArray, model: float) -> Baseline | 
 
 
 def with_proof_expected(
-    estimates: Estimates, certifier: Certifier, question: Assignment, policy: Policy
+    estimates: Estimates, certifier: Certifier, question: Assignment, settled: Settled
 ) -> Estimates:
     """Returns the estimates with the number of episodes, like those of the log, that prove a gain.
 
     Only rollouts of the part that chose the policy can say it.
     """
-    log, part = question.problem.log, question.training
-    changed = (policy.probability != part.behavior.probability).any()
+    log = question.problem.log
+    policy = settled.improvement.policy
+    changed = (policy.probability != question.training.behavior.probability).any()
     if log is None or not changed:
         return estimates
     try:
-        growth = certifier.growth_for_proof(part, policy)
+        growth = certifier.growth_for_proof(question.training, policy)
     except CertificateRefused:
         return estimates
     expected = None if growth is None else math.ceil(growth * log.num_episodes)

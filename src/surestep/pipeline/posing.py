@@ -26,9 +26,8 @@ from surestep.io.logs.source import LogSource
 from surestep.io.sql import sql_name
 from surestep.model import DecisionLog, Problem, Reach, Signal, Statement, reaching
 from surestep.model.known import Ranges, single_rewards
-from surestep.pipeline.certifiers import DataFacts
 from surestep.pipeline.evidence import Assembly, CountsSource
-from surestep.pipeline.terms import Terms
+from surestep.pipeline.terms import DataFacts, Terms
 from surestep.planning.ends import refuse_endless
 
 # What asks for other tables, or comes out otherwise another time.

@@ -353,9 +353,9 @@ def opposed(findings: Findings) -> list[Item]:
         item._replace(title=f"Contradicted change: {item.title}")
         for item in changed_items(findings, contradicted=True)
     ]
-    if lost := findings.data.dropped.get(UNFINISHED):
+    if lost := findings.record.data["dropped"].get(UNFINISHED):
         items.append(lost_item(lost, findings))
-    if findings.behavior_is_estimated:
+    if findings.record.behavior_is_estimated:
         text = "Gains compare with what the log shows was done, which is only an estimate of it."
         if findings.certificate.assumes("practice-as-recorded"):
             text = "The guarantee compares with what episodes returned, all else with an estimate."
@@ -366,7 +366,7 @@ def opposed(findings: Findings) -> list[Item]:
 def lost_item(lost: int, findings: Findings) -> Item:
     """Returns how many cases stopped for an unknown reason, and what they may change."""
     found = findings.record.estimates
-    many = findings.data.episodes
+    many = findings.record.data["episodes"]
     of_all = "" if many is None else f" of {many:,}"
     said = f"{lost:,}{of_all} cases stopped for unknown reasons."
     what_if = "What they may change cannot be told without their rows."

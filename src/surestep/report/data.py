@@ -39,13 +39,14 @@ def coverage_words(findings: Findings) -> str:
     """Returns how many pairs the log shows often enough to change."""
     pairs, never, trusted = findings.table.coverage
     start = f"Of {counted(pairs, 'pair')} of a situation and an action, the log never shows "
-    if trusted is None or findings.n_wedge is None:
+    n_wedge = findings.table.n_wedge
+    if trusted is None or n_wedge is None:
         return f"{start}{never:,}."
     chosen = findings.record.parameters.n_wedge_chosen_by
     origin = f"chosen by the lower bound of {chosen}" if chosen else "given"
     return (
-        f"{start}{never:,}. Actions seen at least {findings.n_wedge + 1:,} times in "
-        f"{chooser(findings.table)} may change (N∧ = {findings.n_wedge:,}, {origin}): "
+        f"{start}{never:,}. Actions seen at least {n_wedge + 1:,} times in "
+        f"{chooser(findings.table)} may change (N∧ = {n_wedge:,}, {origin}): "
         f"{trusted:,} pairs."
     )
 
@@ -81,7 +82,7 @@ def baseline_words(findings: Findings) -> list[str]:
 def visits_picture(findings: Findings) -> Bars:
     """Returns a picture of pairs by their visits in the rows that chose the policy."""
     table = findings.table
-    n_wedge = findings.n_wedge
+    n_wedge = table.n_wedge
     log = chooser(table)
     bars = visit_bars(visit_bins(table.visits[table.decided], n_wedge), n_wedge)
     text = f"Pairs of situation and action by how often {log} shows them."
@@ -103,16 +104,16 @@ def visit_bars(bins: Sequence[VisitBin], n_wedge: int | None) -> list[Bar]:
 
 def log_facts(findings: Findings) -> list[tuple[str, str]]:
     """Returns the size of the log."""
-    data = findings.data
-    dropped = "; ".join(f"{many:,}: {why}" for why, many in sorted(data.dropped.items()))
+    data = findings.record.data
+    dropped = "; ".join(f"{many:,}: {why}" for why, many in sorted(data["dropped"].items()))
     facts = [
-        ("Rows", f"{data.rows:,}"),
+        ("Rows", f"{data['rows']:,}"),
         ("Rows left out", dropped or "none"),
         ("Decisions counted", f"{int(findings.table.all_decisions.sum()):,}"),
-        ("Episodes", "unknown" if data.episodes is None else f"{data.episodes:,}"),
+        ("Episodes", "unknown" if data["episodes"] is None else f"{data['episodes']:,}"),
     ]
-    if data.terminated is not None and data.truncated is not None:
-        ends = f"{data.terminated:,} came to their end, {data.truncated:,} were cut off"
+    if data["episodes"] is not None:
+        ends = f"{data['terminated']:,} came to their end, {data['truncated']:,} were cut off"
         facts.append(("How they ended", ends))
     return facts
 

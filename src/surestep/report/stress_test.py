@@ -8,7 +8,7 @@ import surestep.sections as show
 from surestep._words import about, counted, number, percent, signed
 from surestep.model.certificate import Rung
 from surestep.rehearsal import Calibration, Rate, Rehearsal, SizeSummary
-from surestep.results.findings import Findings, NoRehearsal
+from surestep.results.findings import Findings
 from surestep.results.plots import flags_of, gains_picture, own_size
 
 TITLE = "The stress test"
@@ -23,7 +23,7 @@ def stress_test_section(findings: Findings, *, folded: bool = True) -> show.Sect
     """Returns the stress test, or why none was made."""
     rehearsal = findings.rehearsal
     if rehearsal is None:
-        why = no_rehearsal_words(findings.no_rehearsal)
+        why = no_rehearsal_words(findings)
         how = [f"{WHAT} {HOW}"] if findings.changes else []
         return show.Section("stress-test", TITLE, [why, *how], folded=folded)
     limits = show.Section(
@@ -182,17 +182,11 @@ def found_words(rehearsal: Rehearsal) -> list[str]:
     return [f"In {worlds}, {policy} in {harmed.happened or 'none'}.", *claims_words(rehearsal)]
 
 
-def no_rehearsal_words(missing: NoRehearsal) -> str:
+def no_rehearsal_words(findings: Findings) -> str:
     """Returns a sentence that says why there was no stress test."""
-    if missing.why == "to come":
+    if findings.awaits_stress_test:
         return "Not yet stress tested: the command that made this result goes on with it."
-    why = {
-        "too large": "the log is too large for one by default",
-        "impossible": missing.obstacle,
-        "nothing changed": "nothing changed",
-        "declined": "none was asked for",
-    }
-    return f"Not stress tested: {why[missing.why]}."
+    return f"Not stress tested: {findings.no_rehearsal}."
 
 
 # ---- pictures and tables ------------------------------------------------------------------------
