@@ -171,8 +171,9 @@ def read_arrays(
         elif kind is FloatArray:
             array = arrays.floats(name, values, shape, error, describe, least=least, most=each.most)
         elif each.below:
-            below = sizes[each.below]
-            array = arrays.indices(name, values, below, error, describe, least=int(least))
+            array = arrays.indices(
+                name, values, sizes[each.below], error, describe, least=int(least)
+            )
             arrays.shaped(name, array, shape, error)
         else:
             array = arrays.whole_numbers(name, values, shape, error, describe)

@@ -71,8 +71,7 @@ class Shelf(Generic[Thing]):
         """Returns the thing of that name; refused where there is none."""
         thing = self.find(name)
         if thing is None:
-            what = f"there is no {SINGULAR[self.sort]} {name!r}"
-            raise unknown(what, name, self.everything())
+            raise unknown(f"there is no {SINGULAR[self.sort]} {name!r}", name, self.everything())
         return thing
 
     def everything(self) -> dict[str, Thing]:
@@ -113,8 +112,9 @@ class Shelf(Generic[Thing]):
                 f"the {what} is there already, of the extension {self.source_of(name)}; expected "
                 "another name"
             )
-        by = str(getattr(thing, "__module__", "unknown"))
-        _registered[self.sort, name] = Extension(self.sort, name, thing, by, version_of(thing))
+        _registered[self.sort, name] = Extension(
+            self.sort, name, thing, str(getattr(thing, "__module__", "unknown")), version_of(thing)
+        )
 
     def check_fits(self, name: str, what: str, thing: Any) -> None:
         """Refuses a name that is not free, what is no such thing, or calls itself otherwise."""

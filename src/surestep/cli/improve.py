@@ -67,7 +67,7 @@ def improve_command(
         reach(effort.engine, effort.address)
         source = open_source(description, memory_limit=memory_limit)
         made = draft(gather(source, asked), progress)
-        files = made.result.files()
+        files = result_of(made.findings).files()
         findings = made.findings
         done = begin(output, files)
         if made.how.sizes and not done:

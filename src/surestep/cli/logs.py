@@ -37,8 +37,7 @@ def describe_command(
     """
     if list_keys:
         for path, words in keys.HELP.items():
-            name = path.rpartition(".")[2]
-            usual = keys.DEFAULTS.get(name)
+            usual = keys.DEFAULTS.get(path.rpartition(".")[2])
             say(f"{path}: {words}{'' if usual is None else f'  [default: {usual}]'}")
         return
     if not logs:
@@ -105,8 +104,13 @@ def inspect_command(
     following = next_command(description, ends=source.says_ends)
     sections = inspection_sections(inspection, following)
     if output is not None:
-        title = f"Inspection of {inspection.source}"
-        write_together({output: [page(title, "A look at a log", sections).encode()]})
+        write_together(
+            {
+                output: [
+                    page(f"Inspection of {inspection.source}", "A look at a log", sections).encode()
+                ]
+            }
+        )
     if as_json:
         say_json(plain(inspection))
         return

@@ -78,12 +78,14 @@ def bound_command(as_json: bool, **asked: Any) -> None:
         raise click.UsageError("Give either --value-bound or --values LOW HIGH.")
     asked["value_bounds"] = bounds = values or (-value_bound, value_bound)
     known = {name: asked[name] for name in ("states", "actions", "delta", "discount", "branching")}
-    size = ProblemSize(**known)
-    answers = compare_bounds(size, bounds, visits=visits, wanted_zeta=zeta, gain=asked["gain"])
+    answers = compare_bounds(
+        ProblemSize(**known), bounds, visits=visits, wanted_zeta=zeta, gain=asked["gain"]
+    )
     span = value_span(bounds)
     if as_json:
-        content = [answer._asdict() for answer in answers]
-        say_json({"asked": asked, "span": span, "answers": content})
+        say_json(
+            {"asked": asked, "span": span, "answers": [answer._asdict() for answer in answers]}
+        )
         return
     show([bounds_section(answers, span, asked)])
 

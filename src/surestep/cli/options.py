@@ -81,8 +81,9 @@ def output_file(words: str, *, required: bool = False) -> Adding:
 
     Those are files that the command line names, or the description that the command is given.
     """
-    kind = click.Path(path_type=Path)
-    option = click.option("-o", "--output", type=kind, required=required, help=words)
+    option = click.option(
+        "-o", "--output", type=click.Path(path_type=Path), required=required, help=words
+    )
 
     def decorate(command: Command) -> Command:
         @wraps(command)
@@ -140,12 +141,20 @@ def run_choice(command: Command) -> Command:
         command(selection=Selection(*parts), **options)
 
     only = partial(click.option, multiple=True)
-    folder = "Where `surestep run -o` wrote it.  [default: runs/NAME]"
-    algorithms = "Only these, such as spibb:n_wedge=100; repeatable."
     return in_this_order(
         click.argument("name"),
-        click.option("--from", "directory", type=FOLDER, help=folder),
-        only("--algorithm", "algorithms", metavar="NAME[:SETTING=VALUE]", help=algorithms),
+        click.option(
+            "--from",
+            "directory",
+            type=FOLDER,
+            help="Where `surestep run -o` wrote it.  [default: runs/NAME]",
+        ),
+        only(
+            "--algorithm",
+            "algorithms",
+            metavar="NAME[:SETTING=VALUE]",
+            help="Only these, such as spibb:n_wedge=100; repeatable.",
+        ),
         only("--environment", "environments", metavar="NAME", help="Only these; repeatable."),
         only("--episodes", type=int, metavar="SIZE", help="Only these data sizes; repeatable."),
     )(with_selection)

@@ -281,12 +281,15 @@ def declared_in(claim: Certificate) -> Declared:
     """Returns what was declared of rewards when a claim was made: it is among its assumptions."""
     said = {statement.code: statement.values for statement in claim.assumptions}
     steps = said.get("rewards-as-declared")
-    whole = said.get("returns-bounded-from-any-step")
 
     def bounds(values: Mapping[str, Any] | None, name: str) -> tuple[float, float] | None:
         return None if values is None else (values[f"{name}low"], values[f"{name}high"])
 
-    return bounds(steps, "running_"), bounds(steps, "ending_"), bounds(whole, "")
+    return (
+        bounds(steps, "running_"),
+        bounds(steps, "ending_"),
+        bounds(said.get("returns-bounded-from-any-step"), ""),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,8 +388,9 @@ class SavedPolicy:
             raise CertificateRefused(Statement("made-from-some-of-log"))
         alike = split_of(certifier) in self.splits
         if alike and self.same_log:
-            chosen_by = training_for(self.problem, certifier).counts.visits
-            alike = np.array_equal(chosen_by, self.chosen_by)
+            alike = np.array_equal(
+                training_for(self.problem, certifier).counts.visits, self.chosen_by
+            )
         if self.same_log and not alike:
             raise CertificateRefused(Statement("made-from-log", {"kind": certifier.name}))
 
@@ -413,8 +417,14 @@ def log_again(
     bins |= {name: rules[name] for name in words.learnt if name in rules}
     # Those of the parameters are of the files; columns that reading adds are said alone.
     columns = {**record.description.get("columns", {}), **record.parameters.columns}
-    read = {"columns": columns, "bins": bins}
-    source = open_again(record, own, frame, memory_limit, read, allow_query=allow_query)
+    source = open_again(
+        record,
+        own,
+        frame,
+        memory_limit,
+        {"columns": columns, "bins": bins},
+        allow_query=allow_query,
+    )
     for states in words.learnt.values():
         source = source.with_states(states) if isinstance(source, LogSource) else source
     return source
@@ -424,8 +434,11 @@ def given_in(saved: Result) -> dict[str, Any]:
     """Returns what was given beside the log of a result, as it stands in the folder."""
     parameters = saved.record.parameters
     words = saved.table.vocabulary
-    states = words.states[: saved.table.num_deciding]
-    inside = {"states": states, "actions": words.actions, "possible": pairs_in(saved)}
+    inside = {
+        "states": words.states[: saved.table.num_deciding],
+        "actions": words.actions,
+        "possible": pairs_in(saved),
+    }
     listed = {name: each for name, each in inside.items() if getattr(parameters, name) == "listed"}
     behavior = table_of(saved) if parameters.behavior == "table" else parameters.behavior
     return {"behavior": behavior, "learnt": words.learnt, **listed}
@@ -462,8 +475,9 @@ def other_log(saved: Result, counts: LabelledCounts, log: LogSource | None) -> A
     going = {label for label, yes in zip(counts.states, counts.goes_on, strict=False) if yes}
     ends = {*words.states[deciding:]} - going
     met = [label for label in (*counts.states, *counts.end_states()) if label not in ends]
-    known = words.states[:deciding]
-    label_tables.check_listed("state", words.state_columns, known, met, where="the policy", log=log)
+    label_tables.check_listed(
+        "state", words.state_columns, words.states[:deciding], met, where="the policy", log=log
+    )
     label_tables.check_log_fits(pairs_in(saved) if estimated else table_of(saved), counts, log)
     behavior = Policy(table.pairs, table.behavior, estimated=estimated)
     if not estimated:

@@ -76,18 +76,7 @@ def policy_table(
 
 def in_order_of_labels(findings: found.Findings, numbering: Numbering) -> found.Findings:
     """Returns findings in numbers by first appearance with those that a numbering had before."""
-    state = np.argsort(numbering.state)
-    return replace(
-        findings,
-        table=table_in_order_of_labels(findings.table, numbering),
-        behavior_occupancy=arrays.freeze(findings.behavior_occupancy[state]),
-        changes=tuple(c._replace(state=int(numbering.state[c.state])) for c in findings.changes),
-        wanted=tuple(w._replace(pair=int(numbering.pair[w.pair])) for w in findings.wanted),
-    )
-
-
-def table_in_order_of_labels(table: PolicyTable, numbering: Numbering) -> PolicyTable:
-    """Returns a table with the former numbers of a numbering."""
+    table = findings.table
     state = np.argsort(numbering.state)
     pair = np.argsort(numbering.pair)
     words = table.vocabulary
@@ -102,10 +91,17 @@ def table_in_order_of_labels(table: PolicyTable, numbering: Numbering) -> Policy
         if (values := getattr(table, name)) is not None
     }
     offsets = arrays.offsets_of(arrays.run_lengths(table.pairs.offsets)[state])
-    action = numbering.action[table.pairs.action][pair]
-    pairs = words.pairs_of(np.stack([arrays.run_owners(offsets), action], axis=1))
+    pairs = words.pairs_of(
+        np.stack([arrays.run_owners(offsets), numbering.action[table.pairs.action][pair]], axis=1)
+    )
     quiet = arrays.freeze(table.quiet[state])
-    return replace(table, vocabulary=words, pairs=pairs, quiet=quiet, **moved)
+    return replace(
+        findings,
+        table=replace(table, vocabulary=words, pairs=pairs, quiet=quiet, **moved),
+        behavior_occupancy=arrays.freeze(findings.behavior_occupancy[state]),
+        changes=tuple(c._replace(state=int(numbering.state[c.state])) for c in findings.changes),
+        wanted=tuple(w._replace(pair=int(numbering.pair[w.pair])) for w in findings.wanted),
+    )
 
 
 def findings_of(
@@ -177,8 +173,7 @@ def state_changes(
     ρ(π_I) − ρ(π_b) = Σ_s d_b(s) Σ_a π_I(a|s) · advantage(s,a), with d_b the discounted visits under
     π_b and the advantage of `PolicyTable`: the performance difference lemma with Q of π_I.
     """
-    offsets = table.pairs.offsets
-    advantage = arrays.run_sums(table.probability * table.advantage, offsets)
+    advantage = arrays.run_sums(table.probability * table.advantage, table.pairs.offsets)
     contribution = visits * advantage
     share = shares(visits)
     changed = np.flatnonzero(table.changed)
@@ -228,8 +223,7 @@ class Settled(NamedTuple):
 def settle(algorithm: Method, problem: Problem) -> Settled:
     """Improves, and where N∧ is to be chosen, chooses."""
     if isinstance(algorithm, Limited):
-        improvement = algorithm.improve(problem)
-        return Settled(algorithm.algorithm, improvement, limits=algorithm.limits)
+        return Settled(algorithm.algorithm, algorithm.improve(problem), limits=algorithm.limits)
     if not isinstance(algorithm, AutoNWedge | ConstrainedChoice):
         return Settled(algorithm, algorithm.improve(problem))
     try:

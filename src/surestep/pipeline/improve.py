@@ -42,7 +42,6 @@ from surestep.pipeline.findings import (
 )
 from surestep.pipeline.posing import (
     check_declared,
-    check_ends_for_certain,
     problem_of,
     with_signals,
 )
@@ -50,6 +49,7 @@ from surestep.pipeline.recording import Rehearsed, record_of
 from surestep.pipeline.stress_test import ALONE, Assignment, Effort, planned, rehearsal_of
 from surestep.pipeline.terms import Terms, certified, splitting, with_algorithm
 from surestep.planning import evaluate, performance
+from surestep.planning.ends import refuse_endless
 from surestep.report.result import result_page
 from surestep.results.advantage_intervals import gain_interval, gains_of_lost
 from surestep.results.findings import Findings, is_proved
@@ -261,11 +261,10 @@ def improve(
     reach(engine, address)
     with telling(progress) as tell:
         tell("reading the log", 0, 1)
-        log = open_source(description, frame, memory_limit)
         objects = {
             name: value for name, value in beside.items() if value is not None and name not in words
         }
-        made = draft(gather(log, terms, objects), tell)
+        made = draft(gather(open_source(description, frame, memory_limit), terms, objects), tell)
         return result_of(made.finished(tell, Effort(workers, engine, address, time_limit)))
 
 
@@ -279,11 +278,6 @@ class Draft:
     record: Callable[[Rehearsed], Record]
     least_worlds: int
 
-    @property
-    def result(self) -> Result:
-        """Returns the result, whole but for a stress test."""
-        return result_of(self.findings)
-
     def like(self, record: Record) -> Draft:
         """Returns the draft as if made with the versions, the machine and the files of a record."""
 
@@ -291,9 +285,12 @@ class Draft:
             return {name: theirs[name] for name in (*own, *theirs) if name in theirs}
 
         def moved(own: Record) -> Record:
-            versions = in_order(own.versions, record.versions)
-            machine = in_order(own.machine, record.machine)
-            return replace(own, versions=versions, machine=machine, inputs=record.inputs)
+            return replace(
+                own,
+                versions=in_order(own.versions, record.versions),
+                machine=in_order(own.machine, record.machine),
+                inputs=record.inputs,
+            )
 
         findings = replace(self.findings, record=moved(self.findings.record))
         return replace(self, findings=findings, record=lambda how: moved(self.record(how)))
@@ -339,7 +336,8 @@ def prepared(evidence: Evidence) -> Assignment:
     parts = evidence.assembly
     problem = problem_of(parts, terms, facts)
     check_declared(terms, problem, evidence.counts, evidence.log_source, parts.log)
-    check_ends_for_certain(problem)
+    if problem.single_discount == 1:  # an estimated π_b that may never end is refused
+        refuse_endless(problem.estimate(), problem.behavior.probability)
     problem = with_signals(problem, evidence.description, evidence.source, parts, terms)
     told = terms.certifier_settings(facts)
     certifiers = evidence.certifiers
@@ -357,6 +355,12 @@ def prepared(evidence: Evidence) -> Assignment:
             behavior = estimate_behavior(training.counts)
             problem, training = (part.with_behavior(behavior) for part in (problem, training))
         judging = episodes.held_out_part(problem, *episodes.split_of(split))
+    believed = [
+        certifier
+        for place, certifier in enumerate(certifiers)
+        if may_be_believed(place, certifier.name, apart=episodes.holds_out(certifier))
+    ]
+    beside = bool(believed) and believed[0] is not certifiers[0]
     return Assignment(
         problem=problem,
         training=training,
@@ -364,7 +368,7 @@ def prepared(evidence: Evidence) -> Assignment:
         algorithm=algorithm,
         told=told,
         certifiers=certifiers,
-        belief=belief_beside(certifiers),
+        belief=believed[0] if beside else None,
         numbering=parts.numbering,
     )
 
@@ -470,8 +474,9 @@ def estimates_of(
     # Without a discount a policy need not end in other models.
     if part is not problem and problem.single_discount < 1:
         of_all = problem.estimate()
-        before = performance(of_all, problem.behavior)
-        estimates["gain_of_all"] = performance(of_all, policy) - before
+        estimates["gain_of_all"] = performance(of_all, policy) - performance(
+            of_all, problem.behavior
+        )
     if question.judging is not None:
         with suppress(NeverEnds, NotConverged):
             behind = part.counts if problem.behavior_is_estimated else None
@@ -480,8 +485,9 @@ def estimates_of(
     rest = problem if question.judging is None else question.judging
     if rest.log is not None and (rest.log.next_state == UNKNOWN).any():
         with suppress(NeverEnds, NotConverged):
-            ending = evidence.terms.ranges(evidence.facts).ending
-            worst, opposed = gains_of_lost(rest, rest.log, policy, ending)
+            worst, opposed = gains_of_lost(
+                rest, rest.log, policy, evidence.terms.ranges(evidence.facts).ending
+            )
             estimates |= {"lost_worst": worst, "lost_opposed": opposed}
     return estimates
 
@@ -524,9 +530,13 @@ def with_proof_expected(
 
 def result_of(findings: Findings) -> Result:
     """Returns the result with its report."""
-    claims = (findings.certificate, *findings.others)
-    page = result_page(findings)
-    return Result(findings.table, claims, findings.record, page, findings.rehearsal)
+    return Result(
+        findings.table,
+        (findings.certificate, *findings.others),
+        findings.record,
+        result_page(findings),
+        findings.rehearsal,
+    )
 
 
 def check_share(share: float, recorded: int) -> None:
@@ -537,14 +547,3 @@ def check_share(share: float, recorded: int) -> None:
             f"{recorded:,} episodes alone; expected at least {LEAST_SHARE}, {MANY_EPISODES:,} "
             f"episodes, or the policy that made the log ({said('behavior=…', '--behavior')})"
         )
-
-
-def belief_beside(certifiers: Sequence[Certifier]) -> Certifier | None:
-    """Returns whose claim is the belief to be shown; None where none, or that of the first, is."""
-    believed = (
-        certifier
-        for place, certifier in enumerate(certifiers)
-        if may_be_believed(place, certifier.name, apart=episodes.holds_out(certifier))
-    )
-    first = next(believed, None)
-    return None if first is certifiers[0] else first

@@ -89,8 +89,9 @@ def planned(terms: Terms, question: Assignment) -> Rehearsed:
         worlds = usual if question.fits(usual, MOST_AT_OWN_SIZE) else 0
     if worlds > 0:
         return Rehearsed(worlds, sizes)
-    why = "the log is too large for one by default"
-    return Rehearsed(0, OWN_SIZE if question.believes else (), why_none=why)
+    return Rehearsed(
+        0, OWN_SIZE if question.believes else (), why_none="the log is too large for one by default"
+    )
 
 
 class Effort(NamedTuple):
@@ -151,7 +152,6 @@ def rehearsal_of(
     """
     folder = effort.folder
     versions = versions_with(question.algorithm.name, (each.name for each in question.rehearsed))
-    made_with = json.dumps([versions, current_machine()])
     rehearsal = rehearse(
         question.problem,
         question.algorithm,
@@ -165,7 +165,7 @@ def rehearsal_of(
         address=effort.address,
         progress=lambda done, total: progress("stress test", done, total),
         folder=None if folder is None else folder / STRESS_TEST,
-        made_with=made_with,
+        made_with=json.dumps([versions, current_machine()]),
         time_limit=effort.time_limit,
         least_worlds=min(least_worlds, max(how.worlds, 1)),
     )

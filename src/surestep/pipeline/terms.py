@@ -68,8 +68,7 @@ class DataFacts(NamedTuple):
         ranges = Ranges(
             seen(~rows.terminated, STOPPED, UNFINISHED), seen(rows.terminated, UNFINISHED)
         )
-        vary = bool((least != greatest).any())
-        return cls(ranges, vary, least.size, counts.episodes.recorded)
+        return cls(ranges, bool((least != greatest).any()), least.size, counts.episodes.recorded)
 
     @property
     def rewards(self) -> tuple[float, float]:
@@ -110,9 +109,10 @@ class Terms:
                 "nobody says how much the next step counts; expected "
                 f"{said('discount=…', '--discount, or discount under [stakes]')}, from 0 to 1"
             )
-        logger = Behavior(logger=told.behavior.logger)
         own = None if isinstance(algorithm, str) else algorithm
-        return cls(told.stakes, told.method, logger, own, certificates)
+        return cls(
+            told.stakes, told.method, Behavior(logger=told.behavior.logger), own, certificates
+        )
 
     def __post_init__(self) -> None:
         """Refuses what contradicts itself, before anything is read."""
@@ -244,8 +244,11 @@ class Terms:
     def least_worlds(self) -> int:
         """Counts the worlds of each kind that a rehearsal needs, to calibrate a posterior."""
         first = self.asked[0]
-        delta = float(first.settings.get("delta", self.level))
-        return arrays.least_draws(delta) if first.type.calibrates else 1
+        return (
+            arrays.least_draws(float(first.settings.get("delta", self.level)))
+            if first.type.calibrates
+            else 1
+        )
 
     @property
     def discount(self) -> float:

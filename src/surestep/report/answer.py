@@ -314,8 +314,11 @@ def counted_on(claims: Sequence[Certificate], judged: Verdict, record: Record | 
         return Key("You may count on", "nothing", none, "bad")
     sure = percent(1 - claim.delta)
     if claim is belief and claim.lower > 0:
-        value = signed(floored(claim.lower, DIGITS), DIGITS)
-        return Key("Believed, at least", value, f"{unit}, {sure} by a model; no proof")
+        return Key(
+            "Believed, at least",
+            signed(floored(claim.lower, DIGITS), DIGITS),
+            f"{unit}, {sure} by a model; no proof",
+        )
     sort = "belief" if standing_of(claim) == "posterior" else "confidence"
     standing = "" if standing_of(claim) == "proved" else f" ({standing_name(claim)})"
     meaning = f"{unit}{than_estimated(claim)}, with {sure} {sort}{standing}"

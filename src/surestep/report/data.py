@@ -55,10 +55,10 @@ def limits_words(table: PolicyTable, parameters: Parameters) -> list[str]:
     """Returns which pairs may be recommended, a sentence a limit; none where all may."""
     said: list[str] = []
     if table.allowed is not None:
-        allowed = int(table.allowed.sum())
         said.append(
-            f"Limits were set: {allowed:,} of {counted(table.coverage.pairs, 'pair')} may be "
-            "recommended; no other is taken more often than before."
+            f"Limits were set: {int(table.allowed.sum()):,} of "
+            f"{counted(table.coverage.pairs, 'pair')} may be recommended; no other is taken more "
+            "often than before."
         )
     if parameters.possible == "seen":
         said.append("No action is recommended in a situation where the log does not show it.")
@@ -124,8 +124,12 @@ def wanted_section(findings: Findings) -> Section:
     wanted = findings.wanted[:MOST_WANTED]
     words = table.vocabulary
     if not wanted:
-        reason = "No action that is kept for lack of data looks better than the new policy."
-        return Section("wanted", "What data would help most", [reason], folded=True)
+        return Section(
+            "wanted",
+            "What data would help most",
+            ["No action that is kept for lack of data looks better than the new policy."],
+            folded=True,
+        )
     columns = [
         *(Column(name) for name in words.state_columns),
         Column("Action"),
@@ -141,13 +145,16 @@ def wanted_section(findings: Findings) -> Section:
         ]
         for entry in wanted
     ]
-    sentence = (
-        "These actions look better than the new policy, but were seen too seldom to be trusted. "
-        "Try them more often where that is safe. The promise is how much better they look, times "
-        "how often one is there."
-    )
     caption = f"{len(wanted):,} of {len(findings.wanted):,}, the most promising first"
     table_of_pairs = Table("wanted-pairs", caption, columns, rows, sortable=True)
     return Section(
-        "wanted", "What data would help most", [sentence], tables=[table_of_pairs], folded=True
+        "wanted",
+        "What data would help most",
+        [
+            "These actions look better than the new policy, but were seen too seldom to be "
+            "trusted. Try them more often where that is safe. The promise is how much better they "
+            "look, times how often one is there."
+        ],
+        tables=[table_of_pairs],
+        folded=True,
     )

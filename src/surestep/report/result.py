@@ -98,6 +98,8 @@ def setting_words(value: object) -> str:
 
 def words_section() -> Section:
     """Returns a list of terms with their meanings."""
-    lines = asset("assets/words.txt").splitlines()
-    facts = [(term, meaning) for term, meaning in (line.split("\t") for line in lines)]
+    facts = [
+        (term, meaning)
+        for term, meaning in (line.split("\t") for line in asset("assets/words.txt").splitlines())
+    ]
     return Section("words", "Words used here", facts=facts, folded=True)

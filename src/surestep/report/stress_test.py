@@ -23,9 +23,10 @@ def stress_test_section(findings: Findings, *, folded: bool = True) -> show.Sect
     """Returns the stress test, or why none was made."""
     rehearsal = findings.rehearsal
     if rehearsal is None:
-        why = no_rehearsal_words(findings)
         how = [f"{WHAT} {HOW}"] if findings.changes else []
-        return show.Section("stress-test", TITLE, [why, *how], folded=folded)
+        return show.Section(
+            "stress-test", TITLE, [no_rehearsal_words(findings), *how], folded=folded
+        )
     limits = show.Section(
         "limits",
         "What this stress test does not say",
@@ -200,8 +201,11 @@ def kinds_picture(by_kind: Mapping[str, SizeSummary], flags: Sequence[show.Flag]
         words = f"worse in {summary.harmed.happened:,} of {summary.harmed.total:,}"
         tone: show.Tone = "vermilion" if median < 0 else "blue"
         strips.append(show.Strip(kind, least, most, median, tone, words, (lower, upper)))
-    text = "The true gain by kind of world: median, middle half (thick) and nine tenths (thin)."
-    caption = show.Caption("kinds-picture", "The true gain in each kind of world", text)
+    caption = show.Caption(
+        "kinds-picture",
+        "The true gain in each kind of world",
+        "The true gain by kind of world: median, middle half (thick) and nine tenths (thin).",
+    )
     return show.Strips(caption, "true gain", strips, flags)
 
 
@@ -212,8 +216,10 @@ def rates_table(by_kind: Mapping[str, SizeSummary], by_size: Sequence[SizeSummar
     for name, one in named.items():
         rates = (one.harmed, one.violated, certified_rate(one))
         cells = [show.Amount(f"{rate.happened:,} of {rate.total:,}", rate.share) for rate in rates]
-        gains = (one.gain_quantiles[0], one.gain_quantiles[2])
-        cells += [show.Amount(signed(gain), gain) for gain in gains]
+        cells += [
+            show.Amount(signed(gain), gain)
+            for gain in (one.gain_quantiles[0], one.gain_quantiles[2])
+        ]
         rows.append([name, *cells])
     headings = ("Policy worse", "Claim wrong", "Gain certified", "Gain at 5 %", "Median gain")
     columns = [show.Column("Kind of world, or data: episodes"), *show.numbers(*headings)]
@@ -232,6 +238,9 @@ def power_picture(rehearsal: Rehearsal, by_size: Sequence[SizeSummary]) -> show.
                 name, 100 * rate.low, 100 * rate.high, 100 * rate.share, words=percent(rate.share)
             )
         )
-    text = "Worlds in which a gain is certified with so much data, with 95\u202f% intervals."
-    caption = show.Caption("power-picture", "How much more data would help", text)
+    caption = show.Caption(
+        "power-picture",
+        "How much more data would help",
+        "Worlds in which a gain is certified with so much data, with 95\u202f% intervals.",
+    )
     return show.Strips(caption, "% of the worlds", strips, [show.Flag(50.0, "half of the worlds")])

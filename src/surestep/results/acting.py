@@ -114,8 +114,9 @@ def decision_in(
         chosen = table.vocabulary.index("action", fallback.action)
         return Decision(as_action(table.vocabulary.actions[chosen]), "default", None)
     nearest = nearest_state(table, label)
-    followed = table.vocabulary.states[nearest]
-    return Decision(drawn(table, nearest, table.behavior, rng), "nearest", followed)
+    return Decision(
+        drawn(table, nearest, table.behavior, rng), "nearest", table.vocabulary.states[nearest]
+    )
 
 
 def drawn(table: PolicyTable, state: int, chances: FloatArray, rng: np.random.Generator) -> Action:

@@ -57,8 +57,9 @@ class Plots:
         if not self.table.changed.any():
             raise InvalidParameter("the policy changes nothing, expected a change to draw")
         changed = most_changed(self.table)
-        states = changed[:MOST_STATES][::-1].tolist()  # the first one stands on top
-        pairs = [gaining_action(self.table, state) for state in states]
+        pairs = [
+            gaining_action(self.table, state) for state in changed[:MOST_STATES][::-1].tolist()
+        ]
         places = range(len(pairs))
         today = self.table.behavior[pairs]
         new = self.table.probability[pairs]
@@ -126,9 +127,12 @@ def claims_picture(gain: float, claims: Sequence[Certificate], names: Sequence[s
             strips.append(Strip(name, end, end, tone="vermilion", words=words))
             continue
         lower = max(within_reach(claim.lower), -FEW * matters)
-        point = lower if lower == claim.lower else None
         words = f"{standing_name(claim)}, L = {signed(floored(claim.lower))}"
-        strips.append(Strip(name, lower, end, point, tone_of(claim), words))
+        strips.append(
+            Strip(
+                name, lower, end, (lower if lower == claim.lower else None), tone_of(claim), words
+            )
+        )
     text = (
         "Each bar begins at L, the least gain that the claim leaves open: the further right, the "
         "stronger. Right of “no difference”, a gain is claimed."
@@ -233,8 +237,7 @@ def moves_in(table: PolicyTable, state: int) -> tuple[IntArray, int]:
     """Orders the pairs of a state by |π_I − π_b|, ties by π_I; returns them, and how many move."""
     run = np.arange(table.pairs.offsets[state], table.pairs.offsets[state + 1])
     change = np.abs(table.probability[run] - table.behavior[run])
-    order = np.lexsort((-table.probability[run], -change))
-    return run[order], int((change > UNCHANGED).sum())
+    return run[np.lexsort((-table.probability[run], -change))], int((change > UNCHANGED).sum())
 
 
 def gaining_action(table: PolicyTable, state: int) -> int:
@@ -295,8 +298,10 @@ def gain_bins(
     same = np.abs(gain) <= tolerance
     place = np.clip(np.floor(gain / width), first, last - 1).astype(int)
     place = np.where(same, min(0, last - 1), place) - first
-    sorts = (gain < -tolerance, same, gain > tolerance)
-    counts = [np.bincount(place[sort], minlength=last - first).tolist() for sort in sorts]
+    counts = [
+        np.bincount(place[sort], minlength=last - first).tolist()
+        for sort in (gain < -tolerance, same, gain > tolerance)
+    ]
     return [width * i for i in range(first, last + 1)], counts
 
 
