@@ -133,10 +133,10 @@ def missing_in(thing: Any, members: Sequence[str]) -> str | None:
     if not members:
         is_function = callable(thing) and not isinstance(thing, type)
         return None if is_function else "a function that returns a Benchmark"
-    expected, has = f"a frozen dataclass with {', '.join(members)}", {*dir(thing)}
+    expected = f"a frozen dataclass with {', '.join(members)}"
     if not (isinstance(thing, type) and dataclasses.is_dataclass(thing)):
         return expected
-    has |= {field.name for field in dataclasses.fields(thing)}
+    has = {*dir(thing), *(field.name for field in dataclasses.fields(thing))}
     has |= {"certify"} if "certify_many" in has else set()
     return next((f"{expected}; {name} is missing" for name in members if name not in has), None)
 
@@ -170,20 +170,12 @@ def distribution(entry: EntryPoint) -> str:
     return entry.value if entry.dist is None else str(entry.dist.name)
 
 
-_loaded: dict[tuple[Sort, str], Extension | SurestepError] = {}
-
-
+@cache
 def loaded(shelf: Shelf[Any], name: str) -> Extension | SurestepError:
     """Returns the extension of an entry point, imported once, or why it cannot be used."""
-    if (shelf.sort, name) not in _loaded:
-        _loaded[shelf.sort, name] = load(shelf, name)
-    return _loaded[shelf.sort, name]
-
-
-def load(shelf: Shelf[Any], name: str) -> Extension | SurestepError:
-    """Returns the extension of an entry point, or in one line why it cannot be used."""
     entry, *others = installed(shelf.sort)[name]
-    by, what = distribution(entry), f"{SINGULAR[shelf.sort]} {name!r}"
+    by = distribution(entry)
+    what = f"{SINGULAR[shelf.sort]} {name!r}"
     if others:
         return InvalidParameter(
             f"the {what} is there twice, of the extensions {shelf.source_of(name)}; expected one "

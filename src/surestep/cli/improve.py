@@ -73,22 +73,23 @@ def improve_command(
         if made.how.sizes and not done:
             worlds = made.how.worlds
             kinds = f"{worlds:,} worlds of each kind" if worlds else "worlds without any benefit"
-            next_is = f"not yet stress tested; next: {kinds}"
-            goes_on = "(if interrupted, the same command goes on)"
-            say(f"saved {visible(str(output))}, {next_is} {goes_on}", err=as_json)
+            say(
+                f"saved {visible(str(output))}, not yet stress tested; next: {kinds} (if "
+                "interrupted, the same command goes on)",
+                err=as_json,
+            )
             findings = made.finished(progress, effort._replace(folder=output))
             if findings.rehearsal is not None:
                 files = result_of(findings).files()
                 finish(output, files)
+    shown = visible(str(output))
     if as_json:
         print_summary(load(output))
     elif done:
         load(output)  # which says if it was changed meanwhile
-        shown = visible(str(output))
         say(f"{shown} holds the finished result of this command; nothing is left to do")
     else:
         print_answer(findings)
-        shown = visible(str(output))
         say(f"Wrote {len(files)} files into {shown}. Open the report: ", nl=False)
         say(visible(str(output / "report.html")), bold=True)
 
@@ -97,11 +98,19 @@ def print_summary(result: Result) -> None:
     """Prints the verdict of a saved result and its main numbers, for programs."""
     from surestep.checks import failed
 
-    summary = {name: getattr(result.certificate, name) for name in ("lower", "delta", "standing")}
-    summary |= {"estimated_gain": result.estimated_gain, "unit": result.record.unit}
-    summary |= {"failed_checks": [check.code for check in failed(result.record.checks)]}
-    summary |= {"awaits_stress_test": result.awaits_stress_test}
-    say_json({"verdict": result.verdict, **summary})
+    claim = result.certificate
+    say_json(
+        {
+            "verdict": result.verdict,
+            "lower": claim.lower,
+            "delta": claim.delta,
+            "standing": claim.standing,
+            "estimated_gain": result.estimated_gain,
+            "unit": result.record.unit,
+            "failed_checks": [check.code for check in failed(result.record.checks)],
+            "awaits_stress_test": result.awaits_stress_test,
+        }
+    )
 
 
 def print_answer(findings: Findings) -> None:

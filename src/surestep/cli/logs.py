@@ -125,7 +125,8 @@ def next_command(description: Description, *, ends: bool) -> str:
     So is how episodes end where nobody says it, which is not to be seen in the log.
     """
     given = click.get_current_context().params
-    logs, said = given["logs"], {name for name, value in given.items() if value}
+    logs = given["logs"]
+    said = {name for name, value in given.items() if value}
     if logs[0].endswith(SUFFIX) and said <= {"logs", "n_wedge", "output", "as_json"}:
         words = f"surestep improve {shell_word(logs[0])}"
     else:

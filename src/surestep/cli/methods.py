@@ -95,7 +95,8 @@ def bounds_section(
 ) -> Section:
     """Returns the bounds side by side, and what they mean: loudly where that is nothing."""
     visits, zeta = asked["visits"], asked["zeta"]
-    columns, captions = [*map(Column, ("bound", "covers", "standing"))], list[str]()
+    columns = [*map(Column, ("bound", "covers", "standing"))]
+    captions = list[str]()
     rows = [[answer.method, answer.covers, answer.standing] for answer in answers]
     sentences = [
         f"With probability {1 - asked['delta']:g} the improved policy is worse than the current "

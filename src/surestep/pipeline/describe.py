@@ -122,12 +122,13 @@ def look(database: Any, types: Mapping[str, str], description: Description) -> l
             else number_sql(name, kind)
         )
         there = f"count({sql_name(name)})"
+        stamp = stamp_sql(name, kind, description.reader.timestampformat)
         facts = (
             sql_text(name),
             f"count(DISTINCT {sql_name(name)})",
             f"count(*) - {there}",
             f"count({number}) = {there} AND {there} > 0",
-            f"count({stamp_sql(name, kind, description.reader.timestampformat)}) = {there} AND {there} > 0",
+            f"count({stamp}) = {there} AND {there} > 0",
             f"min({number})",
             f"max({number})",
             there,

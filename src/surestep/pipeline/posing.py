@@ -101,8 +101,9 @@ def further_signal(
     counts, log = counted(source, description, name)
     facts = DataFacts.of(counts)
     own = replace(terms, stakes=Stakes(discount=terms.discount, **rule.stakes))
-    loaded = log is not None and parts.log is not None
-    steps = log.load(parts.counts.pairs, counts) if log is not None and loaded else None
+    steps = None
+    if log is not None and parts.log is not None:
+        steps = log.load(parts.counts.pairs, counts)
     found = counts.to_counts(parts.counts.pairs) if steps is None else steps.counts()
     problem = problem_of(replace(parts, counts=found, log=steps), own, facts)
     check_declared(own, problem, counts, log, steps)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from surestep._words import counted, number, short
 from surestep.results.findings import Findings
 from surestep.results.plots import VisitBin, visit_bins
-from surestep.results.record import Parameters
+from surestep.results.record import Baseline, Parameters
 from surestep.results.table import PolicyTable
 from surestep.sections import Amount, Bar, Bars, Caption, Column, Section, Table, numbers
 
@@ -22,7 +22,7 @@ def data_section(findings: Findings) -> Section:
         [
             coverage_words(findings),
             *limits_words(findings.table, findings.record.parameters),
-            *baseline_words(findings),
+            *baseline_words(findings.record.baseline),
         ],
         facts=log_facts(findings),
         pictures=[visits_picture(findings)],
@@ -67,9 +67,8 @@ def limits_words(table: PolicyTable, parameters: Parameters) -> list[str]:
     return said
 
 
-def baseline_words(findings: Findings) -> list[str]:
+def baseline_words(earned: Baseline | None) -> list[str]:
     """Returns the mean return of the log's own episodes; nothing without whole episodes."""
-    earned = findings.record.baseline
     if earned is None:
         return []
     after = f" ({earned.cut_off:,} were cut off; the model adds the rest)" if earned.cut_off else ""

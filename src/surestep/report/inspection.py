@@ -37,7 +37,7 @@ def inspection_sections(inspection: Inspection, following: str) -> list[show.Sec
 
 def overview(inspection: Inspection) -> show.Section:
     """Returns the size of the log, its columns, and how episodes and rewards are spread."""
-    free = inspection.states_with_choice
+    free = sum(inspection.states_by_trusted[2:])
     failing = len(failed(inspection.checks))
     many = len(inspection.suspicions)
     reached = inspection.states_only_reached

@@ -123,12 +123,6 @@ def claims_words(rehearsal: Rehearsal) -> list[str]:
     return said
 
 
-def worlds_words(worlds: int, sizes: Sequence[float]) -> str:
-    """Returns how many worlds of each kind there are, also where there are only those of luck."""
-    only_luck = worlds == 0 and sizes
-    return "0, but for those without any benefit" if only_luck else str(worlds)
-
-
 def more_data_words(rehearsal: Rehearsal, rung: Rung) -> list[str]:
     """Returns how many more data would certify a gain in half of the worlds; maybe nothing.
 

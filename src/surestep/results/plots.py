@@ -17,7 +17,7 @@ import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
 from surestep._drawing import BLUE, COLOURS, draw_levels, drawing, typeset
 from surestep._words import floored, harmless, signed
-from surestep.certificates.registry import BUILT_IN, BY_EXTENSION, standing_name, standing_of
+from surestep.certificates.registry import BUILT_IN, standing_name, standing_of
 from surestep.errors import InvalidParameter
 from surestep.model import Certificate
 from surestep.model.statements import STOPPING, WITHIN_SEEN
@@ -151,10 +151,9 @@ def tone_of(claim: Certificate) -> Tone:
 
     Nor is it green where rows are left out of which nobody knows where they led.
     """
-    tone = TONES.get(standing_of(claim), "grey")
     proved = standing_of(claim) == "proved" and (claim.lower or 0.0) > 0
     if not proved or claim.kind not in BUILT_IN or claim.assumes(WITHIN_SEEN, STOPPING.code):
-        return "grey" if standing_of(claim) == BY_EXTENSION else tone
+        return TONES.get(standing_of(claim), "grey")
     return "green"
 
 
@@ -197,7 +196,8 @@ def drawn(picture: Strips | Histogram) -> Figure:
         axes = figure.subplots()
         if isinstance(picture, Strips):
             for place, strip in enumerate(reversed(picture.strips)):
-                colour, width = COLOURS[strip.tone], strip.high - strip.low
+                colour = COLOURS[strip.tone]
+                width = strip.high - strip.low
                 axes.barh(place, width, left=strip.low, height=0.4, color=colour, alpha=0.35)
                 if strip.point is not None:
                     axes.plot([strip.point] * 2, [place - 0.25, place + 0.25], color=colour)
@@ -294,7 +294,8 @@ def gain_bins(
     """
     low, high = min(0.0, also, float(gain.min())), max(0.0, also, float(gain.max()))
     width = round_width((high - low) / (MOST_GAIN_BINS - 2))
-    first, last = math.floor(low / width), max(math.ceil(high / width), math.floor(low / width) + 1)
+    first = math.floor(low / width)
+    last = max(math.ceil(high / width), first + 1)
     same = np.abs(gain) <= tolerance
     place = np.clip(np.floor(gain / width), first, last - 1).astype(int)
     place = np.where(same, min(0, last - 1), place) - first

@@ -102,7 +102,8 @@ class Result:
 
     def __str__(self) -> str:
         """Returns the verdict, the claim that the result stands by, and the estimated gain."""
-        claim, unit = self.certificate, self.record.unit
+        claim = self.certificate
+        unit = self.record.unit
         estimate = f"estimated gain {signed(self.estimated_gain)} {unit}"
         if claim.lower is None or claim.says_nothing:
             return f"{self.verdict}; no useful guarantee ({claim.kind}); {estimate}"
@@ -231,7 +232,8 @@ class Result:
 
     def _prepared(self, case: Any, tables: Mapping[str, str]) -> dict[str, object]:
         """Returns what the query makes of the last of the rows of a case so far."""
-        query, said = self.record.description["query"], self.record.query or {}
+        query = self.record.description["query"]
+        said = self.record.query or {}
         if not self.runs_query:
             raise InvalidParameter(
                 f"the result was made by a query that may not be yours: {query!r}; read it, then "
