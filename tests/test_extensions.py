@@ -39,10 +39,11 @@ certifiers = [{name = "hopeful"}]
 def nothing_else(monkeypatch):
     """Leaves nothing registered or loaded behind."""
     monkeypatch.setattr(extensions, "_registered", {})
-    monkeypatch.setattr(extensions, "_loaded", {})
-    extensions.installed.cache_clear()
+    for known in (extensions.installed, extensions.loaded):
+        known.cache_clear()
     yield
-    extensions.installed.cache_clear()
+    for known in (extensions.installed, extensions.loaded):
+        known.cache_clear()
 
 
 def install(folder, distribution, entries, version="1.0"):

@@ -24,6 +24,7 @@ VERBS = {
     "pipeline/certify.py": ("certify_result", "check_certificates"),
     "pipeline/verify.py": ("verify_result",),
     "pipeline/rehearse.py": ("rehearse_log",),
+    "io/logs/source.py": ("read_log",),
 }
 # What Python takes besides what a description can say.
 TYPES = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from time import monotonic
@@ -80,9 +81,15 @@ def bar(console: Console) -> Iterator[Progress]:
     from rich import progress as parts
 
     text = partial(parts.TextColumn, markup=False)
-    begun = text("{task.description}"), parts.BarColumn(16), parts.MofNCompleteColumn()
-    times = parts.TimeElapsedColumn(), text("so far"), parts.TimeRemainingColumn()
-    columns = *begun, *times, text("{task.fields[of]}")
+    columns = (
+        text("{task.description}"),
+        parts.BarColumn(16),
+        parts.MofNCompleteColumn(),
+        parts.TimeElapsedColumn(),
+        text("so far"),
+        parts.TimeRemainingColumn(),
+        text("{task.fields[of]}"),
+    )
     # What is said meanwhile goes to standard output, wherever that leads; in a terminal, above.
     above = is_terminal(sys.stdout)
     with parts.Progress(*columns, console=console, redirect_stdout=above) as drawn:
@@ -94,21 +101,25 @@ def bar(console: Console) -> Iterator[Progress]:
                     drawn.remove_task(task.id)
             now = drawn.task_ids[0] if drawn.task_ids else drawn.add_task(what, total=None, of="")
             # The last step of several is no end of what is being done with it.
-            known, of = (total, "left") if total > 1 else (None, "")
-            drawn.update(now, completed=done, total=known, of=of)
+            several = total > 1
+            drawn.update(
+                now,
+                completed=done,
+                total=total if several else None,
+                of="left" if several else "",
+            )
 
         yield tell
 
 
+@dataclass(slots=True)
 class Lines:
     """Lines about what is being done: at its beginning, and every ten seconds."""
 
-    def __init__(self) -> None:
-        """Starts with nothing told."""
-        self.now = ""
-        self.first = 0
-        self.began = 0.0
-        self.told = 0.0
+    now: str = ""
+    first: int = 0
+    began: float = 0.0
+    told: float = 0.0
 
     def __call__(self, what: str, done: int, total: int) -> None:
         """Tells it, if it is new or ten seconds have passed."""

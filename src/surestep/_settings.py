@@ -73,7 +73,8 @@ def check_setting(name: str, value: Any, kind: Any, error: ErrorType = InvalidPa
             for place, (part, own) in enumerate(zip(value, kinds, strict=True)):
                 check_setting(f"{name}[{place}]", part, own, error)
             return
-    whole, number = int in options, int in options or float in options
+    whole = int in options
+    number = whole or float in options
     if (
         (value is None and NoneType in options)
         or (isinstance(value, str) and value in words)
@@ -155,7 +156,8 @@ def read_arrays(
     means zeros.
     """
     for name, kind, each, may_be_none in arrays_of(noun.__class__):
-        values, axes = getattr(noun, name), each.axes
+        values = getattr(noun, name)
+        axes = each.axes
         if values is None and may_be_none:
             continue
         if axes[0] not in sizes:
@@ -164,15 +166,17 @@ def read_arrays(
         shape = tuple([sizes[axis] for axis in axes])
         if values is None:
             values = np.zeros(shape, np.bool_)
-        describe, least = names.get(axes), each.least
+        describe = names.get(axes)
+        least = each.least
         array: AnyArray
         if kind is BoolArray:
             array = arrays.booleans(name, values, shape, error)
         elif kind is FloatArray:
             array = arrays.floats(name, values, shape, error, describe, least=least, most=each.most)
         elif each.below:
-            below = sizes[each.below]
-            array = arrays.indices(name, values, below, error, describe, least=int(least))
+            array = arrays.indices(
+                name, values, sizes[each.below], error, describe, least=int(least)
+            )
             arrays.shaped(name, array, shape, error)
         else:
             array = arrays.whole_numbers(name, values, shape, error, describe)

@@ -11,7 +11,8 @@ from decimal import ROUND_FLOOR, Decimal
 THIN_SPACE = "\u202f"  # narrow, and no line breaks there
 UNITS = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
 RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
-SMALLEST, TINY, HUGE = 1e-300, 1e-6, 1e15  # numbers from TINY to HUGE are written out
+SMALLEST = 1e-300
+TINY, HUGE = 1e-6, 1e15  # numbers between these are written out
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -38,12 +39,8 @@ def without_zeros(text: str) -> str:
 def in_powers(text: str) -> str:
     """Returns '1.5e-09' as 1.5 × 10⁻⁹."""
     mantissa, exponent = text.split("e")
-    return f"{without_zeros(mantissa)} × {power_of_ten(int(exponent))}".replace("-", "−")
-
-
-def power_of_ten(exponent: int) -> str:
-    """Returns '10⁻⁶'."""
-    return f"10{str(exponent).translate(RAISED)}"
+    raised = str(int(exponent)).translate(RAISED)
+    return f"{without_zeros(mantissa)} × 10{raised}".replace("-", "−")
 
 
 def signed(value: float, digits: int = 4) -> str:
@@ -104,7 +101,7 @@ class Scale:
     @property
     def unit(self) -> str:
         """Returns the unit to write beside the numbers: empty, or ' (in 10⁻⁶)'."""
-        return f" (in {power_of_ten(self.power)})" if self.power else ""
+        return f" (in 10{str(self.power).translate(RAISED)})" if self.power else ""
 
     def number(self, value: float) -> str:
         """Returns a number on this scale."""

@@ -71,8 +71,7 @@ class Shelf(Generic[Thing]):
         """Returns the thing of that name; refused where there is none."""
         thing = self.find(name)
         if thing is None:
-            what = f"there is no {SINGULAR[self.sort]} {name!r}"
-            raise unknown(what, name, self.everything())
+            raise unknown(f"there is no {SINGULAR[self.sort]} {name!r}", name, self.everything())
         return thing
 
     def everything(self) -> dict[str, Thing]:
@@ -113,8 +112,9 @@ class Shelf(Generic[Thing]):
                 f"the {what} is there already, of the extension {self.source_of(name)}; expected "
                 "another name"
             )
-        by = str(getattr(thing, "__module__", "unknown"))
-        _registered[self.sort, name] = Extension(self.sort, name, thing, by, version_of(thing))
+        _registered[self.sort, name] = Extension(
+            self.sort, name, thing, str(getattr(thing, "__module__", "unknown")), version_of(thing)
+        )
 
     def check_fits(self, name: str, what: str, thing: Any) -> None:
         """Refuses a name that is not free, what is no such thing, or calls itself otherwise."""
@@ -133,10 +133,10 @@ def missing_in(thing: Any, members: Sequence[str]) -> str | None:
     if not members:
         is_function = callable(thing) and not isinstance(thing, type)
         return None if is_function else "a function that returns a Benchmark"
-    expected, has = f"a frozen dataclass with {', '.join(members)}", {*dir(thing)}
+    expected = f"a frozen dataclass with {', '.join(members)}"
     if not (isinstance(thing, type) and dataclasses.is_dataclass(thing)):
         return expected
-    has |= {field.name for field in dataclasses.fields(thing)}
+    has = {*dir(thing), *(field.name for field in dataclasses.fields(thing))}
     has |= {"certify"} if "certify_many" in has else set()
     return next((f"{expected}; {name} is missing" for name in members if name not in has), None)
 
@@ -170,20 +170,12 @@ def distribution(entry: EntryPoint) -> str:
     return entry.value if entry.dist is None else str(entry.dist.name)
 
 
-_loaded: dict[tuple[Sort, str], Extension | SurestepError] = {}
-
-
+@cache
 def loaded(shelf: Shelf[Any], name: str) -> Extension | SurestepError:
     """Returns the extension of an entry point, imported once, or why it cannot be used."""
-    if (shelf.sort, name) not in _loaded:
-        _loaded[shelf.sort, name] = load(shelf, name)
-    return _loaded[shelf.sort, name]
-
-
-def load(shelf: Shelf[Any], name: str) -> Extension | SurestepError:
-    """Returns the extension of an entry point, or in one line why it cannot be used."""
     entry, *others = installed(shelf.sort)[name]
-    by, what = distribution(entry), f"{SINGULAR[shelf.sort]} {name!r}"
+    by = distribution(entry)
+    what = f"{SINGULAR[shelf.sort]} {name!r}"
     if others:
         return InvalidParameter(
             f"the {what} is there twice, of the extensions {shelf.source_of(name)}; expected one "

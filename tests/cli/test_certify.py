@@ -123,7 +123,7 @@ def believed(tmp_path_factory):
     write_lines(home / "later.csv", arms(1))
     terms = Terms.of(discount=0.5, n_wedge=5, certificates=["robust", "posterior"], worlds=1)
     made = draft(gather(read_log(home / "log.csv"), terms))
-    made.result.save(home / "to come")
+    result_of(made.findings).save(home / "to come")
     found = made.finished(lambda *told: None)
     result = result_of(found)
     assert result.certificates[1].lower > 0

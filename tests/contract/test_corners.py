@@ -24,6 +24,7 @@ from surestep.pipeline.evidence import gather
 from surestep.pipeline.improve import draft, problem_of
 from surestep.pipeline.terms import Terms
 from surestep.rehearsal.rehearse import read_sizes
+from surestep.report.result import result_page
 
 BOUNDED = {"reward_low": 0, "reward_high": 3}
 CERTIFIERS = [
@@ -140,7 +141,7 @@ def improved(source, kind, **changes):
     given = USUAL | {"certificates": [kind]} | changes
     if "zeta" in changes:
         del given["n_wedge"]
-    assert draft(gather(source, Terms.of(**given))).result.report
+    assert result_page(draft(gather(source, Terms.of(**given))).findings)
 
 
 @settings(max_examples=25, deadline=None)

@@ -210,8 +210,8 @@ def test_propensities_are_the_behavior_where_the_log_has_them(each, n_wedge):
 def test_contributions_add_up_to_the_estimated_gain(each, n_wedge, discount):
     terms = Terms.of(discount=discount, n_wedge=n_wedge)
     made = draft(gather(without_propensities(each.rows), terms))
-    table, changes = made.result.table, made.findings.changes
-    before, after = (made.result.record.estimates[name] for name in ("behavior", "policy"))
+    table, changes = made.findings.table, made.findings.changes
+    before, after = (made.findings.record.estimates[name] for name in ("behavior", "policy"))
     assert sum(each.contribution for each in changes) == pytest.approx(after - before, abs=1e-8)
     assert [each.state for each in changes if not table.changed[each.state]] == []
     sizes = [abs(each.contribution) for each in changes]

@@ -98,8 +98,8 @@ def test_a_supposed_end_is_one_that_the_log_had_shown():
     np.testing.assert_allclose(found, expected, rtol=1e-9)
     # Where nothing was lost, nothing is supposed.
     whole = logged_problem(log, DISCOUNT, (-20.0, 10.0), today)
-    gain = gain_interval(whole, policy, 0.1).gain
+    gain, _, _ = gain_interval(whole, policy, 0.1)
     np.testing.assert_allclose(gains_of_lost(whole, log, policy, (-20.0, 10.0)), gain, rtol=1e-9)
     # Where all ends are the best there is, the worst is to go on to where things are worst.
-    best = gains_of_lost(problem, lost, policy, (10.0, 10.0))
-    assert best.opposed < earned(policy, 10.0) - earned(today, 10.0) - 1
+    _, opposed = gains_of_lost(problem, lost, policy, (10.0, 10.0))
+    assert opposed < earned(policy, 10.0) - earned(today, 10.0) - 1

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
@@ -20,9 +21,9 @@ from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.known import Known
 from surestep.pipeline.certify import certify_result
-from surestep.pipeline.checks import judge_of
+from surestep.pipeline.checks import practice
 from surestep.pipeline.evidence import gather
-from surestep.pipeline.improve import draft, prepared
+from surestep.pipeline.improve import draft, prepared, result_of
 from surestep.pipeline.terms import Terms
 from surestep.pipeline.verify import verify_result
 from surestep.planning import performance
@@ -131,13 +132,17 @@ def test_certify_takes_what_has_the_members_of_a_certifier(problem):
 def test_checks_split_the_log_as_it_does():
     source = known_log()
 
-    def judge(certifier):
+    def later_rows(certifier):
         terms = Terms.of(discount=0.9, certificates=[certifier])
-        return judge_of(prepared(gather(source, terms)))
+        question = prepared(gather(source, terms, {"behavior": "estimate"}))
+        return question, practice(question, SimpleNamespace(policy=question.problem.behavior))
 
-    assert judge(Parting()).train_share == 0.3
-    assert judge(Parting(logger="fixed", seed=1)) == Stitched(logger="fixed", seed=1)
-    assert judge(Toy()) is None
+    question, found = later_rows(Parting())
+    first, whole = question.training.log, question.problem.log
+    assert first.num_episodes == round(0.3 * whole.num_episodes)
+    assert found.late.sum() == whole.num_steps - first.num_steps > 0
+    for certifier in (Parting(logger="fixed", seed=1), Toy()):
+        assert later_rows(certifier)[1] == "behavior-of-all"
 
 
 def test_its_claims_choose_n_wedge(problem):
@@ -268,12 +273,12 @@ def test_at_most_it_is_believed(problem):
 def test_the_belief_that_is_shown_is_the_one_that_is_rehearsed(kinds, believed):
     terms = Terms.of(discount=0.9, certificates=kinds, n_wedge=3, worlds=0)
     made = draft(gather(known_log(), terms))
-    claims, question = made.result.certificates, made.question
+    claims, question = result_of(made.findings).certificates, made.question
     shown = belief_in(claims)
     assert shown == (None if believed is None else claims[believed])
     if shown is not None:
         rehearsed = question.rehearsed[-1]
-        policy = question.numbering.policy(made.result.policy)
+        policy = question.numbering.policy(result_of(made.findings).policy)
         assert certify(question.problem, policy, rehearsed) == shown
 
 

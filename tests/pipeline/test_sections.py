@@ -9,8 +9,8 @@ from surestep.sections import Section
 
 
 def busiest_section(findings):
-    """Returns where the new policy spends most of its time."""
-    state = int(findings.occupancy.argmax())
+    """Returns where the current policy spends most of its time."""
+    state = int(findings.behavior_occupancy.argmax())
     words = ", ".join(findings.table.vocabulary.states[state])
     return Section("busiest", "Busiest", [words])
 

@@ -11,6 +11,7 @@ import pytest
 import surestep
 from support.labelled_worlds import COLUMNS, NAMES, world
 from support.log_tables import write_table
+from surestep.certificates.registry import Asked
 from surestep.errors import ResultMismatch
 from surestep.pipeline import Effort, explain, verify_result
 from surestep.pipeline.evidence import gather
@@ -21,6 +22,7 @@ from surestep.rehearsal.rehearse import rehearse
 from surestep.results.unfinished import STRESS_TEST, begin, finish, settle
 
 SIZES = (0.5, 1.0)
+TOO_LARGE = "the log is too large for one by default"
 TERMS = Terms.of(discount=0.9, n_wedge=3, certificates=["robust", "a-priori"], worlds=6)
 
 
@@ -74,18 +76,18 @@ def contents(folder):
 @pytest.mark.parametrize("number", [pytest.param(0, marks=pytest.mark.slow), 3])
 def test_what_is_interrupted_is_whole_and_goes_on(number, made, whole, log, tmp_path):
     out = tmp_path / "out"
-    begin(out, made.result.files())
+    begin(out, result_of(made.findings).files())
     with pytest.raises(KeyboardInterrupt):
         made.finished(interrupt_at(number), Effort(folder=out))
     saved = surestep.load(out)
     assert saved.awaits_stress_test
     assert "Not yet stress tested" in saved.report
-    assert saved.files() == contents(out) == made.result.files()
+    assert saved.files() == contents(out) == result_of(made.findings).files()
     assert saved.act(("p0", "0"), np.random.default_rng(0))
     assert explain(saved, ("p0", "0")).actions
     with pytest.raises(ResultMismatch, match="is not finished: its stress test is still to come"):
         verify_result(out, log)
-    begin(out, made.result.files())  # as the same command does
+    begin(out, result_of(made.findings).files())  # as the same command does
     finish(out, result_of(made.finished(nobody, Effort(folder=out))).files())
     assert contents(out) == whole
     assert not (out / STRESS_TEST).exists()
@@ -100,7 +102,7 @@ def test_a_kill_at_any_moment_of_the_end_leaves_a_whole_result(
 ):
     """The new files are read from their block, also where one is written by half."""
     out, left = tmp_path / "out", moves
-    begin(out, made.result.files())
+    begin(out, result_of(made.findings).files())
 
     def count_down():
         nonlocal left
@@ -122,7 +124,7 @@ def test_a_kill_at_any_moment_of_the_end_leaves_a_whole_result(
     with pytest.raises(KeyboardInterrupt):
         finish(out, whole)
     monkeypatch.undo()
-    expected = made.result.files() if moves == 0 else whole
+    expected = result_of(made.findings).files() if moves == 0 else whole
     assert surestep.load(out).files() == expected
     settle(out)
     assert contents(out) == expected
@@ -148,7 +150,7 @@ def test_a_time_limit_is_recorded_with_the_number_reached(made, found, log, tmp_
 
 def test_a_stress_test_that_was_taken_away_is_missed(made, whole, log, tmp_path):
     out = tmp_path / "out"
-    begin(out, made.result.files())
+    begin(out, result_of(made.findings).files())
     finish(out, whole)
     record = json.loads((out / "run.json").read_text())
     del record["outputs"]["rehearsal.json"]
@@ -167,10 +169,11 @@ def test_a_small_log_has_ten_worlds_or_what_delta_needs(log):
     how = plan(log)
     assert (how.worlds, how.sizes) == (10, SIZES)
     assert plan(log, delta=0.05).worlds == 19  # fewer cannot calibrate
-    assert plan(log, worlds=0).why_none.why == "declined"
+    assert plan(log, worlds=0).why_none == "none was asked for"
     assert plan(log, worlds=40).worlds == 40
     horizon = "trajectory:horizon=2,claim=horizon"
-    assert plan(log, certificates=[horizon]).why_none.why == "impossible"
+    refused = plan(log, certificates=[horizon])
+    assert (refused.worlds, refused.why_none) == (0, Asked.of(horizon).why_not_rehearsed)
 
 
 @pytest.mark.parametrize("which", ["decisions", "situations"])
@@ -192,10 +195,10 @@ def test_a_larger_log_is_tested_at_one_size_and_a_large_one_is_not(which, log, m
     allow("MOST_AT_OWN_SIZE", 10 * size)
     assert plan(log, certificates=kinds)[:2] == (10, OWN_SIZE)
     how = plan(log, certificates=kinds, delta=0.05)  # nineteen worlds are too many
-    assert (how.worlds, how.sizes, how.why_none.why) == (0, OWN_SIZE, "too large")
+    assert (how.worlds, how.sizes, how.why_none) == (0, OWN_SIZE, TOO_LARGE)
     allow("MOST_AT_OWN_SIZE", 10 * size - 1)
     how = plan(log, certificates=kinds)
-    assert (how.worlds, how.sizes, how.why_none.why) == (0, OWN_SIZE, "too large")
+    assert (how.worlds, how.sizes, how.why_none) == (0, OWN_SIZE, TOO_LARGE)
     # Counts alone have no decisions to go through. Where nothing is believed, nothing can be wrong.
     how = plan(log, certificates=["robust"], algorithm="spibb", n_wedge=3)
     large = which == "situations"
@@ -210,7 +213,7 @@ def test_beyond_the_allowance_the_page_still_says_how_often_beliefs_are_wrong(
     terms = Terms.of(discount=0.9, n_wedge=3)
     made = draft(gather(surestep.read_log(log, columns=COLUMNS), terms))
     out = tmp_path / "out"
-    begin(out, made.result.files())
+    begin(out, result_of(made.findings).files())
     assert surestep.load(out).awaits_stress_test
     result = result_of(made.finished(nobody, Effort(folder=out)))
     finish(out, result.files())
@@ -230,7 +233,7 @@ def test_a_policy_that_changed_nothing_is_not_stress_tested(worlds, log, tmp_pat
     made = draft(gather(source, Terms.of(discount=0.9, n_wedge=10**6, worlds=worlds)))
     result = result_of(made.finished(nobody))
     assert (result.verdict, result.rehearsal) == ("nothing changed", None)
-    assert not made.result.awaits_stress_test
+    assert not result_of(made.findings).awaits_stress_test
     assert "Not stress tested: nothing changed." in result.report
     result.save(tmp_path / "out")
     assert verify_result(tmp_path / "out", log).confirmed

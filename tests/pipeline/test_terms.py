@@ -9,8 +9,7 @@ from surestep.certificates import Posterior, Robust, Stitched
 from surestep.description import DEFAULTS
 from surestep.errors import InvalidParameter
 from surestep.model.known import Ranges
-from surestep.pipeline.certifiers import DataFacts
-from surestep.pipeline.terms import SEED, Terms
+from surestep.pipeline.terms import SEED, DataFacts, Terms
 
 EXACT = DataFacts(Ranges((0.0, 1.0), (0.0, 0.0)), False, 10)
 

@@ -501,7 +501,7 @@ def test_another_log_is_judged_with_the_bins_of_the_result(tmp_path):
     told = LEARNT | {"bins": bins, "certificates": JUDGES}
     surestep.improve(logs["first"], columns=columns, **told).save(tmp_path / "out")
     saved = surestep.load(tmp_path / "out")
-    source = log_again(saved, *given_as(logs["later"]), None, allow_query=False)
+    source = log_again(saved, logs["later"], None, but=(), allow_query=False)
     (edges,) = surestep.load(tmp_path / "out").table.vocabulary.binnings.values()
     assert source.counts().binnings["y"] == edges
     own = read_log(logs["later"], columns={"state": "y"}, bins={"y": {"quantiles": 2}})

@@ -120,8 +120,10 @@ def test_states_that_stay_as_they_were_by_the_time_spent_there():
 
 
 def test_the_gain_is_what_the_new_policy_earns_more():
-    findings = replace(maintenance_findings(), behavior_performance=2.0)
-    assert [replace(findings, performance=x).gain for x in (5.0, -1.0)] == [3.0, -3.0]
+    findings = maintenance_findings()
+    for policy, gain in ((5.0, 3.0), (-1.0, -3.0)):
+        record = replace(findings.record, estimates={"behavior": 2.0, "policy": policy})
+        assert replace(findings, record=record).gain == gain
 
 
 HOSTILE = "<script>alert('$1')</script>"

@@ -34,7 +34,7 @@ from surestep.io.labels.vocabulary import Vocabulary
 from surestep.planning import performance as performance_of
 from surestep.rehearsal import rehearse
 from surestep.results.advantage_intervals import advantage_intervals
-from surestep.results.findings import DataSummary, Findings, StateChange, WantedPair
+from surestep.results.findings import Findings, StateChange, WantedPair
 from surestep.results.record import InputFile, Parameters, Record
 from surestep.results.table import PolicyTable
 
@@ -155,25 +155,24 @@ def findings_of(problem, vocabulary, n_wedge, episodes):
     certificate = claim(problem, policy, 0.1)
     return Findings(
         table=table,
-        performance=performance,
-        behavior_performance=usual_performance,
-        n_wedge=n_wedge,
         behavior_occupancy=visits / visits.sum(),
-        occupancy=after / after.sum(),
         changes=tuple(sorted(changes, key=lambda change: -change.contribution)),
         certificate=certificate,
         others=(),
         rehearsal=None,
-        data=DataSummary(
-            int(problem.counts.visits.sum()) + 3,
-            {"the action is missing": 2, "the reward is no number": 1},
-            int(problem.counts.times.size),
-            episodes,
-            episodes // 3,
-            episodes - episodes // 3,
-        ),
         wanted=wanted_pairs(problem, table, n_wedge, after / after.sum()),
-        record=record(problem, n_wedge),
+        record=replace(
+            record(problem, n_wedge),
+            estimates={"behavior": usual_performance, "policy": performance},
+            data={
+                "rows": int(problem.counts.visits.sum()) + 3,
+                "dropped": {"the action is missing": 2, "the reward is no number": 1},
+                "transitions": int(problem.counts.times.size),
+                "episodes": episodes,
+                "terminated": episodes // 3,
+                "truncated": episodes - episodes // 3,
+            },
+        ),
     )
 
 
@@ -323,9 +322,9 @@ def with_words(findings, **words):
 def without_changes(findings):
     """Findings of a policy that is π_b itself."""
     table = replace(findings.table, probability=findings.table.behavior)
-    return replace(
-        findings, table=table, changes=(), performance=findings.behavior_performance, wanted=()
-    )
+    behavior = findings.record.estimates["behavior"]
+    record = replace(findings.record, estimates={"behavior": behavior, "policy": behavior})
+    return replace(findings, table=table, changes=(), record=record, wanted=())
 
 
 def with_many_states(findings, num_states, label_length=20):
@@ -360,7 +359,6 @@ def with_many_states(findings, num_states, label_length=20):
             20,
         ),
         behavior_occupancy=share,
-        occupancy=share,
         changes=tuple(StateChange(s, share[s], 0.5, 0.5) for s in range(1, num_states, 2)),
         wanted=tuple(WantedPair(k, 5, 1.0 / (k + 1)) for k in range(pairs.num_pairs)),
     )

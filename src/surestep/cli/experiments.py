@@ -152,7 +152,9 @@ def compare_command(
     from surestep.experiments.tables import as_csv, claim_rows, comparison_rows
 
     write = words.as_latex if kind == "latex" else words.as_markdown
-    rows, tables, notes = [], [], []
+    rows = []
+    tables = []
+    notes = []
     for run in (read_run(path) for path in find_runs(name, directory)):
         if run.holds_claims:
             if metrics or value or against:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,28 +67,29 @@ def improve_command(
         reach(effort.engine, effort.address)
         source = open_source(description, memory_limit=memory_limit)
         made = draft(gather(source, asked), progress)
-        files = made.result.files()
+        files = result_of(made.findings).files()
         findings = made.findings
         done = begin(output, files)
         if made.how.sizes and not done:
             worlds = made.how.worlds
             kinds = f"{worlds:,} worlds of each kind" if worlds else "worlds without any benefit"
-            next_is = f"not yet stress tested; next: {kinds}"
-            goes_on = "(if interrupted, the same command goes on)"
-            say(f"saved {visible(str(output))}, {next_is} {goes_on}", err=as_json)
+            say(
+                f"saved {visible(str(output))}, not yet stress tested; next: {kinds} (if "
+                "interrupted, the same command goes on)",
+                err=as_json,
+            )
             findings = made.finished(progress, effort._replace(folder=output))
             if findings.rehearsal is not None:
                 files = result_of(findings).files()
                 finish(output, files)
+    shown = visible(str(output))
     if as_json:
         print_summary(load(output))
     elif done:
         load(output)  # which says if it was changed meanwhile
-        shown = visible(str(output))
         say(f"{shown} holds the finished result of this command; nothing is left to do")
     else:
         print_answer(findings)
-        shown = visible(str(output))
         say(f"Wrote {len(files)} files into {shown}. Open the report: ", nl=False)
         say(visible(str(output / "report.html")), bold=True)
 
@@ -96,11 +98,19 @@ def print_summary(result: Result) -> None:
     """Prints the verdict of a saved result and its main numbers, for programs."""
     from surestep.checks import failed
 
-    summary = {name: getattr(result.certificate, name) for name in ("lower", "delta", "standing")}
-    summary |= {"estimated_gain": result.estimated_gain, "unit": result.record.unit}
-    summary |= {"failed_checks": [check.code for check in failed(result.record.checks)]}
-    summary |= {"awaits_stress_test": result.awaits_stress_test}
-    say_json({"verdict": result.verdict, **summary})
+    claim = result.certificate
+    say_json(
+        {
+            "verdict": result.verdict,
+            "lower": claim.lower,
+            "delta": claim.delta,
+            "standing": claim.standing,
+            "estimated_gain": result.estimated_gain,
+            "unit": result.record.unit,
+            "failed_checks": [check.code for check in failed(result.record.checks)],
+            "awaits_stress_test": result.awaits_stress_test,
+        }
+    )
 
 
 def print_answer(findings: Findings) -> None:
@@ -110,7 +120,7 @@ def print_answer(findings: Findings) -> None:
     from surestep.report.stress_test import found_words, no_rehearsal_words
 
     most = 1 if failed(findings.record.checks) else SHOWN_CHANGES
-    answer, rehearsal = answer_section(findings, most=most), findings.rehearsal
+    answer = answer_section(findings, most=most)
     brief = [
         part._replace(items=[item._replace(aside="") for item in part.items])
         for part in answer.parts
@@ -118,12 +128,12 @@ def print_answer(findings: Findings) -> None:
     show([answer._replace(parts=brief)])
     if findings.awaits_stress_test:
         say(UNFINISHED, fg="yellow", bold=True)
-    elif rehearsal is None:
-        say_sentences(no_rehearsal_words(findings.no_rehearsal))
+    elif findings.rehearsal is None:
+        say_sentences(no_rehearsal_words(findings))
     else:
-        say_sentences(found_words(rehearsal)[0])
-    read, named = findings.record.data, findings.record.parameters.columns
-    columns = ", ".join(name for names in named.values() for name in names)
+        say_sentences(found_words(findings.rehearsal)[0])
+    read = findings.record.data
+    columns = ", ".join(chain(*findings.record.parameters.columns.values()))
     episodes = "" if read["episodes"] is None else f", {read['episodes']:,} episodes"
     say_sentences(f"Read {read['rows']:,} rows{episodes}. Columns: {columns}", dim=True)
     if findings.record.defaults:

@@ -37,8 +37,7 @@ def describe_command(
     """
     if list_keys:
         for path, words in keys.HELP.items():
-            name = path.rpartition(".")[2]
-            usual = keys.DEFAULTS.get(name)
+            usual = keys.DEFAULTS.get(path.rpartition(".")[2])
             say(f"{path}: {words}{'' if usual is None else f'  [default: {usual}]'}")
         return
     if not logs:
@@ -105,8 +104,13 @@ def inspect_command(
     following = next_command(description, ends=source.says_ends)
     sections = inspection_sections(inspection, following)
     if output is not None:
-        title = f"Inspection of {inspection.source}"
-        write_together({output: [page(title, "A look at a log", sections).encode()]})
+        write_together(
+            {
+                output: [
+                    page(f"Inspection of {inspection.source}", "A look at a log", sections).encode()
+                ]
+            }
+        )
     if as_json:
         say_json(plain(inspection))
         return
@@ -121,7 +125,8 @@ def next_command(description: Description, *, ends: bool) -> str:
     So is how episodes end where nobody says it, which is not to be seen in the log.
     """
     given = click.get_current_context().params
-    logs, said = given["logs"], {name for name, value in given.items() if value}
+    logs = given["logs"]
+    said = {name for name, value in given.items() if value}
     if logs[0].endswith(SUFFIX) and said <= {"logs", "n_wedge", "output", "as_json"}:
         words = f"surestep improve {shell_word(logs[0])}"
     else:

@@ -78,12 +78,14 @@ def bound_command(as_json: bool, **asked: Any) -> None:
         raise click.UsageError("Give either --value-bound or --values LOW HIGH.")
     asked["value_bounds"] = bounds = values or (-value_bound, value_bound)
     known = {name: asked[name] for name in ("states", "actions", "delta", "discount", "branching")}
-    size = ProblemSize(**known)
-    answers = compare_bounds(size, bounds, visits=visits, wanted_zeta=zeta, gain=asked["gain"])
+    answers = compare_bounds(
+        ProblemSize(**known), bounds, visits=visits, wanted_zeta=zeta, gain=asked["gain"]
+    )
     span = value_span(bounds)
     if as_json:
-        content = [answer._asdict() for answer in answers]
-        say_json({"asked": asked, "span": span, "answers": content})
+        say_json(
+            {"asked": asked, "span": span, "answers": [answer._asdict() for answer in answers]}
+        )
         return
     show([bounds_section(answers, span, asked)])
 
@@ -93,7 +95,8 @@ def bounds_section(
 ) -> Section:
     """Returns the bounds side by side, and what they mean: loudly where that is nothing."""
     visits, zeta = asked["visits"], asked["zeta"]
-    columns, captions = [*map(Column, ("bound", "covers", "standing"))], list[str]()
+    columns = [*map(Column, ("bound", "covers", "standing"))]
+    captions = list[str]()
     rows = [[answer.method, answer.covers, answer.standing] for answer in answers]
     sentences = [
         f"With probability {1 - asked['delta']:g} the improved policy is worse than the current "

@@ -15,7 +15,8 @@ import surestep.description as keys
 Command = Callable[..., None]
 Adding = Callable[[Command], Command]
 FOLDER = click.Path(path_type=Path, file_okay=False)
-COUNT, NATURAL = click.IntRange(min=1), click.IntRange(min=0)
+COUNT = click.IntRange(min=1)
+NATURAL = click.IntRange(min=0)
 
 
 class Option(click.Option):
@@ -43,14 +44,16 @@ class Grouped(click.Command):
 
 expert = partial(click.option, cls=Option, group="For experts")
 setting = partial(click.option, "--set", "assigned", cls=Option, multiple=True, metavar="KEY=VALUE")
-any_key = "Any key, such as bins.age.quantiles=10; `surestep describe --keys` lists them."
 question = partial(click.option, cls=Option, group="The question")
-memory_help = "Such as 2GB; the rest spills to disk."
-memory_limit = expert("--memory-limit", metavar="SIZE", help=memory_help)
-time_help = "End the stress test early."
-time_limit = expert("--time-limit", type=NATURAL, metavar="SECONDS", help=time_help)
-workers_help = "Processes.  [default: all that pay]"
-worker_processes = expert("--workers", type=COUNT, metavar="N", help=workers_help)
+memory_limit = expert(
+    "--memory-limit", metavar="SIZE", help="Such as 2GB; the rest spills to disk."
+)
+time_limit = expert(
+    "--time-limit", type=NATURAL, metavar="SECONDS", help="End the stress test early."
+)
+worker_processes = expert(
+    "--workers", type=COUNT, metavar="N", help="Processes.  [default: all that pay]"
+)
 json_instead = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 
@@ -81,8 +84,9 @@ def output_file(words: str, *, required: bool = False) -> Adding:
 
     Those are files that the command line names, or the description that the command is given.
     """
-    kind = click.Path(path_type=Path)
-    option = click.option("-o", "--output", type=kind, required=required, help=words)
+    option = click.option(
+        "-o", "--output", type=click.Path(path_type=Path), required=required, help=words
+    )
 
     def decorate(command: Command) -> Command:
         @wraps(command)
@@ -108,7 +112,8 @@ def named_files(but: Path, description: keys.Description | None) -> Iterator[Pat
     from surestep.results.result import FILES
     from surestep.results.unfinished import REHEARSAL, RUN
 
-    context, folders = click.get_current_context(), list[str]()
+    context = click.get_current_context()
+    folders = list[str]()
     if description is not None:
         keys.with_files(description.given(), folders.append)
         yield from map(Path, folders)  # whose names may look like patterns
@@ -122,7 +127,8 @@ def named_files(but: Path, description: keys.Description | None) -> Iterator[Pat
                 folders.append(str(word))
     for name in folders:
         yield from map(Path, glob.iglob(name, recursive=True))
-        inside, results = Path(name).rglob("*"), (RUN, REHEARSAL, *FILES)
+        results = (RUN, REHEARSAL, *FILES)
+        inside = Path(name).rglob("*")
         yield from (file for file in inside if has_format(file) or file.name in results)
 
 
@@ -140,12 +146,20 @@ def run_choice(command: Command) -> Command:
         command(selection=Selection(*parts), **options)
 
     only = partial(click.option, multiple=True)
-    folder = "Where `surestep run -o` wrote it.  [default: runs/NAME]"
-    algorithms = "Only these, such as spibb:n_wedge=100; repeatable."
     return in_this_order(
         click.argument("name"),
-        click.option("--from", "directory", type=FOLDER, help=folder),
-        only("--algorithm", "algorithms", metavar="NAME[:SETTING=VALUE]", help=algorithms),
+        click.option(
+            "--from",
+            "directory",
+            type=FOLDER,
+            help="Where `surestep run -o` wrote it.  [default: runs/NAME]",
+        ),
+        only(
+            "--algorithm",
+            "algorithms",
+            metavar="NAME[:SETTING=VALUE]",
+            help="Only these, such as spibb:n_wedge=100; repeatable.",
+        ),
         only("--environment", "environments", metavar="NAME", help="Only these; repeatable."),
         only("--episodes", type=int, metavar="SIZE", help="Only these data sizes; repeatable."),
     )(with_selection)
@@ -153,9 +167,9 @@ def run_choice(command: Command) -> Command:
 
 def cluster(work: str) -> Adding:
     """Adds --engine and --address, where the work may be done on a cluster."""
-    engines, words = click.Choice(["local", "ray"]), f"{work} here, or on Ray."
+    engines = click.Choice(["local", "ray"])
     return in_this_order(
-        expert("--engine", type=engines, default="local", help=words),
+        expert("--engine", type=engines, default="local", help=f"{work} here, or on Ray."),
         expert("--address", metavar="HOST", help="The Ray cluster, such as auto or head:6379."),
     )
 
@@ -201,10 +215,15 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 def key_option(path: str) -> Adding:
     """Returns the option of a key."""
-    names = [keys.OPTIONS[path], *(["--kind"] if path == "method.certificates" else [])]
-    names.append(path.replace(".", "_"))
-    group, words = GROUPS[path], keys.HELP[path]
-    return click.option(*names, cls=Option, group=group, help=words, **SETTINGS[path])
+    return click.option(
+        keys.OPTIONS[path],
+        *(["--kind"] if path == "method.certificates" else []),
+        path.replace(".", "_"),
+        cls=Option,
+        group=GROUPS[path],
+        help=keys.HELP[path],
+        **SETTINGS[path],
+    )
 
 
 def described(*paths: str) -> Adding:
@@ -228,8 +247,9 @@ def described(*paths: str) -> Adding:
 
         group = "The log" if paths == keys.READING else "The question"
         log = click.argument("logs", nargs=-1, required=True, metavar="LOG...")
-        rest: list[Adding] = [setting(group=group, help=any_key), memory_limit]
-        return in_this_order(log, *map(key_option, paths), *rest)(with_description)
+        words = "Any key, such as bins.age.quantiles=10; `surestep describe --keys` lists them."
+        any_key = setting(group=group, help=words)
+        return in_this_order(log, *map(key_option, paths), any_key, memory_limit)(with_description)
 
     return decorate
 

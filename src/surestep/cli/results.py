@@ -186,10 +186,12 @@ def certify_command(
     if not judged.same_log:
         say("This is another log than the one that the policy was made from.")
     for claim in claims:
-        name, told = certificate_name(claim), judged.verdict(claim)
+        name = certificate_name(claim)
+        told = judged.verdict(claim)
         assumed = of_one(claim, name)._replace(folded=False, facts=())
-        title = f"{name}: {told.rung}"
-        section = Section("claim", title, [told.why], parts=[assumed], mood=told.mood)
+        section = Section(
+            "claim", f"{name}: {told.rung}", [told.why], parts=[assumed], mood=told.mood
+        )
         show([section])
     if len(claims) > 1:
         say(f"\n{together_words(claims, settled=False)}", dim=True)

@@ -82,8 +82,11 @@ def terminal(**settings: Any) -> Console:
         def render(self, *thing: Any, **options: Any) -> Iterator[Segment]:
             """Renders it, piece by piece; pieces that only move the cursor are rich's own."""
             for piece in super().render(*thing, **options):
-                plain = piece.control is not None
-                yield piece if plain else Segment(lines(piece.text), piece.style)
+                yield (
+                    piece
+                    if (piece.control is not None)
+                    else Segment(lines(piece.text), piece.style)
+                )
 
         def on_broken_pipe(self) -> None:
             """Leaves it to `main`, where rich would end the process without a word."""

@@ -19,7 +19,7 @@ from surestep.certificates import Certifier, certify, verify
 from surestep.certificates.episodes import holds_out, needs_episodes, split_of, training_for
 from surestep.certificates.registry import Asked
 from surestep.checks import CHECKS, Check
-from surestep.description import RANGES, Description, described, given_as
+from surestep.description import RANGES, described, given_as
 from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.labels.label_tables import PairTable, propensities_vary
@@ -27,12 +27,11 @@ from surestep.io.logs.inspection import inspect_log
 from surestep.io.logs.source import LogSource
 from surestep.model import Certificate, Policy, Problem, Statement
 from surestep.model.known import Ranges, Split, hull
-from surestep.pipeline.certifiers import DataFacts, with_algorithm
 from surestep.pipeline.checks import inspection_checks
 from surestep.pipeline.evidence import Assembly, CountsSource, assemble, numbered, of_recording
 from surestep.pipeline.posing import check_declared, problem_of, with_signals
 from surestep.pipeline.recording import terms_of
-from surestep.pipeline.terms import Terms
+from surestep.pipeline.terms import DataFacts, Terms, with_algorithm
 from surestep.pipeline.verify import check_said, open_again
 from surestep.report.answer import Verdict, verdict
 from surestep.results.findings import belief_in
@@ -197,16 +196,20 @@ def certify_result(
     with telling(progress) as tell:
         tell("reading the log", 0, 1)
         saved = load(read_path(directory))
-        own, frame = given_as(log)
-        check_stakes(saved, own, but=() if declared is None else RANGES)
-        source = log_again(saved, own, frame, memory_limit, allow_query=allow_query)
+        but = () if declared is None else RANGES
+        source = log_again(saved, log, memory_limit, but=but, allow_query=allow_query)
         made = SavedPolicy.of(saved, source, asked, declared, delta)
         claims = []
         for done, certifier in enumerate(made.certifiers):
             tell("certifying", done, len(asked))
             made.check_may_judge(certifier)
             claims.append(certify(made.problem, made.policy, certifier))
-        checks = saved.record.checks if made.same_log else proof_checks(source)
+        checks = saved.record.checks
+        if not made.same_log:  # those that may forbid a proof
+            checks = ()
+            if isinstance(source, LogSource):
+                checks = inspection_checks(source, inspect_log(source))
+            checks = tuple(each for each in checks if CHECKS[each.code].forbids_proof is not None)
     return Judged(
         certificates=tuple(claims),
         result=saved,
@@ -215,14 +218,6 @@ def certify_result(
         fresh=not made.shares_files,
         checks=checks,
     )
-
-
-def proof_checks(source: LogSource | CountsSource) -> tuple[Check, ...]:
-    """Returns the checks of another log that may forbid a proof."""
-    if not isinstance(source, LogSource):
-        return ()
-    every = inspection_checks(source, inspect_log(source))
-    return tuple(check for check in every if CHECKS[check.code].forbids_proof is not None)
 
 
 def check_certificates(
@@ -271,9 +266,8 @@ def check_certificates(
     with telling(progress) as tell:
         tell("reading the log", 0, 1)
         saved = load(read_path(directory))
-        own, frame = given_as(log)
-        check_stakes(saved, own, but=RANGES)  # those of each certificate are its own
-        source = log_again(saved, own, frame, memory_limit, allow_query=allow_query)
+        # The ranges of each certificate are its own.
+        source = log_again(saved, log, memory_limit, but=RANGES, allow_query=allow_query)
         asked = [Asked(certificate.kind, certificate.parameters) for certificate in certificates]
         made_under = cache(lambda declared: SavedPolicy.of(saved, source, asked, declared))
         for done, former in enumerate(certificates):
@@ -286,12 +280,16 @@ def check_certificates(
 def declared_in(claim: Certificate) -> Declared:
     """Returns what was declared of rewards when a claim was made: it is among its assumptions."""
     said = {statement.code: statement.values for statement in claim.assumptions}
-    steps, whole = said.get("rewards-as-declared"), said.get("returns-bounded-from-any-step")
+    steps = said.get("rewards-as-declared")
 
     def bounds(values: Mapping[str, Any] | None, name: str) -> tuple[float, float] | None:
         return None if values is None else (values[f"{name}low"], values[f"{name}high"])
 
-    return bounds(steps, "running_"), bounds(steps, "ending_"), bounds(whole, "")
+    return (
+        bounds(steps, "running_"),
+        bounds(steps, "ending_"),
+        bounds(said.get("returns-bounded-from-any-step"), ""),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,8 +316,10 @@ class SavedPolicy:
         delta: float | None = None,
     ) -> SavedPolicy:
         """Reads the log; whole episodes where a kind looks at them."""
-        record, terms = saved.record, terms_of(saved.record)
-        counts, log = source.counts(), source if isinstance(source, LogSource) else None
+        record = saved.record
+        terms = terms_of(record)
+        counts = source.counts()
+        log = source if isinstance(source, LogSource) else None
         same_log = counts_digest(counts) == record.counts_sha256
         used = {file.sha256 for file in record.inputs if file.role == "log"}
         shares_files = same_log or any(
@@ -352,7 +352,8 @@ class SavedPolicy:
             # That of the result, which the training part alone may have told.
             behavior = Policy(parts.counts.pairs, table.behavior, estimated=True)
             parts = replace(parts, behavior=behavior)
-        policy, visits = Policy(parts.counts.pairs, table.probability), table.visits
+        policy = Policy(parts.counts.pairs, table.probability)
+        visits = table.visits
         parts = numbered(parts, source, counts, whole, of_rows=record.has_row_propensities)
         problem = problem_of(parts, terms, facts)
         check_declared(terms, problem, counts, log, parts.log)
@@ -363,47 +364,67 @@ class SavedPolicy:
         if parts.numbering is not None:
             policy = parts.numbering.policy(policy)
             visits = visits[parts.numbering.pair] if same_log else visits
-        made_by = saved, terms, certifiers, frozenset(splits)
-        return cls(*made_by, problem, policy, visits, same_log, shares_files)
-
-    def is_split_alike(self, certifier: Certifier) -> bool:
-        """Tells whether a certifier leaves the same steps to the choice of the policy.
-
-        Equal counts are not enough: the same episodes in another order are split otherwise.
-        """
-        if split_of(certifier) not in self.splits:
-            return False
-        chosen_by = training_for(self.problem, certifier).counts.visits
-        return bool(np.array_equal(chosen_by, self.chosen_by))
+        return cls(
+            result=saved,
+            terms=terms,
+            certifiers=certifiers,
+            splits=frozenset(splits),
+            problem=problem,
+            policy=policy,
+            chosen_by=visits,
+            same_log=same_log,
+            shares_files=shares_files,
+        )
 
     def check_may_judge(self, certifier: Certifier) -> None:
-        """Refuses a certifier that must not see what chose the policy, where this log shows it."""
+        """Refuses a certifier that must not see what chose the policy, where this log shows it.
+
+        On the same log, it has to leave the same steps to the choice of the policy. Equal counts
+        are not enough: the same episodes in another order are split otherwise.
+        """
         if not certifier.needs.held_out and not holds_out(certifier):
             return
         if not self.same_log and self.shares_files:
             raise CertificateRefused(Statement("made-from-some-of-log"))
-        if self.same_log and not self.is_split_alike(certifier):
+        alike = split_of(certifier) in self.splits
+        if alike and self.same_log:
+            alike = np.array_equal(
+                training_for(self.problem, certifier).counts.visits, self.chosen_by
+            )
+        if self.same_log and not alike:
             raise CertificateRefused(Statement("made-from-log", {"kind": certifier.name}))
 
 
-def check_stakes(saved: Result, own: Description, but: Sequence[str]) -> None:
-    """Refuses a description whose stakes, but for some, are not those of the result."""
-    stakes = {name: value for name, value in own.stakes.given().items() if name not in but}
-    check_said(saved.record, described({"stakes": stakes}))
-
-
 def log_again(
-    saved: Result, own: Description, frame: object, memory_limit: str | None, *, allow_query: bool
+    saved: Result,
+    log: object,
+    memory_limit: str | None,
+    *,
+    but: Sequence[str],
+    allow_query: bool,
 ) -> LogSource | CountsSource:
-    """Opens a log to judge by, with the bins of the result: quantiles of another are other bins."""
-    record, words = saved.record, saved.table.vocabulary
+    """Opens a log to judge by, with the bins of the result: quantiles of another are other bins.
+
+    A description of it whose stakes, `but` for some, are not those of the result is refused.
+    """
+    own, frame = given_as(log)
+    record = saved.record
+    words = saved.table.vocabulary
+    stakes = {name: value for name, value in own.stakes.given().items() if name not in but}
+    check_said(record, described({"stakes": stakes}))
     rules = record.description.get("bins", {})
     bins = {name: binning.to_json() for name, binning in words.binnings.items()}
     bins |= {name: rules[name] for name in words.learnt if name in rules}
     # Those of the parameters are of the files; columns that reading adds are said alone.
     columns = {**record.description.get("columns", {}), **record.parameters.columns}
-    read = {"columns": columns, "bins": bins}
-    source = open_again(record, own, frame, memory_limit, read, allow_query=allow_query)
+    source = open_again(
+        record,
+        own,
+        frame,
+        memory_limit,
+        {"columns": columns, "bins": bins},
+        allow_query=allow_query,
+    )
     for states in words.learnt.values():
         source = source.with_states(states) if isinstance(source, LogSource) else source
     return source
@@ -411,24 +432,27 @@ def log_again(
 
 def given_in(saved: Result) -> dict[str, Any]:
     """Returns what was given beside the log of a result, as it stands in the folder."""
-    parameters, table = saved.record.parameters, saved.table
-    words, kind = table.vocabulary, parameters.behavior
-    states = words.states[: table.num_deciding]
-    inside = {"states": states, "actions": words.actions, "possible": pairs_in(saved)}
+    parameters = saved.record.parameters
+    words = saved.table.vocabulary
+    inside = {
+        "states": words.states[: saved.table.num_deciding],
+        "actions": words.actions,
+        "possible": pairs_in(saved),
+    }
     listed = {name: each for name, each in inside.items() if getattr(parameters, name) == "listed"}
-    behavior = table_of(saved) if kind == "table" else kind
+    behavior = table_of(saved) if parameters.behavior == "table" else parameters.behavior
     return {"behavior": behavior, "learnt": words.learnt, **listed}
 
 
 def table_of(saved: Result) -> PairTable:
     """Returns the behavior policy as it stands in the folder."""
-    listed, table = pairs_in(saved), saved.table
-    return replace(listed, probability=table.behavior[table.decided])
+    return replace(pairs_in(saved), probability=saved.table.behavior[saved.table.decided])
 
 
 def pairs_in(saved: Result) -> PairTable:
     """Returns the pairs in the folder among which something is decided, with their own labels."""
-    table, words = saved.table, saved.table.vocabulary
+    table = saved.table
+    words = table.vocabulary
     state = table.pairs.state[table.decided]
     actions, action = np.unique(table.pairs.action[table.decided], return_inverse=True)
     known = replace(
@@ -442,15 +466,18 @@ def pairs_in(saved: Result) -> PairTable:
 
 def other_log(saved: Result, counts: LabelledCounts, log: LogSource | None) -> Assembly:
     """Returns another log over the pairs of a result; refused is one with more than those."""
-    table, estimated = saved.table, saved.record.behavior_is_estimated
-    words, deciding = table.vocabulary, table.num_deciding
+    table = saved.table
+    words = table.vocabulary
+    deciding = table.num_deciding
+    estimated = saved.record.behavior_is_estimated
     if (words.state_columns, words.action_columns) != (counts.state_columns, counts.action_columns):
         raise ShapeMismatch("the log has other columns of states or actions than the result")
     going = {label for label, yes in zip(counts.states, counts.goes_on, strict=False) if yes}
     ends = {*words.states[deciding:]} - going
     met = [label for label in (*counts.states, *counts.end_states()) if label not in ends]
-    known = words.states[:deciding]
-    label_tables.check_listed("state", words.state_columns, known, met, where="the policy", log=log)
+    label_tables.check_listed(
+        "state", words.state_columns, words.states[:deciding], met, where="the policy", log=log
+    )
     label_tables.check_log_fits(pairs_in(saved) if estimated else table_of(saved), counts, log)
     behavior = Policy(table.pairs, table.behavior, estimated=estimated)
     if not estimated:
@@ -463,7 +490,8 @@ def other_log(saved: Result, counts: LabelledCounts, log: LogSource | None) -> A
 
 def check_same_behavior(known: Policy, counts: LabelledCounts) -> None:
     """Refuses a log whose propensities, if it has any, say that another policy made it."""
-    rows, pair = counts.transitions, counts.pairs_of_rows(known.pairs)
+    rows = counts.transitions
+    pair = counts.pairs_of_rows(known.pairs)
     chance = known.probability[pair]
     for logged in [ends for ends in (rows.lowest, rows.highest) if ends is not None]:
         for t, others in first_where(np.abs(chance - logged) > SAME_CHANCE, "transition"):

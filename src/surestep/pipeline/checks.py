@@ -9,7 +9,6 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray
 from surestep.certificates.episodes import split_of
-from surestep.certificates.stitched import Stitched
 from surestep.checks import Check, check_log, copies, outcomes
 from surestep.checks.check import GivenPolicy, GivenPractice, GivenResult
 from surestep.checks.running import check_result, check_signals, given_log, looked_at, of_drawn
@@ -22,11 +21,10 @@ from surestep.io.logs.inspection import LogFacts
 from surestep.io.logs.loading import STOPPED
 from surestep.io.logs.source import LogSource
 from surestep.model import Certificate, DecisionLog, FiniteMDP, Problem, estimate_behavior
-from surestep.model.known import Logger
 from surestep.model.numbering import by_appearance
-from surestep.pipeline.certifiers import splitting
 from surestep.pipeline.evidence import Evidence
 from surestep.pipeline.stress_test import Assignment
+from surestep.pipeline.terms import splitting
 from surestep.planning import occupancy, performance
 from surestep.results.findings import belief_in
 from surestep.results.record import Baseline, Estimates
@@ -44,8 +42,9 @@ def inspection_checks(source: LogSource, facts: LogFacts) -> tuple[Check, ...]:
     end = ("",) * len(source.columns.state)
     drawn_from = 0 if facts.episodes is None or part is source else facts.episodes.number
     hidden = hidden_in(log, part, [labels.get(name, end) for name in names], drawn_from)
-    discount = source.description.stakes.discount
-    found = check_log(log, names, discount=discount, drawn_from=drawn_from)
+    found = check_log(
+        log, names, discount=source.description.stakes.discount, drawn_from=drawn_from
+    )
     return (*hidden, *found, Check.unchecked("hidden-causes", "no-result"))
 
 
@@ -111,14 +110,18 @@ def result_checks(
 
     `values` [S] are those of the new and of the current policy in `model`, the estimated one.
     """
-    claim, problem, part = certificates[0], question.problem, question.training
+    problem = question.problem
+    part = question.training
+    claim = certificates[0]
     if (claim.lower or 0.0) <= 0:
         claim = belief_in(certificates) or claim
-    discount, terms = problem.single_discount, evidence.terms
+    terms = evidence.terms
     rewards = terms.ranges(evidence.facts).rewards
+    discount = problem.single_discount
     low, high = terms.return_bounds(evidence.facts)  # of all that may still come, from any step on
     new, current = (rewards[1] - rewards[0] + discount * float(np.ptp(value)) for value in values)
-    (log, source), words = log_of(evidence, problem), evidence.assembly.vocabulary
+    log, source = log_of(evidence, problem)
+    words = evidence.assembly.vocabulary
     # Expected visits of actions that the model takes for the worst, as it never saw them.
     unseen = float(occupancy(model, part.behavior)[part.unseen_pairs()].sum())
     result = GivenResult(
@@ -128,7 +131,7 @@ def result_checks(
         gap=None if baseline is None else baseline.gap(unseen * (high - low)),
         rewards_vary=evidence.facts.rewards_vary,
         policy=given_policy(table, model),
-        practice=practice(question, judge_of(question), table),
+        practice=practice(question, table),
         claim=claim,
         span=high - low,
         widths=(new, current),
@@ -152,31 +155,24 @@ def compared_gain(estimates: Estimates) -> float:
     return estimates.get("held_out_gain", gain)
 
 
-def judge_of(question: Assignment) -> Stitched | None:
-    """Returns a certifier that splits the log as the choice did; None where all rows chose."""
-    split = splitting(question.certifiers)
-    if split is None or question.problem.log is None:
-        return None
-    share, seed = split_of(split)
-    logger: Logger = "adaptive" if seed is None else "fixed"
-    return Stitched(train_share=share, logger=logger, seed=seed or 0)
-
-
-def practice(
-    question: Assignment, judge: Stitched | None, table: PolicyTable
-) -> GivenPractice | str:
+def practice(question: Assignment, table: PolicyTable) -> GivenPractice | str:
     """Finds the rows after the part that π_b is estimated from; or returns why there are none."""
-    log, first, judging = question.problem.log, question.training.log, question.judging
+    log = question.problem.log
+    first = question.training.log
+    judging = question.judging
     if not question.problem.behavior_is_estimated:
         return "behavior-given"
-    if judge is None or judge.logger == "fixed" or log is None or first is None or judging is None:
+    split = splitting(question.certifiers)
+    drawn_at_random = split is not None and split_of(split)[1] is not None
+    if split is None or drawn_at_random or log is None or first is None or judging is None:
         return "behavior-of-all"
     late = np.ones(log.num_steps, np.bool_)
     rows = np.arange(log.num_steps) if log.order is None else np.argsort(log.order)
     late[rows[: first.num_steps]] = False
     given = given_log(log)
     late = late[np.isin(episode_of_rows(log), looked_at(log, given.seed))]
-    model, recent = judging.estimate(), estimate_behavior(judging.counts)
+    model = judging.estimate()
+    recent = estimate_behavior(judging.counts)
     try:
         gain = performance(model, table.policy) - performance(model, recent)
     except NeverEnds:  # in what the rest of the log shows
@@ -188,7 +184,8 @@ def log_of(
     evidence: Evidence, problem: Problem
 ) -> tuple[DecisionLog, LogSource] | tuple[str, None]:
     """Returns the log behind a result with its source; or the reason why there is none."""
-    source, counts = evidence.log_source, evidence.counts
+    source = evidence.log_source
+    counts = evidence.counts
     if source is None or not evidence.terms.has_episodes:
         return "no-episodes", None
     if problem.log is not None and STOPPED not in counts.dropped:
@@ -196,8 +193,7 @@ def log_of(
     part = drawn(source, counts.rows_read, counts.episodes.recorded, counts.binnings)
     if part is None:
         return ("too-large", None) if problem.log is None else (problem.log, source)
-    known = counts if part is source else None
-    return part.load(problem.counts.pairs, known, stopped=True), part
+    return part.load(problem.counts.pairs, (counts if part is source else None), stopped=True), part
 
 
 def given_policy(table: PolicyTable, model: FiniteMDP) -> GivenPolicy | None:

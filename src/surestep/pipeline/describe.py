@@ -78,10 +78,8 @@ def describe(description: Description, folder: Path) -> str:
 
     It is to lie in the folder, and names its files from there.
     """
-    table = find_table(description)
-    with connected(table) as database:
-        types = types_of(database)
-        columns = look(database, types, description)
+    with connected(find_table(description)) as database:
+        columns = look(database, types_of(database), description)
         guesses = guess(columns)
         after = told_after(database, columns, guesses)
     if after:
@@ -107,25 +105,30 @@ def told_after(
     ).fetchall()
     episodes, *values = zip(*rows, strict=True)
     offsets = ends_of_equal(np.unique(episodes, return_inverse=True)[1])
-    by_name = dict(zip(names, values, strict=True))
-    found = outcomes.columns_told_after(by_name, np.arange(len(rows)), offsets)
+    found = outcomes.columns_told_after(
+        dict(zip(names, values, strict=True)), np.arange(len(rows)), offsets
+    )
     there = {name: [text for text in texts if text] for name, texts in found.items()}
     return {name: texts for name, texts in there.items() if texts}  # not of missing ones
 
 
 def look(database: Any, types: Mapping[str, str], description: Description) -> list[Column]:
     """Returns the figures of each column, from the first rows."""
-    parts, form = list[str](), description.reader.timestampformat
+    parts = list[str]()
     for name, kind in types.items():
-        text = plain_text(description, name)
-        number = decimal_sql(text) if kind == "VARCHAR" else number_sql(name, kind)
-        there, different = f"count({sql_name(name)})", f"count(DISTINCT {sql_name(name)})"
+        number = (
+            decimal_sql(plain_text(description, name))
+            if kind == "VARCHAR"
+            else number_sql(name, kind)
+        )
+        there = f"count({sql_name(name)})"
+        stamp = stamp_sql(name, kind, description.reader.timestampformat)
         facts = (
             sql_text(name),
-            different,
+            f"count(DISTINCT {sql_name(name)})",
             f"count(*) - {there}",
             f"count({number}) = {there} AND {there} > 0",
-            f"count({stamp_sql(name, kind, form)}) = {there} AND {there} > 0",
+            f"count({stamp}) = {there} AND {there} > 0",
             f"min({number})",
             f"max({number})",
             there,
@@ -177,8 +180,10 @@ def likely_columns(role: str, free: Sequence[Column], guesses: Mapping[str, Gues
     likely = [each for each in free if has_hint(each.name, hints) and fits(role, each)]
     if role == "step":
         likely = likely if "episode" in guesses else []
-        dates = [each for each in free if each.stamps]
-        return sorted([*dates, *likely], key=lambda each: not has_hint(each.name, hints))
+        return sorted(
+            [*[each for each in free if each.stamps], *likely],
+            key=lambda each: not has_hint(each.name, hints),
+        )
     if role == "episode":
         likely.sort(key=lambda each: (not has_hint(each.name, ("id",)), -each.distinct))
     if role == "action":
@@ -220,8 +225,7 @@ def text_of(
     for column in fine:
         note = f"{column.distinct:,} different numbers; or width, or edges"
         lines.append(f"{key_text(column.name)} = {{ quantiles = 10 }}  # {note}")
-    files = several(description.files)
-    lines += ["", "[behavior]", *behavior_lines(files, guesses, folder)]
+    lines += ["", "[behavior]", *behavior_lines(several(description.files), guesses, folder)]
     lines += ["", "[stakes]", *stakes_lines(by_name, guesses)]
     return "\n".join(lines) + "\n"
 

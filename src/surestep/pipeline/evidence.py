@@ -38,8 +38,7 @@ from surestep.kernels.runs import discounted_returns
 from surestep.model import Counts, DecisionLog, Policy, Statement, estimate_behavior
 from surestep.model.numbering import Numbering, by_appearance
 from surestep.model.statements import STOPPING
-from surestep.pipeline.certifiers import DataFacts
-from surestep.pipeline.terms import Terms
+from surestep.pipeline.terms import DataFacts, Terms
 from surestep.results.record import ROW_PROPENSITIES, InputFile
 
 Inferred = Literal["uniform", "propensities", "row-propensities", "estimate"]
@@ -103,8 +102,9 @@ def gather(
     certifiers = tuple(asked.make_with(told) for asked in terms.asked)
     behavior = behavior_of(given["behavior"], counts)
     seen = keys.is_word(SOURCES["possible"], given["possible"])
-    possible = None if seen else pairs_of(given["possible"], counts)
-    limits = pairs_of(given["allowed"], counts)
+    listed = not seen and given["possible"] is not None
+    possible = pairs_of(given["possible"], counts) if listed else None
+    limits = None if given["allowed"] is None else pairs_of(given["allowed"], counts)
     lists = {name: labels_of(given[name], name[:-1], counts) for name in ("states", "actions")}
     kinds = {name: "observed" if labels is None else "listed" for name, labels in lists.items()}
     if isinstance(behavior, PairTable) or possible is not None:
@@ -121,7 +121,6 @@ def gather(
     parts = assemble(counts, behavior, **lists, possible=possible, learnt=learnt, log=source)
     parts = parts if limits is None else within(parts, limits)
     words = with_names(parts.vocabulary, log.description.names)
-    of_rows = behavior == ROW_PROPENSITIES
     return Evidence(
         terms=terms,
         certifiers=certifiers,
@@ -131,7 +130,7 @@ def gather(
             log,
             counts,
             terms.looking(certifiers),
-            of_rows=of_rows,
+            of_rows=(behavior == ROW_PROPENSITIES),
         ),
         resting=tuple(words.states[s] for s in np.flatnonzero(parts.quiet)),
         kinds=kinds,
@@ -242,8 +241,7 @@ def behavior_of(behavior: object, counts: LabelledCounts) -> PairTable | Inferre
     if behavior is None:
         return "row-propensities" if label_tables.propensities_vary(counts) else "propensities"
     if not isinstance(behavior, str) or behavior not in keys.WORDS_FOR_BEHAVIOR:
-        columns = counts.state_columns, counts.action_columns
-        return label_tables.read_pairs(behavior, *columns, counts.binnings, policy=True)
+        return pairs_of(behavior, counts, policy=True)
     word = cast(Inferred, behavior)
     if word in ("propensities", "row-propensities") and not logged:
         raise InvalidParameter(
@@ -265,10 +263,11 @@ def labels_of(given: object, role: str, counts: LabelledCounts) -> tuple[Label, 
     return tuple(table.labels[role])
 
 
-def pairs_of(given: object, counts: LabelledCounts) -> PairTable | None:
-    """Reads the pairs in a file or table; None where none are given."""
-    columns = counts.state_columns, counts.action_columns
-    return None if given is None else label_tables.read_pairs(given, *columns, counts.binnings)
+def pairs_of(given: object, counts: LabelledCounts, *, policy: bool = False) -> PairTable:
+    """Reads the pairs in a file or table, of a policy with their probabilities."""
+    return label_tables.read_pairs(
+        given, counts.state_columns, counts.action_columns, counts.binnings, policy=policy
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,15 +355,22 @@ def assemble(
         deciding = known_labels("state", states, counts, log)
         taken = known_labels("action", actions, counts, log)
         enabled = np.indices((len(deciding), len(taken))).reshape(2, -1)
-    everywhere, known = dict.fromkeys((*counts.states, *counts.end_states())), {*deciding}
+    known = {*deciding}
+    everywhere = dict.fromkeys((*counts.states, *counts.end_states()))
     resting = [label for label in everywhere if label not in known]
-    labels = (*deciding, *resting), tuple(taken)
-    columns = counts.state_columns, counts.action_columns
-    vocabulary = Vocabulary(*columns, *labels, counts.binnings, learnt=learnt or {})
+    vocabulary = Vocabulary(
+        counts.state_columns,
+        counts.action_columns,
+        (*deciding, *resting),
+        tuple(taken),
+        counts.binnings,
+        learnt=learnt or {},
+    )
     quiet = arrays.freeze(np.arange(len(vocabulary.states)) >= len(deciding))
     alone = np.stack([np.flatnonzero(quiet), np.zeros(len(resting), np.int64)])
     pairs = vocabulary.pairs_of(np.concatenate([enabled, alone], axis=1).T)
-    observed, premises = counts.to_counts(pairs), of_recording(counts)
+    observed = counts.to_counts(pairs)
+    premises = of_recording(counts)
     if isinstance(behavior, PairTable):
         certain = np.ones(pairs.num_pairs - behavior.pairs.num_pairs)
         policy = Policy(pairs, np.concatenate([behavior.probability, certain]))
@@ -399,9 +405,12 @@ def inferred_policy(
     if how == "propensities":
         ranges = label_tables.propensity_ranges(counts, counts.pairs_of_rows(numbered.pairs))
         logged = label_tables.policy_from_propensities(numbered.pairs, *ranges)
-        completed, unseen = logged.states_completed, Statement("undecided-states-any-action")
-        said = [Statement("propensities-completed", {"states": completed})] if completed else []
-        said += [unseen] if logged.states_unseen > np.count_nonzero(numbered.terminal) else []
+        said = []
+        if logged.states_completed:
+            states = {"states": logged.states_completed}
+            said.append(Statement("propensities-completed", states))
+        if logged.states_unseen > np.count_nonzero(numbered.terminal):
+            said.append(Statement("undecided-states-any-action"))
         return logged.policy, tuple(said)
     varying = how == "row-propensities" and label_tables.propensities_vary(counts)
     return estimate_behavior(numbered), (Statement("acted-on-more"),) if varying else ()
@@ -411,7 +420,8 @@ def known_labels(
     role: str, listed: Sequence[Label] | None, counts: LabelledCounts, log: LogSource | None
 ) -> list[Label]:
     """Returns all that are listed, or else those of the log, in order, but for ends of episodes."""
-    columns, logged = getattr(counts, f"{role}_columns"), getattr(counts, f"{role}s")
+    columns = getattr(counts, f"{role}_columns")
+    logged = getattr(counts, f"{role}s")
     ends = {*counts.end_states()} if role == "state" else set()
     if listed is not None:
         logged = [label for label in logged if label not in ends]

@@ -136,7 +136,8 @@ def explain(result: Result, state: object) -> Explanation:
     >>> explain(surestep.improve(table, discount=0, worlds=0), "mild").algorithm
     'spibb'
     """
-    table, n_wedge = result.table, result.record.parameters.n_wedge
+    table = result.table
+    n_wedge = result.record.parameters.n_wedge
     words = table.vocabulary
     s = words.index("state", state)
     run = range(int(table.pairs.offsets[s]), int(table.pairs.offsets[s + 1]))
@@ -210,19 +211,18 @@ def in_words(explanation: Explanation) -> tuple[str, ...]:
         "shows."
         for column, text in explanation.open_bins
     ]
-    visits, judging = times(explanation.visits), explanation.held_out_visits
+    visits = times(explanation.visits)
     sentences.append(
         f"The part of the log that chose the policy decides there {visits}, and the rest, which "
-        f"judges it, {times(judging)}."
-        if judging
+        f"judges it, {times(explanation.held_out_visits)}."
+        if explanation.held_out_visits
         else f"The log decides there {visits}."
     )
     if not explanation.changed:
         sentences.append("The new policy does what was done before.")
     spibb = explanation.algorithm in KEEPS_SCARCE
     if not spibb:
-        constraint = kind_of(explanation.algorithm).constraint
-        keeps_to = constraint or "nothing but the estimate"
+        keeps_to = kind_of(explanation.algorithm).constraint or "nothing but the estimate"
         sentences.append(f"{explanation.algorithm} keeps to: {keeps_to}.")
     barred = [action for action in explanation.actions if action.allowed is False]
     if barred:
@@ -250,7 +250,8 @@ def in_words(explanation: Explanation) -> tuple[str, ...]:
 
 def spibb_words(explanation: Explanation) -> list[str]:
     """Explains which actions keep their probability for lack of data, and where the rest goes."""
-    sentences, n_wedge = list[str](), explanation.n_wedge
+    sentences = list[str]()
+    n_wedge = explanation.n_wedge
     open_ones = [action for action in explanation.actions if action.allowed is not False]
     free = [action for action in open_ones if action.trusted is not False]
     untried = [action for action in open_ones if action.trusted is False and not action.visits]

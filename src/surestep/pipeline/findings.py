@@ -45,7 +45,9 @@ def policy_table(
     `judging` is the problem of the data that did not choose the policy, if there are any, and
     `allowed` says what may be recommended, where not everything may.
     """
-    behavior, visits, n_wedge = problem.behavior, problem.counts.visits, improvement.n_wedge
+    behavior = problem.behavior
+    visits = problem.counts.visits
+    n_wedge = improvement.n_wedge
     held_out = np.zeros_like(visits) if judging is None else judging.counts.visits
     q = q_values(estimate, improvement.plan.value)
     # Q(s,a) − Σ_b π_b(b|s) Q(s,b) for every pair [K].
@@ -74,20 +76,10 @@ def policy_table(
 
 def in_order_of_labels(findings: found.Findings, numbering: Numbering) -> found.Findings:
     """Returns findings in numbers by first appearance with those that a numbering had before."""
+    table = findings.table
     state = np.argsort(numbering.state)
-    return replace(
-        findings,
-        table=table_in_order_of_labels(findings.table, numbering),
-        behavior_occupancy=arrays.freeze(findings.behavior_occupancy[state]),
-        occupancy=arrays.freeze(findings.occupancy[state]),
-        changes=tuple(c._replace(state=int(numbering.state[c.state])) for c in findings.changes),
-        wanted=tuple(w._replace(pair=int(numbering.pair[w.pair])) for w in findings.wanted),
-    )
-
-
-def table_in_order_of_labels(table: PolicyTable, numbering: Numbering) -> PolicyTable:
-    """Returns a table with the former numbers of a numbering."""
-    state, pair, words = np.argsort(numbering.state), np.argsort(numbering.pair), table.vocabulary
+    pair = np.argsort(numbering.pair)
+    words = table.vocabulary
     words = replace(
         words,
         states=tuple(words.states[s] for s in state),
@@ -99,10 +91,17 @@ def table_in_order_of_labels(table: PolicyTable, numbering: Numbering) -> Policy
         if (values := getattr(table, name)) is not None
     }
     offsets = arrays.offsets_of(arrays.run_lengths(table.pairs.offsets)[state])
-    action = numbering.action[table.pairs.action][pair]
-    pairs = words.pairs_of(np.stack([arrays.run_owners(offsets), action], axis=1))
+    pairs = words.pairs_of(
+        np.stack([arrays.run_owners(offsets), numbering.action[table.pairs.action][pair]], axis=1)
+    )
     quiet = arrays.freeze(table.quiet[state])
-    return replace(table, vocabulary=words, pairs=pairs, quiet=quiet, **moved)
+    return replace(
+        findings,
+        table=replace(table, vocabulary=words, pairs=pairs, quiet=quiet, **moved),
+        behavior_occupancy=arrays.freeze(findings.behavior_occupancy[state]),
+        changes=tuple(c._replace(state=int(numbering.state[c.state])) for c in findings.changes),
+        wanted=tuple(w._replace(pair=int(numbering.pair[w.pair])) for w in findings.wanted),
+    )
 
 
 def findings_of(
@@ -111,10 +110,8 @@ def findings_of(
     table: PolicyTable,
     *,
     settled: Settled,
-    certificate: Certificate,
-    others: tuple[Certificate, ...],
-    no_rehearsal: found.NoRehearsal,
-    data: found.DataSummary,
+    certificates: tuple[Certificate, ...],
+    no_rehearsal: str,
     record: Record,
     judging: Problem | None,
 ) -> found.Findings:
@@ -122,22 +119,19 @@ def findings_of(
 
     `judging` is the problem of data that did not choose the policy.
     """
-    before, improvement = record.estimates["behavior"], settled.improvement
+    improvement = settled.improvement
     visits = decision_visits(estimate, problem.behavior, table)
     ours = decision_visits(estimate, improvement.policy, table)
     return found.Findings(
         table=table,
-        performance=record.estimates["policy"],
-        behavior_performance=before,
-        n_wedge=improvement.n_wedge,
         behavior_occupancy=shares(visits),
-        occupancy=shares(ours),
-        changes=state_changes(table, visits, evidence_of(improvement, judging, certificate.delta)),
-        certificate=certificate,
-        others=others,
+        changes=state_changes(
+            table, visits, evidence_of(improvement, judging, certificates[0].delta)
+        ),
+        certificate=certificates[0],
+        others=certificates[1:],
         rehearsal=None,
         no_rehearsal=no_rehearsal,
-        data=data,
         wanted=wanted_pairs(table, ours, improvement),
         record=record,
     )
@@ -163,10 +157,10 @@ def evidence_of(
     A change is confirmed where its interval is above 0, contradicted where it is below; the
     intervals of all changes hold together with about 1 − δ.
     """
-    policy, value = improvement.policy, improvement.plan.value
+    value = improvement.plan.value
     if judging is None:
         return [None] * value.size
-    low, high = change_intervals(judging, value, policy, delta)
+    low, high = change_intervals(judging, value, improvement.policy, delta)
     words: tuple[found.Confirmation, ...] = ("contradicted", "open", "confirmed")
     return [words[1 + int(a > 0) - int(b < 0)] for a, b in zip(low, high, strict=True)]
 
@@ -179,9 +173,9 @@ def state_changes(
     ρ(π_I) − ρ(π_b) = Σ_s d_b(s) Σ_a π_I(a|s) · advantage(s,a), with d_b the discounted visits under
     π_b and the advantage of `PolicyTable`: the performance difference lemma with Q of π_I.
     """
-    offsets = table.pairs.offsets
-    advantage = arrays.run_sums(table.probability * table.advantage, offsets)
-    contribution, share = visits * advantage, shares(visits)
+    advantage = arrays.run_sums(table.probability * table.advantage, table.pairs.offsets)
+    contribution = visits * advantage
+    share = shares(visits)
     changed = np.flatnonzero(table.changed)
     order = changed[np.argsort(-np.abs(contribution[changed]), kind="stable")]
     return tuple(
@@ -229,8 +223,7 @@ class Settled(NamedTuple):
 def settle(algorithm: Improving, problem: Problem) -> Settled:
     """Improves, and where N∧ is to be chosen, chooses."""
     if isinstance(algorithm, Limited):
-        improvement = algorithm.improve(problem)
-        return Settled(algorithm.algorithm, improvement, limits=algorithm.limits)
+        return Settled(algorithm.algorithm, algorithm.improve(problem), limits=algorithm.limits)
     if not isinstance(algorithm, AutoNWedge | ConstrainedChoice):
         return Settled(algorithm, algorithm.improve(problem))
     try:

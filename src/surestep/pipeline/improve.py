@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import surestep.certificates.episodes as episodes
@@ -25,12 +26,11 @@ from surestep.errors import (
     OutOfTime,
     said,
 )
-from surestep.model import FiniteMDP, Policy, estimate_behavior
+from surestep.model import FiniteMDP, estimate_behavior
 from surestep.model.known import Logger
 from surestep.model.log import UNKNOWN
 from surestep.model.problem import UnseenRule
 from surestep.parallel import reach
-from surestep.pipeline.certifiers import certified, splitting, with_algorithm
 from surestep.pipeline.checks import result_checks
 from surestep.pipeline.evidence import Evidence, check_there, gather, open_source
 from surestep.pipeline.findings import (
@@ -42,17 +42,17 @@ from surestep.pipeline.findings import (
 )
 from surestep.pipeline.posing import (
     check_declared,
-    check_ends_for_certain,
     problem_of,
     with_signals,
 )
-from surestep.pipeline.recording import Rehearsed, data_summary, record_of
+from surestep.pipeline.recording import Rehearsed, record_of
 from surestep.pipeline.stress_test import ALONE, Assignment, Effort, planned, rehearsal_of
-from surestep.pipeline.terms import Terms
+from surestep.pipeline.terms import Terms, certified, splitting, with_algorithm
 from surestep.planning import evaluate, performance
+from surestep.planning.ends import refuse_endless
 from surestep.report.result import result_page
 from surestep.results.advantage_intervals import gain_interval, gains_of_lost
-from surestep.results.findings import Findings, NoRehearsal, is_proved
+from surestep.results.findings import Findings, is_proved
 from surestep.results.record import ESTIMATED, Baseline, Estimates, Record, baseline_of
 from surestep.results.result import Result
 from surestep.results.table import PolicyTable
@@ -60,7 +60,8 @@ from surestep.results.table import PolicyTable
 # Of fewer episodes a smaller share estimates what is done now too badly: measured against what was
 # really done, 8 of 40 claims were wrong with a share of 0.1
 # (`benchmarks/practice.py --logs 40 --share 0.1`, Random MDPs with 300 episodes, by rollouts).
-LEAST_SHARE, MANY_EPISODES = 0.3, 1_000
+LEAST_SHARE = 0.3
+MANY_EPISODES = 1_000
 
 
 def improve(
@@ -260,11 +261,10 @@ def improve(
     reach(engine, address)
     with telling(progress) as tell:
         tell("reading the log", 0, 1)
-        log = open_source(description, frame, memory_limit)
         objects = {
             name: value for name, value in beside.items() if value is not None and name not in words
         }
-        made = draft(gather(log, terms, objects), tell)
+        made = draft(gather(open_source(description, frame, memory_limit), terms, objects), tell)
         return result_of(made.finished(tell, Effort(workers, engine, address, time_limit)))
 
 
@@ -278,11 +278,6 @@ class Draft:
     record: Callable[[Rehearsed], Record]
     least_worlds: int
 
-    @property
-    def result(self) -> Result:
-        """Returns the result, whole but for a stress test."""
-        return result_of(self.findings)
-
     def like(self, record: Record) -> Draft:
         """Returns the draft as if made with the versions, the machine and the files of a record."""
 
@@ -290,9 +285,12 @@ class Draft:
             return {name: theirs[name] for name in (*own, *theirs) if name in theirs}
 
         def moved(own: Record) -> Record:
-            versions = in_order(own.versions, record.versions)
-            machine = in_order(own.machine, record.machine)
-            return replace(own, versions=versions, machine=machine, inputs=record.inputs)
+            return replace(
+                own,
+                versions=in_order(own.versions, record.versions),
+                machine=in_order(own.machine, record.machine),
+                inputs=record.inputs,
+            )
 
         findings = replace(self.findings, record=moved(self.findings.record))
         return replace(self, findings=findings, record=lambda how: moved(self.record(how)))
@@ -326,17 +324,20 @@ def draft(
     made = draft_with(evidence, question, how, progress)
     if made.findings.changes:
         return made
-    none = Rehearsed(0, why_none=NoRehearsal("nothing changed"))
+    none = Rehearsed(0, why_none="nothing changed")
     findings = replace(made.findings, no_rehearsal=none.why_none, record=made.record(none))
     return replace(made, findings=findings, how=none)
 
 
 def prepared(evidence: Evidence) -> Assignment:
     """Poses the problem, builds the algorithm and the certifiers, and splits the log."""
-    terms, facts, parts = evidence.terms, evidence.facts, evidence.assembly
+    terms = evidence.terms
+    facts = evidence.facts
+    parts = evidence.assembly
     problem = problem_of(parts, terms, facts)
     check_declared(terms, problem, evidence.counts, evidence.log_source, parts.log)
-    check_ends_for_certain(problem)
+    if problem.single_discount == 1:  # an estimated π_b that may never end is refused
+        refuse_endless(problem.estimate(), problem.behavior.probability)
     problem = with_signals(problem, evidence.description, evidence.source, parts, terms)
     told = terms.certifier_settings(facts)
     certifiers = evidence.certifiers
@@ -344,7 +345,8 @@ def prepared(evidence: Evidence) -> Assignment:
     limits = Limits(least_visits=least, allowed=parts.allowed)
     algorithm = terms.algorithm_for(problem, told, certifiers, limits)
     split = splitting(certifiers)
-    training, judging = problem, None
+    training = problem
+    judging = None
     if split is not None:
         training = episodes.training_for(problem, split)
         if evidence.behavior in ESTIMATED:
@@ -353,6 +355,12 @@ def prepared(evidence: Evidence) -> Assignment:
             behavior = estimate_behavior(training.counts)
             problem, training = (part.with_behavior(behavior) for part in (problem, training))
         judging = episodes.held_out_part(problem, *episodes.split_of(split))
+    believed = [
+        certifier
+        for place, certifier in enumerate(certifiers)
+        if may_be_believed(place, certifier.name, apart=episodes.holds_out(certifier))
+    ]
+    beside = bool(believed) and believed[0] is not certifiers[0]
     return Assignment(
         problem=problem,
         training=training,
@@ -360,7 +368,7 @@ def prepared(evidence: Evidence) -> Assignment:
         algorithm=algorithm,
         told=told,
         certifiers=certifiers,
-        belief=belief_beside(certifiers),
+        belief=believed[0] if beside else None,
         numbering=parts.numbering,
     )
 
@@ -369,10 +377,10 @@ def draft_with(
     evidence: Evidence, question: Assignment, how: Rehearsed, progress: Progress
 ) -> Draft:
     """Improves, certifies and drafts the result, for a stress test of a given size."""
-    terms, part = evidence.terms, question.training
+    part = question.training
     progress("improving the policy", 0, 1)
     settled = settle(question.algorithm, part)
-    certifiers = told_of_algorithm(question, settled, terms)
+    certifiers = told_of_algorithm(question, settled, evidence.terms)
     claims = []
     for done, certifier in enumerate(certifiers):
         progress("certifying", done, len(certifiers))
@@ -382,8 +390,7 @@ def draft_with(
     table = table_of(evidence, question, settled, model)
     estimates = estimates_of(evidence, question, settled, model)
     if not is_proved(claims[0]):
-        policy = settled.improvement.policy
-        estimates = with_proof_expected(estimates, certifiers[0], question, policy)
+        estimates = with_proof_expected(estimates, certifiers[0], question, settled)
     baseline = earned(question, value, estimates["behavior"])
     progress("checking what is assumed", 0, 1)
     checks = result_checks(
@@ -396,34 +403,28 @@ def draft_with(
         estimates=estimates,
         baseline=baseline,
     )
-
-    def record(how: Rehearsed) -> Record:
-        return record_of(
-            evidence,
-            question.problem,
-            settled,
-            how,
-            estimates=estimates,
-            baseline=baseline,
-            checks=checks,
-        )
-
+    record = partial(
+        record_of,
+        evidence,
+        question.problem,
+        settled,
+        estimates=estimates,
+        baseline=baseline,
+        checks=checks,
+    )
     findings = findings_of(
         part,
         model,
         table,
         settled=settled,
-        certificate=claims[0],
-        others=tuple(claims[1:]),
-        no_rehearsal=NoRehearsal("to come") if how.sizes else how.why_none,
-        data=data_summary(evidence.counts),
+        certificates=tuple(claims),
+        no_rehearsal=how.why_none,
         record=record(how),
         judging=question.judging,
     )
     if question.numbering is not None:
         findings = in_order_of_labels(findings, question.numbering)
-    least = min(terms.least_worlds, max(how.worlds, 1))
-    return Draft(findings, question, how, record, least)
+    return Draft(findings, question, how, record, evidence.terms.least_worlds)
 
 
 def told_of_algorithm(question: Assignment, settled: Settled, terms: Terms) -> list[Certifier]:
@@ -463,9 +464,9 @@ def estimates_of(
     evidence: Evidence, question: Assignment, settled: Settled, model: FiniteMDP
 ) -> Estimates:
     """Returns what models of the parts of the log expect of both policies."""
-    problem, part, judging = question.problem, question.training, question.judging
+    problem = question.problem
+    part = question.training
     policy = settled.improvement.policy
-    level = evidence.terms.level
     estimates: Estimates = {
         "behavior": performance(model, part.behavior),
         "policy": float(model.initial @ settled.improvement.plan.value),
@@ -473,22 +474,21 @@ def estimates_of(
     # Without a discount a policy need not end in other models.
     if part is not problem and problem.single_discount < 1:
         of_all = problem.estimate()
-        before = performance(of_all, problem.behavior)
-        estimates["gain_of_all"] = performance(of_all, policy) - before
-    if judging is not None:
+        estimates["gain_of_all"] = performance(of_all, policy) - performance(
+            of_all, problem.behavior
+        )
+    if question.judging is not None:
         with suppress(NeverEnds, NotConverged):
             behind = part.counts if problem.behavior_is_estimated else None
-            held_out = gain_interval(judging, policy, level, behind)
-            estimates["held_out_gain"] = held_out.gain
-            estimates["held_out_low"] = held_out.low
-            estimates["held_out_high"] = held_out.high
-    rest = problem if judging is None else judging
+            gain, low, high = gain_interval(question.judging, policy, evidence.terms.level, behind)
+            estimates |= {"held_out_gain": gain, "held_out_low": low, "held_out_high": high}
+    rest = problem if question.judging is None else question.judging
     if rest.log is not None and (rest.log.next_state == UNKNOWN).any():
         with suppress(NeverEnds, NotConverged):
-            ending = evidence.terms.ranges(evidence.facts).ending
-            lost = gains_of_lost(rest, rest.log, policy, ending)
-            estimates["lost_worst"] = lost.worst
-            estimates["lost_opposed"] = lost.opposed
+            worst, opposed = gains_of_lost(
+                rest, rest.log, policy, evidence.terms.ranges(evidence.facts).ending
+            )
+            estimates |= {"lost_worst": worst, "lost_opposed": opposed}
     return estimates
 
 
@@ -509,18 +509,19 @@ def earned(question: Assignment, value: FloatArray, model: float) -> Baseline | 
 
 
 def with_proof_expected(
-    estimates: Estimates, certifier: Certifier, question: Assignment, policy: Policy
+    estimates: Estimates, certifier: Certifier, question: Assignment, settled: Settled
 ) -> Estimates:
     """Returns the estimates with the number of episodes, like those of the log, that prove a gain.
 
     Only rollouts of the part that chose the policy can say it.
     """
-    log, part = question.problem.log, question.training
-    changed = (policy.probability != part.behavior.probability).any()
+    log = question.problem.log
+    policy = settled.improvement.policy
+    changed = (policy.probability != question.training.behavior.probability).any()
     if log is None or not changed:
         return estimates
     try:
-        growth = certifier.growth_for_proof(part, policy)
+        growth = certifier.growth_for_proof(question.training, policy)
     except CertificateRefused:
         return estimates
     expected = None if growth is None else math.ceil(growth * log.num_episodes)
@@ -529,9 +530,13 @@ def with_proof_expected(
 
 def result_of(findings: Findings) -> Result:
     """Returns the result with its report."""
-    claims = (findings.certificate, *findings.others)
-    page = result_page(findings)
-    return Result(findings.table, claims, findings.record, page, findings.rehearsal)
+    return Result(
+        findings.table,
+        (findings.certificate, *findings.others),
+        findings.record,
+        result_page(findings),
+        findings.rehearsal,
+    )
 
 
 def check_share(share: float, recorded: int) -> None:
@@ -542,14 +547,3 @@ def check_share(share: float, recorded: int) -> None:
             f"{recorded:,} episodes alone; expected at least {LEAST_SHARE}, {MANY_EPISODES:,} "
             f"episodes, or the policy that made the log ({said('behavior=…', '--behavior')})"
         )
-
-
-def belief_beside(certifiers: Sequence[Certifier]) -> Certifier | None:
-    """Returns whose claim is the belief to be shown; None where none, or that of the first, is."""
-    believed = (
-        certifier
-        for place, certifier in enumerate(certifiers)
-        if may_be_believed(place, certifier.name, apart=episodes.holds_out(certifier))
-    )
-    first = next(believed, None)
-    return None if first is certifiers[0] else first

@@ -63,8 +63,7 @@ def caution(
     pairs = f"{number:,} pair{' is' if number == 1 else 's are'}"
     some = ", ".join(names[:NAMED]) + (", …" if max(number, len(names)) > NAMED else "")
     values |= {"pairs": pairs, "names": some, "deviations": DEVIATIONS}
-    says = CAUTIONS[kind].format(number=number, **values)
-    return found.Caution(kind, says)
+    return found.Caution(kind, CAUTIONS[kind].format(number=number, **values))
 
 
 def inspect(
@@ -80,15 +79,21 @@ def inspect(
         raise InvalidParameter(f"n_wedge is {n_wedge!r}, expected a whole number of 0 or more")
     discount = source.description.stakes.discount
     source = with_learnt_states(source, 1.0 if discount is None else discount)
-    facts, roles = inspect_log(source), source.columns
-    overlap, mismatches = None, list[found.Caution]()
+    facts = inspect_log(source)
+    roles = source.columns
+    overlap = None
+    mismatches = list[found.Caution]()
     named = source.description.behavior.policy
     behavior = named if behavior is None and named not in WORDS_FOR_BEHAVIOR else behavior
     if behavior is not None:
         table = read_pairs(behavior, roles.state, roles.action, facts.binnings, policy=True)
         overlap, mismatches = compare(facts, table)
     by_tried, by_trusted = (states_by_pairs(facts, least) for least in (0, n_wedge))
-    actions = action_use(facts, n_wedge)
+    uses = (
+        sums_by(facts.action, taken, len(facts.actions)).tolist()
+        for taken in (facts.visits, facts.visits > 0, facts.visits > n_wedge)
+    )
+    actions = tuple(map(found.ActionUse, facts.actions, *uses))
     return found.Inspection(
         source=source.table.name,
         columns=roles,
@@ -124,7 +129,8 @@ def coverage(facts: LogFacts, n_wedge: int) -> found.Coverage:
     """Counts the visits of pairs."""
     pairs = len(facts.states) * len(facts.actions)
     visits = facts.visits[facts.visits > 0]
-    trusted, never = visits[visits > n_wedge], pairs - visits.size
+    trusted = visits[visits > n_wedge]
+    never = pairs - visits.size
     bins = (VisitBin(0, 0, never), *visit_bins(visits, n_wedge)[1:])
     return found.Coverage(pairs, never, trusted.size, int(trusted.sum()), bins)
 
@@ -133,15 +139,6 @@ def states_by_pairs(facts: LogFacts, least: int) -> tuple[int, ...]:
     """Counts the states in which 0, 1, … all actions have more than `least` visits."""
     number = np.bincount(facts.state[facts.visits > least], minlength=len(facts.states))
     return tuple(np.bincount(number, minlength=len(facts.actions) + 1).tolist())
-
-
-def action_use(facts: LogFacts, n_wedge: int) -> tuple[found.ActionUse, ...]:
-    """Counts for each action how often it was taken, and in how many states."""
-    sums = (
-        sums_by(facts.action, x, len(facts.actions)).tolist()
-        for x in (facts.visits, facts.visits > 0, facts.visits > n_wedge)
-    )
-    return tuple(map(found.ActionUse, facts.actions, *sums))
 
 
 def sums_by(place: IntArray, values: IntArray | BoolArray, size: int) -> IntArray:
@@ -165,7 +162,8 @@ def episode_lengths(facts: LogFacts) -> found.EpisodeLengths | None:
     episodes = facts.episodes
     if episodes is None or not episodes.lengths.size:
         return None
-    lengths, upto = episodes.lengths, np.cumsum(episodes.times)
+    lengths = episodes.lengths
+    upto = np.cumsum(episodes.times)
     low, high = int(lengths[0]), int(lengths[-1])
     median = int(lengths[np.searchsorted(2 * upto, upto[-1])])
     width = -(-(high - low + 1) // LENGTH_BINS)
@@ -185,7 +183,9 @@ def thin_places(
     by_trusted: Sequence[int],
 ) -> Iterator[found.Caution]:
     """Yields what the log is too thin for."""
-    states, free, alone = sum(by_trusted), sum(by_trusted[2:]), sum(by_tried[1:2])
+    states = sum(by_trusted)
+    free = sum(by_trusted[2:])
+    alone = sum(by_tried[1:2])
     if free == 0:
         yield caution("nothing to choose", n_wedge=n_wedge)
     elif free < states:
@@ -219,8 +219,12 @@ def fine_columns(facts: LogFacts, columns: ColumnMapping) -> Iterator[found.Caut
             yield caution("fine column", len(texts), column=column, rule=rule(column), **words)
     measured = [column for column, texts in states.items() if len(texts) > SOME]
     if len(measured) > 1 and len(facts.states) > MANY:
-        names, binning = [*map(repr, measured)], rule(*measured[:NAMED])
-        yield caution("several measurements", 0, names, states=len(facts.states), rule=binning)
+        yield caution(
+            "several measurements",
+            names=[*map(repr, measured)],
+            states=len(facts.states),
+            rule=rule(*measured[:NAMED]),
+        )
 
 
 def different_numbers(
@@ -250,7 +254,8 @@ def rare_pairs(facts: LogFacts) -> Iterator[found.Caution]:
 
 def compare(facts: LogFacts, table: PairTable) -> tuple[found.Overlap, list[found.Caution]]:
     """Compares the log with the policy that is said to have made it; what there is to be said."""
-    words, policy = table.vocabulary, table.probability
+    words = table.vocabulary
+    policy = table.probability
     state = places_or_none(words.state_places, facts.states)[facts.state]
     action = places_or_none(words.action_places, facts.actions)[facts.action]
     known = state >= 0

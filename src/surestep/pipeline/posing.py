@@ -17,7 +17,7 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, affected
 from surestep.certificates.refuting import SAME, check_returns, check_values
-from surestep.description import Description, Stakes, Unsafe
+from surestep.description import Description, Stakes
 from surestep.errors import InvalidParameter, RefutedBounds, said
 from surestep.io.counts.labelled import LabelledCounts
 from surestep.io.labels.vocabulary import Vocabulary, joined
@@ -26,9 +26,8 @@ from surestep.io.logs.source import LogSource
 from surestep.io.sql import sql_name
 from surestep.model import DecisionLog, Problem, Reach, Signal, Statement, reaching
 from surestep.model.known import Ranges, single_rewards
-from surestep.pipeline.certifiers import DataFacts
 from surestep.pipeline.evidence import Assembly, CountsSource
-from surestep.pipeline.terms import Terms
+from surestep.pipeline.terms import DataFacts, Terms
 from surestep.planning.ends import refuse_endless
 
 # What asks for other tables, or comes out otherwise another time.
@@ -68,9 +67,21 @@ def with_signals(
         further_signal(name, description, source, parts, terms)
         for name in [*description.signals][1:]
     ]
-    if description.unsafe.states is not None:
-        unsafe = unsafe_states(description.unsafe.states, parts.vocabulary)
-        signals.append(unsafe_signal(problem, unsafe, description.unsafe))
+    rule = description.unsafe
+    if rule.states is not None:
+        unsafe = unsafe_states(rule.states, parts.vocabulary)
+        chance = reaching(problem, Reach(unsafe, rule.within))
+        if rule.within is None:
+            refuse_endless(problem.estimate(), problem.behavior.probability)
+        signals.append(
+            Signal(
+                name=rule.states,  # which says what is to be avoided
+                problem=chance,
+                margin=rule.not_worse_by or 0.0,
+                cost=True,
+                at_most=rule.at_most if isinstance(rule.at_most, float) else None,
+            )
+        )
     if not signals:
         return problem
     first = next(iter(description.signals.items()), None)
@@ -118,22 +129,7 @@ def counted(
             f"the counts have no signal {name!r}; expected counts of a description with it (they "
             f"have {known})"
         )
-    counts = source.labelled.signals[name]
-    return replace(counts, ends_apart=source.labelled.ends_apart), None
-
-
-def unsafe_signal(problem: Problem, unsafe: BoolArray, rule: Unsafe) -> Signal:
-    """Returns the chance to reach unsafe states as a signal."""
-    chance = reaching(problem, Reach(unsafe, rule.within))
-    if rule.within is None:
-        refuse_endless(problem.estimate(), problem.behavior.probability)
-    return Signal(
-        name=str(rule.states),  # which says what is to be avoided
-        problem=chance,
-        margin=rule.not_worse_by or 0.0,
-        cost=True,
-        at_most=rule.at_most if isinstance(rule.at_most, float) else None,
-    )
+    return replace(source.labelled.signals[name], ends_apart=source.labelled.ends_apart), None
 
 
 def unsafe_states(condition: str, words: Vocabulary) -> BoolArray:
@@ -218,8 +214,12 @@ def check_declared(
 
 def beyond_ranges(where: str, ranges: Ranges, which: str, others: str = "") -> RefutedBounds:
     """Returns the refusal of ranges that a row exceeds, with the setting that declares them."""
-    ends = ranges.statement(declared=True).values
-    values = {**ends, "where": where, "which": which, "others": others}
+    values = {
+        **ranges.statement(declared=True).values,
+        "where": where,
+        "which": which,
+        "others": others,
+    }
     return RefutedBounds(Statement("rewards-beyond-ranges", values))
 
 
@@ -229,13 +229,15 @@ def check_ranges(ranges: Ranges, counts: LabelledCounts, source: LogSource | Non
     A row that counts leave out may break them too: one cut by a clock is a running step, and of
     one whose end nobody knows, the reward has to lie in one of both.
     """
-    rows, unit = counts.transitions, 10**counts.scale
+    rows = counts.transitions
+    unit = 10**counts.scale
     beyond = np.zeros(rows.terminated.shape, np.bool_)
     for (low, high), over in ((ranges.running, ~rows.terminated), (ranges.ending, rows.terminated)):
         least, most = (Fraction(repr(float(end))) * unit for end in (low, high))
         outside = (rows.least_reward < math.ceil(least)) | (rows.greatest_reward > math.floor(most))
         beyond |= over & outside.astype(np.bool_)
-    counted, where = bool(beyond.any()), ""
+    counted = bool(beyond.any())
+    where = ""
     if source is not None and (counted or counts.dropped_rewards):
         where = source.first_beyond(*ranges, counted=counted)
     if counted and not where:
@@ -261,9 +263,3 @@ def dropped_beyond(ranges: Ranges, counts: LabelledCounts, slack: float = 0.0) -
             if not any(low - slack <= reward <= high + slack for low, high in may_be):
                 return f"a row that is not counted ({why}) earns {reward:g}"
     return ""
-
-
-def check_ends_for_certain(problem: Problem) -> None:
-    """Refuses a log whose estimate has a π_b that may never end, where nothing is discounted."""
-    if problem.single_discount == 1:
-        refuse_endless(problem.estimate(), problem.behavior.probability)

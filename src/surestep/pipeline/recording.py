@@ -20,7 +20,7 @@ from surestep.model import Problem
 from surestep.pipeline.evidence import Evidence
 from surestep.pipeline.findings import Settled
 from surestep.pipeline.terms import SEED, Terms
-from surestep.results.findings import DECLINED, DataSummary, NoRehearsal
+from surestep.results.findings import DECLINED
 from surestep.results.record import Baseline, Estimates, Parameters, Record, current_machine
 
 
@@ -31,7 +31,7 @@ class Rehearsed(NamedTuple):
     sizes: Sequence[float] = ()  # of the data; none: not at all
     seed: int = 0
     time_limit: float | None = None  # in seconds, where one decided the number of worlds
-    why_none: NoRehearsal = DECLINED  # where there are no worlds, or none of other kinds
+    why_none: str = DECLINED  # where there are no worlds, or none of other kinds
 
 
 def record_of(
@@ -45,7 +45,8 @@ def record_of(
     checks: tuple[Check, ...],
 ) -> Record:
     """Returns the record: all that the result was made with, and that is needed to read it."""
-    terms, words = evidence.terms, evidence.assembly.vocabulary
+    terms = evidence.terms
+    words = evidence.assembly.vocabulary
     parameters = parameters_of(evidence, problem, settled, rehearsal)
     defaults = (*evidence.defaults, *terms.defaults())
     said = said_of(evidence.description, terms)
@@ -68,7 +69,7 @@ def record_of(
             "states_without_decision": [list(label) for label in evidence.resting],
             "learnt": msgspec.to_builtins(words.learnt),
         },
-        data_summary(evidence.counts)._asdict(),
+        data_of(evidence.counts),
         estimates,
         command("improve", description, "-o", "OUT"),
         baseline,
@@ -119,14 +120,17 @@ def parameters_of(
     )
 
 
-def data_summary(counts: LabelledCounts) -> DataSummary:
-    """Returns the size of the log, and of what was left out of it."""
-    return DataSummary(
-        counts.rows_read,
-        dict(counts.dropped),
-        counts.transitions.times.size,
-        *(counts.episodes if counts.episodes.recorded else (None, None, None)),
-    )
+def data_of(counts: LabelledCounts) -> dict[str, Any]:
+    """Returns the size of the log, and of what was left out of it; no episodes where none are."""
+    ends = counts.episodes if counts.episodes.recorded else (None, None, None)
+    return {
+        "rows": counts.rows_read,
+        "dropped": dict(counts.dropped),
+        "transitions": counts.transitions.times.size,
+        "episodes": ends[0],
+        "terminated": ends[1],
+        "truncated": ends[2],
+    }
 
 
 def terms_of(record: Record) -> Terms:

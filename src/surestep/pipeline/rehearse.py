@@ -133,8 +133,9 @@ def rehearse_log(
     with telling(progress) as tell:
         tell("reading the log", 0, 1)
         description, frame = given_as(source, **(terms or {}))
-        log = open_source(description, frame, memory_limit)
-        evidence = gather(log, Terms.of(description, worlds=worlds))
+        evidence = gather(
+            open_source(description, frame, memory_limit), Terms.of(description, worlds=worlds)
+        )
         question = prepared(evidence)
         if question.problem.signals:
             raise InvalidParameter(
@@ -157,14 +158,14 @@ def rehearse_log(
 
 def rehearsed_log(made: Draft, how: Rehearsed, rehearsal: Rehearsal) -> RehearsedLog:
     """Returns a rehearsal with the findings and the record of what is rehearsed."""
-    findings = replace(made.findings, rehearsal=rehearsal)
-    return RehearsedLog(findings, rehearsal, record_of_rehearsal(made, how))
+    return RehearsedLog(
+        replace(made.findings, rehearsal=rehearsal), rehearsal, record_of_rehearsal(made, how)
+    )
 
 
 def record_of_rehearsal(made: Draft, how: Rehearsed) -> Record:
     """Returns the record of a rehearsal: that of the improvement, with another command."""
     record = made.record(how)
     sizes = ",".join(f"{size:g}" for size in how.sizes)
-    said = described(record.description)
     words = ("--sizes", sizes, "--seed", str(how.seed), "-o", "OUT")
-    return replace(record, command=command("rehearse", said, *words))
+    return replace(record, command=command("rehearse", described(record.description), *words))

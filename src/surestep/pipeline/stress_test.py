@@ -32,7 +32,6 @@ from surestep.pipeline.recording import Rehearsed, versions_with
 from surestep.pipeline.terms import Terms
 from surestep.rehearsal import Rehearsal, rehearse
 from surestep.rehearsal.rehearse import SIZES
-from surestep.results.findings import DECLINED, NoRehearsal
 from surestep.results.record import current_machine
 from surestep.results.unfinished import STRESS_TEST
 
@@ -78,12 +77,11 @@ class Assignment(NamedTuple):
 def planned(terms: Terms, question: Assignment) -> Rehearsed:
     """Plans the stress test of the whole: as asked for, or by default as the problem allows."""
     if obstacle := terms.asked[0].why_not_rehearsed:
-        return Rehearsed(0, why_none=NoRehearsal("impossible", obstacle=obstacle))
+        return Rehearsed(0, why_none=obstacle)
     if terms.method.worlds == 0:
-        return Rehearsed(0, why_none=DECLINED)
+        return Rehearsed(0)
     if question.problem.signals:
-        obstacle = "worlds have one signal, and the claim is of several"
-        return Rehearsed(0, why_none=NoRehearsal("impossible", obstacle=obstacle))
+        return Rehearsed(0, why_none="worlds have one signal, and the claim is of several")
 
     usual = max(USUAL_WORLDS, terms.least_worlds)
     sizes = SIZES if question.fits(usual, MOST_AT_ALL_SIZES) else OWN_SIZE
@@ -92,8 +90,9 @@ def planned(terms: Terms, question: Assignment) -> Rehearsed:
         worlds = usual if question.fits(usual, MOST_AT_OWN_SIZE) else 0
     if worlds > 0:
         return Rehearsed(worlds, sizes)
-    why = NoRehearsal("too large")
-    return Rehearsed(0, OWN_SIZE if question.believes else (), why_none=why)
+    return Rehearsed(
+        0, OWN_SIZE if question.believes else (), why_none="the log is too large for one by default"
+    )
 
 
 class Effort(NamedTuple):
@@ -150,11 +149,10 @@ def rehearsal_of(
 ) -> tuple[Rehearsal, Rehearsed]:
     """The stress test of the whole pipeline, choice of N∧ included, and how large it became.
 
-    Of what a time limit ends, there are `least_worlds` of each kind at least.
+    Of what a time limit ends, there are `least_worlds` of each kind at least, or all of them.
     """
-    folder, limit = effort.folder, effort.time_limit
+    folder = effort.folder
     versions = versions_with(question.algorithm.name, (each.name for each in question.rehearsed))
-    made_with = json.dumps([versions, current_machine()])
     rehearsal = rehearse(
         question.problem,
         question.algorithm,
@@ -168,10 +166,10 @@ def rehearsal_of(
         address=effort.address,
         progress=lambda done, total: progress("stress test", done, total),
         folder=None if folder is None else folder / STRESS_TEST,
-        made_with=made_with,
-        time_limit=limit,
-        least_worlds=least_worlds,
+        made_with=json.dumps([versions, current_machine()]),
+        time_limit=effort.time_limit,
+        least_worlds=min(least_worlds, max(how.worlds, 1)),
     )
     if rehearsal.worlds < how.worlds:
-        how = how._replace(worlds=rehearsal.worlds, time_limit=limit)
+        how = how._replace(worlds=rehearsal.worlds, time_limit=effort.time_limit)
     return rehearsal, how

@@ -1,4 +1,7 @@
-"""The terms of an improvement: what a user said, and what was taken where nothing was said."""
+"""The terms of an improvement: what a user said, and what was taken where nothing was said.
+
+The certificates of a result get their settings from these terms and from facts about the data.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import dataclasses
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import surestep._arrays as arrays
 import surestep.description as keys
@@ -17,24 +20,59 @@ from surestep.algorithms.limits import Limits, limited
 from surestep.algorithms.provable import Provable
 from surestep.algorithms.registry import is_algorithm, kind_of, needs_log, settings_of
 from surestep.bounds import ProblemSize, equivalent_n_wedge
-from surestep.certificates import Certifier
-from surestep.certificates.episodes import needs_episodes
-from surestep.certificates.registry import Asked, read_settings
+from surestep.certificates import Certifier, certify
+from surestep.certificates.episodes import holds_out, needs_episodes, split_of
+from surestep.certificates.registry import Asked, NoClaim, read_settings
 from surestep.choosing_n_wedge import AutoNWedge, ConstrainedChoice, Improving, n_wedge_setting
 from surestep.description import Behavior, Description, MethodKeys, Stakes
-from surestep.errors import InvalidParameter, said
-from surestep.model import Problem, Statement
-from surestep.model.known import NOTHING, Known, Ranges, Split, single_rewards, with_zero
-from surestep.pipeline.certifiers import BOUND_OF, DataFacts
+from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds, said
+from surestep.io.counts.labelled import LabelledCounts
+from surestep.io.logs.loading import STOPPED, UNFINISHED
+from surestep.model import Certificate, Policy, Problem, Statement
+from surestep.model.known import NOTHING, Known, Ranges, Split, hull, single_rewards, with_zero
 
 ROUNDS = (5, 20, 80)  # of provable policies among the candidates
 MOST_PROGRAMMED = 10_000  # pairs up to which they are: each program then takes a few seconds
 
 SEED = 1  # of certificates, where none is given: fixed for all data, so that nobody tries others
-
+BOUND_OF = {"spibb-2s": "2s", "spibb-beta": "beta"}  # all others: SPIBB's
 
 # The share of a log that chooses the policy: of up to so many episodes, and from so many on.
-SMALL_LOG, LARGE_LOG = (100, 0.5), (500, 0.3)
+SMALL_LOG = (100, 0.5)
+LARGE_LOG = (500, 0.3)
+
+
+class DataFacts(NamedTuple):
+    """The facts about the data that settings of certificates follow from."""
+
+    ranges: Ranges  # the rewards seen on the way and at ends; 0 where none are
+    rewards_vary: bool  # one transition earned different rewards
+    transitions: int  # different ones
+    episodes: int = 0  # recorded
+
+    @classmethod
+    def of(cls, counts: LabelledCounts) -> DataFacts:
+        """Returns the facts that counts tell."""
+        rows = counts.transitions
+        unit = 10**counts.scale
+        least, greatest = rows.least_reward, rows.greatest_reward
+
+        def seen(which: BoolArray, *dropped: str) -> tuple[float, float]:
+            ends = [earned for why, earned in counts.dropped_rewards.items() if why in dropped]
+            if which.any():
+                ends.append((int(least[which].min()) / unit, int(greatest[which].max()) / unit))
+            return hull(ends)
+
+        # A clock stops what goes on; a step whose outcome nobody knows may be of either kind.
+        ranges = Ranges(
+            seen(~rows.terminated, STOPPED, UNFINISHED), seen(rows.terminated, UNFINISHED)
+        )
+        return cls(ranges, bool((least != greatest).any()), least.size, counts.episodes.recorded)
+
+    @property
+    def rewards(self) -> tuple[float, float]:
+        """Returns the smallest and the largest reward, and 0, which an end earns."""
+        return with_zero(self.ranges.rewards)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +89,8 @@ class Terms:
     @classmethod
     def of(cls, description: Description | None = None, **given: Any) -> Terms:
         """Returns the terms of a description; what is given in Python stands above it."""
-        algorithm, certificates = given.get("algorithm"), given.get("certificates")
+        algorithm = given.get("algorithm")
+        certificates = given.get("certificates")
         if not isinstance(algorithm, str | None):
             if not is_algorithm(algorithm):
                 raise InvalidParameter(
@@ -69,9 +108,10 @@ class Terms:
                 "nobody says how much the next step counts; expected "
                 f"{said('discount=…', '--discount, or discount under [stakes]')}, from 0 to 1"
             )
-        logger = Behavior(logger=told.behavior.logger)
         own = None if isinstance(algorithm, str) else algorithm
-        return cls(told.stakes, told.method, logger, own, certificates)
+        return cls(
+            told.stakes, told.method, Behavior(logger=told.behavior.logger), own, certificates
+        )
 
     def __post_init__(self) -> None:
         """Refuses what contradicts itself, before anything is read."""
@@ -80,7 +120,8 @@ class Terms:
 
     def contradictions(self) -> Iterator[str]:
         """Yields what is said twice, or cannot be together."""
-        method, (algorithm, settings, wedge) = self.method, self.named
+        method = self.method
+        algorithm, settings, wedge = self.named
         if method.n_wedge is not None and method.zeta is not None:
             yield "both n_wedge and zeta are given, expected at most one of them"
         for name in ("n_wedge", "zeta"):
@@ -99,14 +140,14 @@ class Terms:
             found = ", ".join(texts) or "none"
             yield f"the certificates asked for are {found}; expected at least one, and none twice"
         if method.worlds:
-            least, obstacle = self.least_worlds, self.asked[0].why_not_rehearsed
-            if method.worlds < least:
+            least = arrays.in_digits(self.least_worlds)
+            if method.worlds < self.least_worlds:
                 yield (
-                    f"worlds is {method.worlds}, expected 0, or at least {arrays.in_digits(least)} "
+                    f"worlds is {method.worlds}, expected 0, or at least {least} "
                     "of each kind: fewer do not show what happens so rarely"
                 )
-            if obstacle:
-                yield f"worlds is {method.worlds}, but {obstacle}"
+            if self.asked[0].why_not_rehearsed:
+                yield f"worlds is {method.worlds}, but {self.asked[0].why_not_rehearsed}"
         yield from self.contradictions_of_split()
 
     def contradictions_of_split(self) -> Iterator[str]:
@@ -202,8 +243,11 @@ class Terms:
     def least_worlds(self) -> int:
         """Counts the worlds of each kind that a rehearsal needs, to calibrate a posterior."""
         first = self.asked[0]
-        delta = float(first.settings.get("delta", self.level))
-        return arrays.least_draws(delta) if first.type.calibrates else 1
+        return (
+            arrays.least_draws(float(first.settings.get("delta", self.level)))
+            if first.type.calibrates
+            else 1
+        )
 
     @property
     def discount(self) -> float:
@@ -244,7 +288,8 @@ class Terms:
         """
         if self.algorithm is not None:
             return limited(self.algorithm, limits)
-        (name, settings, wedge), least = self.named, 0
+        name, settings, wedge = self.named
+        least = 0
         if self.method.algorithm is None and problem.signals:
             name = Constrained.name  # which has an N∧ as well
         if "delta" in {field.name for field in dataclasses.fields(kind_of(name))}:
@@ -292,10 +337,10 @@ class Terms:
     @property
     def declared_ranges(self) -> Ranges | None:
         """Returns what single steps may earn, where somebody declared it."""
-        running, ending = self.stakes.running, self.stakes.ending
-        if running is None and ending is None:
+        told = self.stakes
+        if told.running is None and told.ending is None:
             return None
-        return Ranges(running or NOTHING, ending or NOTHING)
+        return Ranges(told.running or NOTHING, told.ending or NOTHING)
 
     def ranges(self, facts: DataFacts) -> Ranges:
         """Returns what single steps may earn: as declared, or else as seen in the log.
@@ -357,3 +402,46 @@ def choosers(certifiers: Sequence[Certifier], told: Known) -> list[Certifier]:
     if first.may_choose:
         return [first, *believers[:1]]
     return believers[:1] or [Asked("posterior", {}).make_with(told)]
+
+
+def with_algorithm(known: Known, algorithm: Algorithm, n_wedge: int | None) -> Known:
+    """Returns what is known with the published bound that goes with the algorithm, at its N∧."""
+    # 0 visits buy nothing: then the certifier finds its own.
+    return known._replace(bound=BOUND_OF.get(algorithm.name, "spibb"), n_wedge=n_wedge or None)
+
+
+def certified(problem: Problem, policy: Policy, certifier: Certifier) -> Certificate:
+    """Returns the claim of the certifier, or a certificate with the reason why it refuses.
+
+    Bounds that the data refute are a mistake of the user, and are raised.
+    """
+    try:
+        return certify(problem, policy, certifier)
+    except RefutedBounds:
+        raise
+    except CertificateRefused as refusal:
+        nothing = NoClaim(
+            refusal=str(refusal), code=refusal.code, asked=certifier.name, delta=certifier.delta
+        )
+        return certify(problem, policy, nothing)
+
+
+def splitting(certifiers: Sequence[Certifier]) -> Certifier | None:
+    """Returns a certifier whose training part alone may choose the policy, where one holds out.
+
+    The log is split once, so several of them must agree on the split.
+    """
+    for certifier in certifiers:
+        if certifier.needs.held_out and not holds_out(certifier):
+            raise InvalidParameter(
+                f"a {certifier.name} certificate has train_share 0, which says that the policy was "
+                "chosen without this log; expected more than 0, or `surestep certify` with another "
+                "log"
+            )
+    split = [certifier for certifier in certifiers if holds_out(certifier)]
+    if len({split_of(certifier) for certifier in split}) > 1:
+        raise InvalidParameter(
+            "certificates with different train_share, logger or seed are asked for, but only one "
+            "part of the log can choose the policy; expected the same for all"
+        )
+    return split[0] if split else None

@@ -143,7 +143,8 @@ def verify_result(
         check_nothing_else(folder)
     saved = load(folder)
     check_nothing_else(folder, saved)
-    record, (own, frame) = saved.record, given_as(log)
+    record = saved.record
+    own, frame = given_as(log)
     compared = check_said(record, own)
     source = open_again(record, own, frame, memory_limit, allow_query=allow_query)
     beside = {
@@ -177,7 +178,8 @@ def comparison(folder: Path, saved: Result, made: Result, moved: str) -> Verific
 
     `moved` says what else it was made with. The page has the words of the release that wrote it.
     """
-    again, kept = made.files(), saved.files()  # both as this release writes them
+    again = made.files()
+    kept = saved.files()  # both as this release writes them
     changed = [name for name in again if read_whole(folder / name) != again[name]]
     if not changed and not moved:
         return Verification("same bytes")
@@ -364,8 +366,7 @@ def without_refusal(member: dict[str, Any]) -> dict[str, Any]:
 def difference(place: str, was: Any, now: Any) -> str:
     """Returns the first place where values differ by more than rounding; empty: there is none."""
     if isinstance(was, dict) and isinstance(now, dict):
-        keys = {**was, **now}
-        inside = ((key, was.get(key, "nothing"), now.get(key, "nothing")) for key in keys)
+        inside = ((key, was.get(key, "nothing"), now.get(key, "nothing")) for key in {**was, **now})
     elif isinstance(was, list | tuple) and isinstance(now, list | tuple) and len(was) == len(now):
         inside = ((i, *pair) for i, pair in enumerate(zip(was, now, strict=True)))
     elif are_close(was, now):

@@ -314,8 +314,11 @@ def counted_on(claims: Sequence[Certificate], judged: Verdict, record: Record | 
         return Key("You may count on", "nothing", none, "bad")
     sure = percent(1 - claim.delta)
     if claim is belief and claim.lower > 0:
-        value = signed(floored(claim.lower, DIGITS), DIGITS)
-        return Key("Believed, at least", value, f"{unit}, {sure} by a model; no proof")
+        return Key(
+            "Believed, at least",
+            signed(floored(claim.lower, DIGITS), DIGITS),
+            f"{unit}, {sure} by a model; no proof",
+        )
     sort = "belief" if standing_of(claim) == "posterior" else "confidence"
     standing = "" if standing_of(claim) == "proved" else f" ({standing_name(claim)})"
     meaning = f"{unit}{than_estimated(claim)}, with {sure} {sort}{standing}"
@@ -353,9 +356,9 @@ def opposed(findings: Findings) -> list[Item]:
         item._replace(title=f"Contradicted change: {item.title}")
         for item in changed_items(findings, contradicted=True)
     ]
-    if lost := findings.data.dropped.get(UNFINISHED):
+    if lost := findings.record.data["dropped"].get(UNFINISHED):
         items.append(lost_item(lost, findings))
-    if findings.behavior_is_estimated:
+    if findings.record.behavior_is_estimated:
         text = "Gains compare with what the log shows was done, which is only an estimate of it."
         if findings.certificate.assumes("practice-as-recorded"):
             text = "The guarantee compares with what episodes returned, all else with an estimate."
@@ -366,7 +369,7 @@ def opposed(findings: Findings) -> list[Item]:
 def lost_item(lost: int, findings: Findings) -> Item:
     """Returns how many cases stopped for an unknown reason, and what they may change."""
     found = findings.record.estimates
-    many = findings.data.episodes
+    many = findings.record.data["episodes"]
     of_all = "" if many is None else f" of {many:,}"
     said = f"{lost:,}{of_all} cases stopped for unknown reasons."
     what_if = "What they may change cannot be told without their rows."

@@ -72,8 +72,7 @@ def together(table: PolicyTable, changes: Sequence[StateChange]) -> list[Advice]
 
     def advice(change: StateChange) -> tuple[object, ...]:
         run = slice(*table.pairs.offsets[change.state : change.state + 2].tolist())
-        actions = table.pairs.action[run].tobytes()
-        return change.evidence, actions, table.probability[run].tobytes()
+        return change.evidence, table.pairs.action[run].tobytes(), table.probability[run].tobytes()
 
     kinds = {change.state: advice(change) for change in changes}
     groups: dict[object, list[StateChange]] = {}  # those that differ in one column only
@@ -99,8 +98,7 @@ def together(table: PolicyTable, changes: Sequence[StateChange]) -> list[Advice]
         taken |= {one.state for one in best}
         texts: list[tuple[str, ...]] = [(text,) for text in name]
         texts[column] = tuple(words.state_name(one.state)[column] for one in best)
-        gain = math.fsum(one.contribution for one in best)
-        shown.append(Advice(best, tuple(texts), gain))
+        shown.append(Advice(best, tuple(texts), math.fsum(one.contribution for one in best)))
     return shown
 
 

@@ -24,8 +24,9 @@ def checks_section(checks: Sequence[Check], *, folded: bool = True) -> show.Sect
     items = []
     for check in checks:
         sign, mood = SIGNS[check.outcome]
-        pictures = pictures_of(check)
-        items.append(show.Item(title(check), says(check), aside(check), sign, mood, pictures))
+        items.append(
+            show.Item(title(check), says(check), aside(check), sign, mood, pictures_of(check))
+        )
     return show.Section("checks", TITLE, [summary(checks), NOTE], items=items, folded=folded)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from surestep._words import counted, number, short
 from surestep.results.findings import Findings
 from surestep.results.plots import VisitBin, visit_bins
-from surestep.results.record import Parameters
+from surestep.results.record import Baseline, Parameters
 from surestep.results.table import PolicyTable
 from surestep.sections import Amount, Bar, Bars, Caption, Column, Section, Table, numbers
 
@@ -22,7 +22,7 @@ def data_section(findings: Findings) -> Section:
         [
             coverage_words(findings),
             *limits_words(findings.table, findings.record.parameters),
-            *baseline_words(findings),
+            *baseline_words(findings.record.baseline),
         ],
         facts=log_facts(findings),
         pictures=[visits_picture(findings)],
@@ -39,13 +39,14 @@ def coverage_words(findings: Findings) -> str:
     """Returns how many pairs the log shows often enough to change."""
     pairs, never, trusted = findings.table.coverage
     start = f"Of {counted(pairs, 'pair')} of a situation and an action, the log never shows "
-    if trusted is None or findings.n_wedge is None:
+    n_wedge = findings.table.n_wedge
+    if trusted is None or n_wedge is None:
         return f"{start}{never:,}."
     chosen = findings.record.parameters.n_wedge_chosen_by
     origin = f"chosen by the lower bound of {chosen}" if chosen else "given"
     return (
-        f"{start}{never:,}. Actions seen at least {findings.n_wedge + 1:,} times in "
-        f"{chooser(findings.table)} may change (N∧ = {findings.n_wedge:,}, {origin}): "
+        f"{start}{never:,}. Actions seen at least {n_wedge + 1:,} times in "
+        f"{chooser(findings.table)} may change (N∧ = {n_wedge:,}, {origin}): "
         f"{trusted:,} pairs."
     )
 
@@ -54,10 +55,10 @@ def limits_words(table: PolicyTable, parameters: Parameters) -> list[str]:
     """Returns which pairs may be recommended, a sentence a limit; none where all may."""
     said: list[str] = []
     if table.allowed is not None:
-        allowed = int(table.allowed.sum())
         said.append(
-            f"Limits were set: {allowed:,} of {counted(table.coverage.pairs, 'pair')} may be "
-            "recommended; no other is taken more often than before."
+            f"Limits were set: {int(table.allowed.sum()):,} of "
+            f"{counted(table.coverage.pairs, 'pair')} may be recommended; no other is taken more "
+            "often than before."
         )
     if parameters.possible == "seen":
         said.append("No action is recommended in a situation where the log does not show it.")
@@ -66,9 +67,8 @@ def limits_words(table: PolicyTable, parameters: Parameters) -> list[str]:
     return said
 
 
-def baseline_words(findings: Findings) -> list[str]:
+def baseline_words(earned: Baseline | None) -> list[str]:
     """Returns the mean return of the log's own episodes; nothing without whole episodes."""
-    earned = findings.record.baseline
     if earned is None:
         return []
     after = f" ({earned.cut_off:,} were cut off; the model adds the rest)" if earned.cut_off else ""
@@ -81,7 +81,7 @@ def baseline_words(findings: Findings) -> list[str]:
 def visits_picture(findings: Findings) -> Bars:
     """Returns a picture of pairs by their visits in the rows that chose the policy."""
     table = findings.table
-    n_wedge = findings.n_wedge
+    n_wedge = table.n_wedge
     log = chooser(table)
     bars = visit_bars(visit_bins(table.visits[table.decided], n_wedge), n_wedge)
     text = f"Pairs of situation and action by how often {log} shows them."
@@ -103,16 +103,16 @@ def visit_bars(bins: Sequence[VisitBin], n_wedge: int | None) -> list[Bar]:
 
 def log_facts(findings: Findings) -> list[tuple[str, str]]:
     """Returns the size of the log."""
-    data = findings.data
-    dropped = "; ".join(f"{many:,}: {why}" for why, many in sorted(data.dropped.items()))
+    data = findings.record.data
+    dropped = "; ".join(f"{many:,}: {why}" for why, many in sorted(data["dropped"].items()))
     facts = [
-        ("Rows", f"{data.rows:,}"),
+        ("Rows", f"{data['rows']:,}"),
         ("Rows left out", dropped or "none"),
         ("Decisions counted", f"{int(findings.table.all_decisions.sum()):,}"),
-        ("Episodes", "unknown" if data.episodes is None else f"{data.episodes:,}"),
+        ("Episodes", "unknown" if data["episodes"] is None else f"{data['episodes']:,}"),
     ]
-    if data.terminated is not None and data.truncated is not None:
-        ends = f"{data.terminated:,} came to their end, {data.truncated:,} were cut off"
+    if data["episodes"] is not None:
+        ends = f"{data['terminated']:,} came to their end, {data['truncated']:,} were cut off"
         facts.append(("How they ended", ends))
     return facts
 
@@ -123,8 +123,12 @@ def wanted_section(findings: Findings) -> Section:
     wanted = findings.wanted[:MOST_WANTED]
     words = table.vocabulary
     if not wanted:
-        reason = "No action that is kept for lack of data looks better than the new policy."
-        return Section("wanted", "What data would help most", [reason], folded=True)
+        return Section(
+            "wanted",
+            "What data would help most",
+            ["No action that is kept for lack of data looks better than the new policy."],
+            folded=True,
+        )
     columns = [
         *(Column(name) for name in words.state_columns),
         Column("Action"),
@@ -140,13 +144,16 @@ def wanted_section(findings: Findings) -> Section:
         ]
         for entry in wanted
     ]
-    sentence = (
-        "These actions look better than the new policy, but were seen too seldom to be trusted. "
-        "Try them more often where that is safe. The promise is how much better they look, times "
-        "how often one is there."
-    )
     caption = f"{len(wanted):,} of {len(findings.wanted):,}, the most promising first"
     table_of_pairs = Table("wanted-pairs", caption, columns, rows, sortable=True)
     return Section(
-        "wanted", "What data would help most", [sentence], tables=[table_of_pairs], folded=True
+        "wanted",
+        "What data would help most",
+        [
+            "These actions look better than the new policy, but were seen too seldom to be "
+            "trusted. Try them more often where that is safe. The promise is how much better they "
+            "look, times how often one is there."
+        ],
+        tables=[table_of_pairs],
+        folded=True,
     )

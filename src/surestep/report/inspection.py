@@ -37,7 +37,7 @@ def inspection_sections(inspection: Inspection, following: str) -> list[show.Sec
 
 def overview(inspection: Inspection) -> show.Section:
     """Returns the size of the log, its columns, and how episodes and rewards are spread."""
-    free = inspection.states_with_choice
+    free = sum(inspection.states_by_trusted[2:])
     failing = len(failed(inspection.checks))
     many = len(inspection.suspicions)
     reached = inspection.states_only_reached
@@ -70,8 +70,13 @@ def overview(inspection: Inspection) -> show.Section:
         show.Key("Suspicious rows", kinds, takes, rows),
         show.Key("Assumptions", wrong, summary(inspection.checks), "bad" if failing else "plain"),
     ]
-    name = harmless(inspection.source, 200)
-    return show.Section("overview", name, keys=keys, facts=facts, pictures=spreads(inspection))
+    return show.Section(
+        "overview",
+        harmless(inspection.source, 200),
+        keys=keys,
+        facts=facts,
+        pictures=spreads(inspection),
+    )
 
 
 def spreads(inspection: Inspection) -> list[show.Picture]:
@@ -82,8 +87,11 @@ def spreads(inspection: Inspection) -> list[show.Picture]:
     if episodes is not None:
         text = f"{episodes.lowest:,} to {episodes.highest:,} rows, median {episodes.median:,}."
         caption = show.Caption("episode-rows", "Rows an episode", text)
-        layers = [show.Layer(episodes.histogram)]
-        pictures.append(show.Histogram(caption, "rows", "episode", episodes.edges, layers))
+        pictures.append(
+            show.Histogram(
+                caption, "rows", "episode", episodes.edges, [show.Layer(episodes.histogram)]
+            )
+        )
     if rewards is not None and len(rewards.bins) > 1:
         many = len(rewards.bins)
         width = (rewards.high - rewards.low) / many

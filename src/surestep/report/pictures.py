@@ -85,9 +85,10 @@ def even_ticks(low: float, high: float, wanted: int = 5) -> list[float]:
     [0.0, 0.5, 1.0]
     """
     step = round_width((high - low) / wanted)
-    first = math.ceil(low / step - 1e-9)
-    last = math.floor(high / step + 1e-9)
-    return [float(f"{i * step:.12g}") for i in range(first, last + 1)]
+    return [
+        float(f"{i * step:.12g}")
+        for i in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
+    ]
 
 
 def flagged(flags: Sequence[Flag], across: Axis, top: float, bottom: float) -> Iterable[Markup]:
@@ -183,8 +184,9 @@ def histogram(picture: Histogram) -> tuple[float, Iterable[Markup]]:
             words = f"{number(edges[i])} to {number(edges[i + 1])}: {counted(many, picture.noun)}"
             title = TITLE.format(f"{words}, {layer.name}" if layer.name else words)
             if many:
-                style = f"bar tone-{layer.tone}"
-                drawn.append(RECT.format(left + 0.5, top, width, height, style, title))
+                drawn.append(
+                    RECT.format(left + 0.5, top, width, height, f"bar tone-{layer.tone}", title)
+                )
             below[i] += many
     drawn += flagged(picture.flags, across, 10.0, FOOT)
     moved = Markup('<g transform="translate(0 {:g})">{}</g>').format(above, Markup("").join(drawn))

@@ -10,7 +10,7 @@ from surestep.report.changes import table_section
 from surestep.report.checks import checks_section
 from surestep.report.data import data_section, wanted_section
 from surestep.report.page import asset, page
-from surestep.report.stress_test import stress_test_section, worlds_words
+from surestep.report.stress_test import stress_test_section
 from surestep.results.findings import Findings
 from surestep.results.record import Record
 from surestep.sections import Column, Section, Table, numbers
@@ -75,12 +75,9 @@ def record_section(findings: Findings) -> Section:
 
 def setting(record: Record, name: str) -> str:
     """Returns a setting, marked where nobody gave it."""
-    given = record.parameters
-    words = (
-        worlds_words(given.worlds, given.sizes)
-        if name == "worlds"
-        else setting_words(getattr(given, name))
-    )
+    words = setting_words(getattr(record.parameters, name))
+    if name == "worlds" and words == "0" and record.parameters.sizes:
+        words = "0, but for those without any benefit"
     return f"{words} (default)" if name in record.defaults else words
 
 
@@ -98,6 +95,8 @@ def setting_words(value: object) -> str:
 
 def words_section() -> Section:
     """Returns a list of terms with their meanings."""
-    lines = asset("assets/words.txt").splitlines()
-    facts = [(term, meaning) for term, meaning in (line.split("\t") for line in lines)]
+    facts = [
+        (term, meaning)
+        for term, meaning in (line.split("\t") for line in asset("assets/words.txt").splitlines())
+    ]
     return Section("words", "Words used here", facts=facts, folded=True)

@@ -60,8 +60,7 @@ def signals_section(
         "(surestep explain says which)."
         for name, times in forbidden.items()
     ]
-    table = Table("signals", caption, columns, rows)
-    return Section("every", "Every number", said, tables=[table])
+    return Section("every", "Every number", said, tables=[Table("signals", caption, columns, rows)])
 
 
 def worst_words(claim: Certificate, unit: str) -> str:

@@ -8,7 +8,7 @@ import surestep.sections as show
 from surestep._words import about, counted, number, percent, signed
 from surestep.model.certificate import Rung
 from surestep.rehearsal import Calibration, Rate, Rehearsal, SizeSummary
-from surestep.results.findings import Findings, NoRehearsal
+from surestep.results.findings import Findings
 from surestep.results.plots import flags_of, gains_picture, own_size
 
 TITLE = "The stress test"
@@ -23,9 +23,10 @@ def stress_test_section(findings: Findings, *, folded: bool = True) -> show.Sect
     """Returns the stress test, or why none was made."""
     rehearsal = findings.rehearsal
     if rehearsal is None:
-        why = no_rehearsal_words(findings.no_rehearsal)
         how = [f"{WHAT} {HOW}"] if findings.changes else []
-        return show.Section("stress-test", TITLE, [why, *how], folded=folded)
+        return show.Section(
+            "stress-test", TITLE, [no_rehearsal_words(findings), *how], folded=folded
+        )
     limits = show.Section(
         "limits",
         "What this stress test does not say",
@@ -122,12 +123,6 @@ def claims_words(rehearsal: Rehearsal) -> list[str]:
     return said
 
 
-def worlds_words(worlds: int, sizes: Sequence[float]) -> str:
-    """Returns how many worlds of each kind there are, also where there are only those of luck."""
-    only_luck = worlds == 0 and sizes
-    return "0, but for those without any benefit" if only_luck else str(worlds)
-
-
 def more_data_words(rehearsal: Rehearsal, rung: Rung) -> list[str]:
     """Returns how many more data would certify a gain in half of the worlds; maybe nothing.
 
@@ -182,17 +177,11 @@ def found_words(rehearsal: Rehearsal) -> list[str]:
     return [f"In {worlds}, {policy} in {harmed.happened or 'none'}.", *claims_words(rehearsal)]
 
 
-def no_rehearsal_words(missing: NoRehearsal) -> str:
+def no_rehearsal_words(findings: Findings) -> str:
     """Returns a sentence that says why there was no stress test."""
-    if missing.why == "to come":
+    if findings.awaits_stress_test:
         return "Not yet stress tested: the command that made this result goes on with it."
-    why = {
-        "too large": "the log is too large for one by default",
-        "impossible": missing.obstacle,
-        "nothing changed": "nothing changed",
-        "declined": "none was asked for",
-    }
-    return f"Not stress tested: {why[missing.why]}."
+    return f"Not stress tested: {findings.no_rehearsal}."
 
 
 # ---- pictures and tables ------------------------------------------------------------------------
@@ -206,8 +195,11 @@ def kinds_picture(by_kind: Mapping[str, SizeSummary], flags: Sequence[show.Flag]
         words = f"worse in {summary.harmed.happened:,} of {summary.harmed.total:,}"
         tone: show.Tone = "vermilion" if median < 0 else "blue"
         strips.append(show.Strip(kind, least, most, median, tone, words, (lower, upper)))
-    text = "The true gain by kind of world: median, middle half (thick) and nine tenths (thin)."
-    caption = show.Caption("kinds-picture", "The true gain in each kind of world", text)
+    caption = show.Caption(
+        "kinds-picture",
+        "The true gain in each kind of world",
+        "The true gain by kind of world: median, middle half (thick) and nine tenths (thin).",
+    )
     return show.Strips(caption, "true gain", strips, flags)
 
 
@@ -218,8 +210,10 @@ def rates_table(by_kind: Mapping[str, SizeSummary], by_size: Sequence[SizeSummar
     for name, one in named.items():
         rates = (one.harmed, one.violated, certified_rate(one))
         cells = [show.Amount(f"{rate.happened:,} of {rate.total:,}", rate.share) for rate in rates]
-        gains = (one.gain_quantiles[0], one.gain_quantiles[2])
-        cells += [show.Amount(signed(gain), gain) for gain in gains]
+        cells += [
+            show.Amount(signed(gain), gain)
+            for gain in (one.gain_quantiles[0], one.gain_quantiles[2])
+        ]
         rows.append([name, *cells])
     headings = ("Policy worse", "Claim wrong", "Gain certified", "Gain at 5 %", "Median gain")
     columns = [show.Column("Kind of world, or data: episodes"), *show.numbers(*headings)]
@@ -238,6 +232,9 @@ def power_picture(rehearsal: Rehearsal, by_size: Sequence[SizeSummary]) -> show.
                 name, 100 * rate.low, 100 * rate.high, 100 * rate.share, words=percent(rate.share)
             )
         )
-    text = "Worlds in which a gain is certified with so much data, with 95\u202f% intervals."
-    caption = show.Caption("power-picture", "How much more data would help", text)
+    caption = show.Caption(
+        "power-picture",
+        "How much more data would help",
+        "Worlds in which a gain is certified with so much data, with 95\u202f% intervals.",
+    )
     return show.Strips(caption, "% of the worlds", strips, [show.Flag(50.0, "half of the worlds")])

@@ -33,8 +33,16 @@ def print_sections(sections: Sequence[Section], console: Console) -> None:
             if isinstance(part, Text) and part.no_wrap:  # a command, to be copied whole
                 console.print(Text("  ").append_text(part), soft_wrap=True)
             else:
-                padded = Padding(part, (0, 0, 0, 2), expand=False)
-                console.print(Segments(trimmed(console.render_lines(padded, pad=False))), end="")
+                console.print(
+                    Segments(
+                        trimmed(
+                            console.render_lines(
+                                Padding(part, (0, 0, 0, 2), expand=False), pad=False
+                            )
+                        )
+                    ),
+                    end="",
+                )
         console.print()
 
 
@@ -110,8 +118,11 @@ def grid_of(table: Table) -> RenderableType:
     """Returns the first rows and columns of a table."""
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, caption_justify="left")
     for heading, is_number in table.columns[:MOST_COLUMNS]:
-        name = Text(harmless(heading, SHORTENED))
-        grid.add_column(name, justify="right" if is_number else "left", overflow="fold")
+        grid.add_column(
+            Text(harmless(heading, SHORTENED)),
+            justify="right" if is_number else "left",
+            overflow="fold",
+        )
     for row in table.rows[:MOST_ROWS]:
         cells = (cell if isinstance(cell, str) else cell.text for cell in row[:MOST_COLUMNS])
         grid.add_row(*(Text(harmless(cell, SHORTENED)) for cell in cells))

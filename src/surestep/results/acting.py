@@ -114,8 +114,9 @@ def decision_in(
         chosen = table.vocabulary.index("action", fallback.action)
         return Decision(as_action(table.vocabulary.actions[chosen]), "default", None)
     nearest = nearest_state(table, label)
-    followed = table.vocabulary.states[nearest]
-    return Decision(drawn(table, nearest, table.behavior, rng), "nearest", followed)
+    return Decision(
+        drawn(table, nearest, table.behavior, rng), "nearest", table.vocabulary.states[nearest]
+    )
 
 
 def drawn(table: PolicyTable, state: int, chances: FloatArray, rng: np.random.Generator) -> Action:
@@ -133,29 +134,30 @@ def as_action(label: Label) -> Action:
 def nearest_state(table: PolicyTable, label: Label) -> int:
     """Finds the state of the log with the fewest bins in between; refused where there is none."""
     words = table.vocabulary
-    best, least = None, np.inf
-    for s in np.flatnonzero(table.all_decisions):
-        between = bins_between(table, label, words.states[s])
-        if between is not None and between < least:
-            best, least = int(s), between
-    if best is None:
+    between = {
+        int(s): bins_between(table, label, words.states[s])
+        for s in np.flatnonzero(table.all_decisions)
+    }
+    apart = {s: bins for s, bins in between.items() if bins is not None}
+    if not apart:
         hint = unknown_label("state", words.state_columns, label, words.state_places)
         raise InvalidParameter(
             f"no state of the log is like {joined(label)!r} but for its bins: {hint}; expected a "
             "default action as fallback, Default(action)"
         )
-    return best
+    return min(apart, key=apart.__getitem__)
 
 
 def bins_between(table: PolicyTable, one: Label, other: Label) -> int | None:
     """Counts the bins from one state to another; None where another column differs."""
-    words, total = table.vocabulary, 0
+    words = table.vocabulary
+    total = 0
     for column, text, known in zip(words.state_columns, one, other, strict=True):
         if text == known:
             continue
         binning = words.binnings.get(column)
-        places = [None, None] if binning is None else [binning.place(text), binning.place(known)]
-        if places[0] is None or places[1] is None:
+        here, there = (None if binning is None else binning.place(x) for x in (text, known))
+        if here is None or there is None:
             return None
-        total += abs(places[0] - places[1])
+        total += abs(here - there)
     return total

@@ -34,7 +34,6 @@ on with the discount γ n / (n + l).
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -57,7 +56,8 @@ def advantage_intervals(problem: Problem, value: FloatArray, delta: float) -> En
 
     `value` [S] is that of π_I.
     """
-    pairs, behavior = problem.counts.pairs, problem.behavior.probability
+    pairs = problem.counts.pairs
+    behavior = problem.behavior.probability
     mean, doubt = step_means(problem, value)
     # Σ_b c_b² v_b/n_b = Σ_b π_b² v_b/n_b + (1 − 2π_a) v_a/n_a.
     usual = arrays.run_sums(behavior * mean, pairs.offsets)[pairs.state]
@@ -84,25 +84,20 @@ def change_intervals(problem: Problem, value: FloatArray, policy: Policy, delta:
     )
 
 
-class GainInterval(NamedTuple):
-    """An estimate of the gain, and an interval that holds it with about 1 − δ."""
-
-    gain: float
-    low: float
-    high: float
-
-
 def gain_interval(
     problem: Problem, policy: Policy, delta: float, estimated_from: Counts | None = None
-) -> GainInterval:
-    """Returns the gain that the model of the data estimates, with an interval.
+) -> tuple[float, float, float]:
+    """Returns the gain that the model of the data estimates, and the ends of a 1 − δ interval.
 
     Where π_b is estimated from other counts, the interval is for the gain over what was done.
     """
-    counts, model, both = problem.counts, problem.estimate(), (policy, problem.behavior)
+    counts = problem.counts
+    model = problem.estimate()
+    both = (policy, problem.behavior)
     ours, theirs = (evaluate(model, each) for each in both)
     our_visits, their_visits = (occupancy(model, each) for each in both)
-    pair, number = arrays.run_owners(counts.offsets), counts.visits + 2.0
+    pair = arrays.run_owners(counts.offsets)
+    number = counts.visits + 2.0
     reward, least, greatest = reward_moments(counts)
     weight = (our_visits - their_visits)[pair]
     after = (our_visits[pair] * ours[counts.successor]) - (
@@ -121,61 +116,65 @@ def gain_interval(
     mean = arrays.run_sums(times * worth, counts.offsets)
     variance = arrays.run_sums(times * ((worth - mean[pair]) ** 2 + spread), counts.offsets)
     variance = (counts.visits * variance + 2 * reach**2) / number
-    start, begun = model.initial @ (ours - theirs), max(int(counts.starts.sum()), 1)
-    of_starts = float(model.initial @ (ours - theirs - start) ** 2) / begun
+    start = model.initial @ (ours - theirs)
+    of_starts = float(model.initial @ (ours - theirs - start) ** 2) / max(
+        int(counts.starts.sum()), 1
+    )
     total = np.array([float((variance / number).sum()) + of_starts])
     if estimated_from is not None and (policy.probability != problem.behavior.probability).any():
         total += BehaviorDoubt.of(problem, estimated_from).variance()
     low, high = around(np.array([float(start)]), total, delta)
-    return GainInterval(float(start), float(low[0]), float(high[0]))
-
-
-class LostGains(NamedTuple):
-    """The gain that the model of the data estimates if lost cases fared otherwise than others."""
-
-    worst: float  # all of them as badly as can be
-    opposed: float  # those of π_I as badly as can be, and those of π_b as well as can be
+    return float(start), float(low[0]), float(high[0])
 
 
 def gains_of_lost(
     problem: Problem, log: DecisionLog, policy: Policy, ending: tuple[float, float]
-) -> LostGains:
+) -> tuple[float, float]:
     """Returns the gain under two suppositions about the steps that led nobody knows where.
 
+    First: all went as badly as can be. Second: those of π_I did, and those of π_b went as well as
+    can be.
     `ending` is the range of what a step may earn that ends its episode.
     """
-    model, lost = problem.estimate(), log.next_state == UNKNOWN
-    pair, reward, visits = log.pair[lost], log.reward[lost], problem.counts.visits
+    model = problem.estimate()
+    lost = log.next_state == UNKNOWN
+    pair, reward = log.pair[lost], log.reward[lost]
+    visits = problem.counts.visits
     lost_steps = np.bincount(pair, minlength=visits.size)
-    steps, owner = np.maximum(visits + lost_steps, 1), arrays.run_owners(model.offsets)
+    steps = np.maximum(visits + lost_steps, 1)
+    owner = arrays.run_owners(model.offsets)
     known = np.where(lost_steps > 0, visits / steps, 1.0)
-    never, situations = visits == 0, problem.counts.pairs.state[visits > 0]
+    situations = problem.counts.pairs.state[visits > 0]
 
     def supposed(each: Policy, *, best: bool) -> float:
-        value, pick = evaluate(model, each)[situations], np.maximum if best else np.minimum
+        value = evaluate(model, each)[situations]
+        pick = np.maximum if best else np.minimum
         worth = pick(ending[best], reward + problem.single_discount * pick.reduce(value))
         added = np.bincount(pair, weights=worth, minlength=visits.size) / steps
         filled = replace(
             model,
             reward=known[owner] * model.reward + added[owner],
             discount=known * model.discount,
-            ending_reward=np.where(never, known * model.ending_reward + added, 0.0),
+            ending_reward=np.where(visits == 0, known * model.ending_reward + added, 0.0),
         )
         return performance(filled, each)
 
-    worst, today = supposed(policy, best=False), problem.behavior
-    return LostGains(worst - supposed(today, best=False), worst - supposed(today, best=True))
+    worst = supposed(policy, best=False)
+    today = problem.behavior
+    return worst - supposed(today, best=False), worst - supposed(today, best=True)
 
 
 def step_means(problem: Problem, value: FloatArray) -> Ends:
     """Returns the mean m of what a step of each pair [K] is worth, and v/n, the doubt about it."""
-    counts, pairs = problem.counts, problem.counts.pairs
-    pair, times = arrays.run_owners(counts.offsets), counts.times.astype(np.float64)
+    counts = problem.counts
+    pair = arrays.run_owners(counts.offsets)
+    times = counts.times.astype(np.float64)
     reward, least, greatest = reward_moments(counts)
     after = problem.single_discount * value[counts.successor]
-    worth, spread = reward + after, np.maximum((greatest - reward) * (reward - least), 0.0)
+    worth = reward + after
+    spread = np.maximum((greatest - reward) * (reward - least), 0.0)
     lowest, highest = ends_by_state(counts, least + after, greatest + after)
-    low, high = lowest[pairs.state], highest[pairs.state]
+    low, high = lowest[counts.pairs.state], highest[counts.pairs.state]
     number = arrays.run_sums(times, counts.offsets) + 2
     mean = (arrays.run_sums(times * worth, counts.offsets) + low + high) / number
     squares = arrays.run_sums(times * ((worth - mean[pair]) ** 2 + spread), counts.offsets)
@@ -195,7 +194,8 @@ def reward_moments(counts: Counts) -> tuple[FloatArray, FloatArray, FloatArray]:
     Rewards between a and b with mean m have a variance of at most (b − m)(m − a). Where single
     rewards are not told, they are taken to be their mean.
     """
-    rewards, pair = counts.rewards, arrays.run_owners(counts.offsets)
+    rewards = counts.rewards
+    pair = arrays.run_owners(counts.offsets)
     visits = counts.visits[pair] if rewards.per == "pair" else counts.times
     place = pair if rewards.per == "pair" else np.arange(pair.size)
     mean: FloatArray = rewards.values[place]

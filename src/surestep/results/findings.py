@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -43,25 +43,7 @@ class WantedPair(NamedTuple):
     promise: float  # how much better it looks than π_I, times how often one is there
 
 
-class DataSummary(NamedTuple):
-    """The size of the log, and of what was left out of it."""
-
-    rows: int
-    dropped: Mapping[str, int]  # why → rows
-    transitions: int  # distinct
-    episodes: int | None  # None for loose transitions
-    terminated: int | None
-    truncated: int | None
-
-
-class NoRehearsal(NamedTuple):
-    """The reason why there is no stress test."""
-
-    why: Literal["declined", "to come", "too large", "impossible", "nothing changed"]
-    obstacle: str = ""  # what makes it impossible
-
-
-DECLINED = NoRehearsal("declined")
+DECLINED = "none was asked for"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,28 +51,21 @@ class Findings:
     """The result with everything around it that a reader should see."""
 
     table: PolicyTable
-    performance: float  # ρ(π_I, M̂)
-    behavior_performance: float  # ρ(π_b, M̂)
-    n_wedge: int | None
     behavior_occupancy: FloatArray  # [S] share of discounted visits under π_b in M̂
-    occupancy: FloatArray  # [S] the same under π_I
     changes: tuple[StateChange, ...]  # all changed states, the largest contribution first
     certificate: Certificate  # the one that was settled on before the data
     others: tuple[Certificate, ...]  # further kinds, each at its own δ; refused ones as no-claim
     rehearsal: Rehearsal | None  # the stress test of `certificate`; None where none was made
-    no_rehearsal: NoRehearsal = DECLINED  # why, where there is none
-    data: DataSummary
+    no_rehearsal: str = DECLINED  # why, where there is none and none is to come
     wanted: tuple[WantedPair, ...]  # most promising first
     record: Record
 
-    __repr__ = short_repr(
-        "performance", "behavior_performance", "n_wedge", "certificate.kind", "certificate.lower"
-    )
+    __repr__ = short_repr("table.n_wedge", "certificate.kind", "certificate.lower")
 
     @property
     def chosen_gain(self) -> float:
         """ρ(π_I, M̂) − ρ(π_b, M̂) by the data that chose the policy, which flatter it."""
-        return self.performance - self.behavior_performance
+        return self.record.estimates["policy"] - self.record.estimates["behavior"]
 
     @property
     def gain(self) -> float:
@@ -107,7 +82,7 @@ class Findings:
     @property
     def awaits_stress_test(self) -> bool:
         """Tells whether there will be a stress test, but is none yet."""
-        return self.rehearsal is None and self.no_rehearsal.why == "to come"
+        return self.rehearsal is None and len(self.record.parameters.sizes) > 0
 
     @property
     def verdict(self) -> Rung:
@@ -119,11 +94,6 @@ class Findings:
             awaited=self.awaits_stress_test,
             checks=self.record.checks,
         )
-
-    @property
-    def behavior_is_estimated(self) -> bool:
-        """Tells whether π_b was read off the log."""
-        return self.record.behavior_is_estimated
 
 
 # ---- the ladder of words ------------------------------------------------------------------------
@@ -176,7 +146,8 @@ def is_proved(certificate: Certificate) -> bool:
     if certificate.assumes(STOPPING.code):
         return False
     whole = certificate.parameters.get("claim", "performance") == "performance"
-    lower, estimate = certificate.lower or 0.0, certificate.figures.get("estimate")
+    lower = certificate.lower or 0.0
+    estimate = certificate.figures.get("estimate")
     credible = not isinstance(estimate, float) or lower <= estimate
     proved = standing_of(certificate) == "proved" and lower > 0
     return whole and proved and credible and certificate.none_worse

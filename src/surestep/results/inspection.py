@@ -112,11 +112,6 @@ class Inspection:
         return any(suspicion.refused for suspicion in self.suspicions)
 
     @property
-    def states_with_choice(self) -> int:
-        """Counts the states with two or more actions of more than N∧ visits."""
-        return sum(self.states_by_trusted[2:])
-
-    @property
     def visits(self) -> int:
         """Counts the visits of all pairs."""
         return sum(use.visits for use in self.actions)

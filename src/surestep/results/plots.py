@@ -17,7 +17,7 @@ import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
 from surestep._drawing import BLUE, COLOURS, draw_levels, drawing, typeset
 from surestep._words import floored, harmless, signed
-from surestep.certificates.registry import BUILT_IN, BY_EXTENSION, standing_name, standing_of
+from surestep.certificates.registry import BUILT_IN, standing_name, standing_of
 from surestep.errors import InvalidParameter
 from surestep.model import Certificate
 from surestep.model.statements import STOPPING, WITHIN_SEEN
@@ -57,8 +57,9 @@ class Plots:
         if not self.table.changed.any():
             raise InvalidParameter("the policy changes nothing, expected a change to draw")
         changed = most_changed(self.table)
-        states = changed[:MOST_STATES][::-1].tolist()  # the first one stands on top
-        pairs = [gaining_action(self.table, state) for state in states]
+        pairs = [
+            gaining_action(self.table, state) for state in changed[:MOST_STATES][::-1].tolist()
+        ]
         places = range(len(pairs))
         today = self.table.behavior[pairs]
         new = self.table.probability[pairs]
@@ -126,9 +127,12 @@ def claims_picture(gain: float, claims: Sequence[Certificate], names: Sequence[s
             strips.append(Strip(name, end, end, tone="vermilion", words=words))
             continue
         lower = max(within_reach(claim.lower), -FEW * matters)
-        point = lower if lower == claim.lower else None
         words = f"{standing_name(claim)}, L = {signed(floored(claim.lower))}"
-        strips.append(Strip(name, lower, end, point, tone_of(claim), words))
+        strips.append(
+            Strip(
+                name, lower, end, (lower if lower == claim.lower else None), tone_of(claim), words
+            )
+        )
     text = (
         "Each bar begins at L, the least gain that the claim leaves open: the further right, the "
         "stronger. Right of “no difference”, a gain is claimed."
@@ -147,10 +151,9 @@ def tone_of(claim: Certificate) -> Tone:
 
     Nor is it green where rows are left out of which nobody knows where they led.
     """
-    tone = TONES.get(standing_of(claim), "grey")
     proved = standing_of(claim) == "proved" and (claim.lower or 0.0) > 0
     if not proved or claim.kind not in BUILT_IN or claim.assumes(WITHIN_SEEN, STOPPING.code):
-        return "grey" if standing_of(claim) == BY_EXTENSION else tone
+        return TONES.get(standing_of(claim), "grey")
     return "green"
 
 
@@ -193,7 +196,8 @@ def drawn(picture: Strips | Histogram) -> Figure:
         axes = figure.subplots()
         if isinstance(picture, Strips):
             for place, strip in enumerate(reversed(picture.strips)):
-                colour, width = COLOURS[strip.tone], strip.high - strip.low
+                colour = COLOURS[strip.tone]
+                width = strip.high - strip.low
                 axes.barh(place, width, left=strip.low, height=0.4, color=colour, alpha=0.35)
                 if strip.point is not None:
                     axes.plot([strip.point] * 2, [place - 0.25, place + 0.25], color=colour)
@@ -233,8 +237,7 @@ def moves_in(table: PolicyTable, state: int) -> tuple[IntArray, int]:
     """Orders the pairs of a state by |π_I − π_b|, ties by π_I; returns them, and how many move."""
     run = np.arange(table.pairs.offsets[state], table.pairs.offsets[state + 1])
     change = np.abs(table.probability[run] - table.behavior[run])
-    order = np.lexsort((-table.probability[run], -change))
-    return run[order], int((change > UNCHANGED).sum())
+    return run[np.lexsort((-table.probability[run], -change))], int((change > UNCHANGED).sum())
 
 
 def gaining_action(table: PolicyTable, state: int) -> int:
@@ -291,12 +294,15 @@ def gain_bins(
     """
     low, high = min(0.0, also, float(gain.min())), max(0.0, also, float(gain.max()))
     width = round_width((high - low) / (MOST_GAIN_BINS - 2))
-    first, last = math.floor(low / width), max(math.ceil(high / width), math.floor(low / width) + 1)
+    first = math.floor(low / width)
+    last = max(math.ceil(high / width), first + 1)
     same = np.abs(gain) <= tolerance
     place = np.clip(np.floor(gain / width), first, last - 1).astype(int)
     place = np.where(same, min(0, last - 1), place) - first
-    sorts = (gain < -tolerance, same, gain > tolerance)
-    counts = [np.bincount(place[sort], minlength=last - first).tolist() for sort in sorts]
+    counts = [
+        np.bincount(place[sort], minlength=last - first).tolist()
+        for sort in (gain < -tolerance, same, gain > tolerance)
+    ]
     return [width * i for i in range(first, last + 1)], counts
 
 

@@ -68,7 +68,9 @@ def file_columns(
 
 def columns_of(table: PolicyTable) -> dict[str, AnyArray]:
     """All columns of the files, one row a pair in which something is decided."""
-    rows, words, columns = table.decided, table.vocabulary, dict[str, AnyArray]()
+    rows = table.decided
+    words = table.vocabulary
+    columns = dict[str, AnyArray]()
     more = () if table.kept_by is None else (KEPT_BY,)
     named = file_columns(words.state_columns, words.action_columns, more)
     labelled = ((words.states, table.pairs.state), (words.actions, table.pairs.action))
@@ -150,10 +152,11 @@ def read_policy_csv(
     ends: Sequence[Label],
 ) -> PolicyTable:
     """The table that `policy_csv` wrote; `ends` are the states in which nothing is decided."""
-    width, acting = len(state_columns), len(state_columns) + len(action_columns)
+    width = len(state_columns)
+    acting = width + len(action_columns)
     try:
         header, *rows = csv.reader(io.StringIO(text, newline=""), strict=True)
-        numbers, more = header[acting:], header[acting + len(NUMBERS) :]
+        more = header[acting + len(NUMBERS) :]
         named = chain(*file_columns(state_columns, action_columns, more))
         expected = [*map(escaped_cell, named), *NUMBERS, *more]
         if header != expected or more not in ([], [KEPT_BY]) or {*map(len, rows)} - {len(header)}:
@@ -161,8 +164,9 @@ def read_policy_csv(
         labels = [tuple(cell.removeprefix("'") for cell in row[:acting]) for row in rows]
         states = dict.fromkeys(label[:width] for label in labels)
         actions = in_order({label[width:] for label in labels}, action_columns, binnings)
-        known = (state_columns, action_columns, (*states, *ends), tuple(actions), binnings)
-        words = Vocabulary(*known)
+        words = Vocabulary(
+            state_columns, action_columns, (*states, *ends), tuple(actions), binnings
+        )
         enabled = [(words.state_places[x[:width]], words.action_places[x[width:]]) for x in labels]
         if enabled != sorted(set(enabled)):
             raise ValueError("a pair stands there twice, or the rows are not in order")
@@ -170,7 +174,7 @@ def read_policy_csv(
         cells = zip(*(row[acting:] for row in rows), strict=True)
         values = {
             FIELDS.get(name, name): read_column(name, texts, len(ends))
-            for name, texts in zip(numbers, cells, strict=True)
+            for name, texts in zip(header[acting:], cells, strict=True)
         }
         for name in ("probability", "behavior"):
             Policy(pairs, values[name])

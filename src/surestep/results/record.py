@@ -308,8 +308,8 @@ def baseline_of(
 ) -> Baseline:
     """Returns the baseline; `value` [S] is that of π_b in the model, `model` its performance."""
     log = log.with_outcomes()
-    first, lengths = log.episode_offsets[:-1], arrays.run_lengths(log.episode_offsets)
-    step = np.arange(log.num_steps) - np.repeat(first, lengths)
+    first = log.episode_offsets[:-1]
+    step = np.arange(log.num_steps) - np.repeat(first, arrays.run_lengths(log.episode_offsets))
     weight = discount**step
     earned = np.add.reduceat(weight * log.reward, first)
     last = log.episode_offsets[1:] - 1

@@ -102,7 +102,8 @@ class Result:
 
     def __str__(self) -> str:
         """Returns the verdict, the claim that the result stands by, and the estimated gain."""
-        claim, unit = self.certificate, self.record.unit
+        claim = self.certificate
+        unit = self.record.unit
         estimate = f"estimated gain {signed(self.estimated_gain)} {unit}"
         if claim.lower is None or claim.says_nothing:
             return f"{self.verdict}; no useful guarantee ({claim.kind}); {estimate}"
@@ -161,10 +162,9 @@ class Result:
     @property
     def verdict(self) -> Rung:
         """Returns how the result may be spoken of: a rung of the ladder of words."""
-        changed = bool(self.table.changed.any())
         return rung_of(
             self.certificates,
-            changed=changed,
+            changed=bool(self.table.changed.any()),
             rehearsal=self.rehearsal,
             awaited=self.awaits_stress_test,
             checks=self.record.checks,
@@ -232,7 +232,8 @@ class Result:
 
     def _prepared(self, case: Any, tables: Mapping[str, str]) -> dict[str, object]:
         """Returns what the query makes of the last of the rows of a case so far."""
-        query, said = self.record.description["query"], self.record.query or {}
+        query = self.record.description["query"]
+        said = self.record.query or {}
         if not self.runs_query:
             raise InvalidParameter(
                 f"the result was made by a query that may not be yours: {query!r}; read it, then "
@@ -245,12 +246,19 @@ class Result:
             )
         if is_frame(case):
             case = rows_in(case, [str(name) for name in column_names(case)])
-        reader = self.record.description.get("reader", {})
         load_tables = partial(
-            load_further, description=described({"tables": tables, "reader": reader})
+            load_further,
+            description=described(
+                {"tables": tables, "reader": self.record.description.get("reader", {})}
+            ),
         )
-        keys = Keys(said["keys"][0], said["keys"][1], ())
-        return prepared_case(Query(query), keys, said["types"], case, load_tables)
+        return prepared_case(
+            Query(query),
+            Keys(said["keys"][0], said["keys"][1], ()),
+            said["types"],
+            case,
+            load_tables,
+        )
 
     def _rows_of(self, frame: object) -> list[dict[str, object]]:
         """Returns the rows of a table, with the columns that say their states."""
@@ -420,8 +428,7 @@ def read_table(folder: Path, record: Record) -> PolicyTable:
         actions = read_columns("action", words["action_columns"])
         binnings = {name: Binning.from_json(binning) for name, binning in words["binnings"].items()}
         ends = [tuple(label) for label in words["states_without_decision"]]
-        rules = dict[str, LearntStates]
-        learnt = converted(words["learnt"], rules, "learnt states", InvalidResult)
+        learnt = converted(words["learnt"], dict[str, LearntStates], "learnt states", InvalidResult)
     except (KeyError, TypeError, AttributeError) as problem:
         raise InvalidResult(f"{RUN}: the vocabulary is damaged ({problem!r})") from None
     table = read_policy_csv(text_of(folder, POLICY), states, actions, binnings, ends)

@@ -17,7 +17,7 @@ from surestep.errors import FileFailure, InvalidCounts, InvalidLog, ShapeMismatc
 from surestep.io import merge_counts, read_counts, read_log, write_counts
 from surestep.io.counts import file
 from surestep.io.counts.labelled import counts_digest
-from surestep.pipeline.certifiers import DataFacts
+from surestep.pipeline.terms import DataFacts
 
 REWARDS = st.one_of(
     st.integers(-500, 500).map(lambda cents: cents / 100), st.sampled_from([1e-5, 0.1 + 0.2, 1 / 3])

@@ -467,26 +467,23 @@ def read_log(
     source : path, list of paths, table or Description
         A file, a pattern such as "logs/*.parquet", a folder, or a description (`.toml`); or a
         table in memory: pandas, polars, Arrow, or a dictionary of lists or arrays.
-    columns : dict, optional
-        The columns of a role where they have other names than usual, such as
-        {"state": ["ward", "age"], "action": "drug"}.
-    bins : dict, optional
-        Rules that make states of columns of numbers, such as {"age": {"quantiles": 10}}.
+    columns : mapping, optional
+        The columns of each role, where they have other names than usual, such as {"state": "ward"}.
+    bins : mapping, optional
+        Bins of a column: quantiles, width, edges; or states of several: tree, kmeans.
     ends : {"complete", "clock"}, optional
-        How the last row of every episode ends, if no column says so: it ends the episode, or
-        recording stops after so many steps or at a date.
-    reader : dict, optional
-        Options of DuckDB's reader of text files, such as {"delim": ";"}. Steps may be time stamps,
-        in ISO 8601 or in the reader's `timestampformat`.
+        How episodes end, where no column tells: complete, with their last row; clock, recording
+        stops after so many steps, or at a date with steps of equal length.
+    reader : mapping, optional
+        How text files are written, in the words of DuckDB's reader.
     query : str, optional
-        SQL that prepares the rows of the table `log`. A query that looks ahead is refused when the
-        log is counted.
-    tables : dict of str to path, optional
-        Further tables of the query, by name.
+        SQL that prepares the rows of the table `log`.
+    tables : mapping, optional
+        Further tables of the query: a file for each name.
     case : str, optional
-        The column of the log that tells which rows belong together before the query.
+        The column of the files that says whose rows belong together, for a query.
     memory_limit : str, optional
-        The most memory to use, such as "2GB"; more spills to disk.
+        Such as "2GB"; the rest spills to disk.
 
     Returns
     -------
@@ -503,7 +500,9 @@ def read_log(
     Notes
     -----
     Arguments override what a description says. A log without columns of episodes, steps, ends and
-    next states has one decision a row: every row is an episode.
+    next states has one decision a row: every row is an episode. Steps may be time stamps, in ISO
+    8601 or in the reader's `timestampformat`. A query that looks ahead is refused when the log is
+    counted.
 
     Examples
     --------
