@@ -18,23 +18,22 @@ from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray
-from surestep._reprs import short_repr
 from surestep._settings import check_settings
 from surestep.algorithms.contract import Algorithm, improvement_of
 from surestep.model import Counts, Improvement, Policy, Problem
+from surestep.model.noun import noun
 
 ROUNDING = 1e-12  # of a probability
 Floor = Annotated[int, Meta(ge=0, description="pairs seen less often are left alone")]
 
 
+@noun("least_visits", "allowed")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Limits:
     """Pairs seen fewer than `least_visits` times, and all but those allowed, are closed."""
 
     least_visits: Floor = 0
     allowed: BoolArray | None = None  # [K]; None: all
-
-    __repr__ = short_repr("least_visits", "allowed")
 
     def __post_init__(self) -> None:
         """Checks the floor, and freezes the array."""
@@ -62,8 +61,6 @@ class Limits:
     def __hash__(self) -> int:
         """Hashes by value."""
         return hash((self.least_visits, None if self.allowed is None else self.allowed.tobytes()))
-
-    __setstate__ = arrays.restore_frozen
 
 
 NO_LIMITS = Limits()

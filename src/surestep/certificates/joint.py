@@ -36,8 +36,7 @@ from surestep.certificates.registry import certifier_for
 from surestep.errors import CertificateRefused, NeverEnds, NotConverged
 from surestep.model.certificate import Certificate, SignalClaim
 from surestep.model.policy import Policy
-from surestep.model.problem import Problem, Signal
-from surestep.model.signals import stopped
+from surestep.model.problem import Problem, Signal, stopped
 from surestep.planning.evaluation import performance
 from surestep.planning.reaching import reachability
 

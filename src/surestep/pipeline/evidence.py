@@ -103,8 +103,8 @@ def gather(
     certifiers = tuple(asked.make_with(told) for asked in terms.asked)
     behavior = behavior_of(given["behavior"], counts)
     seen = keys.is_word(SOURCES["possible"], given["possible"])
-    possible = None if seen else pairs_of(given["possible"], counts)
-    limits = pairs_of(given["allowed"], counts)
+    possible = None if seen else pair_table_of(given["possible"], counts)
+    limits = pair_table_of(given["allowed"], counts)
     lists = {name: labels_of(given[name], name[:-1], counts) for name in ("states", "actions")}
     kinds = {name: "observed" if labels is None else "listed" for name, labels in lists.items()}
     if isinstance(behavior, PairTable) or possible is not None:
@@ -265,7 +265,7 @@ def labels_of(given: object, role: str, counts: LabelledCounts) -> tuple[Label, 
     return tuple(table.labels[role])
 
 
-def pairs_of(given: object, counts: LabelledCounts) -> PairTable | None:
+def pair_table_of(given: object, counts: LabelledCounts) -> PairTable | None:
     """Reads the pairs in a file or table; None where none are given."""
     columns = counts.state_columns, counts.action_columns
     return None if given is None else label_tables.read_pairs(given, *columns, counts.binnings)
