@@ -67,8 +67,9 @@ def floats(
 
     `describe` turns the flat index of an offender into words for the message.
     """
-    array = shaped(name, numbers(name, values, error), shape, error)
-    result: FloatArray = array.astype(np.float64, copy=False)
+    result: FloatArray = shaped(name, numbers(name, values, error), shape, error).astype(
+        np.float64, copy=False
+    )
     check_within(name, result, (least, most), error, describe)
     return result
 
@@ -187,19 +188,19 @@ def is_number(value: object) -> TypeGuard[float]:
     return True
 
 
-def plain(value: Any) -> Any:
+def as_python(value: Any) -> Any:
     """Returns a number of NumPy's as Python's own, and an array, or a list of them, as a tuple."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
         return tuple(value) if isinstance(value, list) else value
     if isinstance(value, tuple | list) and any(isinstance(part, np.generic) for part in value):
-        return tuple(map(plain, value))
+        return tuple(map(as_python, value))
     return value
 
 
 def read_discount(discount: object) -> float:
     """Returns a discount from 0 to 1; an array without dimensions is a number too."""
-    number = plain(discount)
+    number = as_python(discount)
     if not (is_number(number) and 0 <= number <= 1):
         raise InvalidParameter(f"discount is {discount!r}, expected 0 to 1")
     return float(number)
@@ -301,8 +302,10 @@ def altered(noun: Thing, **fields: object) -> Thing:
 
 def restore_frozen(instance: Any, state: Sequence[object]) -> None:
     """Sets the state of a pickled or copied noun, with read-only arrays: a `__setstate__`."""
-    names = [field.name for field in dataclasses.fields(instance)]
-    keep(instance, **dict(zip(names, state, strict=True)))
+    keep(
+        instance,
+        **dict(zip([field.name for field in dataclasses.fields(instance)], state, strict=True)),
+    )
 
 
 def equal_fields(first: Any, second: Any) -> bool:
@@ -319,17 +322,14 @@ def equal_fields(first: Any, second: Any) -> bool:
     )
 
 
-def equal_by_value(first: Any, second: object) -> bool:
-    """Tells whether two nouns are of one type and equal in every field: an `__eq__`."""
-    return first is second or (type(first) is type(second) and equal_fields(first, second))
-
-
 class ByValue:
     """A base of nouns that are equal if their fields are, and have no hash."""
 
     __slots__ = ()
-    __eq__ = equal_by_value
     __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (type(self) is type(other) and equal_fields(self, other))
 
 
 class Frozen:
@@ -517,6 +517,5 @@ def normalised_runs(
             f"{words.what} of {words.name(i % filled.size)}{layer} sum to {sums.flat[i]:.10g}, "
             f"expected 1{words.remedy}{others}"
         )
-    divisor = np.repeat(np.where(rescale, sums, 1.0), lengths, axis=-1)
-    rescaled: FloatArray = probability / divisor
+    rescaled: FloatArray = probability / np.repeat(np.where(rescale, sums, 1.0), lengths, axis=-1)
     return rescaled

@@ -55,17 +55,18 @@ def short_html(*names: str) -> Callable[[object], str]:
             name: rounded_down(name, attribute(self)) for name, attribute in attributes.items()
         }
         cells = {name.replace("_", " "): in_cell(value) for name, value in values.items()}
-        rows = [(name, cell) for name, cell in cells.items() if cell]
-        return html_table(type(self).__name__, rows)
+        return html_table(
+            type(self).__name__, [(name, cell) for name, cell in cells.items() if cell]
+        )
 
     return _repr_html_
 
 
 def rounded_down(name: str, value: object) -> object:
     """Returns a lower bound rounded down, so that it stays one, and anything else as it is."""
-    if name != "lower" or not isinstance(value, float):
-        return value
-    return float(DOWN.create_decimal_from_float(value))
+    if name == "lower" and isinstance(value, float):
+        value = float(DOWN.create_decimal_from_float(value))
+    return value
 
 
 def in_cell(value: object) -> str:
@@ -73,9 +74,8 @@ def in_cell(value: object) -> str:
     if value is None:
         return ""
     texts = value if isinstance(value, tuple) else (value,)
-    if all(isinstance(text, str) for text in texts):
-        return ", ".join(map(str, texts))
-    return brief(value)
+    in_words = all(isinstance(text, str) for text in texts)
+    return ", ".join(map(str, texts)) if in_words else brief(value)
 
 
 def html_table(caption: str, rows: Iterable[Sequence[str]], headings: Sequence[str] = ()) -> str:

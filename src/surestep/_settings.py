@@ -46,7 +46,7 @@ def check_settings(instance: Any, error: ErrorType = InvalidParameter) -> None:
     for name, (kind, classes, words) in types_of(instance.__class__).items():
         value = getattr(instance, name)
         if not (isinstance(value, classes) or (isinstance(value, str) and value in words)):
-            value = arrays.plain(value)
+            value = arrays.as_python(value)
             check_setting(name, value, kind, error)
             object.__setattr__(instance, name, value)
 

@@ -1,8 +1,8 @@
 """One map over tasks: in this process, in worker processes, or on a Ray cluster.
 
-Workers are spawned, never forked: a fork copies the threads' locks of compiled kernels but not the
-threads, and hangs. They live as long as their lifeline, a pipe whose other end the parent holds:
-when the parent is done with them, or dead, it is closed, and they end.
+Workers are spawned, never forked: a fork copies the locks of compiled kernels but not the threads
+that hold them, and hangs. Each worker reads from a pipe, its lifeline, whose other end the parent
+holds. When the parent closes it, or dies, the worker ends.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ OF_TERMINALS = [each for each in signal.Signals if each.name in ("SIGINT", "SIGH
 def map_in_order(
     function: Callable[[Task], Result], tasks: Iterable[Task], *, workers: int = 1
 ) -> Generator[Result, None, None]:
-    """`function(task)` for each task, in the order of the tasks, as they get done.
+    """Yields `function(task)` for each task, in the order of the tasks.
 
     With more than one worker, function and tasks are pickled: the function must be importable, and
-    so must be what `surestep.register` was given.
-    The first error of a task is raised, and the tasks not yet begun are dropped.
+    so must everything that was given to `surestep.register`. The first error of a task is raised,
+    and tasks that have not begun are dropped.
     """
     if not (isinstance(workers, int) and 1 <= workers <= MOST_WORKERS):
         raise InvalidParameter(f"workers is {workers!r:.40}, expected 1 to {MOST_WORKERS}")
@@ -90,7 +90,7 @@ def numbered(results: Generator[Result, None, None]) -> Generator[tuple[int, Res
 
 
 def reach(engine: str, address: str | None = None) -> None:
-    """Refuses what is no engine, and a cluster that cannot be reached; connects to one that can."""
+    """Connects to the cluster for "ray"; refuses other engines than `ENGINES`."""
     if engine not in ENGINES:
         raise InvalidParameter(
             f"{said('engine', '--engine')} is {engine!r:.40}, expected one of {', '.join(ENGINES)}"
@@ -103,16 +103,17 @@ def reach(engine: str, address: str | None = None) -> None:
 
 
 def available_cores(engine: str = "local") -> int:
-    """Counts the cores that this process may use, or those of the cluster that it reached."""
+    """Counts the cores that this process may use, or those of the connected cluster."""
     if engine == "ray":
         return max(1, int(connected().cluster_resources().get("CPU", 0)))
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def map_in_threads(function: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
-    """Returns `function(task)` for each task; kernels that it runs have all cores between them.
+    """Returns `function(task)` for each task, done in as many threads as kernels may use.
 
-    In a worker process that is one core. The first task is done before all others: it compiles.
+    In a worker process that is one thread. The first task is done before all others, since it
+    compiles kernels.
     """
     numba = sys.modules.get("numba")
     threads = min(available_cores() if numba is None else numba.get_num_threads(), len(tasks))
@@ -129,19 +130,22 @@ def map_in_threads(function: Callable[[Task], Result], tasks: Sequence[Task]) ->
 def map_on_ray(
     function: Callable[[Task], Result], tasks: Iterable[Task]
 ) -> Generator[tuple[int, Result], None, None]:
-    """Yields the place and the answer of each task, as a cluster that was reached gets them done.
+    """Yields the place and the result of each task, in the order in which the cluster ends them.
 
-    A task whose worker or machine is lost is done again elsewhere. Only a few tasks for each core
-    are given to the cluster at a time, more of them as it grows.
+    A task whose worker or machine is lost is done again elsewhere. The cluster gets a few tasks a
+    core at a time, so it gets more as it grows.
     """
     ray = connected()
-    share, device, extensions = share_of_gpu(ray), chosen_device(), registered()
-    on_worker = ray.remote(num_cpus=1, num_gpus=share, max_retries=RETRIES)(as_told)
-    waiting, under_way = enumerate(tasks), dict[Any, int]()
+    device = chosen_device()
+    extensions = registered()
+    on_worker = ray.remote(num_cpus=1, num_gpus=share_of_gpu(ray), max_retries=RETRIES)(as_told)
+    waiting = enumerate(tasks)
+    under_way = dict[Any, int]()
     try:
         while True:
-            room = TASKS_A_CORE * available_cores("ray") - len(under_way)
-            for place, task in islice(waiting, max(room, 0)):
+            for place, task in islice(
+                waiting, max(TASKS_A_CORE * available_cores("ray") - len(under_way), 0)
+            ):
                 under_way[on_worker.remote(function, task, extensions, device)] = place
             if not under_way:
                 return
@@ -165,7 +169,7 @@ def map_on_ray(
 def connected(address: str | None = None) -> Any:
     """Returns Ray, connected to the cluster at an address, or to one that starts here.
 
-    Where this process is connected already, it stays so.
+    If this process is connected already, the address is ignored.
     """
     try:
         import ray
@@ -176,9 +180,17 @@ def connected(address: str | None = None) -> Any:
     if ray.is_initialized():
         return ray
     try:
-        check_answers(address or os.environ.get("RAY_ADDRESS", ""))
-        quiet = {"log_to_driver": False, "include_dashboard": False}
-        ray.init(address=address, logging_level=logging.ERROR, **quiet)
+        given = address or os.environ.get("RAY_ADDRESS", "")
+        host, _, port = given.removeprefix("ray://").rpartition(":")
+        if port.isdigit():  # else a word such as auto, or a mistake that Ray tells at once
+            # Nothing may answer there, and Ray itself would go on trying for minutes.
+            socket.create_connection((host.strip("[]"), int(port)), SECONDS_TO_ANSWER).close()
+        ray.init(
+            address=address,
+            logging_level=logging.ERROR,
+            log_to_driver=False,
+            include_dashboard=False,
+        )
     except (OSError, OverflowError, RuntimeError, ValueError) as problem:
         reason = getattr(problem, "strerror", None) or str(problem)
         raise ClusterUnavailable(
@@ -188,17 +200,11 @@ def connected(address: str | None = None) -> Any:
     return ray
 
 
-def check_answers(address: str) -> None:
-    """Refuses a host and port where nobody answers: Ray itself would go on trying for minutes."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if port.isdigit():  # else a word such as auto, or a mistake that Ray tells at once
-        socket.create_connection((host.strip("[]"), int(port)), SECONDS_TO_ANSWER).close()
-
-
 def share_of_gpu(ray: Any) -> float:
-    """Returns the share of a GPU that a task asks for; 0 where there is none, or none is wanted.
+    """Returns the share of a GPU that a task asks for; 0 if there is none, or "cpu" was chosen.
 
-    All cores beside a GPU get work: the share is GPUs by cores, the least of all machines.
+    The share is the number of GPUs divided by the number of cores, the least over all machines, so
+    that every core beside a GPU gets a task.
     """
     wanted = chosen_device()
     if wanted == "cpu":
@@ -219,7 +225,7 @@ def share_of_gpu(ray: Any) -> float:
 def as_told(
     function: Callable[[Task], Result], task: Task, extensions: tuple[Extension, ...], device: str
 ) -> Result:
-    """`function(task)` on one thread, with the caller's device, and with what it registered."""
+    """Calls `function(task)` on one thread, with the device and the extensions of the caller."""
     use_one_thread()
     os.environ[VARIABLE] = device
     know(extensions)
@@ -232,11 +238,12 @@ def as_told(
 def in_workers(
     function: Callable[[Task], Result], tasks: Iterable[Task], workers: int
 ) -> Generator[Result, None, None]:
-    """Yields the map in spawned processes, each of which runs kernels on one thread.
+    """Yields `function(task)` for each task, done in spawned processes of one thread each.
 
-    After an error, tasks under way are finished; after an interrupt they are not.
+    After an error, tasks that have begun are finished; after an interrupt they are not.
     """
-    device, extensions = chosen_device(), registered()
+    device = chosen_device()
+    extensions = registered()
     check_importable((f"{SINGULAR[each.sort]} {each.name!r}", each.thing) for each in extensions)
     context = multiprocessing.get_context("spawn")
     lifeline, held = context.Pipe(duplex=False)
@@ -261,17 +268,17 @@ def in_workers(
     else:
         executor.shutdown()
     finally:
-        held.close()  # who still works now, was interrupted
+        held.close()  # workers that are still busy were interrupted; this ends them
         executor.shutdown()
         lifeline.close()
 
 
 @contextmanager
 def signals_wait() -> Iterator[None]:
-    """Lets processes be started undisturbed: a signal meanwhile reaches this one afterwards.
+    """Holds signals back while processes are started; this process gets them afterwards.
 
-    Those that are started never see what a terminal sends to all of a command's processes, as for
-    Ctrl-C, or when it closes: it is for this one to end them.
+    The new processes ignore signals that a terminal sends to all processes of a command, such as
+    those of Ctrl-C: this process ends them.
     """
     came: list[int] = []
     before = {}
@@ -293,22 +300,22 @@ def signals_wait() -> Iterator[None]:
 
 
 def begin_work(lifeline: Connection) -> None:
-    """Prepares a worker: one thread, and an end when its parent ends."""
+    """Prepares a worker: it uses one thread, and ends when its parent ends."""
     use_one_thread()
     threading.Thread(target=end_with, args=(lifeline,), daemon=True).start()
 
 
 def end_with(lifeline: Connection) -> None:
-    """Ends this process once nobody holds the other end, on which nothing is ever sent."""
+    """Ends this process when the other end of the pipe is closed; nothing is ever sent on it."""
     with suppress(EOFError, OSError):
         lifeline.recv_bytes()
     os._exit(1)
 
 
 def use_one_thread() -> None:
-    """Keeps the kernels of a worker to one thread: the workers are what uses the cores.
+    """Makes kernels of this process use one thread: workers use the cores already.
 
-    A worker has imported Numba already if the caller's main module does; then it is asked itself.
+    If Numba is imported already, as by the caller's main module, it is told directly.
     """
     if "numba" in sys.modules:
         sys.modules["numba"].set_num_threads(1)

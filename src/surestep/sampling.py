@@ -60,9 +60,6 @@ def sample_log(
     >>> surestep.sample_log(mdp, policy, episodes=100, horizon=10, rng=1)
     DecisionLog(num_episodes=100, num_steps=1000, num_states=2, num_actions=1)
     """
-    arrays.expect("mdp", mdp, FiniteMDP)
-    arrays.expect("policy", policy, Policy)
-    check_same_pairs("the model", mdp.pairs, "the policy", policy.pairs)
     arrays.expect_count("episodes", episodes)
     arrays.expect_count("horizon", horizon)
     rng = arrays.generator(rng)
@@ -130,14 +127,19 @@ def summed(
 
 def end_states(mdp: FiniteMDP) -> BoolArray:
     """Returns the states [S] without any successor, in which an episode is over."""
-    leading_on = (arrays.run_lengths(mdp.offsets) > 0).astype(np.int64)
-    over: BoolArray = arrays.run_sums(leading_on, mdp.pairs.offsets) == 0
+    over: BoolArray = (
+        arrays.run_sums((arrays.run_lengths(mdp.offsets) > 0).astype(np.int64), mdp.pairs.offsets)
+        == 0
+    )
     return over
 
 
 def ends_without_decision(mdp: FiniteMDP, policy: Policy) -> BoolArray:
     """Returns the states [S] without any successor; refuses ends that no log can show."""
+    arrays.expect("mdp", mdp, FiniteMDP)
+    arrays.expect("policy", policy, Policy)
     pairs = mdp.pairs
+    check_same_pairs("the model", pairs, "the policy", policy.pairs)
     over = end_states(mdp)
     ending = arrays.run_lengths(mdp.offsets) == 0
     for k, others in arrays.first_where(
@@ -175,11 +177,9 @@ class CountSampler:
     @classmethod
     def of(cls, mdp: FiniteMDP, policy: Policy) -> CountSampler:
         """Returns the sampler of the policy in the model; refuses what `sample_log` refuses."""
-        arrays.expect("mdp", mdp, FiniteMDP)
-        arrays.expect("policy", policy, Policy)
-        check_same_pairs("the model", mdp.pairs, "the policy", policy.pairs)
-        over = ends_without_decision(mdp, policy)
-        return cls(mdp, policy, process_of(mdp, policy, over, shares_of_rest))
+        return cls(
+            mdp, policy, process_of(mdp, policy, ends_without_decision(mdp, policy), shares_of_rest)
+        )
 
     def draw(
         self, episodes: int, horizon: int, rng: np.random.Generator

@@ -27,7 +27,7 @@ from surestep.choosing_n_wedge import ConstrainedChoice
 from surestep.errors import CertificateMismatch
 from surestep.model import Reach, Signal, reaching
 from surestep.model.known import Known
-from surestep.model.signals import stopped
+from surestep.model.problem import stopped
 from surestep.planning import reachability
 
 DELTA, DISCOUNT, WITHIN = 0.1, 0.9, 6

@@ -22,8 +22,7 @@ from surestep.certificates.certifying import certify_many, verify
 from surestep.certificates.drawn import draw_chunk, expected_cells, room_for
 from surestep.certificates.posterior import judged_part, model_draws
 from surestep.certificates.stitched import judging_of, planning_of
-from surestep.model.problem import Reach
-from surestep.model.signals import reaching
+from surestep.model.problem import Reach, reaching
 
 DELTA, N = 0.1, 4
 START, MIDDLE, UNSAFE, END, HIDDEN = range(5)

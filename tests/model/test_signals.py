@@ -9,7 +9,7 @@ from surestep import Counts, DecisionLog, Pairs, Policy, Problem
 from surestep.errors import ShapeMismatch
 from surestep.model import Reach, reaching
 from surestep.model.numbering import Numbering
-from surestep.model.signals import stopped
+from surestep.model.problem import stopped
 
 
 def test_reaching_states_ends_there_and_pays_minus_one():

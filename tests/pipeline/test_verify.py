@@ -20,7 +20,7 @@ from support.junk import paths_of
 from support.labelled_worlds import COLUMNS, NAMES, world
 from support.log_tables import frame_of, write_table
 from surestep._blocks import BlockFolder
-from surestep.description import DEFAULT_CERTIFICATES, described, given_as
+from surestep.description import DEFAULT_CERTIFICATES, described
 from surestep.errors import InvalidParameter, InvalidResult, ResultMismatch, SurestepError
 from surestep.io import read_log, write_counts
 from surestep.io.counts.labelled import counts_digest

@@ -247,9 +247,7 @@ def test_the_worst_case_is_the_worst_of_all_vertices(case, data):
     expected = lowest_of_all(models, corners, policy.probability)
     assert plan.value == pytest.approx(expected, abs=1e-8)
     assert np.abs(plan.value - expected).max() <= plan.error_bound + 1e-10
-    mirrored = RectangularSet(
-        models.pairs, models.discount, models.rows, models.low.negated(), models.low.negated()
-    )
+    mirrored = RectangularSet(models.pairs, models.discount, models.rows, -models.low, -models.low)
     best = best_value(models, policy).value
     assert best == pytest.approx(-lowest_of_all(mirrored, corners, policy.probability), abs=1e-8)
 

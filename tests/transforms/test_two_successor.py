@@ -343,7 +343,7 @@ def test_what_belongs_to_another_model_is_refused():
 
 @pytest.fixture
 def grown(monkeypatch):
-    monkeypatch.setattr(splits, "chain_rows", splits.chain_rows.function)
+    monkeypatch.setattr(splits, "write_chains", splits.write_chains.function)
     return lambda k: grow_trees(PAIRS, OFFSETS, SUCCESSOR, np.arange(SUCCESSOR.size), k)
 
 

@@ -9,7 +9,6 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
-from surestep._reprs import short_repr
 from surestep.algorithms.contract import Improver
 from surestep.algorithms.limits import Limited
 from surestep.algorithms.spibb import SPIBB, BasicRL, BetaSPIBB, TwoSuccessorSPIBB, used_n_wedge
@@ -19,12 +18,14 @@ from surestep.kernels.records import EliminationPlan, Models
 from surestep.model import Problem, ProblemBatch
 from surestep.model.counts import LARGEST_TOTAL
 from surestep.model.mdp import spread_discount
+from surestep.model.noun import noun
 from surestep.planning.batch import plan_elimination
 from surestep.planning.optimum import TRUST_ALL, best_of_each
 
 COMPILED = (BasicRL, SPIBB, TwoSuccessorSPIBB, BetaSPIBB)  # whose data sets are planned at once
 
 
+@noun("policy.shape", "n_wedge")
 @dataclass(frozen=True, slots=True, eq=False)
 class ImprovementBatch(arrays.Frozen):
     """The improved policies of B data sets and their values in the estimated MDPs.
@@ -55,10 +56,6 @@ class ImprovementBatch(arrays.Frozen):
     value: FloatArray  # [B, S]
     iterations: IntArray  # [B]
     n_wedge: int | None  # the N∧ that was used, where there is one
-
-    __repr__ = short_repr("policy.shape", "n_wedge")
-
-    __setstate__ = arrays.restore_frozen
 
 
 def improve_batch(

@@ -21,10 +21,12 @@ from surestep._arrays import BoolArray, FloatArray
 from surestep._settings import check_settings
 from surestep.algorithms.contract import Algorithm, improvement_of
 from surestep.model import Counts, Improvement, Policy, Problem
+from surestep.model.noun import noun
 
 ROUNDING = 1e-12  # of a probability
 
 
+@noun("least_visits", "allowed")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Limits:
     """Pairs seen fewer than `least_visits` times, and all but those allowed, are closed."""
@@ -46,13 +48,11 @@ class Limits:
         scarce: BoolArray = counts.visits < self.least_visits
         return scarce if self.allowed is None else scarce | ~self.allowed
 
-    __eq__ = arrays.equal_by_value
+    __eq__ = arrays.ByValue.__eq__
 
     def __hash__(self) -> int:
         """Hashes by value."""
         return hash((self.least_visits, None if self.allowed is None else self.allowed.tobytes()))
-
-    __setstate__ = arrays.restore_frozen
 
 
 NO_LIMITS = Limits()

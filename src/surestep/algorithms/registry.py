@@ -152,7 +152,7 @@ def settings_of(algorithm: Algorithm) -> dict[str, Any]:
     """Returns the name and the settings of an algorithm, as JSON can hold them."""
     settings: dict[str, Any] = {"algorithm": algorithm.name}
     for field in dataclasses.fields(algorithm):  # type: ignore[arg-type]
-        value = arrays.plain(getattr(algorithm, field.name))
+        value = arrays.as_python(getattr(algorithm, field.name))
         if not isinstance(value, str | int | float):
             raise InvalidParameter(
                 f"{field.name} of {algorithm.name} is {value!r}, expected a number or a name: "

@@ -194,12 +194,6 @@ def weissman(visits: object, log_term: float) -> FloatArray:
     return radius
 
 
-def row_log_term(size: ProblemSize) -> float:
-    """ln(2 |S||A| 2^b / δ), with b = |S|, or the largest number of successors where it is known."""
-    successors = size.states if size.branching is None else size.branching
-    return LN2 + size.log_pairs + successors * LN2 - math.log(size.delta)
-
-
 @dataclass(frozen=True, slots=True)
 class SPIBBBound(Bound):
     """SPIBB (Laroche et al. 2019): radius(N) = √((2/N) ln(2 |S||A| 2^|S| / δ)).
@@ -210,8 +204,9 @@ class SPIBBBound(Bound):
     covers: ClassVar = "row"
 
     def radius(self, visits: object, size: ProblemSize) -> FloatArray:
-        """Returns √((2/N) ln(2 |S||A| 2^|S| / δ))."""
-        return weissman(visits, row_log_term(size))
+        """Returns √((2/N) ln(2 |S||A| 2^b / δ)), with b = |S|, or the branching if it is known."""
+        successors = size.states if size.branching is None else size.branching
+        return weissman(visits, LN2 + size.log_pairs + successors * LN2 - math.log(size.delta))
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,8 +273,7 @@ class KSuccessor(Settings, Bound):
             If the size has a branching: that of splits is fixed.
         """
         refuse_branching(size)
-        log_term = LN2 + self.k * LN2 - math.log(self.k - 1) - size.log_split_share
-        return weissman(visits, log_term)
+        return weissman(visits, LN2 + self.k * LN2 - math.log(self.k - 1) - size.log_split_share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,8 +306,9 @@ def symmetric_beta_width(visits: FloatArray, log_share: float) -> FloatArray:
     low, high = odds_against(knots, log_share)
     way = np.minimum((a - knots[0]) / (knots[1] - knots[0]), 1.0)
     between = 1.0 / np.sqrt(1.0 + np.minimum(low + way * (high - low), high))
-    beyond = np.sqrt(LAST_KNOT / a) / np.sqrt(1.0 + low)
-    width: FloatArray = np.where(a < LAST_KNOT, between, beyond)
+    width: FloatArray = np.where(
+        a < LAST_KNOT, between, np.sqrt(LAST_KNOT / a) / np.sqrt(1.0 + low)
+    )
     return width
 
 
@@ -326,8 +321,7 @@ def odds_against(a: FloatArray, log_share: float) -> FloatArray:
     `beta_width_bracket` stands in for r, and 1 for what the library cannot tell from it.
     """
     if log_share < SMALLEST_LOG:
-        upper = beta_width_bracket(2.0 * (a - 1.0), log_share)[1]
-        odds: FloatArray = 1.0 / upper**2 - 1.0
+        odds: FloatArray = 1.0 / beta_width_bracket(2.0 * (a - 1.0), log_share)[1] ** 2 - 1.0
         return odds * (odds > SURELY_ABOVE_ROUNDING)
     share = math.exp(log_share)
     square = betainccinv(0.5, a, share)
@@ -355,9 +349,8 @@ def beta_width_bracket(visits: FloatArray, log_share: float) -> tuple[FloatArray
     squeeze = 0.5 * np.log1p(-1.0 / (visits + 2.0))  # ln √((N+1)/(N+2))
     stretch = 0.5 * np.log1p(-0.5 / (visits + 2.0))  # ln √(1 − 1/(2N+4))
     angle = -ndtri_exp(log_x + squeeze) / np.sqrt(visits + 1.0)
-    upper = np.sin(np.minimum(angle, math.pi / 2))
     lower = np.tanh(-ndtri_exp(np.minimum(log_x - stretch, -LN2)) / np.sqrt(visits + 2.0))
-    return lower, upper
+    return lower, np.sin(np.minimum(angle, math.pi / 2))
 
 
 def read_visits(visits: object) -> FloatArray:
@@ -636,9 +629,16 @@ def compare_bounds(
                 loss = zeta(bound, visits, own_size, gain=gain)
             if wanted_zeta is not None:
                 needed = n_wedge(bound, wanted_zeta, own_size, gain=gain)
-        nothing = None if loss is None else loss >= span
         answers.append(
-            BoundAnswer(method, bound.covers, bound.standing, loss, nothing, needed, refusal)
+            BoundAnswer(
+                method,
+                bound.covers,
+                bound.standing,
+                loss,
+                None if loss is None else loss >= span,
+                needed,
+                refusal,
+            )
         )
     return tuple(answers)
 

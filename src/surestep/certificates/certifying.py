@@ -62,8 +62,7 @@ from surestep.model.certificate import Certificate, SignalClaim
 from surestep.model.log import UNKNOWN
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy, PolicyLike, policy_of
-from surestep.model.problem import Problem, Signal
-from surestep.model.signals import stopped
+from surestep.model.problem import Problem, Signal, stopped
 from surestep.model.statements import OWN_WORDS, STOPPING, WITHIN_SEEN, Statement
 from surestep.planning.evaluation import performance
 from surestep.planning.reaching import reachability

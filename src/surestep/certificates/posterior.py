@@ -45,8 +45,7 @@ from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model.certificate import Certificate
 from surestep.model.known import Known, Logger, Ranges, ends
 from surestep.model.policy import Policy
-from surestep.model.problem import Problem
-from surestep.model.signals import stopped
+from surestep.model.problem import Problem, stopped
 from surestep.model.statements import Scalar, Statement
 
 Starts = Literal["posterior", "known"]

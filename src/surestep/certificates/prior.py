@@ -36,8 +36,7 @@ from surestep.model.estimates import estimate_mdp
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy
-from surestep.model.problem import Problem
-from surestep.model.signals import stopped
+from surestep.model.problem import Problem, stopped
 from surestep.model.statements import Statement
 from surestep.model.successors import Successors
 from surestep.planning.ends import steps_towards

@@ -148,7 +148,7 @@ class Asked(NamedTuple):
         if isinstance(given, NoClaim):
             raise InvalidParameter(f"a certifier is {given!r}, expected one that claims something")
         names = [field.name for field in dataclasses.fields(given)]  # type: ignore[arg-type]
-        values = {name: arrays.plain(getattr(given, name)) for name in names}
+        values = {name: arrays.as_python(getattr(given, name)) for name in names}
         said = {name: value for name, value in values.items() if value is not None}
         own = None if type(given) in CERTIFIERS.values() else type(given)
         return cls(given.name, said, own)  # type: ignore[attr-defined]

@@ -61,8 +61,7 @@ from surestep.errors import RefutedBounds
 from surestep.model.certificate import Certificate
 from surestep.model.known import Known, ends
 from surestep.model.policy import Plan, Policy
-from surestep.model.problem import Problem
-from surestep.model.signals import stopped
+from surestep.model.problem import Problem, stopped
 from surestep.model.statements import Scalar, Statement
 from surestep.planning.rectangular import Earnings, RectangularSet
 from surestep.planning.robust import Operator, best_values, rule_of, swept, worst_values

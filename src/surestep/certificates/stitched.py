@@ -115,8 +115,7 @@ from surestep.model.estimates import estimate_behavior
 from surestep.model.known import Logger
 from surestep.model.log import UNKNOWN, DecisionLog
 from surestep.model.policy import Policy
-from surestep.model.problem import Problem
-from surestep.model.signals import stopped
+from surestep.model.problem import Problem, stopped
 from surestep.model.statements import Scalar, Statement
 
 PLANNING_SHARE = 0.2  # of a log that did not choose the policy: what plans, and may not certify

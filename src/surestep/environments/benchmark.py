@@ -14,11 +14,11 @@ from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._arrays import AnyArray, FloatArray, IntArray
-from surestep._reprs import short_repr
 from surestep._settings import check_settings
 from surestep.errors import InvalidParameter
 from surestep.model import DecisionLog, Policy, Problem
 from surestep.model.mdp import FiniteMDP, spread_initial
+from surestep.model.noun import noun
 from surestep.model.pairs import Pairs, check_same_pairs
 from surestep.planning import evaluate_batch, performance, policy_iteration
 from surestep.planning.iteration import best_actions
@@ -57,6 +57,7 @@ def mdp_from_rows(
     )
 
 
+@noun("mdp.num_states", "mdp.num_pairs")
 @dataclass(frozen=True, slots=True, eq=False)
 class Truth(arrays.ByValue, arrays.Frozen):
     """The model in which policies are judged, and how policies of the log act in it.
@@ -79,10 +80,6 @@ class Truth(arrays.ByValue, arrays.Frozen):
 
     mdp: FiniteMDP
     pair: IntArray  # [K of mdp]
-
-    __repr__ = short_repr("mdp.num_states", "mdp.num_pairs")
-
-    __setstate__ = arrays.restore_frozen
 
     def acting(self, policy: Policy) -> Policy:
         """Returns the policy as it acts in the model.
@@ -157,6 +154,7 @@ class Simulator(Protocol):
         ...
 
 
+@noun("name", "num_states", "num_actions", "discount", "horizon")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Benchmark(arrays.ByValue):
     """A known MDP with the terms of an experiment in it.
@@ -211,8 +209,6 @@ class Benchmark(arrays.ByValue):
     ranges: tuple[tuple[float, float], tuple[float, float]] | None = None
     declared: bool = True  # or else nobody does, and claims go by the rewards of the log
     simulator: Simulator | None = None  # makes the data, where the model does not say it all
-
-    __repr__ = short_repr("name", "num_states", "num_actions", "discount", "horizon")
 
     def __post_init__(self) -> None:
         """Checks that the parts belong together."""

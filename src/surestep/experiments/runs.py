@@ -13,7 +13,6 @@ import numpy as np
 
 from surestep._arrays import AnyArray, BoolArray, FloatArray, first_where
 from surestep._names import unknown
-from surestep._reprs import short_repr
 from surestep.errors import InvalidParameter, said
 from surestep.experiments.experiment import (
     Experiment,
@@ -25,6 +24,7 @@ from surestep.experiments.experiment import (
 )
 from surestep.experiments.metrics import BOUNDS, Method, RunColumns, float_column, whole_or_none
 from surestep.experiments.run import RunManifest, Store
+from surestep.model.noun import noun
 
 OF_VALUES = (
     "environment", "episodes", "algorithm", "setting", "n_wedge", "n_wedge_used", "repetition",
@@ -37,6 +37,7 @@ OF_CLAIMS = (
 BEYOND = 1e-6  # by which a performance may be beyond a bound, relatively: both are computed
 
 
+@noun("name", "title", "num_rows")
 @dataclass(frozen=True, slots=True)
 class Run:
     """The table of a run, and what was run.
@@ -71,8 +72,6 @@ class Run:
     holds_claims: bool  # certifiers were part of it
     manifest: RunManifest
     columns: RunColumns
-
-    __repr__ = short_repr("name", "title", "num_rows")
 
     @property
     def num_rows(self) -> int:

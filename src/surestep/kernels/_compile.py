@@ -1,16 +1,25 @@
-"""Compiles kernels: each on its first call, for exactly one signature."""
+"""Compiles kernels: each on its first call, for exactly one signature.
+
+Their machine code is kept on disk, in Numba's own cache, for as long as *all* kernel sources stay
+the same. Numba's own check looks only at the file of the function that is called, so a helper
+edited in another file would leave its callers stale. Where no place is writable, the code lives in
+memory only.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import cache, partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
 import numba
 import numpy as np
 
-from surestep.kernels._code_cache import keep_code
 from surestep.kernels.devices import any_there, at_home, gpu_is_for, on_gpu, require_gpu, run_on_gpu
 from surestep.kernels.types import Room, RoomSize, signature_of
 
@@ -26,7 +35,7 @@ class Kernel(Generic[Arguments, Result]):
     """A compiled function of one signature; callable like the Python function it was made from.
 
     A parallel kernel is compiled twice, for one thread and for all, each when first needed. Both
-    give the same bits: what they add up, they add up in the same order.
+    give the same bits, because they add numbers in the same order.
     """
 
     def __init__(self, function: Callable[Arguments, Result], threads_from: int | None) -> None:
@@ -39,13 +48,14 @@ class Kernel(Generic[Arguments, Result]):
     def __call__(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         """Runs the machine code, made or read from disk at the first call.
 
-        It runs on the GPU where arrays are there, one turn of its `prange` loops a thread.
+        If the arrays are on the GPU it runs there, with one turn of its `prange` loops a thread.
         """
         if on_gpu(args):
             require_gpu().loop(self.function, args)
             return cast(Result, None)
-        parallel = self.threads_from is not None and largest_size(args) >= self.threads_from
-        return self.code(parallel)(*args, **kwargs)
+        return self.code(self.threads_from is not None and largest_size(args) >= self.threads_from)(
+            *args, **kwargs
+        )
 
     def code(self, parallel: bool) -> Callable[Arguments, Result]:
         """Returns the machine code, made or read from disk when first asked for."""
@@ -55,7 +65,7 @@ class Kernel(Generic[Arguments, Result]):
         return run
 
     def compile(self, parallel: bool, *, keep: bool = True) -> Callable[Arguments, Result]:
-        """Returns the machine code, from disk or for it, unless it is not to be kept."""
+        """Compiles the function, or reads its machine code from disk; `keep` stores it there."""
         dispatcher = numba.njit(parallel=parallel, nogil=True)(self.function)
         if keep:
             keep_code(dispatcher, "threads" if parallel else "thread")
@@ -65,10 +75,11 @@ class Kernel(Generic[Arguments, Result]):
 
 
 class Tasks(Kernel[Concatenate[int, int, Room, Arguments], None]):
-    """A kernel that does the tasks first, …, last − 1, which do not know each other.
+    """A kernel that does the tasks first, …, last − 1; tasks are independent of each other.
 
-    It is compiled once, for one thread: that takes a fraction of what a `prange` takes. Where there
-    is work for several threads, each runs it for some of the tasks; on a GPU each has one of them.
+    It is compiled once, for one thread, which is much faster than compiling a `prange`. If there is
+    work for several threads, each thread runs it for some of the tasks; on a GPU, a thread has one
+    task.
     """
 
     def __init__(
@@ -85,7 +96,7 @@ class Tasks(Kernel[Concatenate[int, int, Room, Arguments], None]):
     def all(
         self, number: int, size: RoomSize, *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> None:
-        """Does the tasks 0, …, number − 1, each of which needs room of that size."""
+        """Does the tasks 0, …, number − 1; each task needs room of the given size."""
         if (
             self.on_gpu
             and gpu_is_for(number, args)
@@ -99,7 +110,7 @@ class Tasks(Kernel[Concatenate[int, int, Room, Arguments], None]):
             self.on_processor(number, size, *args, **kwargs)
 
     def on_processor(self, number: int, size: RoomSize, *args: Any, **kwargs: Any) -> None:
-        """Does the tasks 0, …, number − 1 on the processor, on all cores if there is much."""
+        """Does the tasks 0, …, number − 1 on the processor; large arrays use all cores."""
         run = self.code(parallel=False)
         threads = 1
         if self.threads_from is not None and largest_size(args) >= self.threads_from:
@@ -118,7 +129,7 @@ class Tasks(Kernel[Concatenate[int, int, Room, Arguments], None]):
 
 
 def largest_size(args: tuple[object, ...]) -> int:
-    """Returns the size of the largest array, in records too: are other threads worth waking?"""
+    """Returns the size of the largest array; arrays inside records count, too."""
     largest = 0
     for value in args:
         if isinstance(value, np.ndarray):
@@ -143,9 +154,8 @@ def tasks(
 ) -> Callable[[Callable[Concatenate[int, int, Room, Arguments], None]], Tasks[Arguments]]:
     """Makes `Tasks` of a function of two numbers, raw arrays and records, typed as annotated.
 
-    They are spread over all cores once an array has `threads_from` entries. A task makes no arrays:
-    it works in the room that it is given, since a GPU has no other memory to hand out; or it is not
-    for one.
+    Tasks are spread over all cores once an array has `threads_from` entries. A task that may run on
+    a GPU makes no arrays, since a thread there cannot ask for memory: it works in its `Room`.
     """
     return lambda function: Tasks(function, threads_from, on_gpu=on_gpu)
 
@@ -158,8 +168,8 @@ def helper(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]
 def borrowing(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     """Makes a helper that counts no owners of arrays; it neither makes arrays nor returns any.
 
-    To hand an array on, even to a helper that is compiled into its caller, counts its owners twice.
-    In a loop over single numbers that takes longer than all else.
+    Numba counts the owners of an array twice whenever the array is passed on, even to a helper that
+    is compiled into its caller. In a loop over single numbers this takes longer than all else.
     """
     return cast(Callable[Arguments, Result], numba.njit(_nrt=False)(function))
 
@@ -167,3 +177,37 @@ def borrowing(function: Callable[Arguments, Result]) -> Callable[Arguments, Resu
 def inlined(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     """Makes a helper whose `prange` loops are its caller's: parallel where the caller is."""
     return cast(Callable[Arguments, Result], numba.njit(inline="always")(function))
+
+
+# ---- machine code on disk -----------------------------------------------------------------------
+
+
+def keep_code(dispatcher: Any, form: str) -> None:
+    """Stores the machine code of a function in Numba's cache, if a folder there is writable."""
+    with suppress(RuntimeError):  # which says that no place is writable
+        dispatcher.enable_caching()
+        kept = dispatcher._cache
+        kept._cache_file = type(kept._cache_file)(
+            kept.cache_path, f"{kept._impl.filename_base}-{form}", source_hash()
+        )
+        kept._guard_against_spurious_io_errors = partial(made_again, kept)
+
+
+@contextmanager
+def made_again(kept: Any) -> Iterator[None]:
+    """Deletes stored code that cannot be read, so that it is compiled; ignores a full disk."""
+    try:
+        yield
+    except Exception:  # whatever a damaged file leads to
+        with suppress(OSError):
+            kept.flush()
+
+
+@cache
+def source_hash() -> str:
+    """Returns a hash of all kernel sources: names and contents."""
+    digest = hashlib.sha256()
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        content = source.read_bytes()
+        digest.update(f"{source.name}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()

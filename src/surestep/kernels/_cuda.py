@@ -21,7 +21,7 @@ import numpy as np
 from numba import config, njit
 
 from surestep.errors import install
-from surestep.kernels._code_cache import keep_code
+from surestep.kernels._compile import keep_code
 from surestep.kernels.types import BATCH, FloatsOut, Room, RoomSize, annotations_of, is_there
 
 if not hasattr(np, "row_stack"):  # numba-cuda 0.30 asks for it while it is imported
@@ -41,7 +41,7 @@ ROOM_SHARE = 0.5  # of the free memory: at most so much is handed out as room
 
 
 def find_gpu() -> Gpu | str:
-    """Returns the GPU, tried out; or a line that says what keeps it from being used."""
+    """Tries the GPU out and returns it, or a line that says why it cannot be used."""
     try:
         import cupy
     except ImportError as problem:
@@ -59,7 +59,7 @@ def find_gpu() -> Gpu | str:
 
 
 def count_tasks(first: int, last: int, room: Room, done: FloatsOut) -> None:
-    """Counts every task, in the task's own cell: the first thing that a GPU is tried with."""
+    """Adds 1 to the cell of each task; `find_gpu` tries a GPU out with it."""
     for task in range(first, last):
         room.floats[0] = 1.0
         done[task] += room.floats[0]
@@ -94,8 +94,10 @@ class Gpu:
             return True
         back: list[tuple[Any, Any]] = []
         try:
-            hints = list(annotations_of(function).values())[3:-1]
-            sent = tuple(self.send(*pair, back) for pair in zip(args, hints, strict=True))
+            sent = tuple(
+                self.send(*pair, back)
+                for pair in zip(args, list(annotations_of(function).values())[3:-1], strict=True)
+            )
             lanes = min(-(-number // THREADS_A_BLOCK) * THREADS_A_BLOCK, MOST_LANES)
             room = self.room(size, lanes)
         except MemoryError:
@@ -106,24 +108,26 @@ class Gpu:
         blocks, threads = -(-lanes // THREADS_A_BLOCK), min(THREADS_A_BLOCK, lanes)
         self.program(doing_tasks, function)[blocks, threads](number, room, sent)
         for there, here in back:
-            self.fetch(there, here)
+            self.arrays.ascontiguousarray(there).get(out=here)
         return True
 
     def loop(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
-        """Runs a kernel on arrays that are there; only what is read may still have to be sent."""
-        hints = list(annotations_of(function).values())[:-1]
-        sent = tuple(self.send(*pair, []) for pair in zip(args, hints, strict=True))
+        """Runs a kernel whose results are written to arrays on the GPU; sends the other arrays."""
+        sent = tuple(
+            self.send(*pair, [])
+            for pair in zip(args, list(annotations_of(function).values())[:-1], strict=True)
+        )
         self.program(looping, function)[LOOP_BLOCKS, LOOP_THREADS](sent)
 
     def moved(self, arrays: Any) -> Any:
-        """Returns a record with copies of its arrays there; None where the memory is too small."""
+        """Copies the arrays of a record to the GPU; returns None if its memory is too small."""
         try:
             return type(arrays)(*(self.copy(array, False, frozen=True) for array in arrays))
         except MemoryError:
             return None
 
     def room(self, size: RoomSize, lanes: int) -> tuple[Any, Any]:
-        """Returns a column of numbers and one of integers for each lane; fewer where it is full."""
+        """Returns a column of floats and one of integers for each lane; fewer if memory is low."""
         one = 8 * (size.floats + size.ints)
         while lanes > LEAST_LANES and lanes * one > ROOM_SHARE * self.free:
             lanes //= 2
@@ -143,11 +147,13 @@ class Gpu:
         """Returns how many bytes of memory are free."""
         if SIMULATED:
             return 1e9
-        pool = self.arrays.get_default_memory_pool()
-        return float(self.arrays.cuda.runtime.memGetInfo()[0] + pool.free_bytes())
+        return float(
+            self.arrays.cuda.runtime.memGetInfo()[0]
+            + self.arrays.get_default_memory_pool().free_bytes()
+        )
 
     def send(self, value: Any, hint: Any, back: list[tuple[Any, Any]]) -> Any:
-        """Returns a value as the GPU takes it; `back` gets what is written, and for whom."""
+        """Sends a value to the GPU; `back` collects (copy, array) of arrays that are written."""
         if get_origin(hint) is Annotated:
             array, batch = get_args(hint)[1], BATCH in get_args(hint)
             there = self.copy(value, batch, frozen=not array.mutable)
@@ -155,14 +161,18 @@ class Gpu:
                 back.append((there, value))
             return np.asarray(there) if SIMULATED else there
         if hasattr(hint, "_fields"):
-            hints = annotations_of(hint).values()
-            return hint(*(self.send(*pair, back) for pair in zip(value, hints, strict=True)))
+            return hint(
+                *(
+                    self.send(*pair, back)
+                    for pair in zip(value, annotations_of(hint).values(), strict=True)
+                )
+            )
         if get_origin(hint) is tuple:
             return tuple(self.send(*pair, back) for pair in zip(value, get_args(hint), strict=True))
         return hint(value)
 
     def copy(self, array: Any, batch: bool, frozen: bool) -> Any:
-        """Returns a copy on the GPU; of a frozen array the same every time."""
+        """Copies an array to the GPU; a frozen array is copied once."""
         if is_there(array):
             return array
         place = id(array), batch
@@ -176,16 +186,15 @@ class Gpu:
             weakref.finalize(array, self.kept.pop, place, None)
         return there
 
-    def fetch(self, there: Any, here: Any) -> None:
-        """Copies what tasks have written back to where it belongs."""
-        self.arrays.ascontiguousarray(there).get(out=here)
-
     def program(self, form: Callable[..., Any], function: Callable[..., Any]) -> Any:
         """Returns the program of a function in this form, compiled when it is first run."""
         if function not in self.programs:
             # What a form calls is no part of it, by which Numba would take it for another one.
-            names = {**globals(), "do": device_form(form, function)}
-            made = cuda.jit(FunctionType(form.__code__, names, form.__name__))
+            made = cuda.jit(
+                FunctionType(
+                    form.__code__, {**globals(), "do": device_form(form, function)}, form.__name__
+                )
+            )
             if not SIMULATED:
                 keep_code(made, f"{function.__module__}.{function.__name__}")
             self.programs[function] = made
@@ -193,19 +202,24 @@ class Gpu:
 
 
 def device_form(form: Callable[..., Any], function: Callable[..., Any]) -> Any:
-    """Returns the function as threads call it; those that loop share out its `prange` loops.
+    """Compiles a function for threads on the GPU; with `looping` they share its `prange` loops.
 
-    The simulator calls what is compiled for the processor: Python has no unsigned words.
+    The simulator calls the function compiled for the processor: Python has no unsigned words.
     """
     if form is looping:
-        names = {**function.__globals__, "prange": every, "BLOCK_ROWS": 1}
-        return cuda.jit(device=True)(FunctionType(function.__code__, names, function.__name__))
+        return cuda.jit(device=True)(
+            FunctionType(
+                function.__code__,
+                {**function.__globals__, "prange": every, "BLOCK_ROWS": 1},
+                function.__name__,
+            )
+        )
     return njit(function) if SIMULATED else cuda.jit(device=True)(function)
 
 
 @cuda.jit(device=True)
 def every(number):  # type: ignore[no-untyped-def]
-    """Returns the turns of a loop that are this thread's."""
+    """Returns the turns of a loop that this thread does."""
     return range(cuda.grid(1), number, cuda.gridsize(1))
 
 
@@ -215,7 +229,7 @@ def looping(args):  # type: ignore[no-untyped-def]
 
 
 def doing_tasks(number, room, args):  # type: ignore[no-untyped-def]
-    """Runs tasks, of which each thread does every so-manieth."""
+    """Runs tasks; a thread does every n-th task, where n is the number of threads."""
     floats, ints = room
     lane = cuda.grid(1)
     if lane < floats.shape[1]:

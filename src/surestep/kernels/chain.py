@@ -29,7 +29,7 @@ RHO, ALPHA, OMEGA = 0, 1, 2  # the scalars that one iteration hands to the next
 
 @kernel(threads_from=SWEEP_THREADS)
 def chain_sizes(model: Model, policy: FloatsIn, lengths: IntsOut, chain_reward: FloatsOut) -> None:
-    """Counts the weights that each row will have (pairs that the policy takes); r_π(s)."""
+    """Writes the number of weights of each row into `lengths`, and r_π into `chain_reward`."""
     pair_offsets, offsets, _, _, discount, reward = model
     for s in prange(lengths.size):
         length, total = 0, 0.0
@@ -121,7 +121,7 @@ def bicgstab_step(
     work: TableOut,
     scalars: FloatsOut,
 ) -> float:
-    """Iterates once; the largest entry of the new residual, or −1 on a breakdown.
+    """Iterates once; returns the largest entry of the new residual, or −1 on a breakdown.
 
     `work` [4, S] holds residual, direction, the image of it, and a scratch vector; `shadow` [S] is
     the first residual. Before the first call: direction and image 0, all scalars 1.

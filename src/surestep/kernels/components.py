@@ -129,7 +129,7 @@ def strong_components(
 def settle_singles(
     first: int, model: Model, order: IndexArray, starts: IntArray, value: FloatArray
 ) -> int:
-    """Solves the single states from component `first` on; the first component of more states.
+    """Solves single states from component `first` on; returns the first component of several.
 
     v(s) is max_a of r + ΓPv solved for v(s), all other values being known.
     """
@@ -157,8 +157,8 @@ def part_of(
 ) -> Part:
     """Returns the model of states `first` … `last − 1` of the order, in that order.
 
-    What leads out of it is part of the reward, and what stays is divided away: with p the chance to
-    stay, q = r + γ p v(s) + … is solved for q by 1/(1 − γ p).
+    Transitions that lead out of it are part of the reward. A chance p to stay is divided away:
+    q = r + γ p v(s) + … is solved for q by 1/(1 − γ p).
     """
     pair_offsets, offsets, successor, probability, discount, reward = model
     pairs, transitions = 0, 0
@@ -197,7 +197,7 @@ def part_of(
 
 @helper
 def sweep_part(part: Part, value: FloatArray) -> tuple[float, float]:
-    """v(s) ← max_a q(s,a) in place, from the first state on; the largest change, and max |v|."""
+    """Sets v(s) ← max_a q(s,a), state by state; returns the largest change, and max |v|."""
     pair_offsets, offsets, successor, weight, reward = part
     change, size = 0.0, 0.0
     for s in range(value.size):
@@ -239,7 +239,7 @@ def solve_best(part: Part, system: FloatArray, value: FloatArray) -> None:
 
 @helper
 def settle_part(part: Part, target: float, limit: int, value: FloatArray) -> bool:
-    """Sweeps, or iterates policies where that costs less; did it come to a change of `target`?
+    """Sweeps, or iterates policies if that costs less; tells whether changes fell to `target`.
 
     Changes that shrink by one and the same rate are added up to their end: v + δ rate/(1 − rate),
     as long as that helps. Sweeps end when it is seen that more than `limit` would be needed.
@@ -263,9 +263,7 @@ def settle_part(part: Part, target: float, limit: int, value: FloatArray) -> boo
         rate, last, rate_before = change / last, change, rate
         if steps == 0 and sweeps % LOOK == 0:
             # If they go on to shrink as they did, change · (change / before)^looks = goal.
-            looks = np.inf
-            if change < before:
-                looks = np.log(change / goal) / np.log(before / change)
+            looks = np.log(change / goal) / np.log(before / change) if change < before else np.inf
             leaps = leaps and change < before / 2.0
             if size <= SMALL and LOOK * looks * entries > size**3:
                 system, steps = np.empty((size, size)), 1
@@ -286,8 +284,8 @@ def settle_components(
 ) -> int:
     """Solves the components from `first` on, up to a residual of `target`, into `value`.
 
-    The first component that would take more than `limit` sweeps, with what they came to; or the
-    number of components.
+    Returns the first component that would take more than `limit` sweeps, whose values are those
+    reached so far; or the number of components.
     """
     order, place, starts = by_component
     c = settle_singles(first, model, order, starts, value)

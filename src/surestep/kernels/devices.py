@@ -92,7 +92,7 @@ def any_there(args: tuple[Any, ...]) -> bool:
 
 
 def gpu_is_for(number: int, args: tuple[Any, ...]) -> bool:
-    """Tells whether so many tasks are for the GPU, or arrays of theirs are there."""
+    """Tells whether the GPU should do `number` tasks: if they are many, or arrays are there."""
     if any_there(args):
         return True
     wanted = chosen_device()
@@ -102,7 +102,7 @@ def gpu_is_for(number: int, args: tuple[Any, ...]) -> bool:
 
 
 def usable_gpu() -> Gpu | None:
-    """Returns the GPU that may be used; None where there is none, or none is wanted."""
+    """Returns the GPU, or None if there is none or the processor was chosen."""
     wanted = chosen_device()
     if wanted == "cpu":
         return None
@@ -114,7 +114,7 @@ def usable_gpu() -> Gpu | None:
 
 
 def require_gpu() -> Gpu:
-    """Returns the GPU; where there is none that can be used, an error says why."""
+    """Returns the GPU; raises an error that says why none can be used."""
     if find_spec("numba_cuda") is None and not config.ENABLE_CUDASIM:
         raise MissingExtra(
             f"{said('device', '--device')} is 'cuda', and what drives a GPU is not installed; "
@@ -130,7 +130,7 @@ def require_gpu() -> Gpu:
 
 @cache
 def gpu_or_none() -> Gpu | None:
-    """Returns the GPU, or None after a warning that says why there is none."""
+    """Returns the GPU, or warns why it cannot be used and returns None."""
     found = gpu_or_reason()
     if isinstance(found, str):
         warnings.warn(f"the GPU is not used: {found}", stacklevel=2)
@@ -140,7 +140,7 @@ def gpu_or_none() -> Gpu | None:
 
 @cache
 def gpu_or_reason() -> Gpu | str:
-    """Returns the GPU, or what keeps it from being used."""
+    """Returns the GPU, or a line that says why it cannot be used."""
     try:
         from surestep.kernels._cuda import find_gpu
     except ImportError as problem:
@@ -149,7 +149,7 @@ def gpu_or_reason() -> Gpu | str:
 
 
 class Machine(NamedTuple):
-    """A maker of arrays: on the processor's side, or on the GPU's."""
+    """Makes arrays in the memory of the processor, or of the GPU."""
 
     gpu: Gpu | None
 
@@ -158,7 +158,7 @@ class Machine(NamedTuple):
         return (np if self.gpu is None else self.gpu.arrays).empty(shape, dtype)
 
     def rows(self, size: int, columns: int, dtype: DTypeLike, *, side_by_side: bool) -> Any:
-        """Returns rows to be written; on a GPU, side by side or one after the other."""
+        """Returns rows to be written; `side_by_side` stores them as columns on a GPU."""
         if self.gpu is None or not side_by_side:
             return self.empty(size, columns, dtype=dtype)
         return self.empty(columns, size, dtype=dtype).T
@@ -172,12 +172,12 @@ PROCESSOR = Machine(None)
 
 
 def machine_for_tasks(number: int) -> Machine:
-    """Returns the machine that does so many tasks."""
+    """Returns the machine that should do `number` tasks."""
     return Machine(usable_gpu()) if gpu_is_for(number, ()) else PROCESSOR
 
 
 def machine_for(model: Arrays) -> tuple[Machine, Arrays]:
-    """Returns the machine for a large model, and its arrays there."""
+    """Returns the machine for a model of this size, and the model's arrays on it."""
     wanted, size = chosen_device(), max(array.size for array in model)
     if wanted == "cuda" or (wanted == "auto" and size >= LEAST_ENTRIES):
         gpu = usable_gpu()
@@ -190,13 +190,13 @@ def machine_for(model: Arrays) -> tuple[Machine, Arrays]:
 
 
 def brought_home(array: Any) -> Any:
-    """Returns the array, or a copy of what is on the GPU."""
+    """Returns the array, copied from the GPU if it is there."""
     return array.get() if is_there(array) else array
 
 
 @contextmanager
 def at_home(args: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    """Gives the arguments with their arrays on the processor's side; what is written, goes back."""
+    """Gives the arguments with arrays copied from the GPU; copies them back at the end."""
     moved: list[tuple[Any, Any]] = []
 
     def home(arg: Any) -> Any:
@@ -216,7 +216,7 @@ def at_home(args: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
 def run_on_gpu(
     function: Callable[..., None], number: int, size: RoomSize, args: tuple[Any, ...]
 ) -> bool:
-    """Does the tasks 0, …, number − 1 on the GPU; False where its memory is too small for them."""
+    """Does the tasks 0, …, number − 1 on the GPU; returns False if its memory is too small."""
     gpu = require_gpu()
     if gpu.run(function, number, size, args):
         return True
@@ -226,7 +226,7 @@ def run_on_gpu(
 
 @cache
 def say_too_small(name: str) -> None:
-    """Warns, once, that work goes to the processor."""
+    """Warns, once for each GPU, that the processor does the work."""
     warnings.warn(
         f"{name} has too little memory free for some of this, which the processor does instead; "
         "results are the same",

@@ -88,7 +88,7 @@ def earn(
     policy: FloatArray,
     earned: FloatArray,
 ) -> float:
-    """r_π into `earned` [S]; the largest reward of a pair."""
+    """Writes r_π into `earned` [S]; returns the largest reward of a pair."""
     most = 0.0
     for s in range(earned.size):
         earned[s] = 0.0
@@ -289,8 +289,7 @@ def improve(
             lacking[s] = earned[s] + following[s] - value[s]
             correction[s] = lacking[s]
         if failures < 2:
-            accuracy = max(LEFT * lack, 0.5 * goal)
-            mixed_sweeps(model, policy, lacking, accuracy, correction, mixing)
+            mixed_sweeps(model, policy, lacking, max(LEFT * lack, 0.5 * goal), correction, mixing)
         else:
             sweeps -= 1.0
         for s in range(value.size):
@@ -440,8 +439,9 @@ def iterate_drawn(
         earned, value = np.empty(num_states), np.empty(num_states)
         size = ends[b, -1] + 1
         whole = DrawnModel(pair_offsets, discount, ends[b], target[b], share[b])
-        thin_rows = (np.empty_like(ends[b]), np.empty(size, np.int32), np.empty(size))
-        thin = DrawnModel(pair_offsets, discount, *thin_rows)
+        thin = DrawnModel(
+            pair_offsets, discount, np.empty_like(ends[b]), np.empty(size, np.int32), np.empty(size)
+        )
         thin_out(whole, thin)
         for p in range(policy.shape[0]):
             most = earn(pair_offsets, reward[b], policy[p], earned)
@@ -451,8 +451,9 @@ def iterate_drawn(
                 for s in range(num_states):
                     value[s] += start[p, s] - start[p - 1, s]
             goal = aim.accuracy * (most + largest_of(value)) / aim.steps
-            lack = improve(whole, thin, policy[p], earned, goal, aim.steps, value, work)
-            performance.residual[b, p] = lack
+            performance.residual[b, p] = improve(
+                whole, thin, policy[p], earned, goal, aim.steps, value, work
+            )
             performance.scale[b, p] = most + largest_of(value)
             performance.mean[b, p] = mean_over(initial[b], value)
             if aim.keep:

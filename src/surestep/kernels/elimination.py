@@ -50,12 +50,11 @@ def work_size(plan: EliminationPlan) -> int:
 def work_in(floats: FloatArray, plan: EliminationPlan) -> Work:
     """Takes the first `work_size` numbers for a solution to work in."""
     states = plan.order.size
-    last = 3 * states + plan.upper.size
     return Work(
         floats[:states],
         floats[states : 2 * states],
         floats[2 * states : 3 * states],
-        floats[3 * states : last],
+        floats[3 * states : 3 * states + plan.upper.size],
     )
 
 
@@ -130,8 +129,7 @@ class Solutions(NamedTuple):
     def from_values(cls, value: FloatArray, num_pairs: int) -> Solutions:
         """Returns arrays to be written, for policies that start from these values [B, S]."""
         size = len(value)
-        policy = np.empty((size, num_pairs))
-        return cls(policy, value, np.empty(size), np.empty(size, np.int64))
+        return cls(np.empty((size, num_pairs)), value, np.empty(size), np.empty(size, np.int64))
 
 
 @helper

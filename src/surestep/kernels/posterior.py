@@ -68,8 +68,14 @@ class RewardDraws(NamedTuple):
         """Rewards that are what they are."""
         seen = np.zeros((values.size, 5))
         seen[:, LOW] = values
-        nothing = np.zeros(num_pairs, np.int64)
-        return cls(per_pair, nothing, seen, np.zeros(2, np.int64), np.zeros((0, 5)), np.zeros(1))
+        return cls(
+            per_pair,
+            np.zeros(num_pairs, np.int64),
+            seen,
+            np.zeros(2, np.int64),
+            np.zeros((0, 5)),
+            np.zeros(1),
+        )
 
     def moved(self, place: IntArray, size: int) -> RewardDraws:
         """Moves the transition t to `place`[t] of `size`; −1: it cannot come."""

@@ -64,20 +64,20 @@ class Process(NamedTuple):
 
 
 def line(arrays: Iterable[AnyArray]) -> Any:
-    """Returns the arrays as one."""
+    """Joins arrays end to end."""
     return np.concatenate([*arrays])
 
 
 def places(arrays: Iterable[AnyArray]) -> IntArray:
-    """Returns where each array begins in the line of all, and where the last one ends."""
+    """Returns the offsets of the arrays in `line(arrays)`."""
     return offsets_of(np.array([len(array) for array in arrays]))
 
 
 @inlined
 def part(array: Kind, member: int, number: int) -> Kind:
-    """Returns what belongs to one of so many, all of which have the same share of the line.
+    """Returns the part of a line that belongs to `member`, if `number` members have equal parts.
 
-    It is compiled into its callers, as all that returns parts of arrays: a GPU cannot hand them on.
+    It is inlined, as is every function that returns part of an array: a GPU cannot return one.
     """
     size = array.size // number
     return array[member * size : (member + 1) * size]  # type: ignore[return-value]
@@ -85,6 +85,6 @@ def part(array: Kind, member: int, number: int) -> Kind:
 
 @helper
 def copy_into(target: AnyArray, source: AnyArray | tuple[int, ...]) -> None:
-    """Copies a row; to say `target[:] = source` takes seconds to compile, for its messages."""
+    """Copies a row; `target[:] = source` would take seconds to compile, for its messages."""
     for i in range(target.size):
         target[i] = source[i]

@@ -199,9 +199,10 @@ def l1_rows(
         store_row(k, offsets, successor, center, room, step, value, worth, extreme)
         sort_rising(worth, size, order)
         worst = start + order[0] if size > 0 else end - 1
-        other = -1
-        if end - start > size:
-            other = lowest_elsewhere(offsets[k], offsets[k + 1], successor, by_value)
+        elsewhere = end - start > size  # there is room for a state that is not stored
+        other = (
+            lowest_elsewhere(offsets[k], offsets[k + 1], successor, by_value) if elsewhere else -1
+        )
         if other >= 0:
             states[end - 1] = other
             if size > 0 and outside_reward[k] + discount[k] * value[other] < worth[order[0]]:

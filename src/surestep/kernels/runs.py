@@ -73,8 +73,12 @@ def simulate(
         state = element_at(whole, initial, 0, rng.random())
         first = used
         while used - first < horizon and not over[state]:
-            pair = element_at(pair_offsets, policy, state, rng.random())
-            transition = element_at(offsets, probability, pair, rng.random())
+            transition = element_at(
+                offsets,
+                probability,
+                element_at(pair_offsets, policy, state, rng.random()),
+                rng.random(),
+            )
             taken[used] = transition
             used += 1
             state = successor[transition]

@@ -233,7 +233,7 @@ def spend_budget_greedily(
 def keep_better_rows(
     pair_offsets: IntsIn, q: FloatsIn, candidate: FloatsIn, tie: float, probability: FloatsOut
 ) -> int:
-    """Replaces the rows of a policy by those of `candidate` that are better under q; how many."""
+    """Takes the rows of `candidate` that are better under q; returns their number."""
     replaced = 0
     for s in range(pair_offsets.size - 1):
         gain = 0.0

@@ -25,7 +25,7 @@ class SplitTree(NamedTuple):
 
 
 @kernel()
-def chain_rows(
+def write_chains(
     k: int,
     num_states: int,
     leaf_offsets: IntsIn,

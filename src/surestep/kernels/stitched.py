@@ -142,9 +142,8 @@ class Rounds(NamedTuple):
 
     @property
     def values(self) -> FloatArray:
-        """Returns what the complete rounds of all runs gave, flat."""
-        there = np.arange(self.differences.shape[1]) < self.complete[:, np.newaxis]
-        return self.differences[there]
+        """Returns the outcomes of the complete rounds of all runs, as a flat array."""
+        return self.differences[np.arange(self.differences.shape[1]) < self.complete[:, np.newaxis]]
 
 
 class Tallied(NamedTuple):
@@ -168,7 +167,7 @@ def unit(word: np.uint64) -> float:
 
 @helper
 def joined(word: np.uint64, number: int) -> np.uint64:
-    """Returns a word that depends on another one and a number."""
+    """Mixes a word with a number into a new word."""
     return mixed((word ^ np.uint64(number)) + GOLDEN)
 
 
@@ -266,8 +265,9 @@ def start_of_round(i: int, word: np.uint64, run: Run, cases: Cases, num_states: 
     chances = cases.course.start_chances
     if chances.size > 0:
         first = run.case * num_states
-        number = unit(joined(word, num_states))
-        return first_above(chances, first, first + num_states, number) - first
+        return (
+            first_above(chances, first, first + num_states, unit(joined(word, num_states))) - first
+        )
     place = cases.episodes[run.log] + i
     return cases.stacks.starts[place] if place < cases.episodes[run.log + 1] else -1
 
@@ -336,7 +336,7 @@ def roll_out(
 def settle_rollout(
     side: int, why: int, s: int, k: int, weight: float, run: Run, cases: Cases, desk: Desk
 ) -> None:
-    """Adds the worth of where a rollout is over, and adds its return to what the round gave."""
+    """Adds the worth of the last state of a rollout, and its return to the outcome of the round."""
     course, total = cases.course, desk.total
     for m in range(run.members.size):
         own = 2 * run.members[m] + side
@@ -419,8 +419,7 @@ def stitched_rounds(
         row, apart = task - walk * ways * runs, ways * runs
         run = Run(members, case, cases.log[case], turns[way], cut_after, row, apart)
         start_run(run, cases, desk, outcome)
-        seeded = joined(mixed(np.uint64(cases.seed[case]) + GOLDEN), purpose)
-        run_word = joined(seeded, task % runs)
+        run_word = joined(joined(mixed(np.uint64(cases.seed[case]) + GOLDEN), purpose), task % runs)
         for i in range(cases.rounds[case]):
             word = joined(run_word, i)
             start = start_of_round(i, word, run, cases, num_states)
@@ -569,7 +568,7 @@ def first_split_left(
 
 @helper
 def likely_mean(values: FloatArray, cycle: int, least: float) -> float:
-    """Returns the mean of what π_b got in rounds in turn; the least where there are none."""
+    """Returns the mean return of π_b in its rounds in turn; the least return if it has none."""
     total, number = 0.0, 0
     for i in range(values.size):
         if i % cycle > 0:

@@ -40,7 +40,7 @@ IndexBatchOut: TypeAlias = Annotated[IndexArray, types.Array(types.int32, 2, "C"
 
 
 class Room(NamedTuple):
-    """Memory for a task to work in, with anything in it; the next task has the same."""
+    """Memory for a task to work in; it holds whatever the task before left there."""
 
     floats: FloatsOut
     ints: IntsOut
@@ -53,7 +53,7 @@ class RoomSize(NamedTuple):
     ints: int = 0
 
     def room(self) -> Room:
-        """Returns so much room."""
+        """Makes room of this size."""
         return Room(np.empty(self.floats), np.empty(self.ints, np.int64))
 
 
@@ -86,8 +86,7 @@ register_model(Record)(models.TupleModel)
 def signature_of(function: Callable[..., object]) -> Any:
     """Returns Numba's signature of a function: the types of its annotations."""
     hints = {name: type_of(hint) for name, hint in annotations_of(function).items()}
-    returned = hints.pop("return")
-    return returned(*hints.values())
+    return hints.pop("return")(*hints.values())
 
 
 def annotations_of(annotated: object) -> dict[str, Any]:

@@ -8,8 +8,7 @@ from surestep.model.log import DecisionLog
 from surestep.model.mdp import DenseMDP, FiniteMDP
 from surestep.model.pairs import Pairs
 from surestep.model.policy import Plan, Policy
-from surestep.model.problem import Improvement, Problem, Reach, Signal
-from surestep.model.signals import reaching
+from surestep.model.problem import Improvement, Problem, Reach, Signal, reaching
 from surestep.model.statements import Statement
 from surestep.model.successors import Successors
 

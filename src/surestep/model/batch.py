@@ -62,8 +62,13 @@ class MDPBatch:
     def __post_init__(self) -> None:
         read_noun(self, InvalidModel)
         pairs = self.pairs
-        remedy = " (or 0, to end the episode)"
-        words = RunWords("transition probabilities", "row", pairs.pair_name, remedy, "model")
+        words = RunWords(
+            "transition probabilities",
+            "row",
+            pairs.pair_name,
+            " (or 0, to end the episode)",
+            "model",
+        )
         arrays.keep(
             self,
             probability=arrays.normalised_runs(
@@ -86,8 +91,11 @@ class MDPBatch:
         MDPBatch
             It has the successors of all of them.
         """
-        wrong = not isinstance(models, Sequence) or len(models) == 0
-        if wrong or not all(isinstance(model, FiniteMDP) for model in models):
+        if (
+            not isinstance(models, Sequence)
+            or len(models) == 0
+            or not all(isinstance(model, FiniteMDP) for model in models)
+        ):
             raise InvalidModel(f"models is {arrays.shown(models)}, expected a list of FiniteMDPs")
         first = models[0]
         for index, model in enumerate(models):
@@ -198,7 +206,9 @@ class CountsBatch:
         """Checks all data sets at once; `Counts` says what is wrong with the first bad one."""
         read_noun(self, InvalidCounts)
         arrays.expect("rewards", self.rewards, LoggedRewards, InvalidCounts)
-        times, starts, rewards = self.times, self.starts, self.rewards
+        times = self.times
+        starts = self.starts
+        rewards = self.rewards
         visits = arrays.run_sums(times, self.offsets)
         observed = visits if rewards.per == "pair" else times
         shape = observed.shape[1:] if rewards.known else observed.shape
@@ -236,15 +246,14 @@ class CountsBatch:
         Counts
             Its counts.
         """
-        rewards = self.rewards
-        if not rewards.known:
-            rewards = rewards.changed(lambda values: values[index])
         return Counts(
             self.pairs,
             self.offsets,
             self.successor,
             self.times[index],
-            rewards,
+            self.rewards
+            if self.rewards.known
+            else self.rewards.changed(lambda values: values[index]),
             self.starts[index],
             self.terminal,
         )
@@ -334,7 +343,8 @@ class ProblemBatch:
         """
         first = problems[0]
         every = [problem.counts for problem in problems]
-        pairs, rewards = first.counts.pairs, first.counts.rewards
+        pairs = first.counts.pairs
+        rewards = first.counts.rewards
         for index, problem in enumerate(problems):
             check_same_pairs("problem 0", pairs, f"problem {index}", problem.counts.pairs)
             for what in ("behavior", "single_discount", "value_bounds", "unseen"):
@@ -403,6 +413,12 @@ class ProblemBatch:
         counts = self.counts
         rewards = counts.rewards
         wary = (self.unseen == "pessimistic") & ~counts.terminal[counts.pairs.state]
-        known = rewards.values if rewards.known and rewards.per == "pair" else 0.0
-        unseen = np.where(wary, self.value_bounds[0], known)
-        return np.where(counts.visits > 0, counts.expected_reward(), unseen)
+        return np.where(
+            counts.visits > 0,
+            counts.expected_reward(),
+            np.where(
+                wary,
+                self.value_bounds[0],
+                rewards.values if rewards.known and rewards.per == "pair" else 0.0,
+            ),
+        )

@@ -398,11 +398,10 @@ def certificate_schema() -> dict[str, Any]:
     schema = msgspec.json.schema(CertificateFile)
     for part in schema["$defs"].values():
         part["description"] = part["description"].partition("\n")[0]
-    fields = schema["$defs"].pop("CertificateFile")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:surestep:certificate:{SCHEMA_VERSION}",
-        **fields,
+        **schema["$defs"].pop("CertificateFile"),
         "title": "Certificate",
         "$defs": schema["$defs"],
         "if": {"properties": {"standing": {"const": "none"}}},

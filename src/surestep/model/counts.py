@@ -152,8 +152,9 @@ class Counts(arrays.ByValue):
         if not self.starts.any():
             raise InvalidCounts("starts add up to 0, expected at least 1 episode")
         visits = arrays.run_sums(self.times, self.offsets)
-        decided = arrays.run_sums(visits, pairs.offsets) > 0
-        for s, others in arrays.first_where(self.terminal & decided, "state"):
+        for s, others in arrays.first_where(
+            self.terminal & (arrays.run_sums(visits, pairs.offsets) > 0), "state"
+        ):
             raise InvalidCounts(
                 f"{pairs.state_name(s)} is marked as terminal, but decisions were made "
                 f"there{others}"
@@ -212,8 +213,7 @@ class Counts(arrays.ByValue):
             given = "both" if rewards is not None else "neither"
             raise InvalidCounts(f"{given} of rewards and reward_sums given, expected exactly one")
         pairs = dense_pairs(cube.shape[:2], enabled, state_labels, action_labels)
-        lost = cube.any(axis=2) & ~pairs.enabled()
-        for i, others in arrays.first_where(lost, "pair"):
+        for i, others in arrays.first_where(cube.any(axis=2) & ~pairs.enabled(), "pair"):
             raise InvalidCounts(
                 f"C counts visits of {pairs.state_name(i // pairs.num_actions)}, "
                 f"{pairs.action_name(i % pairs.num_actions)}, which is not enabled; expected "
@@ -255,8 +255,11 @@ class Counts(arrays.ByValue):
             The known reward, or the mean of what was observed.
         """
         values = self.means()
-        per_pair = self.rewards.per == "pair"
-        return np.repeat(values, arrays.run_lengths(self.offsets)) if per_pair else values
+        return (
+            np.repeat(values, arrays.run_lengths(self.offsets))
+            if self.rewards.per == "pair"
+            else values
+        )
 
     def means(self) -> FloatArray:
         """Computes the reward of each pair or transition, as `rewards` are given.
@@ -317,9 +320,8 @@ class Counts(arrays.ByValue):
         array of float [K]
             The reward that is known per pair, else 0; 0 at visited pairs.
         """
-        if self.rewards.known and self.rewards.per == "pair":
-            return np.where(self.visits == 0, self.rewards.values, 0.0)
-        return np.zeros(self.pairs.num_pairs)
+        known = self.rewards.known and self.rewards.per == "pair"
+        return np.where(self.visits == 0, self.rewards.values if known else 0.0, 0.0)
 
     def dense(self) -> IntArray:
         """Makes the table of counts.
@@ -333,9 +335,7 @@ class Counts(arrays.ByValue):
 
     def __add__(self, other: Counts) -> Counts:
         """Returns the counts of both logs together."""
-        if not isinstance(other, Counts):
-            return NotImplemented
-        return merge(self, other)
+        return merge(self, other) if isinstance(other, Counts) else NotImplemented
 
 
 def merge(first: Counts, second: Counts) -> Counts:
@@ -412,17 +412,27 @@ def describe_rewards(rewards: LoggedRewards) -> str:
 def checked_rewards(counts: Counts, rewards: LoggedRewards) -> LoggedRewards:
     """Returns finite rewards of the right length; sums are 0 where nothing was observed."""
     arrays.expect("rewards", rewards, LoggedRewards, InvalidCounts)
-    observed, name = counts.observed, counts.reward_name
-    what = "reward" if rewards.known else "reward sum"
-    values = arrays.floats(what, rewards.values, observed.shape, InvalidCounts, name)
+    observed = counts.observed
+    name = counts.reward_name
+    values = arrays.floats(
+        "reward" if rewards.known else "reward sum",
+        rewards.values,
+        observed.shape,
+        InvalidCounts,
+        name,
+    )
     if not rewards.known:
         for i, others in arrays.first_where((observed == 0) & (values != 0), "value"):
             raise InvalidCounts(
                 f"reward sum of {name(i)} is {values[i]}, but it was never observed; expected "
                 f"0{others}"
             )
-    ends = checked_extremes(rewards, values, observed, name)
-    return LoggedRewards(arrays.freeze(values), rewards.per, rewards.known, *ends)
+    return LoggedRewards(
+        arrays.freeze(values),
+        rewards.per,
+        rewards.known,
+        *checked_extremes(rewards, values, observed, name),
+    )
 
 
 def checked_extremes(

@@ -91,5 +91,6 @@ def estimate_behavior(counts: Counts, smoothing: float = 0.0) -> Policy:
     largest = np.repeat(np.maximum.reduceat(weight, pairs.offsets[:-1]), lengths)
     # Each state's weights are scaled by their largest, so that no sum of them overflows.
     share = np.where(largest == 0, 1.0, weight / np.where(largest == 0, 1.0, largest))
-    total = np.repeat(arrays.run_sums(share, pairs.offsets), lengths)
-    return Policy(pairs, share / total, estimated=True)
+    return Policy(
+        pairs, share / np.repeat(arrays.run_sums(share, pairs.offsets), lengths), estimated=True
+    )

@@ -57,10 +57,10 @@ class Ranges(NamedTuple):
     def statement(self, *, declared: bool) -> Statement:
         """Makes the assumption that rewards keep these ranges, as declared or as seen."""
         (a, b), (c, d) = self
-        values = {"running_low": a, "running_high": b, "ending_low": c, "ending_high": d}
-        if declared:
-            return Statement("rewards-as-declared", values)
-        return Statement("rewards-within-seen", values)
+        return Statement(
+            "rewards-as-declared" if declared else "rewards-within-seen",
+            {"running_low": a, "running_high": b, "ending_low": c, "ending_high": d},
+        )
 
     @property
     def rewards(self) -> Range:

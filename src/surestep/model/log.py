@@ -105,9 +105,8 @@ class DecisionLog(arrays.ByValue, Remembering):
 
     def __post_init__(self) -> None:
         size = arrays.numbers("state", self.state, InvalidLog).size
-        owns = ("episode {}".format, "step")
         offsets = arrays.read_full_offsets(
-            "episode_offsets", self.episode_offsets, size, InvalidLog, owns
+            "episode_offsets", self.episode_offsets, size, InvalidLog, ("episode {}".format, "step")
         )
         name = partial(row_name, offsets)
         read_noun(self, InvalidLog, {"N": size, "E": offsets.size - 1}, {"N": name})
@@ -204,8 +203,9 @@ class DecisionLog(arrays.ByValue, Remembering):
         continued = ~kept[self.episode_offsets[:-1]][there]
         if part.continued is not None:
             continued |= part.continued
-        marks = continued if continued.any() else None
-        return arrays.altered(part, truncated=truncated, continued=marks)
+        return arrays.altered(
+            part, truncated=truncated, continued=continued if continued.any() else None
+        )
 
     def counts(self, rewards: object = None) -> Counts:
         """Counts transitions and starts.
@@ -236,8 +236,12 @@ class DecisionLog(arrays.ByValue, Remembering):
             # Known per transition: kept for transitions never seen too, with a count of 0.
             shown = np.arange(pairs.num_pairs * size)
             times = np.bincount(key, minlength=shown.size)
-            shape = (pairs.num_states, pairs.num_actions, pairs.num_states)
-            rows = arrays.shaped("rewards", table, shape, InvalidLog)[pairs.state, pairs.action]
+            rows = arrays.shaped(
+                "rewards",
+                table,
+                (pairs.num_states, pairs.num_actions, pairs.num_states),
+                InvalidLog,
+            )[pairs.state, pairs.action]
             logged = LoggedRewards(rows.ravel(), "transition", True)
         else:
             shown, place = np.unique(key, return_inverse=True)
@@ -245,8 +249,12 @@ class DecisionLog(arrays.ByValue, Remembering):
             if table is None:
                 reward = self.reward[known]
                 sums = np.bincount(place, weights=reward).astype(np.float64, copy=False)
-                ends = least_and_greatest(reward, place, shown.size)
-                logged = LoggedRewards(arrays.own(sums), "transition", False, *ends)
+                logged = LoggedRewards(
+                    arrays.own(sums),
+                    "transition",
+                    False,
+                    *least_and_greatest(reward, place, shown.size),
+                )
             else:
                 logged = LoggedRewards(pairs.flat("rewards", table, InvalidLog), "pair", True)
         return Counts(
@@ -276,8 +284,7 @@ class DecisionLog(arrays.ByValue, Remembering):
         chosen = chosen_episodes(which, self.num_episodes)
         lengths = arrays.run_lengths(self.episode_offsets)[chosen]
         part = self._of_rows(arrays.ranges(self.episode_offsets[chosen], lengths), lengths, chosen)
-        rising = (chosen[1:] > chosen[:-1]).all()
-        return part if rising else arrays.altered(part, order=None)
+        return part if (chosen[1:] > chosen[:-1]).all() else arrays.altered(part, order=None)
 
     def _of_rows(self, rows: AnyArray, lengths: IntArray, episodes: AnyArray) -> DecisionLog:
         """Returns some rows of the log without checking them again, which takes its time."""
@@ -339,12 +346,17 @@ def row_name(offsets: IntArray, row: int) -> str:
 
 def check_steps(log: DecisionLog) -> None:
     """Checks that the last step of an episode says how it ended, and others lead to the next."""
-    offsets, state, next_state = log.episode_offsets, log.state, log.next_state
+    offsets = log.episode_offsets
+    state = log.state
+    next_state = log.next_state
     flagged = log.terminated | log.truncated
     last = np.zeros(log.num_steps, np.bool_)
     last[offsets[1:] - 1] = True
-    torn = np.append(next_state[:-1] != state[1:], True)
-    wrong = np.where(last, flagged == (next_state == UNKNOWN), flagged | torn)
+    wrong = np.where(
+        last,
+        flagged == (next_state == UNKNOWN),
+        flagged | np.append(next_state[:-1] != state[1:], True),
+    )
     for i, others in arrays.first_where(wrong, "step"):
         expected = f"a flag (truncated, if only recording stopped), or {UNKNOWN} if nobody knows it"
         if not last[i]:
@@ -357,7 +369,9 @@ def check_steps(log: DecisionLog) -> None:
 
 def check_ranks(log: DecisionLog) -> None:
     """Checks that the ranks of rows rise within each episode, and from first row to first row."""
-    order, offsets, continued = log.order, log.episode_offsets, log.continued
+    order = log.order
+    offsets = log.episode_offsets
+    continued = log.continued
     if order is None:
         return
     first = offsets[:-1] if continued is None else offsets[:-1][~continued]
@@ -381,8 +395,9 @@ def chosen_episodes(which: object, num_episodes: int) -> IntArray:
     else:
         chosen = arrays.numbers("the selection of episodes", which, InvalidParameter)
         if chosen.dtype == np.bool_:
-            mask = arrays.shaped("the mask of episodes", chosen, (num_episodes,), InvalidParameter)
-            chosen = np.flatnonzero(mask)
+            chosen = np.flatnonzero(
+                arrays.shaped("the mask of episodes", chosen, (num_episodes,), InvalidParameter)
+            )
         chosen = arrays.indices("the selection of episodes", chosen, num_episodes, InvalidParameter)
     if chosen.size == 0:
         raise InvalidParameter("the selection holds no episode, expected at least one")

@@ -174,7 +174,9 @@ class FiniteMDP(arrays.ByValue):
 
     def __post_init__(self) -> None:
         read_noun(self, InvalidModel)
-        pairs, offsets, ending = self.pairs, self.offsets, self.ending_reward
+        pairs = self.pairs
+        offsets = self.offsets
+        ending = self.ending_reward
         if self.endless not in (0.0, np.inf, -np.inf, None):
             raise InvalidModel(f"endless is {self.endless!r}, expected 0, ∞, −∞ or None")
         for k, others in arrays.first_where((ending != 0) & (offsets[1:] > offsets[:-1]), "pair"):
@@ -182,8 +184,12 @@ class FiniteMDP(arrays.ByValue):
                 f"ending_reward of {pairs.pair_name(k)} is {ending[k]}, but the pair has "
                 f"successors; expected 0 (its rewards are those of its transitions){others}"
             )
-        remedy = " (or no successor at all, to end the episode)"
-        words = RunWords("transition probabilities", "pair", pairs.pair_name, remedy)
+        words = RunWords(
+            "transition probabilities",
+            "pair",
+            pairs.pair_name,
+            " (or no successor at all, to end the episode)",
+        )
         probability = arrays.normalised_runs(self.probability, offsets, words, InvalidModel)
         arrays.keep(
             self,
@@ -433,9 +439,12 @@ class FiniteMDP(arrays.ByValue):
                 words.action_labels,
             )
             states = np.arange(pairs.num_states)
-            marks = {label: np.isin(states, marked) for label, marked in words.marks.items()}
-            endless = None if words.endless is None else float(words.endless)
-            return cls(pairs, **rest, marks=marks, endless=endless)
+            return cls(
+                pairs,
+                **rest,
+                marks={label: np.isin(states, marked) for label, marked in words.marks.items()},
+                endless=None if words.endless is None else float(words.endless),
+            )
         except ValueError as problem:
             raise InvalidModel(f"{path} holds no model: {WORDS}: {problem}") from None
         except InvalidModel as problem:
@@ -470,9 +479,13 @@ def dense_pairs(
     shape: tuple[int, ...], enabled: object, state_labels: Labels, action_labels: Labels
 ) -> Pairs:
     """Returns the pairs of a table [S, A]: all of them, or those that the mask enables."""
-    given = np.ones(shape, np.bool_) if enabled is None else enabled
-    mask = arrays.booleans("enabled", given, shape, InvalidModel)
-    return Pairs.from_enabled(mask, state_labels=state_labels, action_labels=action_labels)
+    return Pairs.from_enabled(
+        arrays.booleans(
+            "enabled", np.ones(shape, np.bool_) if enabled is None else enabled, shape, InvalidModel
+        ),
+        state_labels=state_labels,
+        action_labels=action_labels,
+    )
 
 
 def spread_rewards(
@@ -482,8 +495,10 @@ def spread_rewards(
     rewards = arrays.numbers("R", R, InvalidModel)
     owner = arrays.run_owners(offsets)
     if rewards.shape == (pairs.num_states, pairs.num_actions, pairs.num_states):
-        reward = rewards[pairs.state[owner], pairs.action[owner], successor]
-        return reward, np.zeros(pairs.num_pairs)
+        return (
+            rewards[pairs.state[owner], pairs.action[owner], successor],
+            np.zeros(pairs.num_pairs),
+        )
     per_pair = pairs.flat("R", rewards, InvalidModel)
     return per_pair[owner], np.where(arrays.run_lengths(offsets) == 0, per_pair, 0.0)
 
@@ -491,9 +506,11 @@ def spread_rewards(
 def spread_discount(pairs: Pairs, discount: object) -> FloatArray:
     """Returns one discount for all pairs, or one each ([S, A] or [K]), as [K]."""
     values = arrays.numbers("discount", discount, InvalidModel)
-    if values.ndim == 0:
-        return np.full(pairs.num_pairs, float(values))
-    return pairs.flat("discount", values, InvalidModel)
+    return (
+        np.full(pairs.num_pairs, float(values))
+        if values.ndim == 0
+        else pairs.flat("discount", values, InvalidModel)
+    )
 
 
 def spread_initial(pairs: Pairs, initial: object) -> FloatArray:
@@ -503,8 +520,9 @@ def spread_initial(pairs: Pairs, initial: object) -> FloatArray:
         if values.ndim > 0:
             return values.astype(np.float64)
         initial = values.item()
-    places = places_of(pairs.state_labels)
-    state = index_of("initial state", initial, places, pairs.num_states, InvalidModel)
+    state = index_of(
+        "initial state", initial, places_of(pairs.state_labels), pairs.num_states, InvalidModel
+    )
     distribution: FloatArray = np.eye(1, pairs.num_states, state)[0]
     return distribution
 
@@ -523,8 +541,10 @@ def expected_rewards(
         starts = offsets[first : first + PAIRS_AT_A_TIME + 1]
         rows = slice(starts[0], starts[-1])
         with np.errstate(over="ignore"):
-            sums = arrays.run_sums(probability[rows] * reward[rows], starts - rows.start)
-            expected[part] = sums + ending[part]
+            expected[part] = (
+                arrays.run_sums(probability[rows] * reward[rows], starts - rows.start)
+                + ending[part]
+            )
     for k, others in arrays.first_where(~np.isfinite(expected), "pair"):
         raise InvalidModel(
             f"the expected reward of {pairs.pair_name(k)} is too large for a double{others}"
@@ -537,8 +557,12 @@ def read_initial(pairs: Pairs, initial: object) -> FloatArray:
     values = arrays.floats(
         "initial", initial, (pairs.num_states,), InvalidModel, pairs.state_name, least=0
     )
-    words = RunWords("probabilities", "distribution", lambda _: "the initial distribution")
-    return arrays.normalised_runs(values, np.array([0, values.size]), words, InvalidModel)
+    return arrays.normalised_runs(
+        values,
+        np.array([0, values.size]),
+        RunWords("probabilities", "distribution", lambda _: "the initial distribution"),
+        InvalidModel,
+    )
 
 
 # ---- marks: which states carry a label, such as `goal` or `unsafe` ------------------------------

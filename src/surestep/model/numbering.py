@@ -54,22 +54,26 @@ class Numbering(NamedTuple):
         """Returns the log with the new numbers; it was checked with the former ones."""
         state, action, pair = map(np.argsort, (self.state, self.action, self.pair))
         known = log.next_state >= 0  # other rows do not say where they led
-        following = np.where(known, state[log.next_state], log.next_state)
         return arrays.altered(
             log,
             pairs=self.pairs,
             state=state[log.state].astype(log.state.dtype),
             action=action[log.action].astype(log.action.dtype),
-            next_state=following.astype(log.next_state.dtype),
+            next_state=np.where(known, state[log.next_state], log.next_state).astype(
+                log.next_state.dtype
+            ),
             pair=pair[log.pair],
         )
 
     def problem(self, problem: Problem, log: DecisionLog) -> Problem:
         """Returns the problem of the counts of this log, with the new numbers."""
         moved = self.log(log)
-        behavior = self.policy(problem.behavior)
-        kept = None if problem.log is None else moved
-        return replace(problem, log=kept, counts=moved.counts(), behavior=behavior)
+        return replace(
+            problem,
+            log=None if problem.log is None else moved,
+            counts=moved.counts(),
+            behavior=self.policy(problem.behavior),
+        )
 
     def policy(self, policy: Policy) -> Policy:
         """Returns the policy with the new numbers."""
@@ -81,10 +85,14 @@ def by_appearance(log: DecisionLog, last: BoolArray) -> Numbering:
 
     States and actions that the log never names come after the others, in the former order.
     """
-    led = log.next_state[log.next_state >= 0]
-    state = first_places(np.concatenate([log.state, led]), log.pairs.num_states)
-    action = first_places(log.action, log.pairs.num_actions)
-    return Numbering.of(log.pairs, np.lexsort((state, last)), np.argsort(action, kind="stable"))
+    state = first_places(
+        np.concatenate([log.state, log.next_state[log.next_state >= 0]]), log.pairs.num_states
+    )
+    return Numbering.of(
+        log.pairs,
+        np.lexsort((state, last)),
+        np.argsort(first_places(log.action, log.pairs.num_actions), kind="stable"),
+    )
 
 
 def first_places(values: IntArray, size: int) -> IntArray:

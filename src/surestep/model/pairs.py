@@ -82,9 +82,12 @@ class Pairs(arrays.ByValue):
             state_labels=checked_labels("state", self.state_labels, size - 1),
             action_labels=checked_labels("action", self.action_labels, self.num_actions),
         )
-        owns = self.state_name, "action (a state that ends the episode has one without successors)"
         offsets = arrays.read_full_offsets(
-            "pair offsets", self.offsets, action.size, InvalidModel, owns
+            "pair offsets",
+            self.offsets,
+            action.size,
+            InvalidModel,
+            (self.state_name, "action (a state that ends the episode has one without successors)"),
         )
         arrays.keep(self, offsets=offsets)
         for k, others in arrays.first_where(arrays.not_rising(action, offsets), "pair"):
@@ -121,10 +124,14 @@ class Pairs(arrays.ByValue):
             |S|·|A| pairs.
         """
         for name, number in {"num_states": num_states, "num_actions": num_actions}.items():
-            check_setting(name, arrays.plain(number), Number, InvalidModel)
-        offsets = np.arange(num_states + 1) * num_actions
-        action = np.tile(np.arange(num_actions), num_states)
-        return cls(arrays.own(offsets), action, num_actions, state_labels, action_labels)
+            check_setting(name, arrays.as_python(number), Number, InvalidModel)
+        return cls(
+            arrays.own(np.arange(num_states + 1) * num_actions),
+            np.tile(np.arange(num_actions), num_states),
+            num_actions,
+            state_labels,
+            action_labels,
+        )
 
     @classmethod
     def from_enabled(
@@ -150,8 +157,13 @@ class Pairs(arrays.ByValue):
         if len(shape) != 2 or 0 in shape:
             raise InvalidModel(f"enabled has shape {shape}, expected [states, actions]")
         mask = arrays.booleans("enabled", enabled, shape, InvalidModel)
-        offsets = arrays.offsets_of(np.count_nonzero(mask, axis=1))
-        return cls(arrays.own(offsets), np.nonzero(mask)[1], shape[1], state_labels, action_labels)
+        return cls(
+            arrays.own(arrays.offsets_of(np.count_nonzero(mask, axis=1))),
+            np.nonzero(mask)[1],
+            shape[1],
+            state_labels,
+            action_labels,
+        )
 
     @property
     def num_states(self) -> int:
@@ -275,8 +287,7 @@ class Pairs(arrays.ByValue):
         dense_shape = (self.num_states, self.num_actions)
         if values.ndim == 2 and values.shape == dense_shape:
             if zero_elsewhere:
-                disabled = ~self.enabled() & (values != 0)
-                for i, others in arrays.first_where(disabled, "value"):
+                for i, others in arrays.first_where(~self.enabled() & (values != 0), "value"):
                     raise error(
                         f"{name} gives {values.flat[i]} to "
                         f"{self.state_name(i // self.num_actions)}, "
@@ -334,8 +345,9 @@ def check_same_pairs(first_name: str, first: Pairs, second_name: str, second: Pa
         if ours != theirs:
             raise ShapeMismatch(f"{first_name} has {ours} {what}, {second_name} has {theirs}")
     if not np.array_equal(first.action, second.action) or (first.offsets != second.offsets).any():
-        differing = np.any(first.enabled() != second.enabled(), axis=1)
-        for s, others in arrays.first_where(differing, "state"):
+        for s, others in arrays.first_where(
+            np.any(first.enabled() != second.enabled(), axis=1), "state"
+        ):
             raise ShapeMismatch(
                 f"{first_name} and {second_name} enable different actions in "
                 f"{first.state_name(s)}{others}"
@@ -447,32 +459,31 @@ def read_noun(
     sizes = {"S": pairs.num_states, "A": pairs.num_actions, "K": pairs.num_pairs, **sizes}
     names = {"S": pairs.state_name, "K": pairs.pair_name, **names}
     if hasattr(noun, "successor"):
-        offsets, successor = read_successors(pairs, noun.offsets, noun.successor, error)
+        offsets = arrays.read_offsets(
+            "transition offsets",
+            noun.offsets,
+            pairs.num_pairs,
+            arrays.numbers("successor", noun.successor, error).size,
+            error,
+        )
+        successor = arrays.indices(
+            "successor",
+            noun.successor,
+            pairs.num_states,
+            error,
+            lambda t: pairs.pair_name(arrays.owner(offsets, t)),
+        )
+        again = arrays.repeated_in_run(successor, offsets)
+        for t, others in arrays.first_where(again, "transition"):
+            raise error(
+                f"successor {successor[t]} of {pairs.pair_name(arrays.owner(offsets, t))} is "
+                "listed twice; expected each successor once (add the probabilities or counts "
+                f"up){others}"
+            )
         arrays.keep(noun, offsets=offsets, successor=successor)
         sizes["T"] = successor.size
         names["T"] = lambda t: transition_name(pairs, offsets, successor, t)
     read_arrays(noun, error, sizes, names)
-
-
-def read_successors(
-    pairs: Pairs, offsets: object, successor: object, error: ErrorType
-) -> tuple[IntArray, IndexArray]:
-    """Returns frozen offsets [K+1] and successors [T]; each successor once in its pair's run."""
-    total = arrays.numbers("successor", successor, error).size
-    starts = arrays.read_offsets("transition offsets", offsets, pairs.num_pairs, total, error)
-    states = arrays.indices(
-        "successor",
-        successor,
-        pairs.num_states,
-        error,
-        lambda t: pairs.pair_name(arrays.owner(starts, t)),
-    )
-    for t, others in arrays.first_where(arrays.repeated_in_run(states, starts), "transition"):
-        raise error(
-            f"successor {states[t]} of {pairs.pair_name(arrays.owner(starts, t))} is listed twice; "
-            f"expected each successor once (add the probabilities or counts up){others}"
-        )
-    return arrays.freeze(starts), arrays.freeze(states)
 
 
 def transition_name(pairs: Pairs, offsets: IntArray, successor: IndexArray, index: int) -> str:
@@ -499,5 +510,8 @@ def united(pairs: Pairs, parts: Sequence[Any]) -> tuple[IntArray, IndexArray, li
     union = np.concatenate(keys)
     if not (np.diff(union) > 0).all():  # those of one model mostly rise
         union = np.unique(union)
-    offsets = arrays.offsets_of(np.bincount(union // size, minlength=pairs.num_pairs))
-    return offsets, (union % size).astype(np.int32), [np.searchsorted(union, key) for key in keys]
+    return (
+        arrays.offsets_of(np.bincount(union // size, minlength=pairs.num_pairs)),
+        (union % size).astype(np.int32),
+        [np.searchsorted(union, key) for key in keys],
+    )

@@ -82,8 +82,12 @@ class Policy(arrays.ByValue):
         """Checks that every state has a distribution, and freezes it."""
         check_settings(self, InvalidPolicy)
         read_noun(self, InvalidPolicy)
-        words = RunWords("action probabilities", "state", self.pairs.state_name)
-        values = arrays.normalised_runs(self.probability, self.pairs.offsets, words, InvalidPolicy)
+        values = arrays.normalised_runs(
+            self.probability,
+            self.pairs.offsets,
+            RunWords("action probabilities", "state", self.pairs.state_name),
+            InvalidPolicy,
+        )
         object.__setattr__(self, "probability", arrays.own(values))
 
     @classmethod

@@ -3,6 +3,10 @@
 A problem may have further signals: numbers that must not get worse, such as a cost or the chance to
 reach unsafe states. Each is a problem of its own over the same steps, pairs and policy, with other
 rewards (a cost has them with a minus), so planning and claims work for all of them alike.
+
+**The chance to reach unsafe states** is such a problem. The episode is over in an unsafe state and
+pays −1 there; all other steps pay nothing, nothing is discounted, and only the first N steps count.
+So its ρ is minus the chance to reach these states.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ import surestep._arrays as arrays
 from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray
 from surestep._settings import Each, Settings, check_setting, check_settings, read_arrays
 from surestep.errors import InvalidParameter, ShapeMismatch
-from surestep.model.counts import Counts
+from surestep.model.counts import Counts, LoggedRewards
 from surestep.model.estimates import estimate_mdp
 from surestep.model.known import Known
 from surestep.model.log import DecisionLog, least_and_greatest
@@ -34,6 +38,7 @@ UnseenRule = Literal["terminal", "pessimistic"]
 
 SUM_SLACK = 1e-9  # of the largest reward, a visit: more than any order of adding can change
 NOTHING_KNOWN = Known()
+NEVER_TO_ALWAYS = (-1.0, 0.0)  # minus a chance
 
 
 class Reach(NamedTuple):
@@ -208,8 +213,9 @@ class Problem:
             check_support(self.counts, self.support)
         for signal in self.signals:
             arrays.expect("signals", signal, Signal)
-            theirs = signal.problem.counts.pairs
-            check_same_pairs("the problem", pairs, f"signal {signal.name!r}", theirs)
+            check_same_pairs(
+                "the problem", pairs, f"signal {signal.name!r}", signal.problem.counts.pairs
+            )
         read_arrays(self, InvalidParameter, {"K": pairs.num_pairs}, {})
         arrays.keep(
             self,
@@ -301,8 +307,10 @@ class Problem:
         Problem
             The changed problem, with the changed signals.
         """
-        signals = tuple(signal.moved(change) for signal in self.signals)
-        return arrays.altered(change(arrays.altered(self, signals=())), signals=signals)
+        return arrays.altered(
+            change(arrays.altered(self, signals=())),
+            signals=tuple(signal.moved(change) for signal in self.signals),
+        )
 
     def open_pairs(self) -> BoolArray:
         """Finds the pairs that a policy may take more often than π_b.
@@ -312,9 +320,8 @@ class Problem:
         array of bool [K]
             True for all pairs but the closed ones.
         """
-        if self.closed is None:
-            return np.ones(self.counts.pairs.num_pairs, np.bool_)
-        return ~self.closed
+        every = np.ones(self.counts.pairs.num_pairs, np.bool_)
+        return every if self.closed is None else ~self.closed
 
     def support_sizes(self) -> IntArray:
         """Counts the states that each pair may lead to.
@@ -324,9 +331,8 @@ class Problem:
         array of int [K]
             Those of the support; without one, the number of all states.
         """
-        if self.support is not None:
-            return self.support.sizes
-        return np.full(self.counts.pairs.num_pairs, self.num_states)
+        every = np.full(self.counts.pairs.num_pairs, self.num_states)
+        return every if self.support is None else self.support.sizes
 
     def possible(self) -> BoolArray:
         """Finds the stored transitions that the support allows.
@@ -378,8 +384,9 @@ class Problem:
             The estimate.
         """
         estimated = estimate_mdp(self.counts, self.discount)
-        worth = np.where(self.unseen_pairs(), value, estimated.ending_reward)
-        return replace(estimated, ending_reward=worth)
+        return replace(
+            estimated, ending_reward=np.where(self.unseen_pairs(), value, estimated.ending_reward)
+        )
 
     def unseen_pairs(self) -> BoolArray:
         """Finds the pairs that the data never visits, without those of known ends.
@@ -389,8 +396,8 @@ class Problem:
         array of bool [K]
             True for these pairs.
         """
-        ends = self.counts.terminal[self.counts.pairs.state]
-        unseen: BoolArray = (self.counts.visits == 0) & ~ends
+        counts = self.counts
+        unseen: BoolArray = (counts.visits == 0) & ~counts.terminal[counts.pairs.state]
         return unseen
 
 
@@ -470,9 +477,8 @@ def read_discounts(pairs: Pairs, discount: object) -> float | FloatArray:
     """Returns one discount in [0, 1], or one a pair."""
     if not (isinstance(discount, np.ndarray) and discount.ndim == 1):
         return arrays.read_discount(discount)
-    shape = (pairs.num_pairs,)
     return arrays.floats(
-        "discount", discount, shape, InvalidParameter, pairs.pair_name, least=0, most=1
+        "discount", discount, (pairs.num_pairs,), InvalidParameter, pairs.pair_name, least=0, most=1
     )
 
 
@@ -482,7 +488,8 @@ def check_counts_of_log(counts: Counts, log: DecisionLog) -> None:
     Sums may differ by what the order of adding does to them. The counts may know more than the
     log: rewards, and further states in which episodes end.
     """
-    pairs, rewards = counts.pairs, counts.rewards
+    pairs = counts.pairs
+    rewards = counts.rewards
     logged = log.counts()
     check_same_pairs("the counts", pairs, "the log", log.pairs)
     offsets, successor, (ours, theirs) = united(pairs, (counts, logged))
@@ -498,12 +505,14 @@ def check_counts_of_log(counts: Counts, log: DecisionLog) -> None:
     if rewards.known:
         return
     size = rewards.values.size
-    per_pair = rewards.per == "pair"
-    place = arrays.run_owners(logged.offsets) if per_pair else np.argsort(ours)[theirs]
+    place = arrays.run_owners(logged.offsets) if rewards.per == "pair" else np.argsort(ours)[theirs]
     slack = SUM_SLACK * float(np.abs(log.reward).max())
-    sums = np.bincount(place, logged.rewards.values, size)
     check_against_log(
-        "reward sum", counts.reward_name, rewards.values, sums, slack * counts.observed
+        "reward sum",
+        counts.reward_name,
+        rewards.values,
+        np.bincount(place, logged.rewards.values, size),
+        slack * counts.observed,
     )
     if rewards.least is not None and rewards.greatest is not None:
         least, greatest = (least_and_greatest(x, place, size) for x in logged.observed_rewards())
@@ -528,3 +537,64 @@ def check_against_log(
             f"{what} of {name(i)} is {counted[i]} in the counts, but {expected[i]} in the "
             f"log{others}"
         )
+
+
+def reaching(problem: Problem, reach: Reach) -> Problem:
+    """Returns the problem of the chance to reach states, from the data of another problem.
+
+    Parameters
+    ----------
+    problem : Problem
+        The data, the behavior policy, and what is known of successors.
+    reach : Reach
+        The states, and within how many steps.
+
+    Returns
+    -------
+    Problem
+        Its ρ is minus the chance. It has no discount and no signals.
+
+    Examples
+    --------
+    >>> from surestep.model import Reach, reaching
+    >>> counts = surestep.Counts.from_dense([[[3, 1]], [[0, 0]]], rewards=[[1.0], [0.0]])
+    >>> habit = surestep.Policy.uniform(counts)
+    >>> care = surestep.Problem(counts=counts, behavior=habit, discount=0.9, value_bounds=(0, 10))
+    >>> reaching(care, Reach(np.array([False, True]), within=5)).value_bounds
+    (-1.0, 0.0)
+    """
+    return arrays.altered(
+        problem,
+        discount=1.0,
+        value_bounds=NEVER_TO_ALWAYS,
+        unseen="pessimistic",
+        signals=(),
+        reach=reach._replace(states=arrays.freeze(reach.states)),
+    )
+
+
+def stopped(problem: Problem) -> Problem:
+    """Returns the problem of a chance with counts that end in the unsafe states, and pay −1 there.
+
+    The counts leave out decisions in these states. The log keeps all its rows, with reward 0: later
+    visits of other pairs are data all the same. A problem without `reach` is returned as it is.
+    """
+    if problem.reach is None:
+        return problem
+    counts = problem.counts
+    unsafe = problem.reach.states
+    state = counts.pairs.state
+    kept = ~unsafe[state][arrays.run_owners(counts.offsets)]
+    ended = Counts(
+        counts.pairs,
+        arrays.offsets_of(arrays.run_sums(kept.astype(np.int64), counts.offsets)),
+        counts.successor[kept],
+        counts.times[kept],
+        LoggedRewards(np.where(unsafe[state], -1.0, 0.0), "pair", known=True),
+        counts.starts,
+        counts.terminal | unsafe,
+    )
+    log = problem.log
+    if log is not None:
+        log = arrays.altered(log, reward=np.zeros(log.num_steps))
+    return arrays.altered(problem, counts=ended, log=log)

@@ -55,9 +55,8 @@ def is_unicode(text: str) -> bool:
 
 def share_in_words(share: float, seed: int | None) -> str:
     """Names the part of a log that is set aside: drawn with a seed, or without one the first."""
-    if seed is None:
-        return f"the first {share:.10g} of the log"
-    return f"{share:.10g} of the episodes as shuffled with seed {seed}"
+    shuffled = f"{share:.10g} of the episodes as shuffled with seed {seed}"
+    return f"the first {share:.10g} of the log" if seed is None else shuffled
 
 
 def rows_of_priors(

@@ -54,8 +54,9 @@ class Successors(arrays.ByValue):
 
     def __post_init__(self) -> None:
         read_noun(self, InvalidModel)
-        falling = arrays.not_rising(self.successor, self.offsets)
-        for t, others in arrays.first_where(falling, "successor"):
+        for t, others in arrays.first_where(
+            arrays.not_rising(self.successor, self.offsets), "successor"
+        ):
             listed, before = (
                 transition_name(self.pairs, self.offsets, self.successor, i) for i in (t, t - 1)
             )
@@ -134,15 +135,17 @@ def check_support(counts: Counts, support: Successors) -> None:
     """Refuses a support without an observed successor, or without any for a pair that goes on."""
     pairs = counts.pairs
     check_same_pairs("the counts", pairs, "the support", support.pairs)
-    missing = (counts.times > 0) & (support.places(counts) < 0)
-    for t, others in arrays.first_where(missing, "transition"):
+    for t, others in arrays.first_where(
+        (counts.times > 0) & (support.places(counts) < 0), "transition"
+    ):
         raise ShapeMismatch(
             f"{transition_name(pairs, counts.offsets, counts.successor, t)} was observed "
             f"{counts.times[t]} times, but is not in the support; expected all that may "
             f"come{others}"
         )
-    ended = (support.sizes == 0) & ~counts.terminal[pairs.state]
-    for k, others in arrays.first_where(ended, "pair"):
+    for k, others in arrays.first_where(
+        (support.sizes == 0) & ~counts.terminal[pairs.state], "pair"
+    ):
         raise ShapeMismatch(
             f"the support of {pairs.pair_name(k)} is empty, but its state is not marked as "
             f"terminal; expected at least one successor, or an end of episodes{others}"

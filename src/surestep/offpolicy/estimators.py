@@ -21,13 +21,14 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import ROUNDING_SLACK, AnyArray, FloatArray, IntArray
-from surestep._reprs import short_repr
 from surestep._settings import check_setting
 from surestep.errors import InvalidParameter, UnsupportedPolicy
 from surestep.model.log import row_name
+from surestep.model.noun import noun
 from surestep.offpolicy.weights import ImportanceWeights
 
 
+@noun("value", "values.size")
 @dataclass(frozen=True, slots=True, eq=False)
 class MeanEstimate:
     """The mean of one value an episode; the values are independent and have the right mean.
@@ -46,8 +47,6 @@ class MeanEstimate:
 
     values: FloatArray  # [E]
     value: float = field(init=False)
-
-    __repr__ = short_repr("value", "values.size")
 
     def __post_init__(self) -> None:
         """Takes the mean."""
@@ -76,6 +75,7 @@ class MeanEstimate:
         return means
 
 
+@noun("value", "values.size")
 @dataclass(frozen=True, slots=True, eq=False)
 class RatioEstimate:
     """A sum of weighted means, Σ_t (Σ_i x_it / Σ_i w_it), one at every step t over the episodes i.
@@ -116,17 +116,16 @@ class RatioEstimate:
     value: float = field(init=False)
     values: FloatArray = field(init=False)  # [E]
 
-    __repr__ = short_repr("value", "values.size")
-
     def __post_init__(self) -> None:
         """Adds up the terms."""
         lengths = arrays.run_lengths(self.offsets)
-        size, last = int(lengths.max()), self.weight[self.offsets[1:] - 1]
+        size = int(lengths.max())
+        last = self.weight[self.offsets[1:] - 1]
         step = self._steps()
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            sums = np.bincount(step, self.term, minlength=size)
-            ended = np.bincount(lengths, last, minlength=size + 1)[:size]
-            totals = np.cumsum(ended, dtype=np.float64)
+            totals = np.cumsum(
+                np.bincount(lengths, last, minlength=size + 1)[:size], dtype=np.float64
+            )
             totals += np.bincount(step, self.weight, minlength=size)
             if (gone := ~(totals > 0)).any():
                 raise UnsupportedPolicy(
@@ -134,7 +133,7 @@ class RatioEstimate:
                     "policy would not have acted like any of them; expected more episodes, or an "
                     "estimator without weighted means"
                 )
-            ratio = sums / totals
+            ratio = np.bincount(step, self.term, minlength=size) / totals
             scale = lengths.size / totals
             later = np.append(np.cumsum((ratio * scale)[::-1])[::-1], 0.0)
             linear = arrays.run_sums(
@@ -168,13 +167,15 @@ class RatioEstimate:
         step = self._steps()
         m = multiplicity.astype(np.float64)
         ended = np.flatnonzero(lengths < shape[1])
-        last = self.weight[self.offsets[1:] - 1]
-        after = csr_array((last[ended], (ended, lengths[ended])), shape)
+        after = csr_array(
+            (self.weight[self.offsets[1:] - 1][ended], (ended, lengths[ended])), shape
+        )
         sums = m @ csr_array((self.term, step, self.offsets), shape)
         totals = m @ csr_array((self.weight, step, self.offsets), shape)
         totals = totals + np.cumsum(m @ after, axis=1)
-        ratio = np.divide(sums, totals, out=np.zeros_like(sums), where=totals > 0)
-        estimates: FloatArray = ratio.sum(axis=1)
+        estimates: FloatArray = np.divide(
+            sums, totals, out=np.zeros_like(sums), where=totals > 0
+        ).sum(axis=1)
         return estimates
 
 
@@ -206,8 +207,9 @@ def per_decision(weights: ImportanceWeights, discount: float) -> MeanEstimate:
     """
     earned = discounted_rewards(weights, discount)
     with np.errstate(over="ignore", invalid="ignore"):
-        weighted = weights.cumulative * earned
-        return MeanEstimate(arrays.run_sums(weighted, weights.log.episode_offsets))
+        return MeanEstimate(
+            arrays.run_sums(weights.cumulative * earned, weights.log.episode_offsets)
+        )
 
 
 def weighted_importance_sampling(weights: ImportanceWeights, discount: float) -> RatioEstimate:
@@ -274,7 +276,8 @@ def doubly_robust(weights: ImportanceWeights, discount: float, q: FloatArray) ->
     -1.19
     """
     powers = discount_powers(weights, discount)
-    log, pairs = weights.log, weights.log.pairs
+    log = weights.log
+    pairs = weights.log.pairs
     flat = pairs.flat("q", q, InvalidParameter)
     with np.errstate(over="ignore", invalid="ignore"):
         value = arrays.run_sums(weights.policy.probability * flat, pairs.offsets)
@@ -415,8 +418,20 @@ def paired_rewards(
     check_setting("low", low, float)
     powers = discount_powers(weights, discount)
     discount = float(discount)
-    log, lengths = weights.log, arrays.run_lengths(weights.log.episode_offsets)
-    check_horizon(weights, discount, horizon)
+    log = weights.log
+    lengths = arrays.run_lengths(log.episode_offsets)
+    whole = arrays.is_number(horizon) and horizon >= 1 and horizon == np.floor(horizon)
+    if not whole or (discount == 1 and horizon == np.inf):
+        expected = "a whole number of 1 or more, or inf with a discount below 1"
+        raise InvalidParameter(f"horizon is {horizon!r}, expected {expected}")
+    over = log.terminated[log.episode_offsets[1:] - 1]
+    for e, others in arrays.first_where(
+        (lengths > horizon) | (~over & (lengths < horizon)), "episode"
+    ):
+        raise InvalidParameter(
+            f"episode {e} is {'over' if over[e] else 'truncated'} after {lengths[e]} steps; "
+            f"expected horizon = {horizon}, or less where it is over{others}"
+        )
     for i, others in arrays.first_where(~(log.reward >= low), "step"):
         raise InvalidParameter(
             f"the reward of {row_name(log.episode_offsets, i)} is {log.reward[i]}, expected at "
@@ -443,19 +458,3 @@ def remaining_discount(discount: float, lengths: IntArray, horizon: float) -> Fl
     whole = -np.expm1(left * math.log(discount)) / (1.0 - discount)  # Σ_{t < left} γ^t
     result: FloatArray = discount**lengths * whole
     return result
-
-
-def check_horizon(weights: ImportanceWeights, discount: float, horizon: float) -> None:
-    """Refuses a horizon that is none, or that the log does not reach or does not keep."""
-    whole = arrays.is_number(horizon) and horizon >= 1 and horizon == np.floor(horizon)
-    if not whole or (discount == 1 and horizon == np.inf):
-        expected = "a whole number of 1 or more, or inf with a discount below 1"
-        raise InvalidParameter(f"horizon is {horizon!r}, expected {expected}")
-    log, lengths = weights.log, arrays.run_lengths(weights.log.episode_offsets)
-    over = log.terminated[log.episode_offsets[1:] - 1]
-    wrong = (lengths > horizon) | (~over & (lengths < horizon))
-    for e, others in arrays.first_where(wrong, "episode"):
-        raise InvalidParameter(
-            f"episode {e} is {'over' if over[e] else 'truncated'} after {lengths[e]} steps; "
-            f"expected horizon = {horizon}, or less where it is over{others}"
-        )

@@ -40,7 +40,8 @@ from surestep.offpolicy.estimators import Estimate, MeanEstimate, RatioEstimate
 
 LARGEST = 1e150  # values and bounds up to here have squares that are doubles
 LARGEST_SHARE = 0.75  # c: a larger share gains little where values are many, and may lose all
-PRECISION, MOST_HALVINGS = 1e-14, 200  # of the bisection
+PRECISION = 1e-14
+MOST_HALVINGS = 200  # of the bisection
 SMALLEST_VARIANCE = 1e-300  # of values up to 1: no bets on what may be rounding
 ROUNDING = 1e-9  # added to ln(1/δ), for what rounding may add to the logarithm of a capital
 CELLS = 10_000_000  # multiplicities held at a time
@@ -72,8 +73,9 @@ def hoeffding(values: object, low: float, high: float, delta: float) -> float:
     0.461
     """
     data = read_values(values, 1, low, high)
-    span = float(high) - float(low)
-    return float(data.mean()) - span * math.sqrt(log_inverse(delta) / (2 * data.size))
+    return float(data.mean()) - (float(high) - float(low)) * math.sqrt(
+        log_inverse(delta) / (2 * data.size)
+    )
 
 
 def empirical_bernstein(values: object, low: float, high: float, delta: float) -> float:
@@ -107,8 +109,11 @@ def empirical_bernstein(values: object, low: float, high: float, delta: float) -
     span = float(high) - float(low)
     size = data.size
     term = math.log(2.0) + log_inverse(delta)
-    deviation = math.sqrt(2 * float(data.var(ddof=1)) * term / size)
-    return float(data.mean()) - deviation - 7 * span * term / (3 * (size - 1))
+    return (
+        float(data.mean())
+        - math.sqrt(2 * float(data.var(ddof=1)) * term / size)
+        - 7 * span * term / (3 * (size - 1))
+    )
 
 
 def truncated_bernstein(values: object, low: float, threshold: float, delta: float) -> float:
@@ -173,7 +178,8 @@ def choose_threshold(training: object, low: float, size: int, delta: float) -> f
     >>> choose_threshold(np.tile([0.0, 1.0], 500), 0.0, 1000, 0.05)
     1.0
     """
-    ordered, low = np.sort(read_values(training, 2, low)), float(low)
+    ordered = np.sort(read_values(training, 2, low))
+    low = float(low)
     arrays.expect_count("size", size)
     term = math.log(2.0) + log_inverse(delta)
     scale = float(ordered[-1] - low)
@@ -205,8 +211,9 @@ def read_values(
             f"values have shape {data.shape}, expected a flat array of at least {at_least}"
         )
     within = np.clip(data, float(low), float(high))
-    outside = np.abs(within - data) > ROUNDING_SLACK * np.abs(within)
-    for i, others in arrays.first_where(outside, "value"):
+    for i, others in arrays.first_where(
+        np.abs(within - data) > ROUNDING_SLACK * np.abs(within), "value"
+    ):
         raise InvalidParameter(
             f"values[{i}] is {data[i]}, expected {low:.10g} to {high:.10g}{others}"
         )
@@ -246,7 +253,8 @@ def betting(values: object, low: float, delta: float) -> float:
     >>> round(betting(np.tile([0.0, 1.0], 500), 0.0, 0.05), 3)
     0.461
     """
-    data, low = read_values(values, 1, low) - float(low), float(low)
+    data = read_values(values, 1, low) - float(low)
+    low = float(low)
     goal = log_inverse(delta) + ROUNDING
     scale = float(data.max())
     if scale == 0:
@@ -278,11 +286,11 @@ def predictable_stakes(data: FloatArray, log_level: float) -> FloatArray:
     """λ_i = √(2 ln(1/δ) / (n σ̂²_{i−1})), from the values before the i-th and a pseudo-value 0."""
     number = np.arange(1, data.size + 1)  # the pseudo-value included, before each value
     before = np.append(0.0, np.cumsum(data)[:-1])
-    squares = np.append(0.0, np.cumsum(data**2)[:-1])
-    variance = np.maximum(squares / number - (before / number) ** 2, 0.0)
+    variance = np.maximum(
+        np.append(0.0, np.cumsum(data**2)[:-1]) / number - (before / number) ** 2, 0.0
+    )
     stakes = np.zeros(data.size)
-    known = variance > SMALLEST_VARIANCE
-    np.divide(2 * log_level / data.size, variance, out=stakes, where=known)
+    np.divide(2 * log_level / data.size, variance, out=stakes, where=variance > SMALLEST_VARIANCE)
     return np.sqrt(stakes)
 
 
@@ -365,8 +373,11 @@ def bca_bootstrap(
     parts = multiplicities(values.size, resamples, rng)
     drawn = np.sort(np.concatenate([estimate.resampled(part) for part in parts]))
     bias = bias_correction(drawn, estimate.value)
-    level = accelerated(bias, bias + float(ndtri(float(delta))), acceleration(values))
-    return float(np.quantile(drawn, level))
+    return float(
+        np.quantile(
+            drawn, accelerated(bias, bias + float(ndtri(float(delta))), acceleration(values))
+        )
+    )
 
 
 def multiplicities(size: int, resamples: int, rng: np.random.Generator) -> Iterator[IntArray]:

@@ -8,14 +8,15 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray
-from surestep._reprs import short_repr
 from surestep.errors import InvalidLog, UnsupportedPolicy
 from surestep.kernels.runs import running_products
 from surestep.model.log import DecisionLog, row_name
+from surestep.model.noun import noun
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy
 
 
+@noun("log.num_episodes", "log.num_steps", "ratio")
 @dataclass(frozen=True, slots=True, eq=False)
 class ImportanceWeights:
     """The ratios π(a|s) / π_b(a|s) of the steps of a log, and their products.
@@ -52,8 +53,6 @@ class ImportanceWeights:
     behavior: Policy
     ratio: FloatArray  # [N]
     cumulative: FloatArray  # [N]
-
-    __repr__ = short_repr("log.num_episodes", "log.num_steps", "ratio")
 
     @property
     def total(self) -> FloatArray:
@@ -110,7 +109,20 @@ def importance_weights(log: DecisionLog, policy: Policy, behavior: Policy) -> Im
     check_same_pairs("the log", pairs, "the behavior policy", behavior.pairs)
     check_same_pairs("the log", pairs, "the policy", policy.pairs)
     if log.propensity is None:
-        check_made_by(log, policy, behavior)
+        for i, others in arrays.first_where(behavior.probability[log.pair] == 0, "step"):
+            raise InvalidLog(
+                f"{row_name(log.episode_offsets, i)} takes {pairs.pair_name(int(log.pair[i]))}, "
+                "which the behavior policy never does; expected the policy that made the "
+                f"log{others}"
+            )
+        for k, others in arrays.first_where(
+            unsupported_pairs(policy, behavior) & np.isin(pairs.state, log.state), "pair"
+        ):
+            raise UnsupportedPolicy(
+                f"the policy takes {pairs.pair_name(k)} with probability "
+                f"{policy.probability[k]:.10g}, but the behavior policy never does; expected only "
+                f"what that may do{others}"
+            )
     taken = behavior.probability[log.pair] if log.propensity is None else log.propensity
     with np.errstate(over="ignore"):
         ratio = policy.probability[log.pair] / taken
@@ -125,26 +137,8 @@ def importance_weights(log: DecisionLog, policy: Policy, behavior: Policy) -> Im
     return ImportanceWeights(log, policy, behavior, arrays.own(ratio), arrays.own(cumulative))
 
 
-def check_made_by(log: DecisionLog, policy: Policy, behavior: Policy) -> None:
-    """Refuses a log that π_b cannot have made, and a policy that acts as π_b never does."""
-    pairs = log.pairs
-    for i, others in arrays.first_where(behavior.probability[log.pair] == 0, "step"):
-        raise InvalidLog(
-            f"{row_name(log.episode_offsets, i)} takes {pairs.pair_name(int(log.pair[i]))}, which "
-            f"the behavior policy never does; expected the policy that made the log{others}"
-        )
-    unknown = unsupported_pairs(policy, behavior) & np.isin(pairs.state, log.state)
-    for k, others in arrays.first_where(unknown, "pair"):
-        raise UnsupportedPolicy(
-            f"the policy takes {pairs.pair_name(k)} with probability {policy.probability[k]:.10g}, "
-            f"but the behavior policy never does; expected only what that may do{others}"
-        )
-
-
 def unsupported_pairs(policy: Policy, behavior: Policy) -> BoolArray:
     """Returns the pairs [K] that `policy` may take and `behavior` never does."""
-    arrays.expect("policy", policy, Policy)
-    arrays.expect("behavior", behavior, Policy)
     check_same_pairs("the policy", policy.pairs, "the behavior policy", behavior.pairs)
     unsupported: BoolArray = (policy.probability > 0) & (behavior.probability == 0)
     return unsupported

@@ -103,8 +103,8 @@ def gather(
     behavior = behavior_of(given["behavior"], counts)
     seen = keys.is_word(SOURCES["possible"], given["possible"])
     listed = not seen and given["possible"] is not None
-    possible = pairs_of(given["possible"], counts) if listed else None
-    limits = None if given["allowed"] is None else pairs_of(given["allowed"], counts)
+    possible = pair_table_of(given["possible"], counts) if listed else None
+    limits = None if given["allowed"] is None else pair_table_of(given["allowed"], counts)
     lists = {name: labels_of(given[name], name[:-1], counts) for name in ("states", "actions")}
     kinds = {name: "observed" if labels is None else "listed" for name, labels in lists.items()}
     if isinstance(behavior, PairTable) or possible is not None:
@@ -241,7 +241,7 @@ def behavior_of(behavior: object, counts: LabelledCounts) -> PairTable | Inferre
     if behavior is None:
         return "row-propensities" if label_tables.propensities_vary(counts) else "propensities"
     if not isinstance(behavior, str) or behavior not in keys.WORDS_FOR_BEHAVIOR:
-        return pairs_of(behavior, counts, policy=True)
+        return pair_table_of(behavior, counts, policy=True)
     word = cast(Inferred, behavior)
     if word in ("propensities", "row-propensities") and not logged:
         raise InvalidParameter(
@@ -263,7 +263,7 @@ def labels_of(given: object, role: str, counts: LabelledCounts) -> tuple[Label, 
     return tuple(table.labels[role])
 
 
-def pairs_of(given: object, counts: LabelledCounts, *, policy: bool = False) -> PairTable:
+def pair_table_of(given: object, counts: LabelledCounts, *, policy: bool = False) -> PairTable:
     """Reads the pairs in a file or table, of a policy with their probabilities."""
     return label_tables.read_pairs(
         given, counts.state_columns, counts.action_columns, counts.binnings, policy=policy

@@ -85,8 +85,9 @@ def minimum_degree(size: int, source: IndexArray, target: IndexArray) -> IntArra
     from scipy.sparse.linalg import splu
 
     # The order follows from the pattern; entries so small let the diagonal dominate.
-    entries = np.full(source.size, SMALLEST_NORMAL)
-    edges = coo_array((entries, (source, target)), (size, size)).tocsr()
+    edges = coo_array(
+        (np.full(source.size, SMALLEST_NORMAL), (source, target)), (size, size)
+    ).tocsr()
     dominant = (edges + edges.T + eye_array(size)).tocsc()
     factors = splu(dominant, "MMD_AT_PLUS_A", options={"SymmetricMode": True})
     place: IntArray = factors.perm_c.astype(np.int64)
@@ -97,9 +98,10 @@ def minimum_degree(size: int, source: IndexArray, target: IndexArray) -> IntArra
 
 def runs_of(lists: list[list[int]]) -> tuple[IntArray, IntArray]:
     """Returns lists as offsets and one flat array."""
-    flat = np.array([entry for entries in lists for entry in entries], np.int64)
-    lengths = np.array([len(entries) for entries in lists])
-    return arrays.own(arrays.offsets_of(lengths)), arrays.own(flat)
+    return (
+        arrays.own(arrays.offsets_of(np.array([len(entries) for entries in lists]))),
+        arrays.own(np.array([entry for entries in lists for entry in entries], np.int64)),
+    )
 
 
 def eliminated(
@@ -114,9 +116,12 @@ def eliminated(
     if plan is None or (around and endless_members(batch, probability).any()):
         return None
     steps = steps_under(batch, probability, plan) if around else most_steps(batch)
-    size, room = max(batch.num_models, len(probability)), room_to_evaluate(plan)
-    value, residual = np.empty((size, batch.num_states)), np.empty(size)
-    evaluate_each.all(size, room, models_of(batch), probability, plan, value, residual)
+    size = max(batch.num_models, len(probability))
+    value = np.empty((size, batch.num_states))
+    residual = np.empty(size)
+    evaluate_each.all(
+        size, room_to_evaluate(plan), models_of(batch), probability, plan, value, residual
+    )
     return value, residual, proven_errors(batch, value, residual, steps, 0.0)
 
 
@@ -151,8 +156,10 @@ def steps_under(batch: MDPBatch, probability: FloatArray, plan: EliminationPlan)
     Every policy must end for certain in its model.
     """
     clock = models_of(batch)._replace(reward=np.ones((1, batch.pairs.num_pairs)))
-    size, room = max(batch.num_models, len(probability)), room_to_evaluate(plan)
-    steps, residual = np.empty((size, batch.num_states)), np.empty(size)
+    size = max(batch.num_models, len(probability))
+    room = room_to_evaluate(plan)
+    steps = np.empty((size, batch.num_states))
+    residual = np.empty(size)
     try:
         evaluate_each.all(size, room, clock, probability, plan, steps, residual)
     except ZeroDivisionError:  # a chain is singular, up to rounding
@@ -193,8 +200,14 @@ def endless_members(batch: MDPBatch, probability: FloatArray) -> BoolArray:
 
 def batch_rows(batch: MDPBatch, chances: FloatArray) -> FixedRows:
     """Returns the shape of the batch with these probabilities [T]."""
-    rows = (batch.offsets, batch.successor, chances)
-    return FixedRows(batch.pairs, batch.discount, *rows, batch.expected_reward[0])
+    return FixedRows(
+        batch.pairs,
+        batch.discount,
+        batch.offsets,
+        batch.successor,
+        chances,
+        batch.expected_reward[0],
+    )
 
 
 def stacked(parts: Sequence[object], *names: str) -> list[AnyArray]:
@@ -212,18 +225,29 @@ def policies_of(models: MDPBatch | FiniteMDP, policy: Policy | FloatArray) -> Fl
         return policy.probability[np.newaxis]
     rows = arrays.numbers("policies", policy, InvalidPolicy).shape[:1]
     times = max(1, rows[0] // number) if rows else 1
-    words = RunWords("action probabilities", "row", pairs.state_name, layer="policy")
-    shape = (times * number, pairs.num_pairs)
-    probability = arrays.floats("policies", policy, shape, InvalidPolicy, least=0)
+    probability = arrays.floats(
+        "policies", policy, (times * number, pairs.num_pairs), InvalidPolicy, least=0
+    )
     return np.ascontiguousarray(
-        arrays.normalised_runs(probability, pairs.offsets, words, InvalidPolicy)
+        arrays.normalised_runs(
+            probability,
+            pairs.offsets,
+            RunWords("action probabilities", "row", pairs.state_name, layer="policy"),
+            InvalidPolicy,
+        )
     )
 
 
 def models_of(batch: MDPBatch) -> Models:
     """Returns the arrays of a batch as kernels take them."""
-    rows = (batch.offsets, batch.successor, batch.probability)
-    return Models(batch.pairs.offsets, *rows, batch.discount, batch.expected_reward)
+    return Models(
+        batch.pairs.offsets,
+        batch.offsets,
+        batch.successor,
+        batch.probability,
+        batch.discount,
+        batch.expected_reward,
+    )
 
 
 def most_steps(batch: MDPBatch) -> float:
@@ -242,9 +266,10 @@ def proven_errors(
 ) -> FloatArray:
     """Returns the proven error of each model's values [B]; see `planning.proof`."""
     reward = np.resize(np.abs(batch.expected_reward).max(axis=1), len(value))  # again and again
-    scale = reward + np.abs(value).max(axis=1) + SMALLEST_NORMAL
     rounding = most_terms(batch.offsets, batch.pairs.offsets) * 2.0**-52 + tie_tolerance
-    errors: FloatArray = (residual + rounding * scale) * steps
+    errors: FloatArray = (
+        residual + rounding * (reward + np.abs(value).max(axis=1) + SMALLEST_NORMAL)
+    ) * steps
     if not np.isfinite(errors).all():
         first = member_name(batch, int(np.argmin(np.isfinite(errors))))
         raise NotConverged(

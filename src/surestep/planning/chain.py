@@ -64,20 +64,21 @@ class Chain:
     def matrix(self) -> csr_array:
         """Returns W as a SciPy matrix in canonical form (copied: SciPy sorts in place)."""
         size = self.reward.size
-        rows = (self.weight, self.successor, self.offsets)
-        matrix = csr_array(rows, shape=(size, size), copy=True)
+        matrix = csr_array(
+            (self.weight, self.successor, self.offsets), shape=(size, size), copy=True
+        )
         matrix.sum_duplicates()
         return matrix
 
     def part(self, states: IndexArray, value: FloatArray) -> Chain:
         """Returns the chain among `states`, where the values of all others are known."""
         lengths = arrays.run_lengths(self.offsets)[states]
-        offsets = arrays.offsets_of(lengths)
         taken = arrays.ranges(self.offsets[states], lengths)
         place = np.full(self.reward.size, -1, np.int32)
         place[states] = np.arange(states.size)
         successor, weight = self.successor[taken], self.weight[taken]
-        inside, row = place[successor] >= 0, arrays.run_owners(offsets)
+        inside = place[successor] >= 0
+        row = arrays.run_owners(arrays.offsets_of(lengths))
         known = np.where(inside, 0.0, weight * value[successor])
         return Chain(
             arrays.offsets_of(np.bincount(row[inside], minlength=states.size)),
@@ -88,9 +89,14 @@ class Chain:
 
     def model(self) -> Backup:
         """Returns the chain as a model with one pair a state."""
-        states = np.arange(self.offsets.size)
-        ones = np.ones(self.reward.size)
-        return Backup(states, self.offsets, self.successor, self.weight, ones, self.reward)
+        return Backup(
+            np.arange(self.offsets.size),
+            self.offsets,
+            self.successor,
+            self.weight,
+            np.ones(self.reward.size),
+            self.reward,
+        )
 
     def transposed(self, right_side: FloatArray) -> Chain:
         """Returns the chain with Wᵀ in place of W, and another right-hand side."""
@@ -105,8 +111,10 @@ class Chain:
 
 def policy_chain(mdp: RowModel, policy: FloatArray) -> Chain:
     """Makes the chain of a policy with probabilities [K]; linear in the transitions taken."""
-    model, num_states = Backup.of(mdp), mdp.pairs.num_states
-    lengths, reward = np.empty(num_states, np.int64), np.empty(num_states)
+    model = Backup.of(mdp)
+    num_states = mdp.pairs.num_states
+    lengths = np.empty(num_states, np.int64)
+    reward = np.empty(num_states)
     chain_sizes(model, policy, lengths, reward)
     offsets = arrays.offsets_of(lengths)
     successor, weight = np.empty(offsets[-1], np.int32), np.empty(offsets[-1])
@@ -123,8 +131,9 @@ def solve_dense(chain: Chain) -> FloatArray:
 
 def solve_sparse(chain: Chain) -> FloatArray:
     """Solves by SuperLU: exact; time and memory grow with the fill."""
-    factors = splu((identity(chain.reward.size, format="csr") - chain.matrix()).tocsc())
-    solution: FloatArray = factors.solve(chain.reward)
+    solution: FloatArray = splu(
+        (identity(chain.reward.size, format="csr") - chain.matrix()).tocsc()
+    ).solve(chain.reward)
     return solution
 
 
@@ -135,7 +144,8 @@ def solve_krylov(
 
     Returns the point reached and its largest residual. A breakdown restarts the iteration there.
     """
-    value, shadow = start, change_in_step(chain, start)
+    value = start
+    shadow = change_in_step(chain, start)
     smallest = float(np.abs(shadow).max())
     while smallest > target and limit > 0:
         solution = value.copy()
@@ -165,7 +175,8 @@ def solve_sweeps(
     Returns the point reached and the size of the last change. The residual there is no larger: W
     is nonnegative and its rows sum to at most 1.
     """
-    value, change = start, np.inf
+    value = start
+    change = np.inf
     for _ in range(limit):
         value, after = chain.step(value), value
         change = largest(difference_range(value, after))
@@ -183,7 +194,8 @@ def solve_fast_sweeps(
     for ever, so it is added up at once and does not count as residual.
     """
     size = half_range if horizon.uniform else largest
-    value, sizes = start, []
+    value = start
+    sizes = []
     for count in range(MOST_FAST_SWEEPS):
         value, previous = chain.step(value), value
         change = difference_range(value, previous)
@@ -225,9 +237,8 @@ def predicted_fill(chain: Chain) -> int:
     size = chain.reward.size
     matrix = chain.matrix()
     pattern = (matrix + matrix.T).tocsr()
-    order = reverse_cuthill_mckee(pattern, symmetric_mode=True)
     place = np.empty(size, np.int64)
-    place[order] = np.arange(size)
+    place[reverse_cuthill_mckee(pattern, symmetric_mode=True)] = np.arange(size)
     row = place[arrays.run_owners(pattern.indptr.astype(np.int64))]
     reach = np.zeros(size, np.int64)
     np.maximum.at(reach, row, row - place[pattern.indices])
@@ -344,8 +355,9 @@ def solve_slowly(
         value, residual = solve_krylov(chain, value, target, KRYLOV_STEPS)
     if not good_enough(value, residual):
         # More sweeps cannot help, or would never come.
-        most = int(min(SWEEPS_PER_STEP * horizon.high, 10_000_000))
-        value, _ = solve_sweeps(chain, value, target, most)
+        value, _ = solve_sweeps(
+            chain, value, target, int(min(SWEEPS_PER_STEP * horizon.high, 10_000_000))
+        )
     return value
 
 

@@ -56,8 +56,11 @@ class Edges(NamedTuple):
 
     def components(self, num_states: int) -> Order:
         """Returns the states by strongly connected component."""
-        offsets = arrays.offsets_of(np.bincount(self.source, minlength=num_states))
-        return order_by_component(np.arange(num_states + 1), offsets, self.target)
+        return order_by_component(
+            np.arange(num_states + 1),
+            arrays.offsets_of(np.bincount(self.source, minlength=num_states)),
+            self.target,
+        )
 
 
 def numbered(found: Order) -> IntArray:
@@ -171,7 +174,9 @@ def resting(mdp: FiniteMDP, policy: FloatArray, chain: Chain) -> Chain:
 
     Refuses a policy that goes round for ever elsewhere.
     """
-    taken, row, possible = policy > 0, arrays.run_owners(chain.offsets), chain.weight > 0
+    taken = policy > 0
+    row = arrays.run_owners(chain.offsets)
+    possible = chain.weight > 0
     edges = Edges(row, row, chain.successor)
     if not possible.all():
         edges = Edges(*(each[possible] for each in edges))
@@ -222,10 +227,12 @@ def staying(model: RowModel, allowed: BoolArray) -> tuple[BoolArray, BoolArray]:
     """
     states = model.pairs.num_states
     pair, _, target = Edges.of(model, allowed)
-    pair, owner = pair[np.argsort(target, kind="stable")], model.pairs.state
+    pair = pair[np.argsort(target, kind="stable")]
+    owner = model.pairs.state
     lengths = np.bincount(target, minlength=states)
     offsets = arrays.offsets_of(lengths)
-    left, struck = np.bincount(owner[allowed], minlength=states), ~allowed
+    left = np.bincount(owner[allowed], minlength=states)
+    struck = ~allowed
     lost = np.flatnonzero(left == 0)
     while lost.size:
         before = pair[arrays.ranges(offsets[lost], lengths[lost])]
@@ -243,7 +250,8 @@ def end_components(model: RowModel, pairs: BoolArray) -> EndComponents:
     Strongly connected components, less the pairs that lead out of theirs, until none does. Pairs
     that no policy can go on from for ever are left out first, however long their way is.
     """
-    inner, states = pairs.copy(), model.pairs.num_states
+    inner = pairs.copy()
+    states = model.pairs.num_states
     while True:
         inner = staying(model, inner)[1]
         pair, source, target = edges = Edges.of(model, inner)
@@ -269,8 +277,9 @@ def breadth_first(
     was met first: itself for the start, −1 where no way leads.
     """
     size = offsets.size - 1
-    ways = csr_array((np.ones(successor.size), successor, offsets), shape=(size, size))
-    order, parent = breadth_first_order(ways, start)
+    order, parent = breadth_first_order(
+        csr_array((np.ones(successor.size), successor, offsets), shape=(size, size)), start
+    )
     parent = np.maximum(parent, -1).astype(np.int64)  # −9999 for the start and what is not met
     parent[start] = start
     return order.astype(np.int64), parent

@@ -8,11 +8,11 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray
-from surestep._reprs import short_repr
 from surestep._settings import check_setting
 from surestep.errors import NotConverged
 from surestep.model.batch import MDPBatch
 from surestep.model.mdp import FiniteMDP
+from surestep.model.noun import noun
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Plan, Policy, PolicyLike, policy_of
 from surestep.planning.backups import Backup
@@ -25,6 +25,7 @@ from surestep.planning.proof import LOOSEST_DEFAULT, Bracket, StoppingRule, refu
 LARGE = 100_000  # transitions: such models are solved one by one, and need not be copied for it
 
 
+@noun("value", "error_bound", "method")
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluation:
     """The value V^π of a policy: |V^π(s) − value(s)| ≤ `error_bound` in every state.
@@ -52,8 +53,6 @@ class Evaluation:
     error_bound: float
     method: str
 
-    __repr__ = short_repr("value", "error_bound", "method")
-
     def plan(self, policy: Policy, iterations: int, q: FloatArray) -> Plan:
         """Returns the plan of the policy that was evaluated.
 
@@ -74,6 +73,7 @@ class Evaluation:
         return Plan(policy, self.value, iterations, self.residual, self.error_bound, q)
 
 
+@noun("value.shape", "value", "error_bound")
 @dataclass(frozen=True, slots=True, eq=False)
 class EvaluationBatch:
     """The value of a policy in each of B models; `[b]` gives the `Evaluation` of one.
@@ -104,12 +104,11 @@ class EvaluationBatch:
     error_bound: FloatArray  # [B]
     method: tuple[str, ...]  # [B]
 
-    __repr__ = short_repr("value.shape", "value", "error_bound")
-
     def __getitem__(self, b: int) -> Evaluation:
         """Returns the evaluation of one model."""
-        residual, error = float(self.residual[b]), float(self.error_bound[b])
-        return Evaluation(self.value[b], residual, error, self.method[b])
+        return Evaluation(
+            self.value[b], float(self.residual[b]), float(self.error_bound[b]), self.method[b]
+        )
 
 
 def evaluate(
@@ -153,8 +152,12 @@ def evaluate(
     array([1.429, 2.   ])
     """
     if isinstance(mdp, MDPBatch):
-        given = policy if isinstance(policy, np.ndarray) else policy_of(policy, mdp.pairs)
-        return evaluate_batch(mdp, given, method=method, tolerance=tolerance).value
+        return evaluate_batch(
+            mdp,
+            policy if isinstance(policy, np.ndarray) else policy_of(policy, mdp.pairs),
+            method=method,
+            tolerance=tolerance,
+        ).value
     return evaluate_with_bound(mdp, policy, method=method, tolerance=tolerance).value
 
 
@@ -198,8 +201,7 @@ def evaluate_with_bound(
     ('dense', True)
     """
     arrays.expect("mdp", mdp, FiniteMDP)
-    checked = policy_of(policy, mdp)
-    return evaluate_batch(mdp, checked, method=method, tolerance=tolerance)[0]
+    return evaluate_batch(mdp, policy_of(policy, mdp), method=method, tolerance=tolerance)[0]
 
 
 def evaluate_batch(
@@ -274,8 +276,9 @@ def evaluate_alone(
     """Returns V^π of one model, solved by itself."""
     chain, horizon = chain_under(mdp, policy.probability)
     # A row of the chain adds up the successors of all actions in one sum.
-    runs = (chain.offsets, mdp.pairs.offsets)
-    longest = sum(int(arrays.run_lengths(offsets).max()) for offsets in runs)
+    longest = sum(
+        int(arrays.run_lengths(offsets).max()) for offsets in (chain.offsets, mdp.pairs.offsets)
+    )
     rule = StoppingRule.of(mdp, tolerance, horizon)
     rule = replace(rule, terms=max(rule.terms, longest + 8))
 
@@ -346,8 +349,7 @@ def performance(
     >>> round(performance(mdp, Policy.uniform(mdp)), 3)  # ½ (1 + ½ (½ V + ½ · 2)) + ½ (½ · 2)
     1.429
     """
-    value = evaluate(mdp, policy, method=method, tolerance=tolerance)
-    return float(mdp.initial @ value)
+    return float(mdp.initial @ evaluate(mdp, policy, method=method, tolerance=tolerance))
 
 
 def q_values(mdp: FiniteMDP, value: FloatArray) -> FloatArray:
@@ -421,8 +423,9 @@ def occupancy(mdp: FiniteMDP, policy: PolicyLike, *, method: Method = "auto") ->
 
     def imbalance(visits: FloatArray) -> float:
         # In the sum norm, (I − Wᵀ)⁻¹ is at most max w.
-        change = float(np.abs(chain.step(visits) - visits).sum())
-        return change + rounding * (1 + float(np.abs(visits).sum()))
+        return float(np.abs(chain.step(visits) - visits).sum()) + rounding * (
+            1 + float(np.abs(visits).sum())
+        )
 
     visits, _ = solve(
         chain,

@@ -57,7 +57,8 @@ def chain_steps(chain: Chain) -> float:
     """
     counting = replace(chain, reward=np.ones(chain.reward.size))
     steps = undiscounted_total(counting, counting.reward, ENOUGH_STEPS)
-    most, excess = float(steps.max()), change_range(counting, steps)[1]
+    most = float(steps.max())
+    excess = change_range(counting, steps)[1]
     theta = 1 - excess - (int(arrays.run_lengths(chain.offsets).max()) + 8) * 2.0**-52 * most
     if not (theta > 0 and steps.min() > 0):
         raise NotConverged(TOO_MANY_STEPS)
@@ -78,8 +79,11 @@ def horizon_of(mdp: FiniteMDP) -> Horizon:
     discount = mdp.discount
     if discount.max() == 1.0:
         return Horizon(1.0, certified_steps(mdp), uniform=False)
-    endless = bool((arrays.run_lengths(mdp.offsets) > 0).all())
-    return discounted_horizon(float(discount.min()), float(discount.max()), endless)
+    return discounted_horizon(
+        float(discount.min()),
+        float(discount.max()),
+        bool((arrays.run_lengths(mdp.offsets) > 0).all()),
+    )
 
 
 def discounted_horizon(least: float, most: float, endless: bool) -> Horizon:
@@ -104,6 +108,7 @@ def longest_horizon(discount: float) -> float:
 def certified_steps(mdp: FiniteMDP) -> float:
     """Returns max w for a w ≥ 1 + Γ_a P_a w, for models in which some pairs have discount 1.
 
+    Refuses models in which some policy never ends.
     Start: with γ the largest discount below 1, h(s) the longest path of steps with discount 1 from
     s and H the largest of them, w(s) = (1 + γH)/(1 − γ) + h(s) will do: along discount 1 because h
     falls by at least 1 a step, elsewhere because 1 + γ((1 + γH)/(1 − γ) + H) = (1 + γH)/(1 − γ).
@@ -112,9 +117,17 @@ def certified_steps(mdp: FiniteMDP) -> float:
     Certificate: if w > 0 and w − Γ_a P_a w ≥ θ > 0 for all pairs, then w/θ qualifies, whatever
     rounding did on the way.
     """
-    discount, clock = mdp.discount, Backup.of(mdp)._replace(reward=np.ones(mdp.num_pairs))
+    discount = mdp.discount
+    clock = Backup.of(mdp)._replace(reward=np.ones(mdp.num_pairs))
     if goes_round(mdp):
-        w = longest_steps(mdp)
+        component, inner = end_components(mdp, lasting(mdp))
+        if inner.any():
+            raise NeverEnds(
+                f"{names(mdp.pairs, first_of(component))} never ends under some policy, which only "
+                "goes round, at discount 1; expected a model in which all policies end for "
+                "certain, a discount below 1, or `optimal`, which looks among the policies that end"
+            )
+        w = longest(mdp, np.ones(mdp.num_pairs), ending_policy(mdp, lasting(mdp)).probability)
     else:
         below = 1 - 1 / longest_horizon(float(discount[discount < 1.0].max(initial=0.0)))
         height = undiscounted_heights(mdp)
@@ -145,9 +158,18 @@ def undiscounted_heights(mdp: FiniteMDP) -> FloatArray:
     pair_offsets = arrays.offsets_of(np.bincount(source, minlength=mdp.num_states) + 1)
     steps = np.ones(pair_offsets[-1], np.int64)
     steps[pair_offsets[1:] - 1] = 0  # the last pair of a state stays where it is, and earns 0
-    one, height = np.ones(steps.size), np.zeros(mdp.num_states)
-    rows = (pair_offsets, arrays.offsets_of(steps), target, one[: target.size])
-    Components.of(Backup(*rows, one, steps.astype(np.float64))).settle(0, 0.0, height)
+    one = np.ones(steps.size)
+    height = np.zeros(mdp.num_states)
+    Components.of(
+        Backup(
+            pair_offsets,
+            arrays.offsets_of(steps),
+            target,
+            one[: target.size],
+            one,
+            steps.astype(np.float64),
+        )
+    ).settle(0, 0.0, height)
     return height
 
 
@@ -156,28 +178,13 @@ EXCESS = 0.1  # of w, in its inequality: it makes the bound 11 % larger
 EXACT = 1e-6  # the residual of a policy's w: little beside the excess
 
 
-def longest_steps(mdp: FiniteMDP) -> FloatArray:
-    """Returns about the largest expected number of steps [S] of all policies.
-
-    Refuses models in which some policy never ends.
-    """
-    component, inner = end_components(mdp, lasting(mdp))
-    if inner.any():
-        circle = first_of(component)
-        raise NeverEnds(
-            f"{names(mdp.pairs, circle)} never ends under some policy, which only goes round, at "
-            "discount 1; expected a model in which all policies end for certain, a discount below "
-            "1, or `optimal`, which looks among the policies that end"
-        )
-    return longest(mdp, np.ones(mdp.num_pairs), ending_policy(mdp, lasting(mdp)).probability)
-
-
 def longest(mdp: FiniteMDP, clock: FloatArray, policy: FloatArray) -> FloatArray:
     """Returns about the largest total [S] of `clock` [K] over the policies that end.
 
     No pair exceeds it by more than `EXCESS`: clock + ΓPw ≤ w + EXCESS.
     """
-    pairs, model = mdp.pairs, Backup.of(mdp)._replace(reward=clock)
+    pairs = mdp.pairs
+    model = Backup.of(mdp)._replace(reward=clock)
     total: FloatArray = np.zeros(mdp.num_states)
     for _ in range(MOST_ROUNDS):
         circle = endless_circle(mdp, policy)
@@ -187,8 +194,9 @@ def longest(mdp: FiniteMDP, clock: FloatArray, policy: FloatArray) -> FloatArray
                 "discount 1, so that doubles cannot prove a bound on total rewards; expected a "
                 "discount below 1, or rewards that are 0 on that way"
             )
-        chain = replace(policy_chain(mdp, policy), reward=averaged(pairs, policy, clock))
-        total = undiscounted_total(chain, total, EXACT)
+        total = undiscounted_total(
+            replace(policy_chain(mdp, policy), reward=averaged(pairs, policy, clock)), total, EXACT
+        )
         q = model.q(total)
         if not (q - total[pairs.state]).max() > EXCESS:
             return total

@@ -74,7 +74,8 @@ def best_of_all(mdp: FiniteMDP, tolerance: float | None, terms: int = 0) -> Plan
 
 def by_components(mdp: FiniteMDP, rule: StoppingRule) -> FloatArray:
     """Returns the best values, component by component; less exact where sweeps of one are slow."""
-    components, value = Components.of(Backup.of(mdp)), np.zeros(mdp.num_states)
+    components = Components.of(Backup.of(mdp))
+    value = np.zeros(mdp.num_states)
     bracket = rule.bracket((0.0, 0.0), 0.0, TIE_TOLERANCE)
     target = max(bracket.goal / rule.horizon.high / 2, bracket.floor)
     reached = components.settle(0, target, value)
@@ -146,8 +147,9 @@ def policy_iteration(
         return ending_iteration(mdp, greedy_step, start, evaluated, limit)
     rule = rule_for_all(mdp, tolerance)
     value = evaluate_as_proven(mdp, start, method, tolerance).value
-    update = evaluation_update(mdp, method, rule)
-    return iterate(mdp, greedy_step, value, update, rule=rule, limit=limit)
+    return iterate(
+        mdp, greedy_step, value, evaluation_update(mdp, method, rule), rule=rule, limit=limit
+    )
 
 
 def value_iteration(
@@ -281,9 +283,13 @@ def evaluation_update(mdp: FiniteMDP, method: Method, rule: StoppingRule) -> Val
     """Returns an update to V^π: exact where that is cheap, else to a tenth of the residual."""
 
     def update(policy: FloatArray, backed_up: FloatArray, residuals: Range) -> FloatArray:
-        chain = policy_chain(mdp, policy)
-        target = INEXACT * (half_range if rule.horizon.uniform else largest)(residuals)
-        return solve_to(chain, backed_up, target, rule.horizon, method)
+        return solve_to(
+            policy_chain(mdp, policy),
+            backed_up,
+            INEXACT * (half_range if rule.horizon.uniform else largest)(residuals),
+            rule.horizon,
+            method,
+        )
 
     return update
 

@@ -8,12 +8,12 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
-from surestep._reprs import short_repr
 from surestep.errors import NotConverged
 from surestep.kernels.elimination import Allowed, Solutions, improve_each, room_to_improve
 from surestep.kernels.records import EliminationPlan, Models
 from surestep.model.batch import MDPBatch
 from surestep.model.mdp import FiniteMDP
+from surestep.model.noun import noun
 from surestep.model.policy import Plan, Policy, negated
 from surestep.planning.batch import (
     may_go_round,
@@ -32,6 +32,7 @@ from surestep.planning.total import best_ending, may_last
 TRUST_ALL = -1  # an N∧ that every pair exceeds
 
 
+@noun("value.shape", "value", "iterations", "error_bound")
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanBatch:
     """A best policy of each of B models; `[b]` gives the `Plan` of one.
@@ -68,16 +69,20 @@ class PlanBatch:
     error_bound: FloatArray  # [B]
     source: MDPBatch | tuple[Plan, ...]
 
-    __repr__ = short_repr("value.shape", "value", "iterations", "error_bound")
-
     def __getitem__(self, b: int) -> Plan:
         """Returns the plan of one model."""
         if isinstance(self.source, tuple):
             return self.source[b]
-        model, value = self.source.model(b), self.value[b]
-        errors = float(self.residual[b]), float(self.error_bound[b])
-        policy, q = Policy(model.pairs, self.probability[b]), q_values(model, value)
-        return Plan(policy, value, int(self.iterations[b]), *errors, q)
+        model = self.source.model(b)
+        value = self.value[b]
+        return Plan(
+            Policy(model.pairs, self.probability[b]),
+            value,
+            int(self.iterations[b]),
+            float(self.residual[b]),
+            float(self.error_bound[b]),
+            q_values(model, value),
+        )
 
 
 def optimal(mdp: FiniteMDP, *, minimise: bool = False, tolerance: float | None = None) -> Plan:
@@ -180,10 +185,12 @@ def optimal_batch(
             plans, "value", "iterations", "residual", "error_bound"
         )
         return PlanBatch(policy, value, number, residual, error, tuple(plans))
-    steps, raw = most_steps(models), models_of(models)
+    steps = most_steps(models)
+    raw = models_of(models)
     if minimise:
         raw = raw._replace(reward=-raw.reward)
-    pairs, start = models.pairs.num_pairs, np.zeros((models.num_models, models.num_states))
+    pairs = models.pairs.num_pairs
+    start = np.zeros((models.num_models, models.num_states))
     every = Allowed(np.zeros(pairs), np.zeros((1, pairs), np.int64), np.array([TRUST_ALL]))
     policy, value, residual, number = best_of_each(raw, every, elimination, start, "of model")
     error = proven_errors(models, value, residual, steps, TIE_TOLERANCE)
@@ -195,8 +202,12 @@ def best_alone(mdp: FiniteMDP, minimise: bool, tolerance: float | None) -> Plan:
     if mdp.num_pairs == mdp.num_states and mdp.discount.max() == 1.0:  # nothing to choose
         return only_plan(mdp, tolerance)
     if minimise:
-        endless = None if mdp.endless is None else -mdp.endless
-        costs = replace(mdp, reward=-mdp.reward, ending_reward=-mdp.ending_reward, endless=endless)
+        costs = replace(
+            mdp,
+            reward=-mdp.reward,
+            ending_reward=-mdp.ending_reward,
+            endless=None if mdp.endless is None else -mdp.endless,
+        )
         try:
             return negated(best_alone(costs, False, tolerance))
         except NotConverged as problem:
@@ -230,9 +241,16 @@ def best_of_each(
     """
     pairs = allowed.behavior.size
     solutions = Solutions.from_values(start, pairs)
-    room = room_to_improve(plan, pairs)
-    rules = (TIE_TOLERANCE, ITERATION_LIMIT)
-    improve_each.all(len(start), room, models, allowed, plan, *rules, solutions)
+    improve_each.all(
+        len(start),
+        room_to_improve(plan, pairs),
+        models,
+        allowed,
+        plan,
+        TIE_TOLERANCE,
+        ITERATION_LIMIT,
+        solutions,
+    )
     if solutions.iterations.max() > ITERATION_LIMIT:
         first = int(solutions.iterations.argmax()) % len(models.reward)
         raise NotConverged(

@@ -85,12 +85,10 @@ class StoppingRule:
     @classmethod
     def of(cls, mdp: FiniteMDP, tolerance: float | None, horizon: Horizon) -> StoppingRule:
         """Returns the rule for residuals of Bellman backups: sums over successors, then actions."""
-        arrays.expect("mdp", mdp, FiniteMDP)
-        check_setting("tolerance", arrays.plain(tolerance), Tolerance)
-        rewards = (mdp.reward, mdp.ending_reward)
+        check_setting("tolerance", arrays.as_python(tolerance), Tolerance)
         return cls(
             horizon,
-            max(arrays.largest_magnitude(values) for values in rewards),
+            max(arrays.largest_magnitude(values) for values in (mdp.reward, mdp.ending_reward)),
             most_terms(mdp.offsets, mdp.pairs.offsets),
             tolerance,
         )
@@ -102,14 +100,16 @@ class StoppingRule:
         if not (np.isfinite(residuals).all() and np.isfinite(value_scale)):
             raise NotConverged("the values are too large for doubles; scale the rewards down")
         scale = self.reward_scale + value_scale + SMALLEST_NORMAL  # no |q| is larger
-        slack, ties = self.terms * 2.0**-52 * scale, tie_tolerance * scale
+        slack = self.terms * 2.0**-52 * scale
+        ties = tie_tolerance * scale
         lowest, highest = residuals[0] - slack - ties, residuals[1] + slack + ties
         steps = self.horizon
         floor = slack + ties + self.leeway * scale
         goal = self.tolerance
         if goal is None:
-            provable = 4 * floor * steps.high
-            goal = min(max(DEFAULT_TOLERANCE * scale, provable), LOOSEST_DEFAULT * scale)
+            goal = min(
+                max(DEFAULT_TOLERANCE * scale, 4 * floor * steps.high), LOOSEST_DEFAULT * scale
+            )
         return Bracket(
             low=lowest * (steps.high if lowest < 0 else steps.low),
             high=highest * (steps.high if highest > 0 else steps.low),
@@ -139,8 +139,9 @@ def refuse(
 
 def most_terms(offsets: IntArray, pair_offsets: IntArray) -> int:
     """Returns the number of rounded terms in the residual of a backup, with some to spare."""
-    successors = int(arrays.run_lengths(offsets).max(initial=0))
-    return terms_of(successors, int(arrays.run_lengths(pair_offsets).max()))
+    return terms_of(
+        int(arrays.run_lengths(offsets).max(initial=0)), int(arrays.run_lengths(pair_offsets).max())
+    )
 
 
 def terms_of(successors: int, actions: int) -> int:

@@ -43,11 +43,11 @@ from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IntArray
-from surestep._reprs import short_repr
 from surestep._settings import check_setting
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.kernels.backup import best_values, greedy
 from surestep.model.mdp import FiniteMDP
+from surestep.model.noun import noun
 from surestep.model.pairs import Pairs
 from surestep.model.policy import PolicyLike
 from surestep.planning.backups import Backup, averaged
@@ -69,6 +69,7 @@ LARGEST = 2.0  # values beyond it say nothing about chances
 WIDTHS = (-1.0, 1e-13, 1e-11, 1e-9, 1e-7)
 
 
+@noun("lower", "upper")
 @dataclass(frozen=True, slots=True, eq=False)
 class ReachChance:
     """The chance to reach a target: lower(s) ≤ chance from s ≤ upper(s), proven for every state.
@@ -89,8 +90,6 @@ class ReachChance:
 
     lower: FloatArray  # [S]
     upper: FloatArray  # [S]
-
-    __repr__ = short_repr("lower", "upper")
 
 
 def reachability(
@@ -145,25 +144,30 @@ def reachability(
     array([0.17, 1.  , 0.  ])
     """
     arrays.expect("mdp", mdp, FiniteMDP)
-    check_setting("tolerance", arrays.plain(tolerance), Annotated[float, Meta(gt=0)])
-    check_setting("within", arrays.plain(within), Annotated[int | None, Meta(ge=0)])
-    reached, model, longest = read_target(mdp, target), mdp, arrays.run_lengths(mdp.offsets)
+    check_setting("tolerance", arrays.as_python(tolerance), Annotated[float, Meta(gt=0)])
+    check_setting("within", arrays.as_python(within), Annotated[int | None, Meta(ge=0)])
+    reached = read_target(mdp, target)
+    model = mdp
+    longest = arrays.run_lengths(mdp.offsets)
     if isinstance(policy, str):
         check_setting("policy", policy, Goal)
     else:  # one pair a state: the least is the most
         model = chain_of(mdp, check_inputs(mdp, policy).probability)
         longest = arrays.run_lengths(mdp.offsets[mdp.pairs.offsets]) + 1
-        reached, policy = np.append(reached, False), "least"
-    if within is None:
-        bounds = ever(model, reached, policy, tolerance, int(longest.max()))
-    else:
-        bounds = in_steps(model, reached, policy, within)
+        reached = np.append(reached, False)
+        policy = "least"
+    bounds = (
+        ever(model, reached, policy, tolerance, int(longest.max()))
+        if within is None
+        else in_steps(model, reached, policy, within)
+    )
     return ReachChance(*(arrays.own(bound[: mdp.num_states]) for bound in bounds))
 
 
 def read_target(mdp: FiniteMDP, target: object) -> BoolArray:
     """Returns the states to reach as a mask [S]; refuses a target without any."""
-    states, given = mdp.num_states, arrays.numbers("target", target, InvalidParameter)
+    states = mdp.num_states
+    given = arrays.numbers("target", target, InvalidParameter)
     if given.dtype == np.bool_:
         mask = arrays.shaped("target", given, (states,), InvalidParameter).copy()
     else:
@@ -179,7 +183,9 @@ def chain_of(mdp: FiniteMDP, policy: FloatArray) -> FiniteMDP:
 
     One more state, the last, is where episodes are over.
     """
-    pairs, size, row = mdp.pairs, mdp.num_states + 1, arrays.run_owners(mdp.offsets)
+    pairs = mdp.pairs
+    size = mdp.num_states + 1
+    row = arrays.run_owners(mdp.offsets)
     ends = np.flatnonzero((policy > 0) & (arrays.run_lengths(mdp.offsets) == 0))
     taken = (policy[row] > 0) & (mdp.probability > 0)
     share = policy[row] * (mdp.probability / arrays.run_sums(mdp.probability, mdp.offsets)[row])
@@ -188,9 +194,15 @@ def chain_of(mdp: FiniteMDP, policy: FloatArray) -> FiniteMDP:
     successor = np.append(mdp.successor[taken], np.full(ends.size, size - 1))
     key, place = np.unique(source * np.int64(size) + successor, return_inverse=True)
     chance = np.bincount(place, weight, minlength=key.size).astype(np.float64)
-    rows = arrays.offsets_of(np.bincount(key // size, minlength=size)), key % size, chance
-    initial = np.append(mdp.initial, 0.0)
-    return FiniteMDP(Pairs.full(size, 1), *rows, np.zeros(key.size), np.ones(size), initial)
+    return FiniteMDP(
+        Pairs.full(size, 1),
+        arrays.offsets_of(np.bincount(key // size, minlength=size)),
+        key % size,
+        chance,
+        np.zeros(key.size),
+        np.ones(size),
+        np.append(mdp.initial, 0.0),
+    )
 
 
 def rebuilt(mdp: FiniteMDP, ends: BoolArray, worth: FloatArray, loops: bool = False) -> FiniteMDP:
@@ -199,36 +211,48 @@ def rebuilt(mdp: FiniteMDP, ends: BoolArray, worth: FloatArray, loops: bool = Fa
     Pairs that are left without successors earn the worth of their state [S], all others 0. Without
     `loops`, no state leads to itself.
     """
-    row, state = arrays.run_owners(mdp.offsets), mdp.pairs.state
+    row = arrays.run_owners(mdp.offsets)
+    state = mdp.pairs.state
     kept = (mdp.probability > 0) & ~ends[state[row]]
     if not loops:
         kept &= mdp.successor != state[row]
-    row, probability = row[kept], mdp.probability[kept]
+    row = row[kept]
+    probability = mdp.probability[kept]
     lengths = np.bincount(row, minlength=mdp.num_pairs)
     offsets = arrays.offsets_of(lengths)
-    rows = offsets, mdp.successor[kept], probability / arrays.run_sums(probability, offsets)[row]
-    ending = np.where(lengths == 0, worth[state], 0.0)
-    rest = np.zeros(row.size), np.ones(mdp.num_pairs), mdp.initial, ending
-    return FiniteMDP(mdp.pairs, *rows, *rest)
+    return FiniteMDP(
+        mdp.pairs,
+        offsets,
+        mdp.successor[kept],
+        probability / arrays.run_sums(probability, offsets)[row],
+        np.zeros(row.size),
+        np.ones(mdp.num_pairs),
+        mdp.initial,
+        np.where(lengths == 0, worth[state], 0.0),
+    )
 
 
 def in_steps(mdp: FiniteMDP, reached: BoolArray, goal: Goal, steps: int) -> Bounds:
     """Bounds the chances [S] to be in a state reached [S] within some steps."""
-    sign = 1.0 if goal == "most" else -1.0
-    model = rebuilt(mdp, reached, sign * reached, loops=True)
-    backup, value, after = Backup.of(model), np.zeros(reached.size), np.empty(reached.size)
+    model = rebuilt(mdp, reached, (1.0 if goal == "most" else -1.0) * reached, loops=True)
+    backup = Backup.of(model)
+    value = np.zeros(reached.size)
+    after = np.empty(reached.size)
     for _ in range(steps + 1):  # the first gives v_0
         best_values(backup, value, after)
         if np.array_equal(value, after):
             break
         value, after = after, value
     terms = 2 * most_terms(mdp.offsets, mdp.pairs.offsets) * (steps + 1)
-    growth, chance = exp(min(terms * 2.0**-52, 700.0)), np.abs(value)
+    growth = exp(min(terms * 2.0**-52, 700.0))
+    chance = np.abs(value)
     # No chance above 0 is smaller than that of a way without cycles.
     rarest = float(model.probability.min(initial=1.0)) ** min(steps, reached.size)
     lost = 0.0 if rarest > growth * SMALLEST_NORMAL else terms * SMALLEST
-    low = np.where(reached, 1.0, np.maximum(chance / growth - lost, 0.0))
-    return low, np.minimum((chance + lost) * growth, 1.0)
+    return (
+        np.where(reached, 1.0, np.maximum(chance / growth - lost, 0.0)),
+        np.minimum((chance + lost) * growth, 1.0),
+    )
 
 
 def ever(mdp: FiniteMDP, reached: BoolArray, goal: Goal, tolerance: float, terms: int) -> Bounds:
@@ -238,20 +262,24 @@ def ever(mdp: FiniteMDP, reached: BoolArray, goal: Goal, tolerance: float, terms
     merged up to three times, and summed up in a backup.
     """
     rounding = (9 * terms + 10) * 2.0**-53
-    sign, pairs = 1.0 if goal == "most" else -1.0, mdp.pairs
+    sign = 1.0 if goal == "most" else -1.0
+    pairs = mdp.pairs
     state: IntArray = np.arange(reached.size)
-    model, outside = rebuilt(mdp, reached, sign * reached), ~reached[pairs.state]
+    model = rebuilt(mdp, reached, sign * reached)
+    outside = ~reached[pairs.state]
     if goal == "most":
         never = (steps_towards(model, outside, reached) < 0) & ~reached
         model, state = collapsed(rebuilt(model, never, sign * reached))
         never = np.isin(np.arange(model.num_states), state[never])
-        going = (arrays.run_lengths(model.offsets) > 0) | (model.ending_reward > 0)
-        surely = staying(model, going)[0]
+        surely = staying(
+            model, (arrays.run_lengths(model.offsets) > 0) | (model.ending_reward > 0)
+        )[0]
     else:
         never = staying(model, outside)[0]
         model = rebuilt(model, never, sign * reached)
         surely = (steps_towards(model, np.ones(pairs.num_pairs, np.bool_), never) < 0) & ~never
-    unknown, known = ~(surely | never), surely.astype(np.float64)
+    unknown = ~(surely | never)
+    known = surely.astype(np.float64)
     if not unknown.any():
         return known[state], known[state]
     model = rebuilt(model, surely, sign * surely)
@@ -279,16 +307,20 @@ def proven(model: FiniteMDP, rounding: float, tolerance: float, near: FloatArray
     ±∞ where nothing is proven. One backup proves a vector, sought `near` a first one [S]. Prices
     fall until that changes little, or the lower bound is near enough.
     """
-    backup, pairs, after = Backup.of(model), model.pairs, np.empty(model.num_states)
+    backup = Backup.of(model)
+    pairs = model.pairs
+    after = np.empty(model.num_states)
     goes_on = arrays.run_lengths(model.offsets) > 0
     found = nothing = np.full(model.num_states, np.copysign(np.inf, rounding))
     for price in PRICES if rounding < 0 else PRICES[2:]:
         priced = backup._replace(reward=backup.reward + price * rounding * goes_on)
-        start = (near if found is nothing else found).copy()
-        value = sought(model, priced, start, price * abs(rounding) / 4)
+        value = sought(
+            model, priced, (near if found is nothing else found).copy(), price * abs(rounding) / 4
+        )
         backup.best(value, after)
         # Ends are exact, so that no room for rounding is needed there.
-        needed, size = np.zeros(value.size), float(np.abs(value).max())
+        needed = np.zeros(value.size)
+        size = float(np.abs(value).max())
         needed[pairs.state[goes_on]] = max(size, 1.0)
         if size < LARGEST and ((after - value) / -rounding >= needed).all():
             before, found = near if rounding > 0 else found, value
@@ -299,9 +331,12 @@ def proven(model: FiniteMDP, rounding: float, tolerance: float, near: FloatArray
 
 def sought(model: FiniteMDP, priced: Backup, value: FloatArray, target: float) -> FloatArray:
     """Looks for the best values [S] up to `target`: by policy iteration, after sweeps from 0."""
-    pairs, best = model.pairs, np.empty(model.num_pairs)
+    pairs = model.pairs
+    best = np.empty(model.num_pairs)
     policy = ending_policy(model, lasting(model)).probability
-    components, settled, cold = Components.of(priced), -1, not value.any()
+    components = Components.of(priced)
+    settled = -1
+    cold = not value.any()
     with suppress(*SINGULAR):
         while settled < components.number and cold:
             settled = components.settle(settled + 1, target, value)
@@ -311,8 +346,9 @@ def sought(model: FiniteMDP, priced: Backup, value: FloatArray, target: float) -
             policy, better = better_rows(pairs, q, policy, best, target)
             if not (number == 0 or better) or not value.max() < LARGEST:
                 break
-            earned = averaged(pairs, policy, priced.reward)
-            chain = replace(policy_chain(model, policy), reward=earned)
+            chain = replace(
+                policy_chain(model, policy), reward=averaged(pairs, policy, priced.reward)
+            )
             value = solve_to(chain, value, target, PATIENT)
     return value
 
@@ -328,13 +364,14 @@ def loosened(
     model: FiniteMDP, value: FloatArray, open_states: BoolArray, width: float
 ) -> tuple[FiniteMDP, IntArray]:
     """Makes open states [S] of nearly one value [S] into one; which one [S]."""
-    order, level = np.argsort(value), np.empty(value.size, np.int64)
+    order = np.argsort(value)
+    level = np.empty(value.size, np.int64)
     level[order] = np.cumsum(np.diff(value[order], prepend=-np.inf) > width)
-    none = np.zeros(model.num_pairs, np.bool_)
     level[~open_states] = -1  # ends stay alone
-    merged, first = collapsed(model, EndComponents(level, none))
+    merged, first = collapsed(model, EndComponents(level, np.zeros(model.num_pairs, np.bool_)))
     merged, second = collapsed(merged)  # pairs that lead nowhere else, and what is closed now
-    ends, worth = np.ones(merged.num_states, np.bool_), np.zeros(merged.num_states)
+    ends = np.ones(merged.num_states, np.bool_)
+    worth = np.zeros(merged.num_states)
     ends[merged.pairs.state[arrays.run_lengths(merged.offsets) > 0]] = False
     worth[merged.pairs.state] = merged.ending_reward
     return rebuilt(merged, ends, worth), second[first]

@@ -22,7 +22,6 @@ from surestep._arrays import (
     IndexArray,
     IntArray,
     offsets_of,
-    restore_frozen,
     run_lengths,
     run_sums,
 )
@@ -43,6 +42,7 @@ from surestep.kernels.robust import (
 )
 from surestep.kernels.robust_batch import Answer, Game, settle_intervals, settle_l1, settle_trees
 from surestep.kernels.types import RoomSize
+from surestep.model.noun import noun
 from surestep.model.pairs import Pairs
 
 
@@ -58,8 +58,7 @@ class Earnings(NamedTuple):
         """Returns the reward [K] of each pair, whatever comes of it."""
         return cls(np.repeat(reward, run_lengths(offsets)), reward, reward)
 
-    def negated(self) -> Earnings:
-        """Returns the same with all signs changed."""
+    def __neg__(self) -> Earnings:
         return Earnings(-self.stored, -self.outside, -self.ending)
 
 
@@ -90,20 +89,26 @@ class L1Rows(L1Balls):
         closed: bool = False,
     ) -> L1Rows:
         """Makes room for the stored successors, and one state elsewhere unless rows are closed."""
-        room = offsets_of(np.where(ends, 0, run_lengths(offsets) + (0 if closed else 1)))
-        return cls(offsets, successor, center, radius, room)
+        return cls(
+            offsets,
+            successor,
+            center,
+            radius,
+            offsets_of(np.where(ends, 0, run_lengths(offsets) + (0 if closed else 1))),
+        )
 
     def worst(self, earnings: Earnings, discount: FloatArray, value: FloatArray) -> Extreme:
         """Returns the row of the smallest Σ p (R + γ v) for every pair."""
-        rows, by_value = empty_rows(self.room), np.argsort(value, kind="stable")
-        worst_l1_rows(self, Step(*earnings, discount), value, by_value, rows)
+        rows = empty_rows(self.room)
+        worst_l1_rows(
+            self, Step(*earnings, discount), value, np.argsort(value, kind="stable"), rows
+        )
         return Extreme(self.room, *rows)
 
     def settle(self, game: Game, step: Step, answer: Answer) -> None:
         """Brings the values of sets that were joined near their fixed points."""
         sets, states = answer.value.shape
-        rows = empty_rows(self.room)
-        settle_l1.all(sets, RoomSize(ints=states), game, self, step, rows, answer)
+        settle_l1.all(sets, RoomSize(ints=states), game, self, step, empty_rows(self.room), answer)
 
 
 class IntervalRows(Intervals):
@@ -130,20 +135,29 @@ class IntervalRows(Intervals):
         left = np.maximum(1.0 - run_sums(low, offsets), 0.0)
         stored = run_lengths(offsets)
         others = np.minimum(np.ceil(left / elsewhere) + 1, support - stored)
-        room = offsets_of(np.where(ends, 0, stored + others).astype(np.int64))
-        return cls(offsets, successor, low, high, elsewhere, room)
+        return cls(
+            offsets,
+            successor,
+            low,
+            high,
+            elsewhere,
+            offsets_of(np.where(ends, 0, stored + others).astype(np.int64)),
+        )
 
     def worst(self, earnings: Earnings, discount: FloatArray, value: FloatArray) -> Extreme:
         """Returns the row of the smallest Σ p (R + γ v) for every pair."""
-        rows, by_value = empty_rows(self.room), np.argsort(value, kind="stable")
-        worst_interval_rows(self, Step(*earnings, discount), value, by_value, rows)
+        rows = empty_rows(self.room)
+        worst_interval_rows(
+            self, Step(*earnings, discount), value, np.argsort(value, kind="stable"), rows
+        )
         return Extreme(self.room, *rows)
 
     def settle(self, game: Game, step: Step, answer: Answer) -> None:
         """Brings the values of sets that were joined near their fixed points."""
         sets, states = answer.value.shape
-        rows = empty_rows(self.room)
-        settle_intervals.all(sets, RoomSize(ints=states), game, self, step, rows, answer)
+        settle_intervals.all(
+            sets, RoomSize(ints=states), game, self, step, empty_rows(self.room), answer
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -242,7 +256,8 @@ class TreeRows:
 
     def worst(self, earnings: Earnings, discount: FloatArray, value: FloatArray) -> Extreme:
         """Returns the row of the smallest Σ p (R + γ v) for every pair."""
-        trees, rows = self.trees, empty_rows(self.room)
+        trees = self.trees
+        rows = empty_rows(self.room)
         lowest = np.empty(trees.first.size, np.int64)
         lowest_of_segments(Segments(trees.first, trees.last), value, lowest)
         worst_tree_rows(self.products(), Step(*earnings, discount), value, lowest, rows)
@@ -264,14 +279,22 @@ class TreeRows:
     def settle(self, game: Game, step: Step, answer: Answer) -> None:
         """Brings the values of sets that were joined near their fixed points."""
         nodes = Segments(self.trees.first, self.trees.last)
-        sets, lowest = len(answer.value), RoomSize(ints=nodes.first.size)
-        rows, extreme = self.products(), empty_rows(self.room)
-        settle_trees.all(sets, lowest, game, rows, step, extreme, nodes, answer)
+        settle_trees.all(
+            len(answer.value),
+            RoomSize(ints=nodes.first.size),
+            game,
+            self.products(),
+            step,
+            empty_rows(self.room),
+            nodes,
+            answer,
+        )
 
 
 SetRows = L1Rows | IntervalRows | TreeRows
 
 
+@noun("pairs.num_states", "pairs.num_pairs", "discount")
 @dataclass(frozen=True, slots=True, eq=False)
 class RectangularSet(Frozen):
     """Rows and rewards that vary independently, pair by pair; the discounts are known."""
@@ -288,16 +311,13 @@ class RectangularSet(Frozen):
 
     def mirrored(self) -> RectangularSet:
         """Returns the set with negated rewards: its worst values are minus the best here."""
-        return RectangularSet(
-            self.pairs, self.discount, self.rows, self.high.negated(), self.low.negated()
-        )
-
-    __setstate__ = restore_frozen
+        return RectangularSet(self.pairs, self.discount, self.rows, -self.high, -self.low)
 
 
 def empty_rows(room: IntArray) -> ExtremeRows:
     """Returns rows to be written."""
-    size, pairs = int(room[-1]), room.size - 1
+    size = int(room[-1])
+    pairs = room.size - 1
     return ExtremeRows(np.empty(size, np.int32), np.empty(size), np.empty(pairs), np.empty(pairs))
 
 

@@ -79,8 +79,13 @@ def l1_ball(
         )
     ends = arrays.run_lengths(center.offsets) == 0
     low, high = (Earnings(center.reward, outside_reward, ending) for ending in (lowest, highest))
-    rows = L1Rows.of(center.offsets, center.successor, center.probability, radius, ends)
-    return RectangularSet(center.pairs, center.discount, rows, low, high)
+    return RectangularSet(
+        center.pairs,
+        center.discount,
+        L1Rows.of(center.offsets, center.successor, center.probability, radius, ends),
+        low,
+        high,
+    )
 
 
 def robust_optimal(models: RectangularSet) -> Plan:
@@ -90,8 +95,7 @@ def robust_optimal(models: RectangularSet) -> Plan:
 
 def best_value(models: RectangularSet, policy: Policy, ceiling: FloatArray | None = None) -> Plan:
     """Evaluates a policy in its best case over the set; no value is known to be above `ceiling`."""
-    floor = None if ceiling is None else -ceiling
-    return negated(worst_value(models.mirrored(), policy, floor))
+    return negated(worst_value(models.mirrored(), policy, None if ceiling is None else -ceiling))
 
 
 def worst_value(
@@ -104,7 +108,8 @@ def worst_value(
     """
     if models.discount.max() == 1.0:
         return risen(models, policy, floor)
-    rule, states = rule_of(models, policy, floor), models.pairs.num_states
+    rule = rule_of(models, policy, floor)
+    states = models.pairs.num_states
     operator = Operator(models, policy, np.full(states, -np.inf) if floor is None else floor)
     step = operator.at(np.zeros(states))
     ours = step.choice
@@ -113,8 +118,13 @@ def worst_value(
     for used in range(1, MOST_ROUNDS + 1):
         bracket = rule.bracket(step.residuals, float(np.abs(step.value).max()), ties_of(rule))
         if bracket.good:
-            chosen = policy or Policy(models.pairs, step.choice.policy)
-            return Plan(chosen, step.value, used, step.residual, bracket.error)
+            return Plan(
+                policy or Policy(models.pairs, step.choice.policy),
+                step.value,
+                used,
+                step.residual,
+                bracket.error,
+            )
         if step.residual <= bracket.floor:
             refuse(bracket, rule.tolerance)
         together = together and step.residual <= ENOUGH * before
@@ -126,8 +136,9 @@ def worst_value(
             wanted = gained
         else:
             ours = operator.improved(ours, step)
-        chain = operator.chain(step.extreme, ours)
-        step = operator.at(solve_to(chain, step.after, INEXACT * wanted, rule.horizon))
+        step = operator.at(
+            solve_to(operator.chain(step.extreme, ours), step.after, INEXACT * wanted, rule.horizon)
+        )
     raise NotConverged(f"robust evaluation stopped after {MOST_ROUNDS} rounds, the limit")
 
 
@@ -141,12 +152,16 @@ def risen(models: RectangularSet, policy: Policy | None, floor: FloatArray | Non
             "the discount is 1, so that the worst case has a bound only under a policy, and where "
             "values have one; expected both, or discounts below 1"
         )
-    rule, operator = rule_of(models, policy, floor), Operator(models, policy, floor)
+    rule = rule_of(models, policy, floor)
+    operator = Operator(models, policy, floor)
     scale = rule.reward_scale + float(np.abs(floor).max())
-    value, sweeps, rise = floor, 0, np.inf
+    value = floor
+    sweeps = 0
+    rise = np.inf
     while rise > DEFAULT_TOLERANCE * scale and sweeps < MOST_SWEEPS:
         risen_value = np.maximum(value, swept(operator, rule, value))
-        rise, sweeps = float((risen_value - value).max()), sweeps + 1
+        rise = float((risen_value - value).max())
+        sweeps = sweeps + 1
         value = risen_value
     return Plan(policy, value, sweeps, rise, 0.0)
 
@@ -206,21 +221,25 @@ class Operator:
 
     def improved(self, ours: WorstChoice, step: WorstBackup) -> WorstChoice:
         """Returns the choice for q, but as before where that is as good: ties make no cycle."""
-        q, best = step.extreme.q, step.choice
+        q = step.extreme.q
+        best = step.choice
         tie = TIE_TOLERANCE * float(np.abs(q).max())
         before, after = (averaged(self.models.pairs, each.policy, q) for each in (ours, best))
         kept = before >= after - tie
-        going_on = np.where(kept, before, after)
         return WorstChoice(
             np.where(kept[self.models.pairs.state], ours.policy, best.policy),
-            going_on <= np.where(ours.held, self.floor + tie, self.floor - tie),
+            np.where(kept, before, after)
+            <= np.where(ours.held, self.floor + tie, self.floor - tie),
         )
 
     def chain(self, extreme: Extreme, ours: WorstChoice) -> Chain:
         """Returns the chain of the rows and of our policy; it ends where we hold the floor."""
-        models, (offsets, successor, probability, reward, _) = self.models, extreme
-        rows = FixedRows(models.pairs, models.discount, offsets, successor, probability, reward)
-        chain = policy_chain(rows, ours.policy)
+        models = self.models
+        (offsets, successor, probability, reward, _) = extreme
+        chain = policy_chain(
+            FixedRows(models.pairs, models.discount, offsets, successor, probability, reward),
+            ours.policy,
+        )
         chain.weight[np.repeat(ours.held, arrays.run_lengths(chain.offsets))] = 0.0
         return replace(chain, reward=np.where(ours.held, self.floor, chain.reward))
 
@@ -277,8 +296,9 @@ def best_values(
     sets: Sequence[RectangularSet], policies: Sequence[Policy], ceilings: Sequence[FloatArray]
 ) -> list[Plan]:
     """Returns the `best_value` of each set, under its policy and its ceiling [S]."""
-    mirrored = [models.mirrored() for models in sets]
-    plans = worst_values(mirrored, policies, [-ceiling for ceiling in ceilings])
+    plans = worst_values(
+        [models.mirrored() for models in sets], policies, [-ceiling for ceiling in ceilings]
+    )
     return [negated(plan) for plan in plans]
 
 
@@ -287,8 +307,7 @@ def groups_of_one_kind(sets: Sequence[RectangularSet]) -> list[list[int]]:
     groups: dict[tuple[object, ...], list[int]] = {}
     for place, models in enumerate(sets):
         if models.discount.max() < 1 and models.pairs.num_states <= SMALL:
-            kind = type(models.rows), models.pairs.offsets.tobytes()
-            groups.setdefault(kind, []).append(place)
+            groups.setdefault((type(models.rows), models.pairs.offsets.tobytes()), []).append(place)
     return [*groups.values()]
 
 
@@ -298,9 +317,8 @@ def plan_of(
     """Returns the plan of one set, or None where its values are not proven to be good."""
     low, high = residuals.tolist()
     bracket = rule.bracket((low, high), float(np.abs(value).max()), ties_of(rule))
-    if not bracket.good:
-        return None
-    return Plan(policy, value, int(rounds), max(-low, high), bracket.error)
+    plan = Plan(policy, value, int(rounds), max(-low, high), bracket.error)
+    return plan if bracket.good else None
 
 
 def settle_together(
@@ -321,8 +339,9 @@ def settle_together(
         MOST_ROUNDS,
     )
     size = len(sets)
-    value = np.empty((size, sets[0].pairs.num_states))
-    answer = Answer(value, np.empty((size, 2)), np.empty(size, np.int64))
+    answer = Answer(
+        np.empty((size, sets[0].pairs.num_states)), np.empty((size, 2)), np.empty(size, np.int64)
+    )
     joined_rows([models.rows for models in sets]).settle(game, step, answer)
     return answer
 

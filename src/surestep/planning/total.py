@@ -87,8 +87,13 @@ def best_ending(mdp: FiniteMDP, tolerance: float | None, best: BestOfAll) -> Pla
     if mdp.endless == 0 and not may_last(inside):
 
         def whole(plan: Plan) -> Plan:
-            policy, value = quotient.lifted(mdp, plan.policy), plan.value[quotient.state]
-            return replace(plan, policy=policy, value=value, q=arrays.own(Backup.of(mdp).q(value)))
+            value = plan.value[quotient.state]
+            return replace(
+                plan,
+                policy=quotient.lifted(mdp, plan.policy),
+                value=value,
+                q=arrays.own(Backup.of(mdp).q(value)),
+            )
 
         try:
             return whole(best(inside, tolerance, terms))
@@ -107,13 +112,13 @@ def best_ending(mdp: FiniteMDP, tolerance: float | None, best: BestOfAll) -> Pla
     policy = quotient.lifted(mdp, plan.policy)
     own_value = evaluate_as_proven(mdp, policy, tolerance=tolerance)
     value = own_value.value
-    left = float((upper[quotient.state] - value).max())
-    error = max(own_value.error_bound, left)
+    error = max(own_value.error_bound, float((upper[quotient.state] - value).max()))
     scale = scale_of(mdp, value)
-    allowed = LOOSEST_DEFAULT * scale if tolerance is None else tolerance
     q = arrays.own(Backup.of(mdp).q(value))
     found = Plan(policy, value, plan.iterations, plan.residual, error, q)
-    bracket = Bracket(-error, error, allowed, floor=0.0)
+    bracket = Bracket(
+        -error, error, LOOSEST_DEFAULT * scale if tolerance is None else tolerance, floor=0.0
+    )
     if not bracket.good:
         refuse(bracket, tolerance, plan=found)
     return found
@@ -131,13 +136,16 @@ def ending_iteration(
     `error_bound` is about the value of the policy found; no policy of the class that the greedy
     step searches gains more than `residual` and ties by one step.
     """
-    pairs, model, policy = mdp.pairs, Backup.of(mdp), start
+    pairs = mdp.pairs
+    model = Backup.of(mdp)
+    policy = start
     evaluation = evaluated(policy)
     for iteration in range(1, limit + 1):
         q = model.q(evaluation.value)
         tie = TIE_TOLERANCE * float(np.abs(q).max())
-        proposed = Policy(pairs, greedy_step(q)).probability
-        after, better = better_rows(pairs, q, policy.probability, proposed, tie)
+        after, better = better_rows(
+            pairs, q, policy.probability, Policy(pairs, greedy_step(q)).probability, tie
+        )
         if not better:
             return evaluation.plan(policy, iteration, q)
         circle = endless_circle(mdp, after)
@@ -153,9 +161,7 @@ def ending_iteration(
 
 def scale_of(mdp: FiniteMDP, value: FloatArray) -> float:
     """Returns max |R| + max |v|: no |q| is larger."""
-    rewards = max(
-        float(np.abs(reward).max(initial=0.0)) for reward in (mdp.reward, mdp.ending_reward)
-    )
+    rewards = max(map(arrays.largest_magnitude, (mdp.reward, mdp.ending_reward)))
     return rewards + float(np.abs(value).max()) + SMALLEST_NORMAL
 
 
@@ -172,8 +178,7 @@ def most_left(mdp: FiniteMDP, plan: Plan, terms: int) -> FloatArray:
     clock = 1 - rate * np.maximum(disadvantage, 0.0)
     w = longest(mdp, clock, plan.policy.probability)
     excess = float((Backup.of(mdp)._replace(reward=clock).q(w) - w[mdp.pairs.state]).max())
-    size = float(np.abs(w).max()) + float(np.abs(clock).max())
-    theta = 1 - excess - terms * 2.0**-52 * size
+    theta = 1 - excess - terms * 2.0**-52 * (float(np.abs(w).max()) + float(np.abs(clock).max()))
     if not (theta > 0 and epsilon * rate <= theta):
         raise NotConverged(TOO_MANY_STEPS)
     return epsilon / theta * np.maximum(w, 0.0)
@@ -195,10 +200,13 @@ class Quotient(NamedTuple):
         """Builds the model without the pairs inside components, or other sets: one state each."""
         components = sets or end_components(mdp, lasting(mdp) & (mdp.expected_reward == 0))
         component, inner = components
-        alone = np.arange(mdp.num_states) + component.max() + 1
-        state = np.unique(np.where(component < 0, alone, component), return_inverse=True)[1]
+        state = np.unique(
+            np.where(component < 0, np.arange(mdp.num_states) + component.max() + 1, component),
+            return_inverse=True,
+        )[1]
         states = int(state.max()) + 1
-        kept, stays = np.flatnonzero(~inner), np.unique(state[rests.component >= 0])
+        kept = np.flatnonzero(~inner)
+        stays = np.unique(state[rests.component >= 0])
         owner = np.append(state[mdp.pairs.state[kept]], stays)
         kept = np.append(kept, np.full(stays.size, -1))[np.argsort(owner, kind="stable")]
         lengths = np.bincount(owner, minlength=states)
@@ -217,8 +225,9 @@ class Quotient(NamedTuple):
         runs = np.bincount(key // states, minlength=kept.size)
         # Rows sum to 1 within rounding only, and the expected rewards must stay what they are.
         total = np.bincount(row[inside], mdp.probability[inside], minlength=kept.size)
-        earned = np.where(kept >= 0, mdp.expected_reward[kept], 0.0)
-        reward = earned / np.where(runs == 0, 1.0, total)
+        reward = np.where(kept >= 0, mdp.expected_reward[kept], 0.0) / np.where(
+            runs == 0, 1.0, total
+        )
         smaller = FiniteMDP(
             pairs,
             arrays.offsets_of(runs),
@@ -239,12 +248,10 @@ class Quotient(NamedTuple):
         stays = np.zeros(policy.pairs.num_states, np.bool_)
         stays[policy.pairs.state[taken & (self.pair < 0)]] = True
         inner = np.flatnonzero(self.rests.inner & stays[self.state][mdp.pairs.state])
-        first = np.unique(mdp.pairs.state[inner], return_index=True)[1]
-        chosen = np.append(chosen, inner[first])
+        chosen = np.append(chosen, inner[np.unique(mdp.pairs.state[inner], return_index=True)[1]])
         leaves = np.zeros(mdp.num_states, np.bool_)
         leaves[mdp.pairs.state[chosen]] = True
-        towards = steps_towards(mdp, self.components.inner, leaves)
         probability = np.zeros(mdp.num_pairs)
         probability[chosen] = 1.0
-        probability[towards[~leaves]] = 1.0
+        probability[steps_towards(mdp, self.components.inner, leaves)[~leaves]] = 1.0
         return Policy(mdp.pairs, arrays.own(probability))

@@ -11,12 +11,12 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray
-from surestep._reprs import short_repr
 from surestep.certificates.registry import BY_EXTENSION, may_be_believed, standing_of
 from surestep.checks import Check
 from surestep.checks.words import asked, forbids_proof
 from surestep.model import Certificate
 from surestep.model.certificate import Rung
+from surestep.model.noun import noun
 from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
 from surestep.results.record import Record
@@ -46,6 +46,7 @@ class WantedPair(NamedTuple):
 DECLINED = "none was asked for"
 
 
+@noun("performance", "behavior_performance", "n_wedge", "certificate.kind", "certificate.lower")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
     """The result with everything around it that a reader should see."""
@@ -59,8 +60,6 @@ class Findings:
     no_rehearsal: str = DECLINED  # why, where there is none and none is to come
     wanted: tuple[WantedPair, ...]  # most promising first
     record: Record
-
-    __repr__ = short_repr("table.n_wedge", "certificate.kind", "certificate.lower")
 
     @property
     def chosen_gain(self) -> float:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, NamedTuple
 
-from surestep._reprs import short_repr
 from surestep.checks import Check
 from surestep.io.labels.vocabulary import Label, Names, called
 from surestep.io.logs.columns import ColumnMapping
 from surestep.io.logs.findings import Suspicion
 from surestep.io.logs.inspection import Rewards
+from surestep.model.noun import noun
 from surestep.results.plots import VisitBin
 
 
@@ -72,6 +72,7 @@ class Caution(NamedTuple):
     says: str
 
 
+@noun("source", "rows", "states", "n_wedge")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
     """The findings of one look at a log."""
@@ -95,8 +96,6 @@ class Inspection:
     suspicions: tuple[Suspicion, ...]
     names: Names = field(default_factory=dict)  # what people call the texts of a column
     checks: tuple[Check, ...]  # of what claims about the log would assume
-
-    __repr__ = short_repr("source", "rows", "states", "n_wedge")
 
     def state_name(self, state: Label) -> Label:
         """Returns a state as people call it."""

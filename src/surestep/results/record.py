@@ -19,11 +19,11 @@ import surestep._arrays as arrays
 from surestep._arrays import FloatArray
 from surestep._files import failing_to_read
 from surestep._json import read_json, typed
-from surestep._reprs import short_repr
 from surestep.checks import Check
 from surestep.description import described
 from surestep.errors import InvalidResult
 from surestep.model.log import DecisionLog
+from surestep.model.noun import noun
 
 Number = float | int
 
@@ -114,6 +114,7 @@ class Estimates(TypedDict):
     episodes_for_proof: NotRequired[int | None]
 
 
+@noun("command", "counts_sha256")
 @dataclass(frozen=True, slots=True)
 class Record:
     """The content of run.json, but for the digests of the other files.
@@ -171,8 +172,6 @@ class Record:
     baseline: Baseline | None = None
     checks: tuple[Check, ...] = ()
     query: Mapping[str, Any] | None = None  # as QueryFacts
-
-    __repr__ = short_repr("command", "counts_sha256")
 
     @property
     def behavior_is_estimated(self) -> bool:

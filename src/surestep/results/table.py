@@ -9,9 +9,9 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray
-from surestep._reprs import short_repr
 from surestep.io.labels.vocabulary import Vocabulary
 from surestep.model import Pairs, Policy
+from surestep.model.noun import noun
 
 UNCHANGED = 1e-12  # probabilities this close are the same
 COLUMNS = (  # values of pairs
@@ -28,6 +28,7 @@ class PairCoverage(NamedTuple):
     trusted: int | None  # more than N∧ visits in what chose; None where the algorithm has no N∧
 
 
+@noun("pairs.num_states", "pairs.num_pairs", "visits")
 @dataclass(frozen=True, slots=True, eq=False)
 class PolicyTable(arrays.ByValue):
     """One row a pair: what π_b does there, what π_I does, and what the data says about it.
@@ -93,8 +94,6 @@ class PolicyTable(arrays.ByValue):
     allowed: BoolArray | None = None
     kept_by: AnyArray | None = None
 
-    __repr__ = short_repr("pairs.num_states", "pairs.num_pairs", "visits")
-
     @property
     def policy(self) -> Policy:
         """π_I."""
@@ -144,5 +143,3 @@ class PolicyTable(arrays.ByValue):
         """Tells whether π_I takes a single action in every state that it changes, if any."""
         inside = self.changed[self.pairs.state]
         return bool(inside.any() and np.isin(self.probability[inside], (0.0, 1.0)).all())
-
-    __setstate__ = arrays.restore_frozen

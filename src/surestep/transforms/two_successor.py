@@ -110,8 +110,9 @@ class SplitTrees(arrays.Frozen):
 
     def _sources(self, num_transitions: int) -> IntArray:
         """Returns the place of each child's value in the values of transitions, then of nodes."""
-        node = num_transitions + self.child - self.original.num_states
-        return np.where(self.origin >= 0, self.origin, node)
+        return np.where(
+            self.origin >= 0, self.origin, num_transitions + self.child - self.original.num_states
+        )
 
     def _below_pairs(self, values: FloatArray, node: FloatArray) -> FloatArray:
         """Returns the values at the children of pairs, and 0 at those of auxiliary states."""
@@ -130,8 +131,7 @@ def grow_trees(
     """Makes chains of at most `k` children a node, with the transitions `leaves` [L] as leaves."""
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 2:
         raise InvalidParameter(f"k is {k!r}, expected a whole number of at least 2")
-    owner = arrays.run_owners(offsets)[leaves]
-    num_leaves = np.bincount(owner, minlength=pairs.num_pairs)
+    num_leaves = np.bincount(arrays.run_owners(offsets)[leaves], minlength=pairs.num_pairs)
     auxiliary = np.maximum((num_leaves + k - 3) // (k - 1), 1) - 1  # [K] inner nodes but the first
     total = int(auxiliary.sum())
     if pairs.num_states + total > LARGEST_INDEX:
@@ -140,14 +140,15 @@ def grow_trees(
             f"{LARGEST_INDEX}"
         )
     rows = np.full(pairs.num_pairs + total, k)
-    last = np.where(
-        auxiliary > 0, pairs.num_pairs + np.cumsum(auxiliary) - 1, np.arange(pairs.num_pairs)
-    )
-    rows[last] = num_leaves - (k - 1) * auxiliary
+    rows[
+        np.where(
+            auxiliary > 0, pairs.num_pairs + np.cumsum(auxiliary) - 1, np.arange(pairs.num_pairs)
+        )
+    ] = num_leaves - (k - 1) * auxiliary
     row_offsets = arrays.offsets_of(rows)
     child = np.empty(leaves.size + total, np.int32)
     origin = np.empty(leaves.size + total, np.int64)
-    splits.chain_rows(
+    splits.write_chains(
         int(k),
         pairs.num_states,
         arrays.offsets_of(num_leaves),
@@ -165,7 +166,14 @@ def split_pairs(pairs: Pairs, auxiliary: IntArray) -> Pairs:
     total = int(auxiliary.sum())
     state_labels, action_labels = pairs.state_labels, pairs.action_labels
     if state_labels is not None:
-        state_labels = (*state_labels, *auxiliary_labels(pairs, auxiliary))
+        # Such as "x2 of state 'ward', action 'wait'", from x2 on as in the paper.
+        taken = set(state_labels)
+        added = [
+            unused(f"x{number + 2} of {pairs.pair_name(int(pair))}", taken)
+            for pair in np.flatnonzero(auxiliary)
+            for number in range(auxiliary[pair])
+        ]
+        state_labels = (*state_labels, *added)
     if action_labels is not None:
         action_labels = (*action_labels, unused("τ", set(action_labels)))
     return Pairs(
@@ -174,16 +182,6 @@ def split_pairs(pairs: Pairs, auxiliary: IntArray) -> Pairs:
         pairs.num_actions + 1,
         state_labels,
         action_labels,
-    )
-
-
-def auxiliary_labels(pairs: Pairs, auxiliary: IntArray) -> tuple[str, ...]:
-    """Makes labels such as "x2 of state 'ward', action 'wait'", from x2 on as in the paper."""
-    taken = set(pairs.state_labels or ())
-    return tuple(
-        unused(f"x{number + 2} of {pairs.pair_name(int(pair))}", taken)
-        for pair in np.flatnonzero(auxiliary)
-        for number in range(auxiliary[pair])
     )
 
 
@@ -218,8 +216,11 @@ class SplitForm:
         """
         trees = self.trees
         check_same_pairs("the policy", policy.pairs, "the original model", trees.original)
-        probability = np.concatenate([policy.probability, np.ones(trees.num_auxiliary)])
-        return dataclasses.replace(policy, pairs=trees.pairs, probability=probability)
+        return dataclasses.replace(
+            policy,
+            pairs=trees.pairs,
+            probability=np.concatenate([policy.probability, np.ones(trees.num_auxiliary)]),
+        )
 
     def lower(self, policy: Policy) -> Policy:
         """Takes a policy of the split form back to the original.
@@ -236,8 +237,9 @@ class SplitForm:
         """
         trees = self.trees
         check_same_pairs("the policy", policy.pairs, "the split model", trees.pairs)
-        probability = policy.probability[: trees.original.num_pairs]
-        return dataclasses.replace(policy, pairs=trees.original, probability=probability)
+        return dataclasses.replace(
+            policy, pairs=trees.original, probability=policy.probability[: trees.original.num_pairs]
+        )
 
 
 @noun("mdp.num_states", "mdp.num_pairs", "trees.num_auxiliary")
@@ -387,8 +389,7 @@ def k_successor(model: FiniteMDP | Counts, k: int) -> SplitMDP | SplitCounts:
 
 def split_mdp(mdp: FiniteMDP, k: int) -> SplitMDP:
     """Returns the MDP whose successors hang in chains."""
-    leaves = np.arange(mdp.successor.size)
-    trees = grow_trees(mdp.pairs, mdp.offsets, mdp.successor, leaves, k)
+    trees = grow_trees(mdp.pairs, mdp.offsets, mdp.successor, np.arange(mdp.successor.size), k)
     share = trees.conditionals(mdp.probability)
     split = FiniteMDP(
         trees.pairs,
@@ -407,8 +408,9 @@ def split_mdp(mdp: FiniteMDP, k: int) -> SplitMDP:
 
 def split_counts(counts: Counts, k: int) -> SplitCounts:
     """Returns the counts whose successors, as far as they were seen, hang in chains."""
-    leaves = np.flatnonzero(counts.times)
-    trees = grow_trees(counts.pairs, counts.offsets, counts.successor, leaves, k)
+    trees = grow_trees(
+        counts.pairs, counts.offsets, counts.successor, np.flatnonzero(counts.times), k
+    )
     split = Counts(
         trees.pairs,
         trees.offsets,

@@ -18,12 +18,12 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import LARGEST_EXACT_DOUBLE, AnyArray, BoolArray, FloatArray, IntArray
-from surestep._reprs import short_repr
 from surestep.errors import InvalidCounts, ShapeMismatch
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.vocabulary import Label, joined
 from surestep.model import Counts, Pairs
 from surestep.model.counts import LoggedRewards
+from surestep.model.noun import noun
 
 END_LABEL = "(end)"
 Ends = tuple[float, float]  # the least and the greatest reward
@@ -43,6 +43,7 @@ class Episodes(NamedTuple):
         return self.recorded - self.terminated - self.truncated
 
 
+@noun("states", "actions", "rows_read")
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelledCounts:
     """Transition counts of a log, labelled with the texts of its columns.
@@ -106,8 +107,6 @@ class LabelledCounts:
     signals: Mapping[str, LabelledCounts] = field(default_factory=dict)
     edges: tuple[str, ...] = field(default=(), compare=False)
     ends_apart: bool = False
-
-    __repr__ = short_repr("states", "actions", "rows_read")
 
     @property
     def goes_on(self) -> BoolArray:

@@ -138,7 +138,7 @@ def read_constants(constants: object) -> dict[str, bool | int | float] | str:
         raise InvalidParameter(f"constants is {constants!r}, expected a dict or 'N=3,p=0.1'")
     result: dict[str, bool | int | float] = {}
     for name, value in (constants or {}).items():
-        plain = arrays.plain(value)
+        plain = arrays.as_python(value)
         if not isinstance(name, str) or not isinstance(plain, bool | int | float):
             raise InvalidParameter(
                 f"constants gives {value!r} to {name!r}, expected a number or a truth value"
