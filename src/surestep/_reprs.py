@@ -114,8 +114,9 @@ def frame_of(columns: Mapping[str, Any], libraries: Iterable[str] = LIBRARIES) -
     """Returns these columns as a table of the first of the libraries that is installed."""
     for library in libraries:
         if find_spec(library) is not None:
-            plain = {name: values.tolist() for name, values in columns.items()}
-            return getattr(import_module(library), LIBRARIES[library])(plain)
+            return getattr(import_module(library), LIBRARIES[library])(
+                {name: values.tolist() for name, values in columns.items()}
+            )
     raise MissingExtra(
         f"a table in memory needs one of {', '.join(libraries)}, and none is installed; install "
         "one with: pip install pandas"

@@ -116,7 +116,7 @@ def tiny(tmp_path):
     package = tmp_path / "code" / "tiny"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("")
-    for name in ("_compile.py", "devices.py", "types.py"):
+    for name in ("_code_cache.py", "_compile.py", "devices.py", "types.py"):
         source = (KERNELS / name).read_text(encoding="utf-8")
         (package / name).write_text(source.replace("surestep.kernels", "tiny"), encoding="utf-8")
     (package / "helpers.py").write_text(HELPER.replace("FACTOR", "3.0"))

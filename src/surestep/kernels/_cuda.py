@@ -21,7 +21,7 @@ import numpy as np
 from numba import config, njit
 
 from surestep.errors import install
-from surestep.kernels._compile import keep_code
+from surestep.kernels._code_cache import keep_code
 from surestep.kernels.types import BATCH, FloatsOut, Room, RoomSize, annotations_of, is_there
 
 if not hasattr(np, "row_stack"):  # numba-cuda 0.30 asks for it while it is imported

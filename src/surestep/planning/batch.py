@@ -45,8 +45,11 @@ def plan_elimination(
     """
     if pairs.num_states > MOST_STATES:
         return None
-    source = pairs.state[arrays.run_owners(offsets)].astype(np.int32)
-    return plan_for_edges(pairs.num_states, source.tobytes(), successor.tobytes())
+    return plan_for_edges(
+        pairs.num_states,
+        pairs.state[arrays.run_owners(offsets)].astype(np.int32).tobytes(),
+        successor.tobytes(),
+    )
 
 
 @lru_cache(maxsize=32)  # an experiment asks for the same shape again and again

@@ -193,12 +193,11 @@ def chain_of(mdp: FiniteMDP, policy: FloatArray) -> FiniteMDP:
     source = np.append(pairs.state[row[taken]], pairs.state[ends])
     successor = np.append(mdp.successor[taken], np.full(ends.size, size - 1))
     key, place = np.unique(source * np.int64(size) + successor, return_inverse=True)
-    chance = np.bincount(place, weight, minlength=key.size).astype(np.float64)
     return FiniteMDP(
         Pairs.full(size, 1),
         arrays.offsets_of(np.bincount(key // size, minlength=size)),
         key % size,
-        chance,
+        np.bincount(place, weight, minlength=key.size).astype(np.float64),
         np.zeros(key.size),
         np.ones(size),
         np.append(mdp.initial, 0.0),

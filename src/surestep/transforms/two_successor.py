@@ -391,19 +391,22 @@ def split_mdp(mdp: FiniteMDP, k: int) -> SplitMDP:
     """Returns the MDP whose successors hang in chains."""
     trees = grow_trees(mdp.pairs, mdp.offsets, mdp.successor, np.arange(mdp.successor.size), k)
     share = trees.conditionals(mdp.probability)
-    split = FiniteMDP(
-        trees.pairs,
-        trees.offsets,
-        trees.child,
-        share,
-        trees.means(share, mdp.reward),
-        trees.extended(mdp.discount, 1.0),
-        trees.extended(mdp.initial, 0.0),
-        trees.extended(mdp.ending_reward, 0.0),
-        marks={label: trees.extended(states, False) for label, states in mdp.marks.items()},
-        endless=mdp.endless,
+    return SplitMDP(
+        trees,
+        FiniteMDP(
+            trees.pairs,
+            trees.offsets,
+            trees.child,
+            share,
+            trees.means(share, mdp.reward),
+            trees.extended(mdp.discount, 1.0),
+            trees.extended(mdp.initial, 0.0),
+            trees.extended(mdp.ending_reward, 0.0),
+            marks={label: trees.extended(states, False) for label, states in mdp.marks.items()},
+            endless=mdp.endless,
+        ),
+        mdp,
     )
-    return SplitMDP(trees, split, mdp)
 
 
 def split_counts(counts: Counts, k: int) -> SplitCounts:
@@ -411,16 +414,19 @@ def split_counts(counts: Counts, k: int) -> SplitCounts:
     trees = grow_trees(
         counts.pairs, counts.offsets, counts.successor, np.flatnonzero(counts.times), k
     )
-    split = Counts(
-        trees.pairs,
-        trees.offsets,
-        trees.child,
-        trees.counts(counts.times),
-        split_rewards(counts, trees),
-        trees.extended(counts.starts, 0),
-        trees.extended(counts.terminal, False),
+    return SplitCounts(
+        trees,
+        Counts(
+            trees.pairs,
+            trees.offsets,
+            trees.child,
+            trees.counts(counts.times),
+            split_rewards(counts, trees),
+            trees.extended(counts.starts, 0),
+            trees.extended(counts.terminal, False),
+        ),
+        counts,
     )
-    return SplitCounts(trees, split, counts)
 
 
 def split_rewards(counts: Counts, trees: SplitTrees) -> LoggedRewards:
