@@ -181,9 +181,10 @@ def bootstrapped_batches(
         size, room_to_evaluate(plan), models, behavior[np.newaxis], plan, start, np.empty(size)
     )
     least = np.array([int(min(n_wedge, LARGEST_TOTAL)) for n_wedge in n_wedges])  # of visits
-    allowed = Allowed(behavior, counts.visits, least)
     each = np.tile(start, (len(n_wedges), 1))
-    policy, value, _, iterations = best_of_each(models, allowed, plan, each, "on data set")
+    policy, value, _, iterations = best_of_each(
+        models, Allowed(behavior, counts.visits, least), plan, each, "on data set"
+    )
     finite = np.isfinite(value).all(axis=1)
     if not finite.all():
         raise NotConverged(

@@ -312,10 +312,9 @@ def values_with_error(
         found = evaluate_with_bound(model, policy)
         return found.value, found.error_bound
     pair = arrays.run_owners(model.offsets)
-    pairs = model.pairs
     chance = model.probability * policy.probability[pair]
-    onwards = matrix([(chance, pairs.state[pair], model.successor)], (reach.states.size,) * 2)
-    unseen = arrays.run_sums(policy.probability * model.ending_reward, pairs.offsets)
+    onwards = matrix([(chance, model.pairs.state[pair], model.successor)], (reach.states.size,) * 2)
+    unseen = arrays.run_sums(policy.probability * model.ending_reward, model.pairs.offsets)
     value = np.where(reach.states, -1.0, 0.0)
     for _ in range(reach.within):
         before = value

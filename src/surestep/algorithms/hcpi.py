@@ -170,13 +170,12 @@ def trained(problem: Problem, train: DecisionLog) -> tuple[Policy, FloatArray]:
         value_bounds=problem.value_bounds,
         unseen=problem.unseen,
     )
-    visited = part.counts.visits > 0
     somewhere = np.repeat(
         arrays.run_sums(part.counts.visits, pairs.offsets) > 0, arrays.run_lengths(pairs.offsets)
     )
     elsewhere = np.where(somewhere, 0.0, problem.behavior.probability)
     mdp = part.estimate()
-    step = greedy_near(elsewhere, pairs.offsets, visited, move_free_mass)
+    step = greedy_near(elsewhere, pairs.offsets, part.counts.visits > 0, move_free_mass)
     plan = policy_iteration(mdp, step, start=Policy(pairs, step(mdp.expected_reward)))
     policy = kept(problem, plan.policy)
     return policy, Backup.of(mdp).q(evaluate(mdp, policy))

@@ -193,12 +193,11 @@ class Program:
     def limits(self, rounds: float) -> FloatArray:
         """Returns the most d [K] that leaves m rounds."""
         n = self.problem.counts.visits
-        pairs = self.estimate.pairs
         read = self.reads()
-        visits = arrays.run_sums(self.visits, pairs.offsets)
+        visits = arrays.run_sums(self.visits, self.estimate.pairs.offsets)
         usual = np.full(read.size, read.sum() / visits.sum())
         kappa = np.divide(read, visits, out=usual, where=visits > LEAST_VISITED)
-        room = (n - np.sqrt(n)) / (rounds * np.clip(kappa, *KAPPA)[pairs.state])
+        room = (n - np.sqrt(n)) / (rounds * np.clip(kappa, *KAPPA)[self.estimate.pairs.state])
         slack = ACCURACY * (1 + self.visits)  # the error that the solver may make
         return np.where(n > 0, np.maximum(room, self.visits + slack), np.inf)
 

@@ -18,8 +18,7 @@ def check(result: GivenResult) -> Check | None:
     if policy is None:
         return None
     visits = policy.visits
-    state = policy.pairs.state
-    decisions = arrays.run_sums(visits, policy.pairs.offsets)[state]
+    decisions = arrays.run_sums(visits, policy.pairs.offsets)[policy.pairs.state]
     raised = policy.probability > policy.behavior + FIRST_PLACE / 2
     few = (visits < FEW_VISITS) | (visits < FEW_OF_ALL * decisions)
     first = raised & (policy.probability >= FIRST_PLACE)
@@ -27,7 +26,7 @@ def check(result: GivenResult) -> Check | None:
     if bold.size == 0:
         return None
     worst = bold[np.argmin(visits[bold])]
-    counts = np.unique(state[bold]).size, visits[worst], decisions[worst]
+    counts = np.unique(policy.pairs.state[bold]).size, visits[worst], decisions[worst]
     return Check(
         code=KIND.code,
         outcome="failed",

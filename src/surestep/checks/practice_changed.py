@@ -14,15 +14,16 @@ def check(result: GivenResult) -> Check:
     practice = result.practice
     if isinstance(practice, str):
         return Check.unchecked(KIND.code, practice)
-    log = practice.given.log
-    gain = practice.gain
     return permutation_check(
         KIND.code,
         practice.given,
-        log.state.astype(np.int64),
-        log.action,
+        practice.given.log.state.astype(np.int64),
+        practice.given.log.action,
         [practice.late.astype(np.int64)],
-        figures={"gain": gain or 0.0, "has_gain": float(gain is not None)},
+        figures={
+            "gain": practice.gain or 0.0,
+            "has_gain": float(practice.gain is not None),
+        },
         seed=6,
     )
 

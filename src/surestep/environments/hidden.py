@@ -53,11 +53,12 @@ class Merged(arrays.ByValue):
 
     def __post_init__(self) -> None:
         """Freezes the array and finds the pair of the log of each pair of the model."""
-        fine = self.mdp.pairs
         arrays.keep(
             self,
             shown=self.shown,
-            truth=Truth(self.mdp, self.pairs.find(self.shown[fine.state], fine.action)),
+            truth=Truth(
+                self.mdp, self.pairs.find(self.shown[self.mdp.pairs.state], self.mdp.pairs.action)
+            ),
         )
 
     __setstate__ = arrays.restore_frozen
@@ -143,9 +144,7 @@ class HiddenProcess:
     initial: FloatArray  # [H]
     move: FloatArray  # [H, A, H]
     reward: FloatArray  # [H, A, H]
-    observe: (
-        FloatArray  # [H, O] chances of observations where a state is entered, or begins
-    )
+    observe: FloatArray  # [H, O] chances of observations where a state is entered, or begins
     value_bounds: tuple[float, float]
     sharpness: float  # of π_b: the inverse temperature of its softmax
 

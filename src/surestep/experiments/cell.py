@@ -118,8 +118,11 @@ def run_at(block: CellBlock, episodes: int) -> ColumnArrays:
     values = benchmark.best_model.worth(np.concatenate([answer.policy for answer in answers]))
     best = benchmark.optimal_performance()
     # Bounds must hold for all repetitions, also where each has an environment of its own.
-    changes = block.environment.changes
-    low, high = benchmark.value_bounds if changes else (benchmark.worst_performance(), best)
+    low, high = (
+        benchmark.value_bounds
+        if block.environment.changes
+        else (benchmark.worst_performance(), best)
+    )
     specs = block.algorithms
     total = len(rngs) * len(specs)
 
@@ -158,8 +161,7 @@ def counted_problems(
     if benchmark.known_rewards is not None:
         rewards = LoggedRewards(benchmark.known_rewards, "pair", True)
     sampler = CountSampler.of(mdp, benchmark.collector)
-    horizon = benchmark.horizon
-    episodes, steps = (1, size) if horizon is None else (size, horizon)
+    episodes, steps = (1, size) if benchmark.horizon is None else (size, benchmark.horizon)
     drawn = map_in_threads(lambda rng: sampler.draw(episodes, steps, rng), rngs)
     counts = CountsBatch(
         mdp.pairs,

@@ -587,8 +587,10 @@ def experiment_of(content: Mapping[str, Any], name: str) -> Experiment:
             "an environment has the seed 'repetition', but claims are counted for each MDP; "
             "expected seeds such as {first = 1, last = 200}"
         )
-    specs = (*environments, *algorithms, *certifiers)
-    rows = [(type(x), x.name, x.label, getattr(x, "n_wedge", None)) for x in specs]
+    rows = [
+        (type(x), x.name, x.label, getattr(x, "n_wedge", None))
+        for x in (*environments, *algorithms, *certifiers)
+    ]
     for _, again in twice(rows):
         words = ", ".join(filter(None, dict.fromkeys(rows[again][1:3])))
         raise InvalidParameter(f"{words} is there twice, and rows could not be told apart")

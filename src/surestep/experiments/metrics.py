@@ -330,14 +330,15 @@ def values_in(rows: RunColumns) -> Values:
     Rows of environments that differ each have bounds of their own, which do not bound those of
     others: then there are none.
     """
-    behavior = float_column(rows, "behavior_performance")
     low, high = (
         float(bound[0]) if (bound == bound[0]).all() else none
         for bound, none in zip(
             (float_column(rows, x) for x in BOUNDS), (-np.inf, np.inf), strict=True
         )
     )
-    return Values(float_column(rows, "performance"), behavior, (low, high))
+    return Values(
+        float_column(rows, "performance"), float_column(rows, "behavior_performance"), (low, high)
+    )
 
 
 def float_column(columns: RunColumns, name: str) -> FloatArray:

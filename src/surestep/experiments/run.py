@@ -215,13 +215,12 @@ def plan_blocks(experiment: Experiment) -> list[CellBlock]:
         # A GPU takes more, if each is planned from counts alone.
         counted = not any(needs_log(spec.make()) for spec in experiment.algorithms)
         together = ON_GPU if counted else REPETITIONS
-    firsts = range(0, experiment.repetitions, together)
     sizes: list[tuple[int, ...]] = [(size,) for size in sorted(experiment.episodes, reverse=True)]
     places = [
         (environment, episodes, first)
         for environment in experiment.environments
         for episodes in ([experiment.episodes] if experiment.certifiers else sizes)
-        for first in firsts
+        for first in range(0, experiment.repetitions, together)
     ]
     if experiment.certifiers:
         places.sort(key=lambda place: place[2])

@@ -205,8 +205,12 @@ def draw_layout(layout: Layout, kind: str, *, intervals: bool, bars: bool) -> by
             together: dict[Line, list[Point]] = {line: [] for line in looks}
             for point in sorted(panel.points, key=lambda point: point.size):
                 together[layout.line(point)].append(point)
-            series = [(looks[line], points) for line, points in together.items()]
-            draw_series(axes, series, intervals=intervals, bars=bars or len(sizes) == 1)
+            draw_series(
+                axes,
+                [(looks[line], points) for line, points in together.items()],
+                intervals=intervals,
+                bars=bars or len(sizes) == 1,
+            )
             label_panel(axes, panel, layout)
         mark_sizes(grid, sizes, len(looks))
         add_legend(figure, layout, looks, intervals and not bars)
