@@ -24,7 +24,13 @@ MAIN_SETTINGS = {  # that certificates of a kind are told apart by
 def certificates_section(findings: Findings) -> Section:
     """Returns every claim about the policy, with its assumptions."""
     claims = (findings.certificate, *findings.others)
-    names = certificate_names(claims)
+    names = [certificate_name(claim) for claim in claims]
+    names = [  # where several have the same name, δ tells them apart
+        f"{name}, δ = {number(claim.delta)}"
+        if names.count(name) > 1 and claim.lower is not None
+        else name
+        for name, claim in zip(names, claims, strict=True)
+    ]
     return Section(
         "certificates",
         "The certificates" if len(claims) > 1 else "The certificate",
@@ -88,17 +94,6 @@ def together_words(claims: Sequence[Certificate], *, settled: bool = True) -> st
         f"Each holds {alone} confidence; all {len(made)} together with {joint} confidence, and so "
         f"does the best of them picked afterwards.{first}"
     )
-
-
-def certificate_names(claims: Sequence[Certificate]) -> list[str]:
-    """Returns a name for each: kind and main settings, and δ where that tells them apart."""
-    names = [certificate_name(claim) for claim in claims]
-    return [
-        f"{name}, δ = {number(claim.delta)}"
-        if names.count(name) > 1 and claim.lower is not None
-        else name
-        for name, claim in zip(names, claims, strict=True)
-    ]
 
 
 def certificate_name(claim: Certificate) -> str:

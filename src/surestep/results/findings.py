@@ -130,9 +130,7 @@ def rung_of(
     belief = belief_in(certificates, fresh=fresh)
     if awaited or belief is None or (belief.lower or 0.0) <= 0 or undone(belief, rehearsal):
         return "not shown to be better"
-    if not belief.none_worse:
-        return "not shown to be better"
-    return "believed better"
+    return "believed better" if belief.none_worse else "not shown to be better"
 
 
 def is_proved(certificate: Certificate) -> bool:

@@ -122,6 +122,4 @@ def as_json(value: object) -> Any:
         return {field.name: as_json(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return {name: as_json(part) for name, part in zip(value._fields, value, strict=True)}
-    if isinstance(value, tuple):
-        return [as_json(part) for part in value]
-    return value
+    return [as_json(part) for part in value] if isinstance(value, tuple) else value
