@@ -258,7 +258,8 @@ class ConstrainedChoice:
         """
         arrays.expect("problem", problem, Problem)
         inside = problem.within(self.limits.closed(problem.counts))
-        bounded, judge = self.algorithm.bounded(inside), self.certifier
+        bounded = self.algorithm.bounded(inside)
+        judge = self.certifier
         tried = [Tried(self.algorithm, problem.behavior, {})]
         for rounds in self.rounds:
             tried += candidate(bounded, replace(self.algorithm, rounds=rounds), {})
@@ -284,7 +285,8 @@ class ConstrainedChoice:
             else improvement_of(problem, policy, n_wedge=algorithm.n_wedge)
             for place, (algorithm, policy, spare) in enumerate(tried)
         ]
-        algorithms, lower = [one.algorithm for one in tried], [each.first for each in promised]
+        algorithms = [one.algorithm for one in tried]
+        lower = [each.first for each in promised]
         return Choice(tuple(map(Candidate, algorithms, made, lower)), taken, judge)
 
 

@@ -60,7 +60,8 @@ def proposed_each(
     episodes leave nothing, where every candidate for N∧ is refused, and where π_b never ends in the
     estimate, as recordings that were cut may have it.
     """
-    policies, n_wedge = [problem.behavior.probability for problem in problems], None
+    policies = [problem.behavior.probability for problem in problems]
+    n_wedge = None
     parts = {} if judges else dict(enumerate(problems))
     for b, judge in enumerate(judges):
         with suppress(InvalidParameter):

@@ -140,7 +140,8 @@ def limits_of(bets: Sequence[Bet]) -> list[float]:
     """Returns L of each of several bets on as many series each, made together."""
     if not bets:
         return []
-    lower, limits = np.empty(len(bets)), [bet.limits for bet in bets]
+    lower = np.empty(len(bets))
+    limits = [bet.limits for bet in bets]
     first, halvings = zip(*map(Bet.search, bets, limits), strict=True)
     last_refuted_of.all(
         len(bets),
@@ -172,8 +173,10 @@ class ReturnsBet(NamedTuple):
     @classmethod
     def of(cls, returns: FloatArray, ratio: float, delta: float, course: Course) -> ReturnsBet:
         """Plans by returns of fold 1; fold 2 is so many times as large."""
-        centre, closest = float(returns.mean()), SMALLEST_SPREAD * span_of(course)
-        number, variance = ratio * returns.size, max(float(returns.var()), closest**2)
+        centre = float(returns.mean())
+        closest = SMALLEST_SPREAD * span_of(course)
+        number = ratio * returns.size
+        variance = max(float(returns.var()), closest**2)
         largest = LARGEST_SHARE / max(-least_of(THEIRS, course) - centre, closest)
         stake = min(stake_for(-math.log(delta), number * variance), largest)
         bet = cls(centre, stake, 0.0)
@@ -230,7 +233,8 @@ class ExpectedBets(NamedTuple):
 
     def plan(self, fold: Fold, way: Way, place: tuple[int, int]) -> BetPlan:
         """Returns the bet at that place, which is one of this fold on this way."""
-        score, stakes = float(self.score[place]), self.stakes[place].tolist()
+        score = float(self.score[place])
+        stakes = self.stakes[place].tolist()
         if way.who <= OURS:
             return BetPlan(way, fold.delta, stakes[0], score=score)
         limits = least_of(OURS, fold.course), -least_of(THEIRS, fold.course)
@@ -251,7 +255,8 @@ def plans_at(folds: Sequence[Fold], runs: int) -> list[BetPlan]:
     cases = [
         case_among(different, stacks, course, stacks, PLANNING_SEED) for stacks, course, *_ in folds
     ]
-    levels, sides = Levels.of(folds), (BOTH, OURS, THEIRS)
+    levels = Levels.of(folds)
+    sides = (BOTH, OURS, THEIRS)
     number = max(len(horizons(fold.course.discount)) for fold in folds)
     lengths = [  # of fewer than others have, the last one comes again
         own + own[-1:] * (number - len(own))
@@ -320,7 +325,8 @@ def bets_alone(levels: Levels, whos: Sequence[int], tallies: Tallies) -> Expecte
     the lower limit to be expected is x̄ − ln(q/δ)/(λm) − λv/2.
     """
     number, mean, variance = (figure[..., 0] for figure in tallies)
-    there, least = number > 0, np.hstack([levels.least[who] for who in whos])
+    there = number > 0
+    least = np.hstack([levels.least[who] for who in whos])
     length = levels.ratio * np.where(there, number, 1.0)
     variance = np.maximum(variance, levels.variance)
     stake = stake_for(levels.goal, length * variance)

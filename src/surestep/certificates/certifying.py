@@ -218,7 +218,8 @@ def number_of(bound: Bound) -> float | None:
 def values_of(signal: Signal, policies: Sequence[Policy]) -> list[float | None]:
     """Returns the estimate of a signal under policies, as people see it; None where it has none."""
     problem = stopped(signal.problem)
-    model, reach = problem.estimate(), problem.reach
+    model = problem.estimate()
+    reach = problem.reach
 
     def value(policy: Policy) -> float | None:
         try:

@@ -195,14 +195,18 @@ def is_small(models: ModelDraws) -> bool:
 
 def gains_of_group(group: list[DrawnQuestion], draws: int, memory: int) -> list[list[Gains]]:
     """Returns the gains of data sets that are drawn together, under each prior."""
-    each, used = [question.models for question in group], [question.used for question in group]
-    first, under_each = each[0], [question for question in group for _ in range(each[0].priors)]
+    each = [question.models for question in group]
+    used = [question.used for question in group]
+    first = each[0]
+    under_each = [question for question in group for _ in range(each[0].priors)]
     everyone = [question.everyone for question in under_each]
     machine = machine_for_tasks(draws * len(each))
-    blocks, posteriors = blocks_of(each, used, machine, draws), posteriors_of(each, used)
+    blocks = blocks_of(each, used, machine, draws)
+    posteriors = posteriors_of(each, used)
     guesses: list[Guess] = []
     found: list[tuple[FloatArray, FloatArray]] = []
-    done, room = 0, None
+    done = 0
+    room = None
     while done < draws:
         if room is None:
             cells = int(blocks.cells[-1])
@@ -225,7 +229,8 @@ def gains_of_group(group: list[DrawnQuestion], draws: int, memory: int) -> list[
         tasks = (posteriors.firsts.size - 1) * size * (blocks.pairs.size - 1)
         draw_models.all(tasks, room_to_draw(posteriors), posteriors, done, blocks, chunk)
         if (chunk.ends < 0).any():
-            blocks, room = blocks._replace(cells=2 * blocks.cells), None
+            blocks = blocks._replace(cells=2 * blocks.cells)
+            room = None
             continue
         if not guesses:
             guesses = [
@@ -353,7 +358,8 @@ def iterated(
     models: ModelDraws, chunk: Chunk, policies: FloatArray, aim: Aim, start: FloatArray
 ) -> Performance:
     """Evaluates policies [P, K] in drawn models, from the values `start` [P, S]."""
-    offsets, discount = models.counts.pairs.offsets, models.discount
+    offsets = models.counts.pairs.offsets
+    discount = models.discount
     if is_there(chunk.share):
         with suppress(MemoryError):
             stepped = step_until_near(chunk, offsets, discount, policies, start, aim=aim)
@@ -361,7 +367,8 @@ def iterated(
                 return stepped
         home: tuple[Any, ...] = tuple(brought_home(array) for array in chunk)
         chunk = Chunk(*home)
-    size, none = len(chunk.ends), RoomSize()
+    size = len(chunk.ends)
+    none = RoomSize()
     performance = Performance(*np.empty((3, size, len(policies))))
     iterate_drawn.all(size, none, offsets, discount, chunk, policies, aim, start, performance)
     return performance
@@ -398,7 +405,8 @@ def blocks_of(
     There are as many as keep a GPU busy; but every task draws what all rewards of a model have in
     common, so that blocks are no smaller than that.
     """
-    number, num_pairs = 1, used[0].size
+    number = 1
+    num_pairs = used[0].size
     if machine.gpu is not None:
         common = max(
             len(models.rewards.atoms) + models.rewards.group_offsets.size for models in each
@@ -466,7 +474,8 @@ def room_for(
     if machine.gpu is not None:
         values = 8 * VALUES_STEPPING * policies * models.counts.pairs.num_states
         most = max(1, memory // (one_draw + models.priors * (beside + values)))
-    pairs, size = models.counts.pairs, models.priors * min(draws, most)
+    pairs = models.counts.pairs
+    size = models.priors * min(draws, most)
     side_by_side = is_small(models)  # a thread has all of a model then, else a state
     columns = (pairs.num_pairs + 1, cells, cells, pairs.num_pairs, pairs.num_states)
     kinds = (np.int64, np.int32, np.float64, np.float64, np.float64)
@@ -484,18 +493,22 @@ def draw_chunk(models: ModelDraws, used: BoolArray, first_draw: int, chunk: Chun
     The processor has drawn them before they would be on their way to a GPU.
     """
     blocks = Blocks(np.array([0, used.size]), np.array([0, chunk.share.shape[1]]))
-    posteriors, tasks = posteriors_of([models], [used]), len(chunk.ends) // models.priors
+    posteriors = posteriors_of([models], [used])
+    tasks = len(chunk.ends) // models.priors
     draw_models.on_processor(tasks, room_to_draw(posteriors), posteriors, first_draw, blocks, chunk)
 
 
 def posteriors_of(each: Sequence[ModelDraws], used: Sequence[BoolArray]) -> Posteriors:
     """Returns the posteriors of several data sets as kernels take them."""
-    first, rows = each[0], [models.rows for models in each]
-    rewards, counts = [models.rewards for models in each], [models.counts for models in each]
+    first = each[0]
+    rows = [models.rows for models in each]
+    rewards = [models.rewards for models in each]
+    counts = [models.counts for models in each]
     under_each = zip(*((models.rows, *models.others) for models in each), strict=True)
     priors = [prior for under_one in under_each for prior in under_one]
     starts = [models.start_weight for models in each]
-    drawn, shared = first.start_weight.size > 0, sharing(each, used)
+    drawn = first.start_weight.size > 0
+    shared = sharing(each, used)
     return Posteriors(
         places(map(np.array, shared)),
         line(map(np.array, shared)),
@@ -573,8 +586,11 @@ def step_until_near(
     error is small, but not how it is proven: by r_π + W v − v. Returns None where that takes too
     many steps.
     """
-    machine, size, number = Machine(usable_gpu()), len(chunk.ends), len(policies)
-    chosen, offsets = machine.own(policies), machine.own(pair_offsets)
+    machine = Machine(usable_gpu())
+    size = len(chunk.ends)
+    number = len(policies)
+    chosen = machine.own(policies)
+    offsets = machine.own(pair_offsets)
     value = machine.own(np.tile(start, (size, 1)))
     parts = machine.empty(len(value), start.shape[1] * PARTS)
     most = machine.empty(size, number)

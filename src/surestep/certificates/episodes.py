@@ -83,7 +83,8 @@ def held_out_part(problem: Problem, train_share: float, seed: int | None) -> Pro
         raise CertificateRefused(Statement("nothing-held-out", said))
     counts = counts_of_part(problem, rest, "judges the policy")
     if log.num_episodes == 1:  # where the rest of a stream begins, no episode starts
-        counts, rest = replace(counts, starts=problem.counts.starts), None
+        counts = replace(counts, starts=problem.counts.starts)
+        rest = None
     alone = replace(problem, counts=counts, log=rest, signals=())
     signals = (s.moved(lambda p: held_out_part(p, train_share, seed)) for s in problem.signals)
     return arrays.altered(alone, signals=tuple(signals))
@@ -192,7 +193,8 @@ def parts_of_log(
     before = order < order[log.episode_offsets[cut]]
 
     def split() -> tuple[DecisionLog, DecisionLog]:
-        first, begun = log.rows(before), before[log.episode_offsets[:-1]]
+        first = log.rows(before)
+        begun = before[log.episode_offsets[:-1]]
         goes_on = ~before[log.episode_offsets[1:] - 1][begun]
         goes_on |= False if first.cut is None else first.cut
         return replace(first, cut=goes_on if goes_on.any() else None), log.rows(~before)
@@ -202,7 +204,8 @@ def parts_of_log(
 
 def counts_like(whole: Counts, part: DecisionLog, terminal: BoolArray) -> Counts:
     """The counts of a part of the log, with rewards of the kind that the whole ones have."""
-    seen, rewards = part.counts(), whole.rewards
+    seen = part.counts()
+    rewards = whole.rewards
     shape = (seen.offsets, seen.successor, seen.times)
     if not rewards.known and rewards.per == "pair":
         known = part.with_outcomes()
@@ -212,7 +215,8 @@ def counts_like(whole: Counts, part: DecisionLog, terminal: BoolArray) -> Counts
     elif not rewards.known:
         rewards = seen.rewards
     elif rewards.per == "transition":  # known for transitions never seen, too
-        known, size = part.with_outcomes(), np.int64(whole.pairs.num_states)
+        known = part.with_outcomes()
+        size = np.int64(whole.pairs.num_states)
         keys = arrays.run_owners(whole.offsets) * size + whole.successor
         order = np.argsort(keys)
         place = order[np.searchsorted(keys, known.pair * size + known.next_state, sorter=order)]
@@ -235,7 +239,8 @@ def recorded_log(problem: Problem, horizon: int | None) -> DecisionLog:
     Without a horizon, every episode must be over.
     """
     log = log_of(problem) if horizon is None else first_steps(log_of(problem), horizon)
-    lengths, early = arrays.run_lengths(log.episode_offsets), ~over_at_last(log)
+    lengths = arrays.run_lengths(log.episode_offsets)
+    early = ~over_at_last(log)
     if log.cut is not None:  # by a split: the rest is known, and elsewhere
         early &= ~log.cut
     if horizon is not None:
@@ -257,7 +262,8 @@ def check_known_support(problem: Problem, policy: Policy) -> None:
         return
     if problem.behavior_is_estimated:
         raise CertificateRefused(Statement("behavior-not-known"))
-    counts, beyond = problem.counts, unsupported_pairs(policy, problem.behavior)
+    counts = problem.counts
+    beyond = unsupported_pairs(policy, problem.behavior)
     for k, others in arrays.first_where(beyond & ~counts.terminal[counts.pairs.state], "pair"):
         said = {"pair": counts.pairs.pair_name(k), "chance": policy.probability[k]}
         raise CertificateRefused(Statement("policy-beyond-behavior", said | {"others": others}))

@@ -146,7 +146,8 @@ class Posterior(common.Certifier):
         """Checks the settings."""
         check_settings(self)
         common.check_ranges(self, "reward", "ending")
-        weight, no_bounds = self.extreme_weight, self.reward_low is None
+        weight = self.extreme_weight
+        no_bounds = self.reward_low is None
         unbounded = "without bounds; expected reward_low and reward_high"
         common.refuse_settings(
             {
@@ -405,7 +406,8 @@ class Posterior(common.Certifier):
         lower = {key: gains.lower for key, gains in drawn.items() if isinstance(gains, Gains)}
         tested = np.concatenate([lower[id(part.tested)] for part in parts])
         shown = np.concatenate([lower[id(part.shown)] for part in parts])
-        rank, rising = judges[0].rank, np.sort(shown, axis=1)
+        rank = judges[0].rank
+        rising = np.sort(shown, axis=1)
         kept = [gain > 0 if k == 0 else gain >= parts[k].limit for k, gain in enumerate(tested)]
         together = int(np.count_nonzero(~np.all(kept, axis=0))) < rank
         below = [np.count_nonzero((shown < rising[:, [q]]).any(axis=0)) for q in range(rank)]

@@ -56,11 +56,14 @@ BEHAVIOR = 5  # beside a seed: the numbers that draw π_b
 
 def paid_returns(problem: Problem, log: DecisionLog, high: float) -> FloatArray:
     """Returns Y of every episode that begins in the log; `high` is the greatest return."""
-    offsets, last = log.episode_offsets, log.episode_offsets[1:] - 1
-    pairs, earned = problem.counts.pairs, np.empty(log.num_steps)
+    offsets = log.episode_offsets
+    last = log.episode_offsets[1:] - 1
+    pairs = problem.counts.pairs
+    earned = np.empty(log.num_steps)
     discounted_returns(offsets, log.reward, problem.single_discount, earned)
     at_end = np.maximum.reduceat(problem.counts.unseen_reward(), pairs.offsets[:-1])
-    over, led = log.terminated[last], log.next_state[last]
+    over = log.terminated[last]
+    led = log.next_state[last]
     left = problem.single_discount ** arrays.run_lengths(offsets)
     paid = earned[offsets[:-1]] + left * np.where(over, at_end[led], problem.value_bounds[1])
     paid = np.where(over, paid, np.minimum(paid, high))
@@ -79,7 +82,8 @@ class BehaviorDoubt(NamedTuple):
     @classmethod
     def of(cls, problem: Problem, counts: Counts) -> BehaviorDoubt:
         """Returns the distribution in the model of a problem, by the counts behind π̂_b."""
-        model, pairs = problem.estimate(), problem.counts.pairs
+        model = problem.estimate()
+        pairs = problem.counts.pairs
         often = arrays.run_sums(occupancy(model, problem.behavior), pairs.offsets)[pairs.state]
         actions = arrays.run_lengths(pairs.offsets)[pairs.state]
         worth = often * q_values(model, evaluate(model, problem.behavior))
@@ -97,7 +101,8 @@ class BehaviorDoubt(NamedTuple):
 
     def draws(self, number: int, seed: int) -> FloatArray:
         """Draws ρ(π_b) − ρ(π̂_b) so many times; a seed gives all signals the same π_b."""
-        rng, drawn = np.random.default_rng((seed, BEHAVIOR)), np.empty(number)
+        rng = np.random.default_rng((seed, BEHAVIOR))
+        drawn = np.empty(number)
         several = max(AT_ONCE // self.alpha.size, 1)
         for first in range(0, number, several):
             pieces = rng.standard_gamma(self.alpha, (min(several, number - first), self.alpha.size))

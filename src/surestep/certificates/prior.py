@@ -104,8 +104,10 @@ def prior_of(problem: Problem, name: PriorName, weight: float) -> Prior:
     if name == "own" and (support is None or support.weight is None):
         raise CertificateRefused(Statement("no-successor-weights"))
     fixed = FIXED_ALPHA.get(name)
-    alpha, total = fixed, None if name == "own" or fixed is not None else weight
-    nothing, size = np.zeros(0), problem.num_states
+    alpha = fixed
+    total = None if name == "own" or fixed is not None else weight
+    nothing = np.zeros(0)
+    size = problem.num_states
     if support is not None:
         weights = weights_of(support, counts, name, weight)
         steps = (support.offsets, support.successor, support.times(counts))
@@ -117,7 +119,8 @@ def prior_of(problem: Problem, name: PriorName, weight: float) -> Prior:
             pooled, every = base_of(counts, weight)
             elsewhere = np.cumsum(every)
         else:
-            pooled, alpha = np.zeros(counts.pairs.num_pairs), total / size
+            pooled = np.zeros(counts.pairs.num_pairs)
+            alpha = total / size
         steps = (counts.offsets, counts.successor, counts.times)
         rows = PriorRows(*steps, nothing, total, pooled, elsewhere)
     return Prior(
@@ -155,7 +158,8 @@ def weights_of(support: Successors, counts: Counts, name: PriorName, weight: flo
         return np.full(support.successor.size, FIXED_ALPHA[name])
     if name != "pooled":
         return weight / support.sizes[owner]
-    pairs, size = counts.pairs, np.int64(counts.pairs.num_states)
+    pairs = counts.pairs
+    size = np.int64(counts.pairs.num_states)
     step = pairs.state[arrays.run_owners(counts.offsets)] * size + counts.successor
     given, place = np.unique(pairs.state[owner] * size + support.successor, return_inverse=True)
     pooled, elsewhere = base_of(counts, weight)
@@ -178,7 +182,8 @@ def adverse_questions(question: DrawnQuestion) -> list[tuple[DrawnQuestion, list
     range; see `worst_pair`. A policy that is judged alone gains what it is worth itself.
     """
     models, behavior, policies = question
-    size, mdp = models.counts.pairs.num_states, mean_model(models)
+    size = models.counts.pairs.num_states
+    mdp = mean_model(models)
     extreme = models.extreme if models.rewards.least.size > 0 else 0.0
     values, ends, taken = [], [], []
     for chances in question.everyone:
@@ -213,7 +218,8 @@ def worst_pair(models: ModelDraws, mdp: FiniteMDP, more_often: FloatArray) -> Fl
     rewards were to be expected in the data, in any pairs. None of them came with a chance of e^−λ,
     and they cost at most λ · max a. So one pair, that of the largest a, stands for all.
     """
-    rows, rewards = models.rows, models.rewards
+    rows = models.rows
+    rewards = models.rewards
     visits = arrays.run_sums(rows.times, rows.offsets)
     worst = np.where(
         more_often > 0,
@@ -246,7 +252,8 @@ def adverse_rows(rows: PriorRows, gain: FloatArray) -> PriorRows:
         there = (np.arange(gain.size) >= np.argmin(gain)).astype(np.float64)
         return rows._replace(weight=ADVERSE, pooled=np.zeros_like(rows.pooled), elsewhere=there)
     lengths = arrays.run_lengths(rows.offsets)
-    filled, here = lengths > 0, gain[rows.successor]
+    filled = lengths > 0
+    here = gain[rows.successor]
     first = np.lexsort((here, arrays.run_owners(rows.offsets)))[rows.offsets[:-1][filled]]
     shared = np.where(np.isinf(here[first]), ADVERSE / lengths[filled], 0.0)
     given = np.repeat(shared, lengths[filled])
@@ -275,14 +282,20 @@ def mean_model(models: ModelDraws) -> FiniteMDP:
     observed is the mean of the others. Where only N steps count, a discount of N/(N + 1) takes
     their place: the number of steps that are left is then N on average.
     """
-    counts, rows, rewards = models.counts, models.rows, models.rewards
-    pairs, size, num_pairs = counts.pairs, counts.pairs.num_states, counts.pairs.num_pairs
-    goes_on, owner = ~counts.terminal[pairs.state], arrays.run_owners(rows.offsets)
+    counts = models.counts
+    rows = models.rows
+    rewards = models.rewards
+    pairs = counts.pairs
+    size = counts.pairs.num_states
+    num_pairs = counts.pairs.num_pairs
+    goes_on = ~counts.terminal[pairs.state]
+    owner = arrays.run_owners(rows.offsets)
     weight = rows.times + (rows.given if rows.given.size > 0 else 0.0)
     total = arrays.run_sums(weight, rows.offsets) + rows.weight
     chance = weight / np.where(goes_on, total, 1.0)[owner]
     anywhere = np.where(goes_on, rows.weight / np.where(goes_on, total, 1.0), 0.0)
-    steps, typical = models.horizon, 0.0
+    steps = models.horizon
+    typical = 0.0
     discount = models.discount if steps is None else steps / (steps + 1)
     if rewards.atoms.size > 0:
         typical = float(np.average(means_of(rewards.atoms), weights=rewards.atoms[:, WEIGHT]))

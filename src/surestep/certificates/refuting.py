@@ -40,10 +40,13 @@ def check_values(problem: Problem, *, ends: bool = True) -> None:
     V = r + γ V' with V and V' within the bounds, so V_min − γ V_max ≤ r ≤ V_max − γ V_min. Here r
     is the true mean; where rewards vary, nobody knows it for certain, and nothing is refused.
     """
-    counts, (low, high) = with_ends(problem), problem.value_bounds
-    pairs, discount = counts.pairs, problem.single_discount
+    counts = with_ends(problem)
+    low, high = problem.value_bounds
+    pairs = counts.pairs
+    discount = problem.single_discount
     slack = SAME * max(abs(low), abs(high), SAME)
-    ending, earned = counts.unseen_reward(), list[tuple[Any, ...]]()
+    ending = counts.unseen_reward()
+    earned = list[tuple[Any, ...]]()
     if always_alike(counts, slack):
         step = low - discount * high, high - discount * low
         earned = [(counts.visits > 0, *exact_means(counts), *step)]
@@ -72,7 +75,8 @@ def always_alike(counts: Counts, slack: float) -> bool:
 
 def exact_means(counts: Counts) -> tuple[FloatArray, FloatArray]:
     """Returns the least and the greatest reward of each pair [K], where rewards never vary."""
-    mean, seen = counts.means(), counts.observed > 0
+    mean = counts.means()
+    seen = counts.observed > 0
     size = counts.pairs.num_pairs
     owner = np.arange(size) if counts.rewards.per == "pair" else arrays.run_owners(counts.offsets)
     smallest, largest = np.full(size, np.inf), np.full(size, -np.inf)
@@ -90,8 +94,10 @@ def check_returns(
     possible.
     """
     low, high = bounds
-    offsets, slack = log.episode_offsets, SAME * max(abs(low), abs(high), SAME)
-    earned, later = np.empty(log.num_steps), np.ones(log.num_steps, np.bool_)
+    offsets = log.episode_offsets
+    slack = SAME * max(abs(low), abs(high), SAME)
+    earned = np.empty(log.num_steps)
+    later = np.ones(log.num_steps, np.bool_)
     discounted_returns(offsets, log.reward, problem.single_discount, earned)
     later[offsets[:-1]] = False
     least, most = np.where(later, min(low, 0.0), low), np.where(later, max(high, 0.0), high)

@@ -112,7 +112,8 @@ def standing_of(certificate: Certificate) -> Standing:
 
     What a kind that is not built in calls proved or a posterior stands by extension alone.
     """
-    own, said = certificate.kind not in BUILT_IN, certificate.standing
+    own = certificate.kind not in BUILT_IN
+    said = certificate.standing
     return BY_EXTENSION if own and said in ("proved", "posterior") else said
 
 

@@ -29,7 +29,8 @@ def reward_draws(problem: Problem, model: RewardModel, ranges: Ranges | None) ->
     check_values(problem)
     counts = problem.counts
     rewards = counts.rewards
-    per_pair, num_pairs = rewards.per == "pair", counts.pairs.num_pairs
+    per_pair = rewards.per == "pair"
+    num_pairs = counts.pairs.num_pairs
     bounds = () if ranges is None else ranges.rewards
     if all_known(problem):
         earned = rewards.values
@@ -40,12 +41,14 @@ def reward_draws(problem: Problem, model: RewardModel, ranges: Ranges | None) ->
         check_reward_bounds(counts, bounds)
     if model == "deterministic" and not rewards.known:
         check_deterministic(problem)
-    mean, observed = counts.means(), (counts.observed > 0) | rewards.known
+    mean = counts.means()
+    observed = (counts.observed > 0) | rewards.known
     if not observed.any() and not bounds:
         raise CertificateRefused(Statement("no-reward-observed"))
     seen = np.zeros((mean.size, 5))
     seen[:, LOW] = np.where(observed, mean, np.nan)
-    kin, others = kin_of(counts, mean, observed), 0.0
+    kin = kin_of(counts, mean, observed)
+    others = 0.0
     if model == "bounded" and not rewards.known:
         others = add_noise(problem, seen, observed, kin, bounds)
     atoms = atoms_of(seen[observed], kin.of_seen[observed], kin.number, others, bounds)
@@ -114,7 +117,8 @@ def add_noise(
     least, greatest = counts.observed_rewards()
     if counts.rewards.least is None:
         least, greatest = (np.full(least.size, end) for end in bounds)
-    mean, reach = seen[:, LOW].copy(), greatest - least
+    mean = seen[:, LOW].copy()
+    reach = greatest - least
     varied = observed & (reach > SAME * largest_of(least, greatest))
     share = np.zeros(mean.size)
     share[varied] = np.clip((mean[varied] - least[varied]) / reach[varied], 0.0, 1.0)

@@ -234,7 +234,8 @@ class Case(NamedTuple):
 def certificate_of(comparison: BothPolicies) -> Certificate:
     """Returns the claim with its figures."""
     certifier, problem, policy, models = comparison.case
-    counts, changed = problem.counts, policy.probability != problem.behavior.probability
+    counts = problem.counts
+    changed = policy.probability != problem.behavior.probability
     figures: dict[str, Scalar] = {
         "states": problem.num_states,
         "pairs": counts.pairs.num_pairs,
@@ -279,8 +280,11 @@ class BothPolicies(NamedTuple):
 def swept_over(case: Case) -> BothPolicies:
     """Evaluates both policies and their difference over the steps that count."""
     _, problem, policy, models = case
-    worlds, behavior, (low, high) = models.models, problem.behavior, problem.value_bounds
-    least, change = np.full(problem.num_states, low), policy.probability - behavior.probability
+    worlds = models.models
+    behavior = problem.behavior
+    low, high = problem.value_bounds
+    least = np.full(problem.num_states, low)
+    change = policy.probability - behavior.probability
     ours, theirs = (Operator(worlds, chosen, least) for chosen in (policy, behavior))
     best = Operator(worlds.mirrored(), behavior, np.full(problem.num_states, -high))
     rule = rule_of(worlds, policy, least)
@@ -330,7 +334,8 @@ def with_lower(both: BothPolicies, gap: Plan) -> BothPolicies:
 
     Where the claim is of π_I alone, its own least value takes the place of the difference.
     """
-    surely, problem = np.maximum(gap.value - gap.error_bound, both.floor), both.case.problem
+    surely = np.maximum(gap.value - gap.error_bound, both.floor)
+    problem = both.case.problem
     if problem.alone:
         surely = both.our_low
     rounding = (surely.size + 8) * ROUNDING * float(np.abs(surely).max())
@@ -342,7 +347,8 @@ def with_lower(both: BothPolicies, gap: Plan) -> BothPolicies:
 
 def compare(case: Case, ours: Plan, theirs: Plan, best: Plan) -> BothPolicies:
     """Returns both values on the safe side of their errors; refused where bounds are wrong."""
-    problem, worlds = case.problem, case.models.models
+    problem = case.problem
+    worlds = case.models.models
     low, high = problem.value_bounds
     our_low, their_low = (np.maximum(plan.value - plan.error_bound, low) for plan in (ours, theirs))
     their_high = np.minimum(best.value + best.error_bound, high)

@@ -61,7 +61,8 @@ def stacks_of(log: DecisionLog) -> Stacks:
 
 def tails_of_set(problem: Problem, policy: Policy, models: RectangularSet) -> Tails:
     """Returns the worst that a model of the set leaves to π_I, the best that one leaves to π_b."""
-    (low, high), size = problem.value_bounds, problem.num_states
+    low, high = problem.value_bounds
+    size = problem.num_states
     worst = worst_value(models, policy, np.full(size, low))
     best = best_value(models, problem.behavior, np.full(size, high))
     our_low = np.maximum(worst.value - worst.error_bound, low)
@@ -192,7 +193,8 @@ def roll_out_group(
     keep: bool,
 ) -> Tallied:
     """Rolls out cases over the same pairs, the ways of each and their runs one after the other."""
-    number, longest = len(each) * len(ways[0]) * runs, max(case.rounds for case in each)
+    number = len(each) * len(ways[0]) * runs
+    longest = max(case.rounds for case in each)
     tallied = Tallied(
         np.zeros(number, np.int64),
         np.zeros(number, np.int64),
@@ -202,10 +204,11 @@ def roll_out_group(
     every = [way for several in ways for way in several]
     turns = np.array([way.who for way in every])
     steps = np.array([FOREVER if most is None else most for way in every for most in way[1:]])
-    course, walks = each[0].course, walks_of(each, ways)
+    course = each[0].course
+    walks = walks_of(each, ways)
     room = room_to_stitch(course.chances.size // 4, course.over.size, max(map(len, walks)))
-    tasks, cases = len(walks) * len(ways[0]) * runs, Cases.of(each, walks)
-    stitched_rounds.all(tasks, room, purpose, runs, turns, steps, cases, tallied)
+    tasks = len(walks) * len(ways[0]) * runs
+    stitched_rounds.all(tasks, room, purpose, runs, turns, steps, Cases.of(each, walks), tallied)
     return tallied
 
 

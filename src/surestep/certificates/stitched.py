@@ -434,7 +434,8 @@ def planning_of(certifier: Stitched, problem: Problem, policy: Policy, folds: Fo
 
 def planned_returns(certifier: Stitched, problem: Problem, first: DecisionLog) -> FloatArray | None:
     """Returns what episodes of fold 1 return, where such may be compared with; else None."""
-    known, whole = problem.counts.starts, first.whole()
+    known = problem.counts.starts
+    whole = first.whole()
     done = problem.behavior_is_estimated or certifier.logger == "fixed"
     alike = not certifier.known_start or np.count_nonzero(known) == 1
     claimed = problem.reach is None and certifier.worst_share == 0
@@ -509,7 +510,8 @@ def assumptions_of(
     certifier: Stitched, problem: Problem, of_rounds: Mapping[str, Scalar]
 ) -> tuple[Statement, ...]:
     """Returns the assumptions of the claim, by the figures of its rounds."""
-    robust, (low, high) = of_rounds.get("robust_tails"), return_limits(certifier, problem)
+    robust = of_rounds.get("robust_tails")
+    low, high = return_limits(certifier, problem)
     part = dict(zip(("share", "seed"), planning_split(certifier), strict=True))
     *about_log, behavior = common.log_statements(problem)
     baseline = [Statement("practice-as-recorded")] if "practice_upper" in of_rounds else []
@@ -671,10 +673,12 @@ def lower_limits(
             continue
         certifier, problem, policy, folds, *_ = one
         key = id(folds), one.planner
-        plan, fold = found[key], planning[key]
+        plan = found[key]
+        fold = planning[key]
         level, _ = levels_of(certifier, robust=plan.robust, returns=plan.baseline is not None)
         plans[place] = plan._replace(delta=level)
-        course, stacks = fold.course, same[id(folds)][1]
+        course = fold.course
+        stacks = same[id(folds)][1]
         whole = robust_tails(certifier, problem, policy) if plan.robust else None
         if whole is not None:
             course = course._replace(tails=whole)
@@ -693,7 +697,8 @@ def lower_limits(
         for place, rounds in rolled.items()
     ]
     for (place, rounds), lower in zip(rolled.items(), limits_of(bets), strict=True):
-        plan, (low, high) = plans[place], cases[place].course.limits
+        plan = plans[place]
+        low, high = cases[place].course.limits
         figures: dict[str, Scalar] = {
             "robust_tails": plan.robust,
             "expected": plan.score,
@@ -718,7 +723,8 @@ def check_rounds(way: Way, rounds: Rounds, course: Course) -> None:
 
 def figures_of(way: Way, rounds: Rounds) -> dict[str, Scalar]:
     """Returns what there is to tell of the rounds that certified."""
-    paired, runs = way.who == BOTH, rounds.complete.size
+    paired = way.who == BOTH
+    runs = rounds.complete.size
     kinds = kinds_of(way.who, rounds)
     rollouts = rounds.complete.sum() * (2 if paired else 1)
     return {
@@ -739,7 +745,8 @@ def grown(problem: Problem, factor: float) -> Problem:
 
     The set that certifies comes from all of the log, of which the problem here is a part.
     """
-    counts, rewards = problem.counts, problem.counts.rewards
+    counts = problem.counts
+    rewards = problem.counts.rewards
     times = np.rint(factor * counts.times).astype(np.int64)
     if not rewards.known:
         after = arrays.run_sums(times, counts.offsets) if rewards.per == "pair" else times

@@ -122,8 +122,10 @@ class Trajectory(common.Certifier):
         """Checks the settings, and that they go together."""
         check_settings(self)
         common.check_ranges(self, "reward", "return")
-        proved, returns = self.interval in PROVED, self.return_low is not None
-        rewards, no_horizon = self.reward_low is not None, self.horizon is None
+        proved = self.interval in PROVED
+        returns = self.return_low is not None
+        rewards = self.reward_low is not None
+        no_horizon = self.horizon is None
         common.refuse_settings(
             {
                 f"interval is {self.interval!r} with estimator {self.estimator!r}, whose error "
@@ -372,8 +374,8 @@ def check_discount(problem: Problem, settings: Trajectory) -> None:
 def check_rewards(log: DecisionLog, low: float, high: float) -> None:
     """Refuses a log with a reward outside of its bounds."""
     for i, others in arrays.first_where((log.reward < low) | (log.reward > high), "step"):
-        what, reward = f"the reward of {row_name(log.episode_offsets, i)}", log.reward[i]
-        said = {"what": what, "reward": reward, "low": low, "high": high, "others": others}
+        what = f"the reward of {row_name(log.episode_offsets, i)}"
+        said = {"what": what, "reward": log.reward[i], "low": low, "high": high, "others": others}
         raise RefutedBounds(Statement("rewards-beyond-bounds", said))
 
 

@@ -257,7 +257,8 @@ def uncertainty_of(problem: Problem, terms: SetTerms) -> Uncertainty:
     starts = None
     if not terms.known_start:
         begun = np.flatnonzero(counts.starts).astype(np.int32)
-        one_row, goes_on = np.array([0, begun.size]), np.zeros(1, np.bool_)
+        one_row = np.array([0, begun.size])
+        goes_on = np.zeros(1, np.bool_)
         every = np.array([size])
         started = Observed(one_row, begun, counts.starts[begun], goes_on, every, closed=False)
         starts = set_rows(started, size, share, terms)
@@ -276,7 +277,8 @@ def unknown_parts(problem: Problem, *, known_start: bool) -> tuple[int, int]:
 def set_rows(observed: Observed, num_states: int, share: float, terms: SetTerms) -> SetRows:
     """Returns a set for each row, which contains the true row with probability 1 − share."""
     offsets, successor, times, ends, sizes, closed = observed
-    visits, owner = arrays.run_sums(times, offsets), arrays.run_owners(offsets)
+    visits = arrays.run_sums(times, offsets)
+    owner = arrays.run_owners(offsets)
     if terms.kind == "l1":
         radius = row_radius(times, offsets, sizes, share, strict=terms.strict)
         seen = visits > 0
@@ -317,7 +319,8 @@ def earnings(
     Sums of rewards bound the mean reward of a pair, which then does not depend on the successor.
     Known rewards do; a transition without a stored reward has the whole reward range.
     """
-    rewards, owner = counts.rewards, arrays.run_owners(counts.offsets)
+    rewards = counts.rewards
+    owner = arrays.run_owners(counts.offsets)
     ending = counts.unseen_reward()
     low, high = terms.reward_range or (0.0, 0.0)  # without a range, every reward is stored
     if rewards.known:
@@ -348,7 +351,8 @@ def refuse_unusable(problem: Problem, ends: BoolArray, terms: SetTerms) -> None:
     counts = problem.counts
     if counts.visits.sum() > MOST_VISITS or counts.starts.sum() > MOST_VISITS:
         raise CertificateRefused(Statement("too-many-visits", {"most": MOST_VISITS}))
-    pairs, rewards = counts.pairs, counts.rewards
+    pairs = counts.pairs
+    rewards = counts.rewards
     stored, sizes = problem.stored_sizes(), problem.support_sizes()
     if terms.reward_range is not None:
         check_reward_bounds(counts, terms.reward_range)

@@ -68,7 +68,8 @@ def within_support(problem: Problem, rows: CompletedRows, filled: IntArray) -> C
     """
     if problem.support is None:
         return rows
-    support, size = problem.support, np.int64(problem.num_states)
+    support = problem.support
+    size = np.int64(problem.num_states)
     owner = arrays.run_owners(support.offsets)
     inside = np.isin(rows.pair * size + rows.successor, owner * size + support.successor)
     kept = CompletedRows(rows.pair[inside], rows.successor[inside], rows.probability[inside])
@@ -85,7 +86,8 @@ def actions_alike(problem: Problem) -> FiniteMDP:
 
     A state in which nobody decided leads back to itself, or is an end where nothing is discounted.
     """
-    counts, pairs = problem.counts, problem.counts.pairs
+    counts = problem.counts
+    pairs = problem.counts.pairs
     seen = counts.times > 0
     owner = arrays.run_owners(counts.offsets)[seen]
     size = np.int64(pairs.num_states)
@@ -223,7 +225,8 @@ def extreme_rows(sign: float, problem: Problem, unseen: IntArray) -> CompletedRo
     pair, target = all_transitions(problem, unseen if told_apart else unseen[:1])
     earned = sign * rewards_at(counts, pair, target).reshape(-1, problem.num_states)
     earned = earned - barred_states(problem, unseen)
-    rows, seen = self_loops(problem, unseen), estimated_rows(counts)
+    rows = self_loops(problem, unseen)
+    seen = estimated_rows(counts)
     for _ in range(MOST_ROUNDS):
         value = evaluate(mdp_of_rows(problem, seen.and_also(rows)), problem.behavior)
         worth = earned + sign * problem.single_discount * value
@@ -242,7 +245,8 @@ def barred_states(problem: Problem, unseen: IntArray) -> FloatArray:
 
     A pair whose successors were all never visited may lead to any of them.
     """
-    counts, support = problem.counts, problem.support
+    counts = problem.counts
+    support = problem.support
     open_states = (arrays.run_sums(counts.visits, counts.pairs.offsets) > 0) | counts.terminal
     if support is None:
         return np.where(open_states, 0.0, np.inf)

@@ -170,7 +170,8 @@ class Rate:
         Rate
             The rate.
         """
-        total, count = int(happened.size), int(np.count_nonzero(happened))
+        total = int(happened.size)
+        count = int(np.count_nonzero(happened))
         tail = (1 - LEVEL) / 2
         low = 0.0 if count == 0 else float(betaincinv(count, total - count + 1, tail))
         high = 1.0 if count == total else float(betaincinv(count + 1, total - count, 1 - tail))

@@ -52,7 +52,9 @@ class Residuals(NamedTuple):
         if log is None or problem.counts.rewards.known:
             return None
         logged = log.counts().rewards
-        times, least, greatest = log.counts().times, logged.least, logged.greatest
+        times = log.counts().times
+        least = logged.least
+        greatest = logged.greatest
         assert least is not None
         assert greatest is not None
         if not (varies := greatest > least).any():
@@ -71,7 +73,8 @@ class Residuals(NamedTuple):
         ends = np.where(ends[1] - ends[0] >= FEW, ends[:2], ends[2:])
         ends = np.where(ends[1] - ends[0] >= FEW, ends, np.array([[0], [value.size]]))
         runs, number = np.unique(ends, axis=1, return_inverse=True)
-        padded, cuts = np.append(value, 0.0), runs.T.ravel()
+        padded = np.append(value, 0.0)
+        cuts = runs.T.ravel()
         lowest, highest = (
             end.reduceat(padded, cuts)[::2][number.ravel()] for end in (np.minimum, np.maximum)
         )
@@ -154,10 +157,10 @@ class Simulated:
     def record(self, episodes: int, horizon: int, rng: np.random.Generator) -> Data:
         """Draws the log of such episodes."""
         log = sample_log(self.sampler.mdp, self.sampler.policy, episodes, horizon, rng)
-        place, size = places_in(self.truth, log), self.truth.num_transitions
+        place = places_in(self.truth, log)
+        size = self.truth.num_transitions
         times = np.bincount(place, minlength=size)
-        first = log.state[log.episode_offsets[:-1]]
-        starts = np.bincount(first, minlength=log.pairs.num_states)
+        starts = np.bincount(log.state[log.episode_offsets[:-1]], minlength=log.pairs.num_states)
         if self.noise is None:
             return Data(times, times * self.truth.reward, starts, log)
         if isinstance(self.noise, Residuals):
@@ -245,7 +248,8 @@ class DataSize(NamedTuple):
 def size_of(problem: Problem) -> DataSize:
     """Returns the size of the problem's own data."""
     counts = problem.counts
-    episodes, steps = int(counts.starts.sum()), int(counts.visits.sum())
+    episodes = int(counts.starts.sum())
+    steps = int(counts.visits.sum())
     if problem.log is not None:
         longest = int(arrays.run_lengths(problem.log.episode_offsets).max())
         cut_off = not over_at_last(problem.log).all()
@@ -263,12 +267,16 @@ def horizon_for(mdp: FiniteMDP, policy: Policy, mean_length: float) -> int:
     if going_on.all():
         return max(1, round(mean_length))
     pair = arrays.run_owners(mdp.offsets)
-    source, weight = mdp.pairs.state[pair], policy.probability[pair] * mdp.probability
-    here, expected, horizon = mdp.initial.copy(), 0.0, 0
+    source = mdp.pairs.state[pair]
+    weight = policy.probability[pair] * mdp.probability
+    here = mdp.initial.copy()
+    expected = 0.0
+    horizon = 0
     limit = int(np.ceil(MOST_TIMES * mean_length))
     while expected < NEARLY_ALL * mean_length and horizon < limit:
         alive: FloatArray = here * going_on
-        expected, horizon = expected + float(alive.sum()), horizon + 1
+        expected = expected + float(alive.sum())
+        horizon = horizon + 1
         here = np.bincount(mdp.successor, alive[source] * weight, mdp.num_states).astype(float)
     return max(1, horizon)
 
