@@ -40,7 +40,7 @@ def in_memory(
 
     with temporary_folder() as spill:
         limited = memory_limit is not None
-        instance = new_database() if limited else idle_database()
+        instance = database_from([] if limited else IDLE)
         try:
             with instance.cursor() as database:
                 database.execute(f"SET temp_directory = {sql_text(str(spill))}")
@@ -88,19 +88,14 @@ def errno_of(problem: Exception) -> int | None:
     return None if number is None else int(number[1])
 
 
-def new_database() -> Any:
-    """Returns a new database, which does not cache files."""
+def database_from(idle: list[Any]) -> Any:
+    """Returns an idle database, or a new one, which does not cache files."""
     import duckdb
 
-    return duckdb.connect(config={"enable_external_file_cache": False})
-
-
-def idle_database() -> Any:
-    """Returns an idle database, or a new one."""
     try:
-        return IDLE.pop()
+        return idle.pop()
     except IndexError:
-        return new_database()
+        return duckdb.connect(config={"enable_external_file_cache": False})
 
 
 def is_as_new(instance: Any) -> bool:

@@ -319,6 +319,8 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
             f"CREATE TEMP TABLE {role}s AS SELECT row_number() OVER (ORDER BY place) - 1 AS "
             f"number, * FROM rows WHERE kind = '{role}'"
         )
+    states = labels_of_role(database, manifest, "state")
+    actions = labels_of_role(database, manifest, "action")
     begun = complete_columns(
         database.execute("SELECT times::BIGINT AS times, decided FROM states ORDER BY number")
     )
@@ -342,8 +344,8 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
     counts = LabelledCounts(
         manifest.state_columns,
         manifest.action_columns,
-        labels_of_role(database, manifest, "state"),
-        labels_of_role(database, manifest, "action"),
+        states,
+        actions,
         transitions,
         manifest.reward_scale,
         begun["times"],

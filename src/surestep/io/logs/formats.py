@@ -94,7 +94,21 @@ def header_of(file: Path, reader: Reader) -> Header:
     The delimiter is the given one, that of the file's ending, or the one that cuts the first line
     into most columns. With a wrong one, the columns of roles are not found.
     """
-    line = first_line(file, reader)
+    beginning = next(pieces(file), b"")
+    skip = reader.skip or 0
+    marked = beginning.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+    if marked or b"\0\0" in (beginning[:4:2], beginning[1:4:2]):
+        raise InvalidLog(f"{file} is UTF-16, expected UTF-8; save it so (in Excel: CSV UTF-8)")
+    lines = re.split(b"\r\n|\r|\n", beginning.removeprefix(BOM_UTF8))
+    if len(lines) <= skip + 1 and len(beginning) == PIECE:
+        raise InvalidLog(
+            f"{file}: the line with the names of columns does not end within its first megabyte"
+        )
+    try:
+        line = b"".join(lines[skip:][:1]).decode(reader.encoding or "utf-8")
+    except UnicodeError:
+        how = said("reader={'encoding': 'latin-1'}", "--set reader.encoding=latin-1")
+        raise InvalidLog(f"{file}, line 1 is not UTF-8; save it so, or say {how}") from None
     if not line.strip():
         raise InvalidLog(f"{file} is empty, expected a first line with the names of the columns")
     delimiter = reader.delim or BY_ENDING.get(split_ending(file)[0])
@@ -117,27 +131,6 @@ def checked_names(file: Path, names: Sequence[str]) -> tuple[str, ...]:
         if "\0" in name or known.setdefault(name.lower(), name) is not name:
             raise InvalidLog(f"{file}, line 1: column {name!r} is given twice, or no name")
     return tuple(known.values())
-
-
-def first_line(file: Path, reader: Reader) -> str:
-    """Returns the line with the names of the columns."""
-    beginning = next(pieces(file), b"")
-    skip = reader.skip or 0
-    if beginning.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) or b"\0\0" in (
-        beginning[:4:2],
-        beginning[1:4:2],
-    ):
-        raise InvalidLog(f"{file} is UTF-16, expected UTF-8; save it so (in Excel: CSV UTF-8)")
-    lines = re.split(b"\r\n|\r|\n", beginning.removeprefix(BOM_UTF8))
-    if len(lines) <= skip + 1 and len(beginning) == PIECE:
-        raise InvalidLog(
-            f"{file}: the line with the names of columns does not end within its first megabyte"
-        )
-    try:
-        return b"".join(lines[skip:][:1]).decode(reader.encoding or "utf-8")
-    except UnicodeError:
-        how = said("reader={'encoding': 'latin-1'}", "--set reader.encoding=latin-1")
-        raise InvalidLog(f"{file}, line 1 is not UTF-8; save it so, or say {how}") from None
 
 
 # ---- compressed files -------------------------------------------------------------------------

@@ -269,6 +269,11 @@ def read_umb(path: Path, reward: str | None) -> CheckerModel:
         arrays.check_within(
             "the probability", probability, (0, np.inf), InvalidModel, "branch {}".format
         )
+        marks = {
+            alias_of(identifier, label): f"annotations/aps/{identifier}/states/values.bin"
+            for identifier, label in index.annotations.aps.items()
+            if "states" in label.applies_to
+        }
         return CheckerModel(
             choice_offsets=runs(archive, CHOICES, system.states, system.choices),
             **merged_branches(offsets, successor, probability, rewards["branches"]),
@@ -276,7 +281,11 @@ def read_umb(path: Path, reward: str | None) -> CheckerModel:
             state_reward=rewards["states"],
             initial=bits(archive, "state-is-initial.bin", system.states),
             actions=read_actions(archive, index, system.choices),
-            labels=read_marks(archive, index, system.states),
+            labels={
+                label: bits(archive, place, system.states)
+                for label, place in marks.items()
+                if place in archive
+            },
             state_labels=read_state_labels(index, system.states),
         )
 
@@ -355,18 +364,6 @@ def read_reward_structure(
 def alias_of(identifier: str, annotation: Annotation) -> str:
     """Returns the alias of an annotation; without one, its identifier."""
     return identifier if annotation.alias is None else annotation.alias
-
-
-def read_marks(archive: Archive, index: Index, states: int) -> dict[str, BoolArray]:
-    """Reads the states that each label marks; other labels are left out."""
-    places = {
-        alias_of(identifier, label): f"annotations/aps/{identifier}/states/values.bin"
-        for identifier, label in index.annotations.aps.items()
-        if "states" in label.applies_to
-    }
-    return {
-        label: bits(archive, place, states) for label, place in places.items() if place in archive
-    }
 
 
 def read_actions(archive: Archive, index: Index, choices: int) -> Actions:
