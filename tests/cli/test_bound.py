@@ -25,7 +25,7 @@ def test_it_answers_both_questions_for_all_bounds():
     table = rows(result.stdout)
     assert list(table) == list(BOUNDS)
     for name, row in table.items():
-        assert row[1:3] == [BOUNDS[name].covers.value, "as-published"]
+        assert row[1:3] == [BOUNDS[name].covers, "as-published"]
         exact, shown = zeta(name, 10**7, SIZE), float(row[3])
         assert exact <= shown <= exact * (1 + 1e-3)  # rounded up, so that it stays a bound
         assert row[4:6] == ["limits", "loss"]
