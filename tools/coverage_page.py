@@ -41,7 +41,7 @@ from surestep.experiments import (
 from surestep.experiments.intervals import binomial_interval
 from surestep.experiments.metrics import FAMILY_WISE, first_certified, without_size
 from surestep.experiments.run import Store
-from surestep.experiments.tables import certifier_name, proposal_name, task_name
+from surestep.experiments.tables import certifier_name, task_name
 from surestep.figures.curves import draw_layout, layout_of
 from surestep.figures.figure import Request, claim_points, draw_run, write_files
 
@@ -363,9 +363,8 @@ def row(*cells: str) -> str:
 def name_of(summary: CellSummary) -> str:
     """Returns a cell in words."""
     where = summary.cell.environment or summary.cell.family
-    return (
-        f"{where}, {proposal_name(summary)}, {certifier_name(summary)}, {summary.cell.episodes:,}"
-    )
+    method = task_name(summary).removeprefix(f"{summary.cell.family}: ")
+    return f"{where}, {method}, {certifier_name(summary)}, {summary.cell.episodes:,}"
 
 
 def share_of(summary: CellSummary) -> str:

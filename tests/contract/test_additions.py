@@ -18,7 +18,7 @@ from surestep.checks.check import CheckKind
 from surestep.environments.families import bandit
 from surestep.environments.registry import ENVIRONMENTS
 from surestep.experiments import read_experiments, run_experiment
-from surestep.io.logs.formats import FORMATS, Format
+from surestep.io.logs.formats import OF_ENDINGS, Format
 from surestep.io.sql import file_list
 from surestep.pipeline import certify_result, verify_result
 from surestep.pipeline.inspect import inspect
@@ -98,7 +98,7 @@ def test_a_log_format_of_ones_own_is_counted_inspected_and_improved(tmp_path, mo
     own.write_text(usual.read_text().replace(",", "|"))
     with pytest.raises(surestep.SurestepError, match=r"log\.bars has no known ending, expected"):
         surestep.read_log(own, columns=COLUMNS)
-    monkeypatch.setitem(FORMATS, "bars", Format((".bars",), scan_bars))
+    monkeypatch.setitem(OF_ENDINGS, ".bars", Format((".bars",), scan_bars))
     improved = [
         surestep.improve(
             surestep.read_log(path, columns=COLUMNS),

@@ -44,7 +44,7 @@ def usual():
 
 
 def test_by_default_a_proof_is_stood_by_and_the_rest_of_the_log_judges(usual):
-    question, found = usual.question, usual.result
+    question, found = usual.question, result_of(usual.findings)
     assert [each.kind for each in found.certificates] == ["stitched", "posterior", "robust"]
     share = usual_train_share(known_log().counts().episodes.recorded)
     split = {"train_share": share, "logger": "adaptive"}
@@ -74,7 +74,7 @@ def test_by_default_a_proof_is_stood_by_and_the_rest_of_the_log_judges(usual):
 
 def test_counts_cannot_be_split_and_are_stood_by_a_proof_for_all_policies():
     counts = CountsSource(known_log().counts())
-    found = made(Terms.of(discount=0.9), counts).result
+    found = result_of(made(Terms.of(discount=0.9), counts).findings)
     assert [each.kind for each in found.certificates] == ["robust"]
     assert found.record.parameters.train_share is None
     assert "train_share" not in found.record.defaults
@@ -96,21 +96,24 @@ def test_a_logger_who_has_not_learnt_leaves_the_split_to_chance():
     assert seed == question.belief.seed > 0
     expected = training_part(question.problem, 0.5, seed)
     np.testing.assert_array_equal(question.training.counts.visits, expected.counts.visits)
-    assert made(Terms.of(discount=0.9, logger="fixed")).result.certificates[0].standing == "proved"
+    assert (
+        result_of(made(Terms.of(discount=0.9, logger="fixed")).findings).certificates[0].standing
+        == "proved"
+    )
 
 
 def test_the_first_kind_that_may_choose_does():
     robust = made(Terms.of(discount=0.9, certificates=["robust"], **RANGES))
-    assert robust.result.record.parameters.n_wedge_chosen_by == "robust"
+    assert result_of(robust.findings).record.parameters.n_wedge_chosen_by == "robust"
     judge = Robust(reward_low=-9.0, reward_high=9.0)
     problem = robust.question.problem
     grid = usual_grid(int(problem.counts.visits.max()), 9)
     chosen = chosen_spibb(problem, judge, grid)
-    policy = robust.question.numbering.policy(robust.result.policy)
-    assert (policy, robust.result.certificate) == (chosen.policy, chosen.certificate)
+    policy = robust.question.numbering.policy(result_of(robust.findings).policy)
+    assert (policy, result_of(robust.findings).certificate) == (chosen.policy, chosen.certificate)
     published = made(Terms.of(discount=0.9, certificates=[APriori(bound="beta")]))
-    assert published.result.record.parameters.n_wedge_chosen_by == "posterior"
-    assert published.result.certificate.parameters == {
+    assert result_of(published.findings).record.parameters.n_wedge_chosen_by == "posterior"
+    assert result_of(published.findings).certificate.parameters == {
         "bound": "beta", "delta": 0.1, "n_wedge": None,
     }  # fmt: skip
 
@@ -120,14 +123,17 @@ def test_episodes_that_judge_have_no_part_in_the_policy():
     share = "trajectory:train_share=0.4,horizon=2,claim=horizon"
     result = made(Terms.of(discount=0.9, certificates=[share, "posterior"]))
     part = training_part(result.question.problem, 0.4, None)
-    n_wedge = result.result.record.parameters.n_wedge
+    n_wedge = result_of(result.findings).record.parameters.n_wedge
     policy, numbering = SPIBB(n_wedge=n_wedge).improve(part).policy, result.question.numbering
-    assert numbering.policy(result.result.policy) == policy
-    visits = result.result.table.visits[numbering.pair]
+    assert numbering.policy(result_of(result.findings).policy) == policy
+    visits = result_of(result.findings).table.visits[numbering.pair]
     np.testing.assert_array_equal(visits, part.counts.visits)
-    assert [each.kind for each in result.result.certificates] == ["trajectory", "posterior"]
-    belief = result.result.certificates[1]
-    seed = result.result.record.parameters.seeds["certificates"]
+    assert [each.kind for each in result_of(result.findings).certificates] == [
+        "trajectory",
+        "posterior",
+    ]
+    belief = result_of(result.findings).certificates[1]
+    seed = result_of(result.findings).record.parameters.seeds["certificates"]
     held_out = Posterior(train_share=0.4, seed=seed)
     assert belief == certify(result.question.problem, policy, held_out)
     # Another choice of what is kept back: another policy may come of it, from other episodes.
@@ -140,9 +146,9 @@ def test_episodes_that_judge_have_no_part_in_the_policy():
 def test_a_refusal_takes_its_place_and_says_what_was_asked():
     rows = frame_of(world(1).rows, NAMES)
     estimated = read_log(rows, columns=COLUMNS)
-    result = made(
-        Terms.of(discount=0.9, certificates=["posterior", "trajectory"]), estimated
-    ).result
+    result = result_of(
+        made(Terms.of(discount=0.9, certificates=["posterior", "trajectory"]), estimated).findings
+    )
     assert [each.kind for each in result.certificates] == ["posterior", "no-claim"]
     refused = result.certificates[1].parameters
     assert (refused["asked"], refused["code"]) == ("trajectory", "behavior-not-known")
@@ -221,7 +227,7 @@ def test_rewards_that_vary_are_no_exact_observations():
     terms = Terms.of(discount=0.5, n_wedge=10, certificates=KINDS)
     for seed in range(8):
         source = read_log(treatment_table(seed, [0.3] * 4))
-        posterior, robust = made(terms, source).result.certificates
+        posterior, robust = result_of(made(terms, source).findings).certificates
         assert posterior.parameters["rewards"] == "bounded"
         assert (robust.parameters["reward_low"], robust.parameters["reward_high"]) == (0.0, 1.0)
         assert robust.lower <= 0
@@ -333,7 +339,7 @@ def test_only_the_claim_that_was_settled_on_may_prove(tmp_path):
 
 
 def test_the_default_records_what_was_chosen_and_makes_it_again(usual):
-    found = usual.result
+    found = result_of(usual.findings)
     parameters, choice = found.record.parameters, found.record.defaults
     assert {"algorithm", "n_wedge", "train_share"} <= set(choice)
     assert parameters.algorithm["algorithm"] in ("spibb", "provable")

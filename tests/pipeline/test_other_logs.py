@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 import surestep
 from surestep.certificates.registry import Asked
-from surestep.description import given_as
 from surestep.errors import ShapeMismatch
 from surestep.io import write_counts
 from surestep.pipeline import certify_result, check_certificates
@@ -50,7 +49,7 @@ def made_of(folder, rows, kinds=(), **how):
 
 def judging(folder, log, kinds=()):
     saved = surestep.load(folder)
-    source = log_again(saved, *given_as(log), None, allow_query=False)
+    source = log_again(saved, log, None, but=(), allow_query=False)
     return SavedPolicy.of(saved, source, kinds, None)
 
 
