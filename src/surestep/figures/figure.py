@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,6 +68,12 @@ def draw(
         for run in runs:
             own = output.with_stem(f"{output.stem}-{Path(run.name).name}")
             files |= draw_run(run, output if len(runs) == 1 else own, asked)
+    return write_files([files])
+
+
+def write_files(figures: Iterable[Files]) -> list[Path]:
+    """Writes pictures and tables, once all of them are drawn; returns their paths."""
+    files = {path: content for figure in figures for path, content in figure.items()}
     write_together({path: [content] for path, content in files.items()})
     return list(files)
 
