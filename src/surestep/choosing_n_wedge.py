@@ -34,9 +34,7 @@ from surestep.certificates import CERTIFIERS, Certifier
 from surestep.certificates.common import Bound
 from surestep.certificates.registry import certifier_for, check_certifier
 from surestep.errors import CertificateRefused, InvalidParameter, NeverEnds, NotConverged
-from surestep.model.batch import ProblemBatch
-from surestep.model.policy import Policy
-from surestep.model.problem import Improvement, Problem
+from surestep.model import Improvement, Policy, Problem, ProblemBatch
 
 NEARLY = 0.9  # of the largest bound: what one action in every state has to promise
 LEAST_RANGE = float(np.finfo(float).tiny)  # of values that are all the same

@@ -13,11 +13,8 @@ from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.errors import InvalidModel
 from surestep.kernels.records import Process
 from surestep.kernels.runs import population_counts, running_sums, shares_of_rest, simulate
-from surestep.model.counts import Counts, LoggedRewards
-from surestep.model.log import DecisionLog
-from surestep.model.mdp import FiniteMDP
+from surestep.model import Counts, DecisionLog, FiniteMDP, LoggedRewards, Policy
 from surestep.model.pairs import check_same_pairs
-from surestep.model.policy import Policy
 
 Chances = Callable[[IntArray, FloatArray, FloatArray], None]  # writes those of every run
 STEPS_AT_ONCE = 4_000_000  # transitions that are kept before they are put together

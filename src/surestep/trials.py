@@ -24,9 +24,7 @@ from surestep.certificates.episodes import training_for
 from surestep.certificates.registry import standing_name
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import CertificateRefused, InvalidParameter, NeverEnds
-from surestep.model.batch import MDPBatch, ProblemBatch
-from surestep.model.policy import Policy
-from surestep.model.problem import Problem
+from surestep.model import MDPBatch, Policy, Problem, ProblemBatch
 from surestep.model.statements import WITHIN_SEEN
 from surestep.planning.batch import endless_members
 from surestep.planning.evaluation import evaluate_batch

@@ -21,11 +21,8 @@ from surestep.bounds import BOUNDS, ProblemSize, zeta
 from surestep.bounds.loss import BoundName
 from surestep.certificates.refuting import check_values
 from surestep.errors import CertificateRefused
-from surestep.model.certificate import Certificate
+from surestep.model import Certificate, FiniteMDP, Policy, Problem
 from surestep.model.counts import LARGEST_TOTAL
-from surestep.model.mdp import FiniteMDP
-from surestep.model.policy import Policy
-from surestep.model.problem import Problem
 from surestep.model.statements import Scalar, Statement
 from surestep.planning.evaluation import evaluate_with_bound
 

@@ -64,8 +64,7 @@ from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Policy, PolicyLike, policy_of
 from surestep.model.problem import Problem, Signal, stopped
 from surestep.model.statements import OWN_WORDS, STOPPING, WITHIN_SEEN, Statement
-from surestep.planning.evaluation import performance
-from surestep.planning.reaching import reachability
+from surestep.planning import performance, reachability
 
 AGREEMENT = 1e-9  # relative; values of another machine may differ in their last digits
 

@@ -13,10 +13,9 @@ from msgspec import Meta
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray
 from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.model import Policy, Problem, Signal
 from surestep.model.certificate import Certificate, Standing
 from surestep.model.known import LARGEST, Known
-from surestep.model.policy import Policy
-from surestep.model.problem import Problem, Signal
 from surestep.model.statements import Scalar, Statement
 
 TRUE_OF_CHANCES = ("rewards-known", "values-bounded", "returns-bounded")  # whatever the world is

@@ -41,8 +41,7 @@ from surestep.kernels.posterior import (
 )
 from surestep.kernels.records import line, places
 from surestep.kernels.types import RoomSize, is_there
-from surestep.model.counts import Counts
-from surestep.model.statements import Statement
+from surestep.model import Counts, Statement
 from surestep.parallel import available_cores
 from surestep.planning.horizons import longest_horizon
 from surestep.planning.proof import SMALLEST_NORMAL

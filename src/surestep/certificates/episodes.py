@@ -10,10 +10,8 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray
 from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter
-from surestep.model.counts import Counts, LoggedRewards
+from surestep.model import Counts, LoggedRewards, Policy, Problem
 from surestep.model.log import UNKNOWN, DecisionLog, least_and_greatest, terminal_states
-from surestep.model.policy import Policy
-from surestep.model.problem import Problem
 from surestep.model.statements import Scalar, Statement
 from surestep.offpolicy.split import first_steps, split_episodes
 from surestep.offpolicy.weights import unsupported_pairs

@@ -42,9 +42,8 @@ from surestep.certificates.prior import (
 )
 from surestep.certificates.reward_draws import RewardModel, reward_draws, reward_statements
 from surestep.errors import CertificateRefused, InvalidParameter
-from surestep.model.certificate import Certificate
+from surestep.model import Certificate, Policy
 from surestep.model.known import Known, Logger, Ranges, ends
-from surestep.model.policy import Policy
 from surestep.model.problem import Problem, stopped
 from surestep.model.statements import Scalar, Statement
 

@@ -44,10 +44,8 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray
 from surestep.kernels.runs import discounted_returns
-from surestep.model.counts import Counts
+from surestep.model import Counts, Pairs, Problem
 from surestep.model.log import UNKNOWN, DecisionLog
-from surestep.model.pairs import Pairs
-from surestep.model.problem import Problem
 from surestep.planning.evaluation import evaluate, occupancy, q_values
 
 AT_ONCE = 2**22  # numbers that are drawn at a time

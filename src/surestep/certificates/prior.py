@@ -31,14 +31,8 @@ from surestep._arrays import BoolArray, FloatArray
 from surestep.certificates.drawn import DrawnQuestion, ModelDraws, PriorRows
 from surestep.errors import CertificateRefused
 from surestep.kernels.posterior import FIRST, LOW, REACH, SECOND, WEIGHT
-from surestep.model.counts import Counts
-from surestep.model.estimates import estimate_mdp
-from surestep.model.mdp import FiniteMDP
-from surestep.model.pairs import Pairs
-from surestep.model.policy import Policy
+from surestep.model import Counts, FiniteMDP, Pairs, Policy, Statement, Successors, estimate_mdp
 from surestep.model.problem import Problem, stopped
-from surestep.model.statements import Statement
-from surestep.model.successors import Successors
 from surestep.planning.ends import steps_towards
 from surestep.planning.evaluation import evaluate, occupancy
 

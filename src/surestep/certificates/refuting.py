@@ -11,10 +11,8 @@ from surestep._arrays import FloatArray
 from surestep.certificates.episodes import over_at_last, with_ends
 from surestep.errors import RefutedBounds
 from surestep.kernels.runs import discounted_returns
-from surestep.model.counts import Counts
+from surestep.model import Counts, Problem, Statement
 from surestep.model.log import DecisionLog, row_name
-from surestep.model.problem import Problem
-from surestep.model.statements import Statement
 
 SAME = 1e-9  # relative to the larger bound: what adding up rewards may be off
 

@@ -21,10 +21,9 @@ from surestep.certificates.stitched import Stitched
 from surestep.certificates.trajectory import Trajectory
 from surestep.errors import InvalidParameter
 from surestep.extensions import Shelf, missing_in
+from surestep.model import Policy, Problem, Signal
 from surestep.model.certificate import NO_CLAIM, Certificate, Standing
 from surestep.model.known import Known, ends
-from surestep.model.policy import Policy
-from surestep.model.problem import Problem, Signal
 from surestep.model.statements import STOPPING, Statement
 
 

@@ -58,9 +58,8 @@ from surestep.certificates.uncertainty import (
     unknown_parts,
 )
 from surestep.errors import RefutedBounds
-from surestep.model.certificate import Certificate
+from surestep.model import Certificate, Plan, Policy
 from surestep.model.known import Known, ends
-from surestep.model.policy import Plan, Policy
 from surestep.model.problem import Problem, stopped
 from surestep.model.statements import Scalar, Statement
 from surestep.planning.rectangular import Earnings, RectangularSet

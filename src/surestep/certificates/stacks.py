@@ -29,9 +29,7 @@ from surestep.kernels.stitched import (
     room_to_stitch,
     stitched_rounds,
 )
-from surestep.model.log import DecisionLog
-from surestep.model.policy import Policy
-from surestep.model.problem import Problem
+from surestep.model import DecisionLog, Policy, Problem
 from surestep.planning.rectangular import RectangularSet
 from surestep.planning.robust import best_value, worst_value
 

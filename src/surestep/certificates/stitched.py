@@ -110,11 +110,9 @@ from surestep.certificates.stacks import Way, course_of, roll_out_each, stacks_o
 from surestep.certificates.uncertainty import SMALLEST_LEVEL, SetTerms, uncertainty_of
 from surestep.errors import CertificateRefused, RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS, THEIRS, Case, Course, Rounds, Stacks, Tails
-from surestep.model.certificate import Certificate
-from surestep.model.estimates import estimate_behavior
+from surestep.model import Certificate, Policy, estimate_behavior
 from surestep.model.known import Logger
 from surestep.model.log import UNKNOWN, DecisionLog
-from surestep.model.policy import Policy
 from surestep.model.problem import Problem, stopped
 from surestep.model.statements import Scalar, Statement
 

@@ -34,11 +34,9 @@ from surestep._arrays import FloatArray
 from surestep._settings import Delta, check_settings
 from surestep.certificates.refuting import check_returns, check_values
 from surestep.errors import CertificateRefused, RefutedBounds, UnsupportedPolicy
-from surestep.model.certificate import Certificate
+from surestep.model import Certificate, Policy, Problem
 from surestep.model.known import Known, Logger, ends
 from surestep.model.log import DecisionLog, row_name
-from surestep.model.policy import Policy
-from surestep.model.problem import Problem
 from surestep.model.statements import Scalar, Statement
 from surestep.offpolicy.estimators import returns as logged_returns
 from surestep.planning.backups import Backup

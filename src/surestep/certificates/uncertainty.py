@@ -43,10 +43,7 @@ import surestep.certificates.common as common
 from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep.certificates.refuting import check_reward_bounds
 from surestep.errors import CertificateRefused
-from surestep.model.counts import Counts
-from surestep.model.problem import Problem
-from surestep.model.statements import Statement
-from surestep.model.successors import Successors
+from surestep.model import Counts, Problem, Statement, Successors
 from surestep.planning.rectangular import (
     Earnings,
     IntervalRows,

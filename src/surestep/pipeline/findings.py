@@ -17,9 +17,8 @@ from surestep.certificates import Certifier
 from surestep.choosing_n_wedge import AutoNWedge, Choice, ConstrainedChoice, Improving
 from surestep.errors import CertificateRefused, InvalidParameter, said
 from surestep.io.labels.vocabulary import Vocabulary
-from surestep.model import Certificate, FiniteMDP, Policy, Problem
+from surestep.model import Certificate, FiniteMDP, Improvement, Policy, Problem
 from surestep.model.numbering import Numbering
-from surestep.model.problem import Improvement
 from surestep.planning import occupancy, q_values
 from surestep.results.advantage_intervals import advantage_intervals, change_intervals
 from surestep.results.record import Record

@@ -18,8 +18,7 @@ from surestep.kernels.backup import (
 from surestep.kernels.devices import brought_home
 from surestep.kernels.records import Model
 from surestep.kernels.types import is_there
-from surestep.model.mdp import FiniteMDP
-from surestep.model.pairs import Pairs
+from surestep.model import FiniteMDP, Pairs
 from surestep.planning.proof import TIE_TOLERANCE
 
 

@@ -25,9 +25,7 @@ import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep.errors import NeverEnds
 from surestep.kernels.components import Order
-from surestep.model.mdp import FiniteMDP
-from surestep.model.pairs import Pairs
-from surestep.model.policy import Policy
+from surestep.model import FiniteMDP, Pairs, Policy
 from surestep.planning.backups import RowModel
 from surestep.planning.chain import Chain, order_by_component
 

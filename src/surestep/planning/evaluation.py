@@ -10,8 +10,7 @@ import surestep._arrays as arrays
 from surestep._arrays import FloatArray
 from surestep._settings import check_setting
 from surestep.errors import NotConverged
-from surestep.model.batch import MDPBatch
-from surestep.model.mdp import FiniteMDP
+from surestep.model import FiniteMDP, MDPBatch
 from surestep.model.noun import noun
 from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Plan, Policy, PolicyLike, policy_of

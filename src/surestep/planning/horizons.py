@@ -10,8 +10,7 @@ import surestep._arrays as arrays
 from surestep._arrays import FloatArray
 from surestep.errors import NeverEnds, NotConverged
 from surestep.kernels.backup import best_values
-from surestep.model.mdp import FiniteMDP
-from surestep.model.pairs import Pairs
+from surestep.model import FiniteMDP, Pairs
 from surestep.planning.backups import Backup, averaged, best_of
 from surestep.planning.chain import (
     TOO_MANY_STEPS,

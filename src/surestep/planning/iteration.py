@@ -19,8 +19,7 @@ from surestep.errors import InvalidPolicy, NotConverged
 from surestep.kernels.backup import difference_range, gauss_seidel_sweep
 from surestep.kernels.components import leads_ahead
 from surestep.kernels.devices import brought_home, machine_for
-from surestep.model.mdp import FiniteMDP
-from surestep.model.policy import Plan, Policy
+from surestep.model import FiniteMDP, Plan, Policy
 from surestep.planning.backups import Backup, averaged, best_of
 from surestep.planning.chain import (
     DENSE_STATES,

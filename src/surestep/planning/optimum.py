@@ -11,8 +11,7 @@ from surestep._arrays import FloatArray, IntArray
 from surestep.errors import NotConverged
 from surestep.kernels.elimination import Allowed, Solutions, improve_each, room_to_improve
 from surestep.kernels.records import EliminationPlan, Models
-from surestep.model.batch import MDPBatch
-from surestep.model.mdp import FiniteMDP
+from surestep.model import FiniteMDP, MDPBatch
 from surestep.model.noun import noun
 from surestep.model.policy import Plan, Policy, negated
 from surestep.planning.batch import (

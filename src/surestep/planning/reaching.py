@@ -46,9 +46,8 @@ from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep._settings import check_setting
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.kernels.backup import best_values, greedy
-from surestep.model.mdp import FiniteMDP
+from surestep.model import FiniteMDP, Pairs
 from surestep.model.noun import noun
-from surestep.model.pairs import Pairs
 from surestep.model.policy import PolicyLike
 from surestep.planning.backups import Backup, averaged
 from surestep.planning.chain import SINGULAR, Components, policy_chain, solve_to

@@ -34,9 +34,8 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
 from surestep.errors import NeverEnds, NotConverged
-from surestep.model.mdp import FiniteMDP
+from surestep.model import FiniteMDP, Plan, Policy
 from surestep.model.pairs import Pairs, picked_labels
-from surestep.model.policy import Plan, Policy
 from surestep.planning.backups import Backup, best_of
 from surestep.planning.chain import TOO_MANY_STEPS
 from surestep.planning.ends import (

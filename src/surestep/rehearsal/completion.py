@@ -16,9 +16,7 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.errors import InvalidParameter
-from surestep.model.counts import Counts
-from surestep.model.mdp import FiniteMDP
-from surestep.model.problem import Problem
+from surestep.model import Counts, FiniteMDP, Problem
 from surestep.planning.evaluation import evaluate
 
 Fill = Literal["self-loop", "uniform", "pessimistic", "optimistic"]

@@ -36,9 +36,7 @@ from surestep.certificates.registry import Asked, check_certifier, only_believed
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import CertificateRefused, InvalidParameter, OutOfTime, SurestepError
 from surestep.kernels.devices import device_in_use
-from surestep.model.batch import MDPBatch
-from surestep.model.policy import Policy
-from surestep.model.problem import Problem
+from surestep.model import MDPBatch, Policy, Problem
 from surestep.parallel import map_as_done, map_in_order, map_in_threads
 from surestep.rehearsal.result import (
     LIMITS,

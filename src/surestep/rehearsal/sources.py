@@ -17,11 +17,7 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.certificates.episodes import over_at_last
-from surestep.model.counts import Counts, LoggedRewards
-from surestep.model.log import DecisionLog
-from surestep.model.mdp import FiniteMDP
-from surestep.model.policy import Policy
-from surestep.model.problem import Problem
+from surestep.model import Counts, DecisionLog, FiniteMDP, LoggedRewards, Policy, Problem
 from surestep.rehearsal.completion import completed
 from surestep.sampling import CountSampler, end_states, sample_log
 

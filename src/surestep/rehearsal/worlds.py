@@ -19,8 +19,7 @@ from surestep.certificates.drawn import ModelDraws, draw_chunk, expected_cells, 
 from surestep.certificates.prior import prior_of
 from surestep.errors import InvalidParameter, NeverEnds
 from surestep.kernels.posterior import RewardDraws
-from surestep.model.mdp import FiniteMDP
-from surestep.model.problem import Problem
+from surestep.model import FiniteMDP, Problem
 from surestep.planning.ends import endless_circle
 from surestep.rehearsal.completion import (
     MOST_CELLS,

@@ -46,11 +46,9 @@ import surestep._arrays as arrays
 from surestep._arrays import LARGEST_INDEX, FloatArray, IndexArray, IntArray, Kind
 from surestep.errors import InvalidModel, InvalidParameter
 from surestep.kernels import splits
-from surestep.model.counts import Counts, LoggedRewards
-from surestep.model.mdp import FiniteMDP
+from surestep.model import Counts, FiniteMDP, LoggedRewards, Policy
 from surestep.model.noun import noun
 from surestep.model.pairs import Pairs, check_same_pairs
-from surestep.model.policy import Policy
 
 
 @noun("original.num_states", "num_auxiliary")

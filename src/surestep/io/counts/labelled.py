@@ -21,8 +21,7 @@ from surestep._arrays import LARGEST_EXACT_DOUBLE, AnyArray, BoolArray, FloatArr
 from surestep.errors import InvalidCounts, ShapeMismatch
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.vocabulary import Label, joined
-from surestep.model import Counts, Pairs
-from surestep.model.counts import LoggedRewards
+from surestep.model import Counts, LoggedRewards, Pairs
 from surestep.model.noun import noun
 
 END_LABEL = "(end)"
