@@ -4,8 +4,6 @@ A *run* is a slice of a flat array: with `offsets` of length n + 1, item i owns
 `flat[offsets[i]:offsets[i + 1]]`. States own runs of pairs, pairs own runs of transitions.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import mmap

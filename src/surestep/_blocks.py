@@ -4,8 +4,6 @@ A block is a file of arrays with a digest of its makers, written whole or not at
 cannot be read is computed again, like a missing one.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """The name of the machine that kernels are to run on: an environment variable says it."""
 
-from __future__ import annotations
-
 import os
 from typing import Literal, get_args
 

@@ -1,7 +1,5 @@
 """Reads and writes files whole or not at all: new ones are written aside, then moved in place."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import shutil

@@ -1,7 +1,5 @@
 """Reads JSON into values of declared types with msgspec; errors name the place and the value."""
 
-from __future__ import annotations
-
 import re
 from typing import Any, TypeVar
 

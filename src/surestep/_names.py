@@ -1,7 +1,5 @@
 """Refuses unknown names, and proposes those that may have been meant."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 

@@ -3,8 +3,6 @@
 `frame_of` makes data frames of columns.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import ROUND_FLOOR, Context
 from enum import Enum

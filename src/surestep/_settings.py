@@ -8,8 +8,6 @@ A noun says what its arrays have, `reward: Annotated[FloatArray, Each("T")]`, an
 `read_arrays`.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Callable, Mapping

@@ -6,8 +6,6 @@ key that nobody gave is None or empty; `DEFAULTS` has what is taken then.
 Imports are light, as `surestep --help` reads this module.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

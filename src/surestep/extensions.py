@@ -6,8 +6,6 @@ entry point is imported when somebody asks for its name, or for all of them. A n
 file is looked up here, and nothing is imported that no installed package declares.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import inspect

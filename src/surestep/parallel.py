@@ -5,8 +5,6 @@ that hold them, and hangs. Each worker reads from a pipe, its lifeline, whose ot
 holds. When the parent closes it, or dies, the worker ends.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import multiprocessing

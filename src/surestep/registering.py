@@ -1,7 +1,5 @@
 """`surestep.register`: an algorithm, a kind of certificate or an environment of one's own."""
 
-from __future__ import annotations
-
 from typing import Any, TypeVar
 
 from surestep.algorithms import registry as algorithms

@@ -4,8 +4,6 @@ Stress tests and experiments share these three acts. A refusal is an answer: whe
 proposed π_b stays, and where nothing is claimed there is a code for the reason.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Algorithms on many data sets of one shape, in one call."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

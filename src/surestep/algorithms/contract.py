@@ -6,8 +6,6 @@ The functions that several algorithms share are here too: they make the estimate
 plan in, and evaluate any policy in the estimated MDP.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from enum import Enum
 from typing import Annotated, ClassVar, Protocol

@@ -5,8 +5,6 @@ action with the best q − ξ√Var q. Source: Schneegass, Hans and Udluft (2010
 are left out, as Scholl, Dietrich, Otte and Udluft (2022) do.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 

@@ -7,8 +7,6 @@ PDIS), weighted estimators are weighted, the BCa bootstrap is one, and π_b is j
 returns in the log, episode by episode, never by its true performance.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, ClassVar, Literal

@@ -8,8 +8,6 @@ policy test it after it was held to π_b there. The policy of an algorithm that 
 to π_b afterwards.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

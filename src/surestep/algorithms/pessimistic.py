@@ -6,8 +6,6 @@ value bound at worst. (In published code its row loses the mass it was given and
 rows whose worst case does not sum to exactly 1 in floating point are left out.)
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from typing import ClassVar

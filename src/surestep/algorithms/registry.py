@@ -1,7 +1,5 @@
 """All algorithms by name, and their settings as JSON can hold them."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any, NamedTuple
 

@@ -9,8 +9,6 @@ The error e(s,a) that the estimate of a pair may have is a width that falls with
 for a pair never visited, so that π_b is kept there.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple

@@ -5,8 +5,6 @@ one of them: the gain is ρ(π_I, M̂ with unseen pairs at V_min) − ρ(π_b, M
 V_max), so what was never seen cannot look like a gain.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 

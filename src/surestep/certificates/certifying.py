@@ -25,8 +25,6 @@ that were planned for δ. All of m signals have δ/m, with two exceptions:
   the largest q at which fewer than r draws are below any of them.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence

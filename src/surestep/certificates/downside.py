@@ -18,8 +18,6 @@ without an end. What is *not* valid: to take as many rounds as there happen to b
 series, or to choose m or the series afterwards.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Whole episodes as evidence: which of them may choose a policy, and how far they are recorded."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

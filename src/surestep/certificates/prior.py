@@ -18,8 +18,6 @@ makes three claims: under both, and under a prior that is against the policy (`a
 Its own claim is the smallest of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal

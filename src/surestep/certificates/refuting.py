@@ -1,7 +1,5 @@
 """Compares bounds of rewards, values and returns with the data; refuses bounds that they refute."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

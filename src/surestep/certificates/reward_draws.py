@@ -1,7 +1,5 @@
 """Rewards in a posterior over models: known, seen, or never seen."""
 
-from __future__ import annotations
-
 from typing import Literal, NamedTuple
 
 import numpy as np

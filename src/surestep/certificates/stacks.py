@@ -4,8 +4,6 @@ Two policies are rolled out on them together (`kernels.stitched`). `Course` is w
 the stacks: how they act, what a cut rollout counts for, and how the two are discounted.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Iterator, Sequence

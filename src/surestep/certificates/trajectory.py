@@ -16,8 +16,6 @@ over the first H steps and V the values after them,
 where V_min and V_max are stretched to contain 0 if episodes can be over by then.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ compared within parts of the log, so that a logger that slowly changes its mind,
 than the state, is none that remembers.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from surestep.checks.check import Check, CheckKind, GivenLog

@@ -1,7 +1,5 @@
 """Can claims be true, beside the estimate, the returns, the rewards and how actions were chosen?"""
 
-from __future__ import annotations
-
 from surestep.certificates.registry import SHELF
 from surestep.checks.check import Check, CheckKind, GivenResult
 from surestep.model import Certificate

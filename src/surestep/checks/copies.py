@@ -13,8 +13,6 @@ another content. Two honest rows of one value have the same action with about th
 two have it, and the rest of the row must be the same, too. So P(g or more) ≤ κ^g C(g + c, c).
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -5,8 +5,6 @@ written as they came; all are one test. The pair is given, so it does not matter
 decided has changed in between.
 """
 
-from __future__ import annotations
-
 from surestep.checks.check import Check, CheckKind, GivenLog
 from surestep.checks.shuffling import blocks, permutation_check, transitions
 

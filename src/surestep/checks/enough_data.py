@@ -1,7 +1,5 @@
 """Are there enough data where the new policy goes?"""
 
-from __future__ import annotations
-
 import numpy as np
 
 import surestep._arrays as arrays

@@ -1,7 +1,5 @@
 """Do top recommendations rest on few observations?"""
 
-from __future__ import annotations
-
 import numpy as np
 
 import surestep._arrays as arrays

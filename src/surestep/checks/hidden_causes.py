@@ -34,8 +34,6 @@ So Δ' ≥ L − ε(w_I + w_b) / (1 − γ), and the gain stands up to **ε = L(
 far as the estimated values are right. Both lemmas hold at once, so the larger ε is what is told.
 """
 
-from __future__ import annotations
-
 from surestep.checks.check import Check, CheckKind, GivenResult
 
 

@@ -5,8 +5,6 @@ given the next state too. The first step of an episode has "none" before it. Whe
 be told apart too finely, actions are.
 """
 
-from __future__ import annotations
-
 from surestep.checks.check import Check, CheckKind, GivenLog
 from surestep.checks.shuffling import permutation_check, steps_before, transitions
 

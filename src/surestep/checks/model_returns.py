@@ -22,8 +22,6 @@ the limit of many episodes, in the log as in the shuffles, whatever stops the re
 looking ahead (studentised permutation tests: Janssen 1997, Chung and Romano 2013).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 import surestep._arrays as arrays

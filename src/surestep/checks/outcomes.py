@@ -9,8 +9,6 @@ Columns that follow the step, such as weeks, are left out: the last week has las
 it was known before, no log tells: it is asked.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Do decisions differ after the part of the log that an estimated π_b is of?"""
 
-from __future__ import annotations
-
 import numpy as np
 
 from surestep._words import signed

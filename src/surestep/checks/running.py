@@ -1,7 +1,5 @@
 """Runs checks: those of a log, and those of a result, at one level together."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -7,8 +7,6 @@ recordings: quarters, or shorter ones where these have rows enough. A row that w
 where it led loses nothing, and is none of these.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from surestep.checks.check import Check, CheckKind, GivenLog

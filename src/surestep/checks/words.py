@@ -1,7 +1,5 @@
 """Puts checks into words, for the terminal and for pages."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from surestep._words import THIN_SPACE, counted, listed, number, percent, signed

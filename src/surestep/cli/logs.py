@@ -1,7 +1,5 @@
 """The verbs of logs: `describe`, `inspect`, `count` and `merge`."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The command `surestep`: its verbs, and how a mistake is told."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """The options that several verbs have: how a log is read, and how much time and room they take."""
 
-from __future__ import annotations
-
 import glob
 from collections.abc import Callable, Iterator
 from functools import partial, reduce, wraps

@@ -4,8 +4,6 @@ Also the types of benchmark parameters, by which `make` checks its arguments, an
 makes models from tables of rows.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal, Protocol, runtime_checkable
 

@@ -22,8 +22,6 @@ state of a row is that after its step, so that a death is booked on the state an
 Or recording stops when a machine breaks, and what came of it is missing.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ pays 1 for entering it. A move goes where it was meant to with probability 0.75,
 0.10 and backwards with 0.05; a move against a wall or the border stays in place.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Annotated

@@ -4,8 +4,6 @@ Importing this module registers them, as Gymnasium 1.0 wants it of packages: so 
 `gymnasium.make("surestep.environments.gymnasium_envs:surestep/Gridworld-v0")` by itself.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

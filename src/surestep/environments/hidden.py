@@ -21,8 +21,6 @@ to treat, changes nothing at all, but severe patients are treated more often: th
 treatment look harmful, and every policy is worth the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Annotated

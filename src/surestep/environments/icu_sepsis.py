@@ -5,8 +5,6 @@ fluids and vasopressors. Survival pays 1. The model is data of the package `icu-
 is read without importing it: an import would bring a Gym that is no longer maintained.
 """
 
-from __future__ import annotations
-
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Annotated, Literal

@@ -5,8 +5,6 @@ Episodes start in state 0 and end in a goal, which pays 1 for entering it: of al
 that is hardest to reach within some 50 steps.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """All benchmarks by name."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from typing import get_type_hints

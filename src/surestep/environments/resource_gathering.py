@@ -7,8 +7,6 @@ home, with nothing. As in the published arrays, only delivered gold pays, 1 each
 enough is collected; nothing ends an episode but the end of the recording.
 """
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 from typing import Annotated, NamedTuple

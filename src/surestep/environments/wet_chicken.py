@@ -6,8 +6,6 @@ moves the canoe by v = 3y/width, give or take up to τ = 3.5 − v with equal ch
 are fast, the near ones wild. Nothing ends an episode but the end of the recording.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -11,8 +11,6 @@ comparisons are paired; also where a log says more than counts of the model coul
 rewards. Else all are given counts.
 """
 
-from __future__ import annotations
-
 import itertools
 import zlib
 from collections.abc import Iterator, Mapping, Sequence

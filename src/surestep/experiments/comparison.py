@@ -7,8 +7,6 @@ differences by betting, of the CVaR by order statistics, of shares by Clopper an
 (`intervals`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -32,8 +32,6 @@ more so the closer values lie together and the fewer they are (docs/experiments.
 *Rates* have the limits of Clopper and Pearson.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import NamedTuple
 

@@ -6,8 +6,6 @@ over all repetitions of a cell, refusals included. Limits are those of Clopper a
 difference below 1e-9 of ρ(π_b) is neither a violation nor a loss.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial

@@ -5,8 +5,6 @@ done if its file is there, can be read, and was made by the present code; files 
 run was killed, the next one goes on where it stopped.
 """
 
-from __future__ import annotations
-
 import glob
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """Finds and reads runs by the names of their experiments, for figures and comparisons."""
 
-from __future__ import annotations
-
 import operator
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Tables of a run: names as people read them, rows for CSV, and text for Markdown and LaTeX."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

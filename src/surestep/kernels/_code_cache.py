@@ -5,8 +5,6 @@ file of the function that is called, so a helper edited in another file would le
 stale. Where no place is writable the code lives in memory only.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress

@@ -1,7 +1,5 @@
 """Compiles kernels: each on its first call, for exactly one signature."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise

@@ -7,8 +7,6 @@ unsigned: signed indices are tested for being negative at every access, which ma
 states half as fast.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import prange
 

@@ -5,8 +5,6 @@ Stat. Comput. 13, 1992). Inner products are summed over fixed blocks, so the res
 the last bit on any number of threads.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import prange
 

@@ -9,8 +9,6 @@ carries a value along whole ways, and only what comes back around a cycle waits 
 IJCAI 2007).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -8,8 +8,6 @@ A stream is four words, and a function that draws from it returns them anew besi
 so they stay in registers, where an array would be written and read at every number.
 """
 
-from __future__ import annotations
-
 import math
 from typing import TypeAlias
 

@@ -1,7 +1,5 @@
 """Records of arrays that travel together, and arrays of several data sets in a line."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeVar
 

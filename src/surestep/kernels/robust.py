@@ -14,8 +14,6 @@ stored successor are leaves, of which only the lowest value below them counts. P
 possible successors are stored may have trees over these instead, numbered from 0 on.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

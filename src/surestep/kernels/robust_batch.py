@@ -6,8 +6,6 @@ taken for fixed and the chain that they make is solved; where that brings v no n
 take turns. What is proven does not rest on it, but on the residuals that are written at the end.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

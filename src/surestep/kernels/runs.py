@@ -5,8 +5,6 @@ them are in each state. To count many at once, their number is split over action
 multinomial draws; the cost is per time step and pair, not per trajectory.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from surestep._arrays import FloatArray, IntArray

@@ -15,8 +15,6 @@ order gives another trail. So uniform permutations draw uniformly from all trail
 exits and the same last ones.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ budget ε of a state. For Soft-SPIBB both prices are the error e(s,a) of the pai
 leaving is free.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import prange
 

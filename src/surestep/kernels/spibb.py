@@ -1,7 +1,5 @@
 """Greedy steps of the SPIBB family: the best policy near π_b, for values q; and rounds of DUIPI."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

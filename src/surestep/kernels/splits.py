@@ -6,8 +6,6 @@ child has a higher number than its parent, so one pass backward adds up from the
 pass forward multiplies along the paths. Rows list their leaves first, then their inner nodes.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from surestep._arrays import AnyArray

@@ -5,8 +5,6 @@ a row for each task, or one for all; on a GPU its rows lie side by side. A recor
 these, for arrays that always travel together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple, TypeAlias, get_args, get_origin, get_type_hints
 

@@ -1,7 +1,5 @@
 """Estimates from counts: the most likely model, and the most likely behavior policy."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import surestep._arrays as arrays

@@ -1,7 +1,5 @@
 """The decorator of all nouns: a short repr, a table in notebooks, arrays that stay frozen."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeVar
 

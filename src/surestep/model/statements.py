@@ -6,8 +6,6 @@ docs/codes.md explains the codes. Scalars are JSON's values without parts: numbe
 false and null.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Successors: the states that each pair may lead to, known before the data."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

@@ -11,8 +11,6 @@ large the weights are, which is all that a one-sided interval needs. Subtracting
 reward costs nothing, since weights have mean 1, and it makes every weighted term nonnegative.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -24,8 +24,6 @@ beforehand, so the estimate carries one pseudo-value at `low` and there is no be
 above `low` was seen; hence the bound of a·x + b is a times that of x, plus b.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

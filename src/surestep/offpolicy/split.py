@@ -1,7 +1,5 @@
 """Splits a log into two parts: one chooses a policy, the other judges it."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Importance weights: how much likelier a policy acts as a log shows than the policy behind it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

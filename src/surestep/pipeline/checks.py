@@ -1,7 +1,5 @@
 """Checks that a claim can rest on its log: the checks of `inspect`, and those of a result."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

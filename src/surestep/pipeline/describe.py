@@ -1,7 +1,5 @@
 """Describing a log: a look at its columns, a guess of what they are, and a file that says both."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Mapping, Sequence

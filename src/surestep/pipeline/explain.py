@@ -1,7 +1,5 @@
 """Reasons for what a policy does in one state, from the saved result alone."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

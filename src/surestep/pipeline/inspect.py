@@ -1,7 +1,5 @@
 """Inspecting a log: from the facts that one look at it found to what they mean for learning."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -3,8 +3,6 @@
 Ranges that a user declared are held against the data before anything rests on them.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Iterator

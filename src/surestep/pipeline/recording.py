@@ -1,7 +1,5 @@
 """The record of an improvement: its parameters, the terms that lead to them, and the command."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """The verb `rehearse`: a stress test of an improvement before it is made, with a page."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -10,8 +10,6 @@ problem alone, never from a clock, so that it can be repeated. With W worlds, N 
   how often a belief is wrong where nothing can be gained.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import NamedTuple

@@ -4,8 +4,6 @@ All is made again with the names of files, the versions and the machine that the
 these are not the ones here, equal bytes confirm nothing: anybody can write them into a record.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -4,8 +4,6 @@ The order of elimination, and where entries fill in, are found once for a shape.
 than one small model does by itself, which is why a single one goes another way.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """Evaluates policies in known MDPs; each value has a proven bound on its error."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Horizons: bounds on the expected number of steps, of every policy or of one."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -6,8 +6,6 @@ best value in the class that the greedy step searches, no matter where v came fr
 as soon as the bracket is small, and otherwise brings v nearer to V^π.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

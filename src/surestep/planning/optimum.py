@@ -1,7 +1,5 @@
 """Finds the best policy of a model, or of many models of one shape at once."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

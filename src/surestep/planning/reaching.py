@@ -31,8 +31,6 @@ u ≥ P_a u in each state of C.
 A row that sums to 1 only within rounding stands for the distribution that it is proportional to.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import exp

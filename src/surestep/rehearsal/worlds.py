@@ -4,8 +4,6 @@ A kind of world is a frozen settings object with one method, `world`. A world kn
 draws the data that π_b would have collected there.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Protocol, get_args
 

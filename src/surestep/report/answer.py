@@ -1,7 +1,5 @@
 """Writes the first section of a report: what to do, what to count on, what speaks against it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple, get_args
 

@@ -1,7 +1,5 @@
 """Writes the section on certificates: the claim of each, its standing and its assumptions."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Writes the sections on changes: the ones that matter most, and all of them as a table."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Writes the section on checks: which assumptions were tested, and with what outcome."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import surestep.sections as show

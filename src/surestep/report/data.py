@@ -1,7 +1,5 @@
 """Writes the sections on the data: what the log holds, and which data would help most."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from surestep._words import counted, number, short

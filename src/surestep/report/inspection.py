@@ -1,7 +1,5 @@
 """Writes what `surestep inspect` shows: coverage of a log, its limits, and suspicious rows."""
 
-from __future__ import annotations
-
 import surestep.sections as show
 from surestep._words import counted, harmless, listed, number, percent
 from surestep.checks import failed

@@ -3,8 +3,6 @@
 Every text is escaped by Jinja2; the page may use its own style and script, and ask for nothing.
 """
 
-from __future__ import annotations
-
 import hashlib
 from base64 import b64encode
 from collections.abc import Sequence

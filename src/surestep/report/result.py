@@ -1,7 +1,5 @@
 """Writes the reports on a result and on a stress test, as sections and as pages."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from surestep.report.answer import answer_section

@@ -1,7 +1,5 @@
 """Writes what is claimed of several signals at once, as a table and in sentences."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Writes the section on the stress test: how often claim and policy failed in simulated worlds."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import surestep.sections as show

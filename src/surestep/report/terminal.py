@@ -1,7 +1,5 @@
 """Prints sections in a terminal: sentences, lists, tables and small pictures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 from rich import box

@@ -1,7 +1,5 @@
 """Acting by a policy: an action of π_I, or where it has none, of a fallback that says so."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 

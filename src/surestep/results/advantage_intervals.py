@@ -31,8 +31,6 @@ steps, which are worth x in all, then has Q = (n (r + γ V) + x) / (n + l): it e
 on with the discount γ n / (n + l).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Findings: all that the report shows, as numbers and tables; the page itself computes nothing."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

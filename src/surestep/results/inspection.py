@@ -1,7 +1,5 @@
 """Inspection: what a log holds and what looks wrong in it, before anything is learned from it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, NamedTuple
 

@@ -5,8 +5,6 @@ plain number, is written with an apostrophe before it; so is one that begins wit
 that taking one away gives back every label.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence

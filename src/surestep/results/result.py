@@ -6,8 +6,6 @@ test; and run.json, which holds the digests of the others. Until a stress test i
 also a folder with its finished parts.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping, Sequence

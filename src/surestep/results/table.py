@@ -1,7 +1,5 @@
 """PolicyTable: the improved policy pair by pair, beside all that explains it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

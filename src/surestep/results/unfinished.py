@@ -5,8 +5,6 @@ end all new files are one more block there, which appears as a whole; from then 
 from it, until they are in their place and the blocks are gone.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Mapping

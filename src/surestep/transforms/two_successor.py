@@ -34,8 +34,6 @@ chain, which splits off k − 1 successors at a time, in their order (the paper'
 pair with at most k successors keeps its row.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass
 from typing import overload

@@ -1,7 +1,5 @@
 """Reads small tables of labels (lists, pairs, policies) and checks that a log fits them."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,6 @@ Python and in SQL. Measurements are rounded to six significant digits before lea
 rules, so that no state depends on the last bits of a machine.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from importlib import import_module

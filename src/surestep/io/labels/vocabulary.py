@@ -1,7 +1,5 @@
 """Maps the labels of a user (texts of columns) to the states and actions of a model."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence

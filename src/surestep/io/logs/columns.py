@@ -1,7 +1,5 @@
 """Finds the roles of columns in a user's table (state, action, reward, …) by name or by choice."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

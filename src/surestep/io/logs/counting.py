@@ -9,8 +9,6 @@ Neighbours are seen only where rows come in order, one after the other. So a Par
 lanes that keep all cores busy, each read in order; each lane is given the rows beside its ends.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -6,8 +6,6 @@ Each finding is an SQL query with a sentence. Inspecting shows all findings with
 in the files; counting refuses a log with a finding that has something `expected`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

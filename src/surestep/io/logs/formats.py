@@ -5,8 +5,6 @@ are matched by name, so their order may differ between files. A column without a
 writes its index, is called as in pandas: 'Unnamed: 0'.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import re

@@ -7,8 +7,6 @@ columns: `state_0`, `state_1`. Nothing is rounded: numbers that are to be bins s
 the log is read with a rule for them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

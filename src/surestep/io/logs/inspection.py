@@ -3,8 +3,6 @@
 Rows that counting would refuse are reported with their place, and left out of the figures.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 DuckDB sorts the groups, and may spill to disk; the arrays themselves are held in memory once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

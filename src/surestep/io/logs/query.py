@@ -11,8 +11,6 @@ once. Reward, end and next state of the last of these rows are hidden. Half of t
 from which the query leaves out rows: there it may have used their ends.
 """
 
-from __future__ import annotations
-
 import math
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -5,8 +5,6 @@ in which successors may repeat. Only the flag tells whether an episode ends: Fro
 states loop, but those of CliffWalking and Taxi go on as if nothing had happened.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import index

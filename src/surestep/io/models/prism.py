@@ -1,7 +1,5 @@
 """Builds models from programs in the PRISM language, with Storm."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -5,8 +5,6 @@ The script imports nothing of ours, so that it starts quickly. It reads `request
 folder, and writes `answer.json` there.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys
