@@ -69,6 +69,7 @@ def use_parallel_kernels():
     np.testing.assert_allclose(evaluate(mdp, Policy.uniform(mdp), method="iterative"), 2.0)
 
 
+@pytest.mark.slow
 def test_two_workers_give_the_bits_of_one_even_after_the_parent_used_threads():
     use_parallel_kernels()
     given = models(5)

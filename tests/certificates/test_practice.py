@@ -434,6 +434,7 @@ def against_practice(number, certifier):
     return wrong
 
 
+@pytest.mark.slow
 def test_an_estimate_from_thirty_episodes_is_not_what_is_done(always):
     few = replace(LEARNS, train_share=0.01)
     assert against_practice(30, replace(few, practice=0.0)) >= 6

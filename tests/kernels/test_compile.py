@@ -141,6 +141,7 @@ def snapshot(folder):
 # ---- the cache --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_second_process_takes_the_machine_code_of_the_first_until_a_helper_is_edited(
     tiny, tmp_path
 ):

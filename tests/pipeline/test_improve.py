@@ -483,6 +483,7 @@ def test_renaming_states_and_actions_changes_nothing(kinds):
     assert again == first
 
 
+@pytest.mark.slow
 def test_renaming_changes_no_stress_test_either():
     each = world(2, states=3, actions=2, episodes=60)
     first = results(each, 0, worlds=1)

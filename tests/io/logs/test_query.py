@@ -270,6 +270,7 @@ def test_a_query_may_spill(workshop):
     assert count == 3_000_000
 
 
+@pytest.mark.slow
 def test_rows_without_end_for_one_case_do_not_fill_the_memory(fresh):
     few = "(SELECT CASE WHEN count(*) < 20 THEN 1000000000000 ELSE 1 END FROM log)"
     sql = f"SELECT row, e, s + 100 * i AS s, x AS state, a FROM log, range({few}) AS t(i)"
