@@ -380,8 +380,8 @@ def grid_of(seed, episodes=300, known=False):
     ("offered", "settings", "known"),
     [
         (True, {}, False),
-        (True, {"logger": "fixed"}, True),
-        (False, {}, True),  # π_b may be another policy than the one that made the log
+        (False, {}, True),  # it is compared with itself, which proves more
+        (False, {"logger": "fixed"}, True),
         (True, {"known_start": True}, False),  # all episodes begin in one state
         (False, {"practice": 0.0}, False),
         (False, {"worst_share": 0.1}, False),

@@ -61,7 +61,8 @@ P(U_b < ρ_b) ≤ δ_b. With δ_I + δ_b = δ (or what robust tails leave of it)
 starts by the same law, that of fold 2. Fold 1 expects L_I − U_b as it expects all other limits, and
 takes the largest: that is a rule of fold 1. The claim then is about what was done, of a logger who
 learns about the mean of what was done on the way, and no longer about π_b. So it is offered where
-π_b is an estimate of what was done, and where π_b is known, if nobody learnt: then ρ_b = ρ(π_b).
+π_b is an estimate of what was done. A known π_b is compared with itself: rounds of both policies
+prove more of the gain (of Random MDPs at 1,000 trajectories 67 % instead of 59 %).
 Where π_I does as before, it draws from the estimate, which is part of what π_I is. It is not
 offered for chances to reach states, nor beside a `worst_share`, which compares with π_b, nor for a
 single stream, which has no episodes, nor with a known start unless all episodes begin there.
@@ -164,8 +165,8 @@ class Stitched(common.Certifier):
         The share of returns, the lowest, whose mean is claimed about as well, in the figures and
         at a δ of its own; 0: none.
     practice : float, default 0.3
-        The share of δ that a bound on the returns of episodes of fold 2 may take, where fold 1
-        expects more of comparing with that than with rollouts of π_b; 0: never.
+        The share of δ that a bound on the returns of episodes of fold 2 may take, where π_b is
+        estimated and fold 1 expects more of comparing with that than with rollouts; 0: never.
 
     Notes
     -----
@@ -434,11 +435,11 @@ def planned_returns(certifier: Stitched, problem: Problem, first: DecisionLog) -
     """Returns what episodes of fold 1 return, where such may be compared with; else None."""
     known = problem.counts.starts
     whole = first.whole()
-    done = problem.behavior_is_estimated or certifier.logger == "fixed"
     alike = not certifier.known_start or np.count_nonzero(known) == 1
     claimed = problem.reach is None and certifier.worst_share == 0
     shared = min(levels_of(certifier, robust=True, returns=True)) > 0  # both have something of δ
-    if not (done and alike and claimed and shared) or whole is None or whole.num_episodes < 2:
+    offered = problem.behavior_is_estimated and alike and claimed and shared
+    if not offered or whole is None or whole.num_episodes < 2:
         return None
     return paid_returns(problem, whole, return_limits(certifier, problem)[1])
 
