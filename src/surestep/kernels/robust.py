@@ -303,23 +303,20 @@ def worst_interval_rows(
         interval_rows(first, last, rows, step, value, by_value, extreme)
 
 
-class Segments(NamedTuple):
-    """The states `first` … `last − 1` that each node of the common tree covers."""
-
-    first: IntsIn  # [H]
-    last: IntsIn  # [H]
-
-
 class Trees(NamedTuple):
     """Rows that are products along trees: node x goes left with a chance in [low, high]."""
 
+    offsets: IntsIn  # [K+1]
     successor: IndicesIn  # [T]
+    room: IntsIn  # [K+1] the leaves of each pair
     node_offsets: IntsIn  # [K+1]
-    child: CountTableIn  # [X, 2]
-    leaf: IntsIn  # [C]
+    child: CountTableIn  # [X, 2] left and right: an inner node, or ~i for the leaf i
+    cuts: CountTableIn  # [X, 3] transitions below the left child, then below the right one
+    leaf: IntsIn  # [C] a node of the common tree, or ~t for the transition t
+    first: IntsIn  # [H] the states `first` … `last − 1` are below a node of the common tree
+    last: IntsIn  # [H]
     low: FloatsIn  # [X]
     high: FloatsIn  # [X]
-    room: IntsIn  # [K+1]
 
 
 @kernel()
@@ -333,9 +330,9 @@ def segments(first: IntsOut, last: IntsOut) -> None:
 
 
 @helper
-def lowest_below(nodes: Segments, value: FloatArray, lowest: IntArray) -> None:
+def lowest_below(rows: Trees, value: FloatArray, lowest: IntArray) -> None:
     """Writes the state of the lowest value below each node, the first among equals."""
-    first, last = nodes
+    first, last = rows.first, rows.last
     for node in range(first.size - 1, 0, -1):
         if last[node] - first[node] == 1:
             lowest[node] = first[node]
@@ -345,9 +342,9 @@ def lowest_below(nodes: Segments, value: FloatArray, lowest: IntArray) -> None:
 
 
 @kernel()
-def lowest_of_segments(nodes: Segments, value: FloatsIn, lowest: IntsOut) -> None:
+def lowest_of_segments(rows: Trees, value: FloatsIn, lowest: IntsOut) -> None:
     """Writes the state of the lowest value below each node of one tree, the first among equals."""
-    lowest_below(nodes, value, lowest)
+    lowest_below(rows, value, lowest)
 
 
 @helper
@@ -442,7 +439,7 @@ def tree_rows(
 
     Upwards, a node is worth the less of its two ends; downwards, the chances multiply.
     """
-    successor, node_offsets, child, leaf, low, high, room = rows
+    _, successor, room, node_offsets, child, _, leaf, _, _, low, high = rows
     reward, outside_reward, ending, discount = step
     states, probability, earned, q = extreme
     places = longest_run(first_pair, last_pair, room)

@@ -18,7 +18,6 @@ from surestep.kernels.robust import (
     ExtremeRows,
     Intervals,
     L1Balls,
-    Segments,
     Step,
     Trees,
     interval_rows,
@@ -63,13 +62,13 @@ class OneSet(NamedTuple):
     floor: FloatArray  # [S]
 
 
-Ranking = Callable[[Any, FloatArray, IntArray], None]  # what a ranking needs, v, the ranking
+Ranking = Callable[[Any, FloatArray, IntArray], None]  # the rows, v, the ranking to be written
 WorstRows = Callable[[int, int, Any, Step, FloatArray, IntArray, ExtremeRows], None]
-Settle = Callable[[int, Game, Any, IntArray, Any, Step, ExtremeRows, Answer], None]
+Settle = Callable[[int, Game, IntArray, Any, Step, ExtremeRows, Answer], None]
 
 
 @helper
-def rank_by_value(_: IntArray, value: FloatArray, ranking: IntArray) -> None:
+def rank_by_value(_: Any, value: FloatArray, ranking: IntArray) -> None:
     """Writes the states by rising v."""
     sort_rising(value, value.size, ranking)
 
@@ -142,7 +141,6 @@ def settling(rank: Ranking, worst_rows: WorstRows) -> Settle:
     def settle(
         b: int,
         game: Game,
-        ranked_by: Any,
         ranking: IntArray,
         rows: Any,
         step: Step,
@@ -160,7 +158,7 @@ def settling(rank: Ranking, worst_rows: WorstRows) -> Settle:
         rounds, together, before = 0, True, np.inf
         while True:
             rounds += 1
-            rank(ranked_by, value, ranking)
+            rank(rows, value, ranking)
             worst_rows(one.first, last, rows, step, value, ranking, extreme)
             low, high, scale = residuals_of(one, q, value)
             residual, scale = max(-low, high), reward_scale[b] + scale
@@ -196,7 +194,7 @@ def settle_l1(
 ) -> None:
     """Brings the values of sets of L1 balls to their fixed points."""
     for b in range(first_task, end_task):
-        settle_ball(b, game, room.ints, room.ints, rows, step, extreme, answer)
+        settle_ball(b, game, room.ints, rows, step, extreme, answer)
 
 
 @tasks(threads_from=BATCH_THREADS, on_gpu=False)
@@ -212,7 +210,7 @@ def settle_intervals(
 ) -> None:
     """Brings the values of sets of intervals to their fixed points."""
     for b in range(first_task, end_task):
-        settle_interval(b, game, room.ints, room.ints, rows, step, extreme, answer)
+        settle_interval(b, game, room.ints, rows, step, extreme, answer)
 
 
 @tasks(threads_from=BATCH_THREADS, on_gpu=False)
@@ -224,9 +222,8 @@ def settle_trees(
     rows: Trees,
     step: Step,
     extreme: ExtremeRows,
-    nodes: Segments,
     answer: Answer,
 ) -> None:
     """Brings the values of sets of trees over the same states to their fixed points."""
     for b in range(first_task, end_task):
-        settle_tree(b, game, nodes, room.ints, rows, step, extreme, answer)
+        settle_tree(b, game, room.ints, rows, step, extreme, answer)

@@ -23,11 +23,11 @@ from surestep.planning.chain import (
     DENSE_STATES,
     FAST,
     SWEEPS_PER_STEP,
-    Components,
-    Method,
+    SolveMethod,
     half_range,
     largest,
     policy_chain,
+    settle,
     solve_to,
 )
 from surestep.planning.ends import refuse_endless
@@ -71,13 +71,10 @@ def best_of_all(mdp: FiniteMDP, tolerance: float | None, terms: int = 0) -> Plan
 
 def by_components(mdp: FiniteMDP, rule: StoppingRule) -> FloatArray:
     """Returns the best values, component by component; less exact where sweeps of one are slow."""
-    components = Components.of(Backup.of(mdp))
     value = np.zeros(mdp.num_states)
     bracket = rule.bracket((0.0, 0.0), 0.0, TIE_TOLERANCE)
     target = max(bracket.goal / rule.horizon.high / 2, bracket.floor)
-    reached = components.settle(0, target, value)
-    while reached < components.number:
-        reached = components.settle(reached + 1, target, value)
+    settle(Backup.of(mdp), target, value)
     return value
 
 
@@ -86,7 +83,7 @@ def policy_iteration(
     greedy_step: GreedyStep,
     start: Policy,
     *,
-    method: Method = "auto",
+    method: SolveMethod = "auto",
     tolerance: float | None = None,
     limit: int = ITERATION_LIMIT,
 ) -> Plan:
@@ -276,7 +273,7 @@ def iterate(
     raise NotConverged(f"policy iteration stopped after {limit} rounds, the limit", plan=plan)
 
 
-def evaluation_update(mdp: FiniteMDP, method: Method, rule: StoppingRule) -> ValueUpdate:
+def evaluation_update(mdp: FiniteMDP, method: SolveMethod, rule: StoppingRule) -> ValueUpdate:
     """Returns an update to V^π: exact where that is cheap, else to a tenth of the residual."""
 
     def update(policy: FloatArray, backed_up: FloatArray, residuals: Range) -> FloatArray:

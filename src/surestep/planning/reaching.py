@@ -48,7 +48,7 @@ from surestep.model import FiniteMDP, Pairs
 from surestep.model.noun import noun
 from surestep.model.policy import PolicyLike
 from surestep.planning.backups import Backup, averaged
-from surestep.planning.chain import SINGULAR, Components, policy_chain, solve_to
+from surestep.planning.chain import SINGULAR, policy_chain, settle, solve_to
 from surestep.planning.ends import EndComponents, ending_policy, lasting, staying, steps_towards
 from surestep.planning.evaluation import check_inputs
 from surestep.planning.horizons import better_rows
@@ -330,12 +330,9 @@ def sought(model: FiniteMDP, priced: Backup, value: FloatArray, target: float) -
     pairs = model.pairs
     best = np.empty(model.num_pairs)
     policy = ending_policy(model, lasting(model)).probability
-    components = Components.of(priced)
-    settled = -1
-    cold = not value.any()
     with suppress(*SINGULAR):
-        while settled < components.number and cold:
-            settled = components.settle(settled + 1, target, value)
+        if not value.any():
+            settle(priced, target, value)
         for number in range(MOST_ROUNDS):
             q = priced.q(value)
             greedy(pairs.offsets, q, 0.0, best)
