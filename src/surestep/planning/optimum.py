@@ -236,10 +236,11 @@ def best_of_each(
 
     Of B a multiple of the number of models, each part is for the same models again.
     """
+    size = len(start)
     pairs = allowed.behavior.size
-    solutions = Solutions.from_values(start, pairs)
+    solutions = Solutions(np.empty((size, pairs)), start, np.empty(size), np.empty(size, np.int64))
     improve_each.all(
-        len(start),
+        size,
         room_to_improve(plan, pairs),
         models,
         allowed,

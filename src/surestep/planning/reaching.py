@@ -168,8 +168,8 @@ def read_target(mdp: FiniteMDP, target: object) -> BoolArray:
     if given.dtype == np.bool_:
         mask = arrays.shaped("target", given, (states,), InvalidParameter).copy()
     else:
-        mask = np.zeros(states, np.bool_)
-        mask[arrays.indices("target", np.atleast_1d(given), states, InvalidParameter)] = True
+        places = arrays.indices("target", np.atleast_1d(given), states, InvalidParameter)
+        mask = arrays.marked(places, states)
     if not mask.any():
         raise InvalidParameter(f"target has no states, expected at least one of the {states}")
     return mask
@@ -363,8 +363,8 @@ def loosened(
     level[~open_states] = -1  # ends stay alone
     merged, first = collapsed(model, EndComponents(level, np.zeros(model.num_pairs, np.bool_)))
     merged, second = collapsed(merged)  # pairs that lead nowhere else, and what is closed now
-    ends = np.ones(merged.num_states, np.bool_)
     worth = np.zeros(merged.num_states)
-    ends[merged.pairs.state[arrays.run_lengths(merged.offsets) > 0]] = False
+    goes_on = merged.pairs.state[arrays.run_lengths(merged.offsets) > 0]
+    ends = ~arrays.marked(goes_on, merged.num_states)
     worth[merged.pairs.state] = merged.ending_reward
     return rebuilt(merged, ends, worth), second[first]

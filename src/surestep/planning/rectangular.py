@@ -39,6 +39,7 @@ from surestep.kernels.robust import (
     worst_tree_rows,
 )
 from surestep.kernels.robust_batch import settle_intervals, settle_l1, settle_trees
+from surestep.kernels.types import RoomSize
 from surestep.model.noun import noun
 from surestep.model.pairs import Pairs
 
@@ -203,7 +204,8 @@ def worst_rows(
     if isinstance(rows, TreeRows):
         ranking = np.empty(rows.first.size, np.int64)
         lowest_of_segments(rows, value, ranking)
-    WORST_ROWS[type(rows)](rows, Step(*earnings, discount), value, ranking, worst)
+    step = Step(*earnings, discount)
+    WORST_ROWS[type(rows)].all(worst.q.size, RoomSize(), rows, step, value, ranking, worst)
     return worst
 
 
