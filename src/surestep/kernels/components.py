@@ -287,9 +287,7 @@ def settle_components(
     while c < starts.size - 1:
         start, end = starts[c], starts[c + 1]
         part = part_of(start, end, model, order, place, value)
-        own = np.empty(end - start)
-        for i in range(own.size):
-            own[i] = value[order[start + i]]
+        own = value[order[start:end]]
         settled = settle_part(part, target, limit, own)
         for i in range(own.size):
             value[order[start + i]] = own[i]

@@ -61,9 +61,9 @@ class Edges(NamedTuple):
         )
 
 
-def numbered(found: Order) -> IntArray:
+def numbered(order: Order) -> IntArray:
     """Returns the number of the component that each state is in [S]."""
-    return arrays.run_owners(found.starts)[found.place]
+    return arrays.run_owners(order.starts)[order.place]
 
 
 def lasting(model: RowModel) -> BoolArray:
@@ -174,16 +174,16 @@ def resting(mdp: FiniteMDP, policy: FloatArray, chain: Chain) -> Chain:
     possible = chain.weight > 0
     edges = Edges(row, row, chain.successor)
     if not possible.all():
-        edges = Edges(*(each[possible] for each in edges))
-    circle, found = circles(edges, leaving(mdp, taken))
+        edges = Edges(*(column[possible] for column in edges))
+    circle, order = circles(edges, leaving(mdp, taken))
     if circle.max() < 0:
-        return replace(chain, by_component=found)
+        return replace(chain, by_component=order)
     # The last place is for states in no circle.
     earns = arrays.marked(circle[mdp.pairs.state[taken & ~idle(mdp)]], mdp.num_states + 1)
     earns[-1] = False
     refuse_circle(mdp.pairs, first_of(np.where(earns[circle], circle, -1)))
     return replace(
-        chain, weight=np.where((circle >= 0)[row], 0.0, chain.weight), by_component=found
+        chain, weight=np.where((circle >= 0)[row], 0.0, chain.weight), by_component=order
     )
 
 
@@ -194,12 +194,12 @@ def circles(edges: Edges, ends: BoolArray) -> tuple[IntArray, Order]:
     states by component.
     """
     _, source, target = edges
-    found = edges.components(ends.size)
-    component = numbered(found)
+    order = edges.components(ends.size)
+    component = numbered(order)
     inside = np.bincount(source[component[source] == component[target]], minlength=ends.size)
     leaves = ends | (inside == 0) | (inside < np.bincount(source, minlength=ends.size))
     left = arrays.marked(component[leaves], ends.size)
-    return np.where(left[component], -1, component), found
+    return np.where(left[component], -1, component), order
 
 
 def first_of(circle: IntArray) -> IntArray:

@@ -260,13 +260,15 @@ def evaluate_batch(
     probability = policies_of(models, policy)
     if not alone:
         batch = models if isinstance(models, MDPBatch) else MDPBatch.from_models([models])
-        found = eliminated(batch, probability)
-        if found is not None:
-            return EvaluationBatch(*found, ("elimination",) * len(found[0]))
-    each = (
+        together = eliminated(batch, probability)
+        if together is not None:
+            return EvaluationBatch(*together, ("elimination",) * len(together[0]))
+    one_each = (
         [policy] if isinstance(policy, Policy) else [Policy(models.pairs, p) for p in probability]
     )
-    parts = one_by_one(models, each, lambda mdp, one: evaluate_alone(mdp, one, method, tolerance))
+    parts = one_by_one(
+        models, one_each, lambda mdp, one: evaluate_alone(mdp, one, method, tolerance)
+    )
     value, residual, error = stacked(parts, "value", "residual", "error_bound")
     return EvaluationBatch(value, residual, error, tuple(part.method for part in parts))
 

@@ -220,13 +220,13 @@ def only_plan(mdp: FiniteMDP, tolerance: float | None) -> Plan:
     """Returns the plan of a model in which every state has one action."""
     only = Policy.uniform(mdp)
     try:
-        found = evaluate_with_bound(mdp, only, tolerance=tolerance)
+        evaluation = evaluate_with_bound(mdp, only, tolerance=tolerance)
     except NotConverged as problem:
         if isinstance(problem.evaluation, Evaluation):
             reached = problem.evaluation
             problem.plan = reached.plan(only, 1, q_values(mdp, reached.value))
         raise
-    return found.plan(only, 1, q_values(mdp, found.value))
+    return evaluation.plan(only, 1, q_values(mdp, evaluation.value))
 
 
 def best_of_each(

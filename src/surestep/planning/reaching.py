@@ -307,11 +307,11 @@ def proven(model: FiniteMDP, rounding: float, tolerance: float, near: FloatArray
     pairs = model.pairs
     after = np.empty(model.num_states)
     goes_on = arrays.run_lengths(model.offsets) > 0
-    found = nothing = np.full(model.num_states, np.copysign(np.inf, rounding))
+    proved = nothing = np.full(model.num_states, np.copysign(np.inf, rounding))
     for price in PRICES if rounding < 0 else PRICES[2:]:
         priced = backup._replace(reward=backup.reward + price * rounding * goes_on)
         value = sought(
-            model, priced, (near if found is nothing else found).copy(), price * abs(rounding) / 4
+            model, priced, (near if proved is nothing else proved).copy(), price * abs(rounding) / 4
         )
         backup.best(value, after)
         # Ends are exact, so that no room for rounding is needed there.
@@ -319,10 +319,10 @@ def proven(model: FiniteMDP, rounding: float, tolerance: float, near: FloatArray
         size = float(np.abs(value).max())
         needed[pairs.state[goes_on]] = max(size, 1.0)
         if size < LARGEST and ((after - value) / -rounding >= needed).all():
-            before, found = near if rounding > 0 else found, value
-            if np.abs(found - before).max() <= tolerance:
+            before, proved = near if rounding > 0 else proved, value
+            if np.abs(proved - before).max() <= tolerance:
                 break
-    return found
+    return proved
 
 
 def sought(model: FiniteMDP, priced: Backup, value: FloatArray, target: float) -> FloatArray:

@@ -233,7 +233,7 @@ class Operator:
         q = step.extreme.q
         best = step.choice
         tie = TIE_TOLERANCE * float(np.abs(q).max())
-        before, after = (averaged(self.models.pairs, each.policy, q) for each in (ours, best))
+        before, after = (averaged(self.models.pairs, side.policy, q) for side in (ours, best))
         kept = before >= after - tie
         return WorstChoice(
             np.where(kept[self.models.pairs.state], ours.policy, best.policy),
@@ -299,9 +299,9 @@ def worst_values(
         rules = [rule_of(*case) for case in some]
         answers = zip(*settle_together(some, rules), strict=True)
         for place, rule, answer in zip(group, rules, answers, strict=True):
-            found = plan_of(cases[place][1], rule, *answer)
-            if found is not None:
-                plans[place] = found
+            plan = plan_of(cases[place][1], rule, *answer)
+            if plan is not None:
+                plans[place] = plan
     return [plans.get(place) or worst_value(*case) for place, case in enumerate(cases)]
 
 

@@ -114,13 +114,13 @@ def best_ending(mdp: FiniteMDP, tolerance: float | None, best: BestOfAll) -> Pla
     error = max(own_value.error_bound, float((upper[quotient.state] - value).max()))
     scale = scale_of(mdp, value)
     q = arrays.own(Backup.of(mdp).q(value))
-    found = Plan(policy, value, plan.iterations, plan.residual, error, q)
+    reached = Plan(policy, value, plan.iterations, plan.residual, error, q)
     bracket = Bracket(
         -error, error, LOOSEST_DEFAULT * scale if tolerance is None else tolerance, floor=0.0
     )
     if not bracket.good:
-        refuse(bracket, tolerance, plan=found)
-    return found
+        refuse(bracket, tolerance, plan=reached)
+    return reached
 
 
 def ending_iteration(
