@@ -393,6 +393,13 @@ def offsets_of(lengths: AnyArray) -> IntArray:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
 
 
+def marked(places: AnyArray, size: int) -> BoolArray:
+    """Returns a mask of this size that is true at the places given, and nowhere else."""
+    mask = np.zeros(size, np.bool_)
+    mask[places] = True
+    return mask
+
+
 def run_lengths(offsets: IntArray) -> IntArray:
     """Returns the length of each run; `np.diff` takes three times as long for few."""
     lengths: IntArray = offsets[1:] - offsets[:-1]

@@ -122,13 +122,10 @@ def feed(digest: Any, value: object) -> None:
         parts = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         digest.update(f"{type(value).__qualname__};".encode())
         feed(digest, parts)
-    elif isinstance(value, Mapping):
-        digest.update(f"dict {len(value)};".encode())
-        for item in value.items():
-            feed(digest, item)
-    elif isinstance(value, list | tuple):
-        digest.update(f"list {len(value)};".encode())
-        for item in value:
+    elif isinstance(value, Mapping | list | tuple):
+        keyed = isinstance(value, Mapping)
+        digest.update(f"{'dict' if keyed else 'list'} {len(value)};".encode())
+        for item in value.items() if isinstance(value, Mapping) else value:
             feed(digest, item)
     elif isinstance(value, bytes):
         digest.update(f"bytes {len(value)};".encode())

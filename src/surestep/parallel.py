@@ -43,7 +43,7 @@ RETRIES = 3  # of a task on Ray whose worker or machine is lost
 TASKS_A_CORE = 2  # that Ray has at a time: one runs, and one waits; each holds a copy of its data
 LEAST_SHARE = 1 / 16  # of a GPU: with more tasks than that on one, its memory becomes too small
 SECONDS_TO_ANSWER = 10  # for a cluster
-OF_TERMINALS = [each for each in signal.Signals if each.name in ("SIGINT", "SIGHUP")]
+OF_TERMINALS = [sign for sign in signal.Signals if sign.name in ("SIGINT", "SIGHUP")]
 
 
 def map_in_order(
@@ -242,7 +242,9 @@ def in_workers(
     """
     device = chosen_device()
     extensions = registered()
-    check_importable((f"{SINGULAR[each.sort]} {each.name!r}", each.thing) for each in extensions)
+    check_importable(
+        (f"{SINGULAR[known.sort]} {known.name!r}", known.thing) for known in extensions
+    )
     context = multiprocessing.get_context("spawn")
     lifeline, held = context.Pipe(duplex=False)
     with signals_wait():  # beside it begins a process of Python's own, which cleans up

@@ -84,8 +84,7 @@ def log_of_transitions(
     """Returns the log of episodes given by the transitions they took [N]."""
     pair = arrays.run_owners(mdp.offsets)[taken]
     next_state = mdp.successor[taken]
-    last = np.zeros(taken.size, np.bool_)
-    last[offsets[1:] - 1] = True
+    last = arrays.marked(offsets[1:] - 1, taken.size)
     terminated = last & over[next_state]
     return DecisionLog(
         mdp.pairs,
@@ -235,8 +234,7 @@ def sample_counts(
     sampler = CountSampler.of(mdp, policy)
     times, starts = sampler.draw(episodes, horizon, rng)
     seen = times > 0
-    ended = np.zeros(mdp.num_states, np.bool_)
-    ended[mdp.successor[seen]] = True
+    ended = arrays.marked(mdp.successor[seen], mdp.num_states)
     return Counts(
         mdp.pairs,
         arrays.offsets_of(arrays.run_sums(seen.astype(np.int64), mdp.offsets)),

@@ -32,7 +32,7 @@ from surestep.environments import make
 from surestep.errors import CertificateRefused, RefutedBounds
 from surestep.model import Statement
 from surestep.model.counts import LoggedRewards
-from surestep.planning.rectangular import Earnings
+from surestep.planning.rectangular import Earnings, worst_rows
 
 
 def true_difference(problem, P, R, ends, initial, policy):
@@ -56,7 +56,7 @@ def some_start(models, rng):
     size, one = models.initial.size, np.ones(1)
     stored = np.zeros(np.count_nonzero(models.initial))
     earnings = Earnings(stored, 0 * one, 0 * one)
-    found = models.starts.worst(earnings, one, rng.normal(size=size))
+    found = worst_rows(models.starts, earnings, one, rng.normal(size=size))
     return np.bincount(found.successor, found.probability, minlength=size)
 
 
@@ -81,8 +81,8 @@ def rows_at(models, rng):
     """Rows [K, S] of the set, each the worst one for some values; and which pairs end."""
     worlds = models.models
     size = worlds.pairs.num_states
-    chosen = [worlds.rows.worst(worlds.low, worlds.discount, rng.normal(size=size)) for _ in "abc"]
-    room = chosen[0].offsets
+    chosen = [worlds.worst(rng.normal(size=size)) for _ in "abc"]
+    room = worlds.rows.room
     P = np.zeros((worlds.pairs.num_pairs, size))
     for k in range(P.shape[0]):
         found, run = chosen[rng.integers(3)], slice(*room[k : k + 2])
@@ -307,12 +307,12 @@ def in_set(models, P):
         low, high = np.zeros(P.shape), np.repeat(rows.elsewhere[:, np.newaxis], size, axis=1)
         low[owner, rows.successor], high[owner, rows.successor] = rows.low, rows.high
         return bool(((low <= P) & (high >= P)).all())
-    inside, trees = True, rows.trees
+    inside = True
     for k in range(P.shape[0]):
-        node, stack = trees.node_offsets[k], [(0, size)]
-        while stack and node < trees.node_offsets[k + 1]:
+        node, stack = rows.node_offsets[k], [(0, size)]
+        while stack and node < rows.node_offsets[k + 1]:
             first, last = stack.pop()
-            stored = trees.successor[slice(*trees.offsets[k : k + 2])]
+            stored = rows.successor[slice(*rows.offsets[k : k + 2])]
             if last - first < 2 or not ((stored >= first) & (stored < last)).any():
                 continue
             middle = (first + last) // 2

@@ -298,9 +298,9 @@ def test_the_claim_holds_for_models_within_the_support_that_the_set_leaves_possi
     worlds, rng = models.models, np.random.default_rng(7)
     found = certify(problem, policy, certifier)
     for _ in range(30):
-        row = worlds.rows.worst(worlds.low, worlds.discount, rng.normal(size=4) * 5)
+        row = worlds.worst(rng.normal(size=4) * 5)
         P = np.zeros((8, 4))
-        pair = np.repeat(np.arange(8), np.diff(row.offsets))
+        pair = np.repeat(np.arange(8), np.diff(worlds.rows.room))
         np.add.at(P, (pair, row.successor), row.probability)
         np.testing.assert_allclose(P[:6].sum(axis=1), 1.0)
         assert not P[~ALLOWED.reshape(8, 4)].any()

@@ -23,24 +23,26 @@ from surestep import (
     policy_iteration,
     value_iteration,
 )
+from surestep.kernels.components import settle_components
 from surestep.planning import chain, iteration
 from surestep.planning.backups import Backup
 from surestep.planning.chain import (
     Chain,
-    Components,
     change_range,
     half_range,
     largest,
+    order_by_component,
     predicted_fill,
+    settle,
+    solve_by_sweeps,
     solve_dense,
-    solve_fast_sweeps,
     solve_krylov,
     solve_sparse,
-    solve_sweeps,
 )
 from surestep.planning.iteration import best_actions
 from surestep.planning.proof import Horizon
 
+LONG = Horizon(1.0, 100.0, uniform=False)
 METHODS = ("dense", "sparse", "iterative", "components", "auto")
 PLANNERS = {
     "optimal": optimal,
@@ -92,7 +94,7 @@ def test_every_way_solves_the_same_equations():
         solve_dense(chain),
         solve_sparse(chain),
         solve_krylov(chain, start, 1e-12, 200)[0],
-        solve_sweeps(chain, start, 1e-12, 1000)[0],
+        solve_by_sweeps(chain, start, 1e-12, LONG, limit=1000, slowest=np.inf)[0],
     ):
         assert value == pytest.approx(exact, abs=1e-9)
 
@@ -114,29 +116,27 @@ def test_krylov_stops_at_its_target_and_its_limit():
 
 def test_sweeps_stop_at_their_target_and_their_limit():
     chain = chain_of([[0.5]], [1.0])
-    assert solve_sweeps(chain, np.zeros(1), 0.0, 3) == ([1.75], 0.25)
-    assert solve_sweeps(chain, np.zeros(1), 0.25, 100) == ([1.75], 0.25)
+    assert solve_by_sweeps(chain, np.zeros(1), 0.0, LONG, limit=3) == ([1.75], 0.25)
+    assert solve_by_sweeps(chain, np.zeros(1), 0.25, LONG) == ([1.75], 0.25)
 
 
 def test_what_is_the_same_for_all_states_is_added_up_at_once():
     # Both states earn 1 and stay within: 1/(1 − ½) = 2 after one sweep.
     chain = chain_of([[0.25, 0.25], [0.0, 0.5]], [1.0, 1.0])
-    value, size = solve_fast_sweeps(chain, np.zeros(2), 0.0, Horizon(2.0, 2.0, uniform=True))
+    value, size = solve_by_sweeps(chain, np.zeros(2), 0.0, Horizon(2.0, 2.0, uniform=True))
     assert (value.tolist(), size) == ([2.0, 2.0], 0.0)
     # 1/(1 − ¾) = 4, from a first sweep to 1 that is 3 short.
-    value, _ = solve_fast_sweeps(
-        chain_of([[0.75]], [1.0]), np.zeros(1), 0.0, Horizon(4.0, 4.0, True)
-    )
+    value, _ = solve_by_sweeps(chain_of([[0.75]], [1.0]), np.zeros(1), 0.0, Horizon(4.0, 4.0, True))
     assert value.tolist() == [4.0]
     # Where the horizon is not the same everywhere, sweeps go on while they are fast.
-    value, size = solve_fast_sweeps(chain, np.zeros(2), 2.0**-20, Horizon(1.0, 2.0, uniform=False))
+    value, size = solve_by_sweeps(chain, np.zeros(2), 2.0**-20, Horizon(1.0, 2.0, uniform=False))
     assert size == 2.0**-20
     assert value.tolist() == [2.0 - 2.0**-20] * 2
 
 
 def test_slow_sweeps_are_given_up_early():
     chain = chain_of([[0.99]], [1.0])
-    value, size = solve_fast_sweeps(chain, np.zeros(1), 1e-9, Horizon(1.0, 100.0, uniform=False))
+    value, size = solve_by_sweeps(chain, np.zeros(1), 1e-9, LONG)
     assert (value[0], size) == pytest.approx((1.99, 0.99))  # the second was no faster than γ
 
 
@@ -228,8 +228,7 @@ def textures(draw, size):
 @given(data=st.data())
 def test_components_are_scipys_and_stand_behind_all_they_lead_to(data):
     mdp = data.draw(textures(data.draw(st.sampled_from([1, 2, 5, 40]))))
-    components = Components.of(Backup.of(mdp))
-    found = components.states_in
+    found = order_by_component(mdp.pairs.offsets, mdp.offsets, mdp.successor)
     size, starts = mdp.num_states, mdp.offsets[mdp.pairs.offsets]
     rows = (np.ones(mdp.num_transitions), mdp.successor, starts)
     matrix = csr_array(rows, shape=(size, size), copy=True)
@@ -237,10 +236,11 @@ def test_components_are_scipys_and_stand_behind_all_they_lead_to(data):
     number, label = connected_components(matrix, connection="strong")
     own = np.empty(size, int)
     own[found.order] = np.repeat(np.arange(number), np.diff(found.starts))
-    assert components.number == number == len(set(zip(own.tolist(), label.tolist(), strict=True)))
+    assert (
+        found.starts.size - 1 == number == len(set(zip(own.tolist(), label.tolist(), strict=True)))
+    )
     assert (own[mdp.successor] <= np.repeat(own, np.diff(starts))).all()
     assert (found.order[found.place] == np.arange(size)).all()
-    assert (np.concatenate([components.states(c) for c in range(number)]) == found.order).all()
 
 
 @settings(max_examples=settings.default.max_examples // 2)
@@ -306,20 +306,22 @@ def test_slow_components_small_and_large_are_left_to_other_ways(discount, size, 
 
 def test_values_along_a_way_without_return_need_one_pass():
     mdp = textured("acyclic", 2000, 1, 1.0)
-    components, value = Components.of(Backup.of(mdp)), np.zeros(mdp.num_states)
-    assert components.number == mdp.num_states
-    assert components.settle(0, 0.0, value) == mdp.num_states
+    backup, value = Backup.of(mdp), np.zeros(mdp.num_states)
+    order = order_by_component(backup.pair_offsets, backup.offsets, backup.successor)
+    assert order.starts.size - 1 == mdp.num_states
+    assert settle_components(backup, order, 0, 0.0, 1, value) == mdp.num_states
     q = Backup.of(mdp).q(value).reshape(-1, 2).max(axis=1)
     assert np.abs(q - value).max() <= 1e-12 * np.abs(value).max()
 
 
 def test_a_looser_tolerance_takes_fewer_sweeps_and_a_tighter_one_is_reached():
     mdp = textured("tangled", 1000, 2, 0.99)
-    components = Components.of(Backup.of(mdp))
+    slow = []
     residuals = []
     for target in (1e-2, 1e-6, 1e-10):
         value = np.zeros(mdp.num_states)
-        assert components.settle(0, target, value) == 1
+        settle(Backup.of(mdp), target, value, solve_slow=slow.append)
+        assert not slow
         after = Backup.of(mdp).q(value).reshape(-1, 2).max(axis=1)
         residuals.append(np.abs(after - value).max())
         assert residuals[-1] <= target

@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.oracles import best_bounded_row, solved, worst_row
-from surestep.planning.rectangular import Earnings, IntervalRows, L1Rows, SupportTrees, TreeRows
+from surestep.planning.rectangular import (
+    Earnings,
+    IntervalRows,
+    L1Rows,
+    TreeRows,
+    joined_rows,
+    worst_rows,
+)
 
 NUMBERS = st.one_of(st.integers(-3, 3).map(float), st.floats(-50, 50, allow_subnormal=False))
 SHARES = st.one_of(st.sampled_from([0.0, 0.1, 0.5, 1.0]), st.floats(0, 1))
@@ -40,7 +47,7 @@ class Row:
     def check(self, rows, expected_row):
         """The worst row of the set is as bad as the one expected, and a member of the set."""
         earnings = Earnings(self.reward, np.array([self.outside]), np.array([np.nan]))
-        found = rows.worst(earnings, np.array([self.discount]), self.value)
+        found = worst_rows(rows, earnings, np.array([self.discount]), self.value)
         scale = max(1.0, np.abs(self.worth).max())
         assert found.q[0] == pytest.approx(self.worth @ expected_row, abs=1e-9 * scale, rel=1e-9)
         dense = np.bincount(found.successor, found.probability, minlength=self.states)
@@ -48,7 +55,7 @@ class Row:
         # Every place is another state, so that rewards of the row are those of its states.
         assert found.q[0] == pytest.approx(self.worth @ dense, abs=1e-11 * scale)
         earned = found.q[0] - self.discount * (dense @ self.value)
-        assert found.expected_reward[0] == pytest.approx(earned, abs=1e-11 * scale)
+        assert found.earned[0] == pytest.approx(earned, abs=1e-11 * scale)
         return dense
 
 
@@ -102,7 +109,7 @@ def tree_cuts(first, last):
 @given(data=st.data())
 def test_the_worst_row_of_a_tree_is_that_of_the_linear_program(data):
     row = Row(data.draw, max_states=9)
-    trees = SupportTrees.of(row.offsets, row.stored, GOES_ON, row.states)
+    trees = TreeRows.of(row.offsets, row.stored, GOES_ON, row.states)
     passed, left = trees.counts(row.times)
     share = left / np.maximum(passed, 1)
     width = data.draw(st.sampled_from([0.0, 0.1, 0.4, 1.0]))
@@ -125,14 +132,14 @@ def test_the_worst_row_of_a_tree_is_that_of_the_linear_program(data):
             limits.append(limit)
     terms = {"A_ub": limits, "b_ub": np.zeros(len(limits))} if limits else {}
     expected = solved(-row.worth, A_eq=[np.ones(row.states)], b_eq=[1.0], **terms)
-    dense = row.check(TreeRows(trees, low, high), expected)
+    dense = row.check(trees._replace(low=low, high=high), expected)
     assert (np.array(limits).reshape(-1, row.states) @ dense <= 1e-12).all()
 
 
 @given(data=st.data())
 def test_trees_hold_as_many_nodes_as_stored_successors_need(data):
     row = Row(data.draw, max_states=40)
-    trees = SupportTrees.of(row.offsets, row.stored, GOES_ON, row.states)
+    trees = TreeRows.of(row.offsets, row.stored, GOES_ON, row.states)
     kept = set(row.stored.tolist())
     needed = [cut for cut in tree_cuts(0, row.states) if kept & set(range(cut[0], cut[2]))]
     assert trees.child.shape[0] == len(needed)
@@ -146,15 +153,15 @@ def test_trees_hold_as_many_nodes_as_stored_successors_need(data):
 def test_pairs_that_end_the_episode_are_worth_their_end():
     offsets, nothing, ends = np.array([0, 0, 1]), np.zeros(1), np.array([True, True])
     stored = np.array([0], np.int32)
-    trees = SupportTrees.of(offsets, stored, ends, 2)
+    trees = TreeRows.of(offsets, stored, ends, 2)
     for rows in (
         L1Rows.of(offsets, stored, nothing + 1, np.zeros(2), ends),
         IntervalRows.of(offsets, stored, nothing, nothing + 1, np.ones(2), ends=ends, support=2),
-        TreeRows(trees, np.zeros(0), np.zeros(0)),
+        trees,
     ):
         earnings = Earnings(nothing, np.full(2, 9.0), np.array([7.0, -3.0]))
-        found = rows.worst(earnings, np.full(2, 0.5), np.array([1.0, 2.0]))
-        assert found.q.tolist() == found.expected_reward.tolist() == [7.0, -3.0]
+        found = worst_rows(rows, earnings, np.full(2, 0.5), np.array([1.0, 2.0]))
+        assert found.q.tolist() == found.earned.tolist() == [7.0, -3.0]
         assert rows.room.tolist() == [0, 0, 0]
 
 
@@ -169,7 +176,7 @@ def test_rows_of_many_pairs_do_not_mix():
         ends=np.zeros(size, bool), support=size,
     )  # fmt: skip
     earnings = Earnings(np.zeros(size), np.zeros(size), np.zeros(size))
-    found = rows.worst(earnings, np.full(size, 0.5), value)
+    found = worst_rows(rows, earnings, np.full(size, 0.5), value)
     assert found.q == pytest.approx(0.45 * value, abs=1e-12)  # the rest goes to value 0
 
 
@@ -208,7 +215,7 @@ def test_intervals_have_room_for_the_states_that_their_mass_can_fill(
 @pytest.mark.parametrize(("states", "nodes"), [(1, 2), (2, 4), (5, 16), (8, 16), (9, 32)])
 def test_the_common_tree_has_a_node_for_every_segment(states, nodes):
     stored = np.array([0], np.int32)
-    trees = SupportTrees.of(np.array([0, 1]), stored, GOES_ON, states)
+    trees = TreeRows.of(np.array([0, 1]), stored, GOES_ON, states)
     assert trees.first.size == trees.last.size == nodes
     assert (trees.first[1], trees.last[1]) == (0, states)
 
@@ -217,7 +224,7 @@ def test_closed_trees_are_over_the_stored_successors_of_each_pair():
     stored = [[0, 2, 3], [1], [0, 1, 4, 5, 6]]
     offsets = np.cumsum([0, *map(len, stored)])
     successor = np.array([s for row in stored for s in row], np.int32)
-    trees = SupportTrees.of(offsets, successor, np.zeros(3, bool), 7, closed=True)
+    trees = TreeRows.of(offsets, successor, np.zeros(3, bool), 7, closed=True)
     cuts = [
         [start + cut for cut in node]
         for start, row in zip(offsets.tolist(), stored, strict=False)
@@ -232,13 +239,13 @@ def test_trees_that_are_joined_count_as_they_did_alone():
     for stored in ([[0, 2, 3], [1]], [[4], [0, 1, 2, 3, 4]]):
         offsets = np.cumsum([0, *map(len, stored)])
         successor = np.array([s for row in stored for s in row], np.int32)
-        parts.append(SupportTrees.of(offsets, successor, np.zeros(2, bool), 5))
+        parts.append(TreeRows.of(offsets, successor, np.zeros(2, bool), 5))
         times.append(np.arange(1, successor.size + 1))
-    joined = SupportTrees.joined(parts)
+    joined = joined_rows(parts)
     alone = [part.counts(each) for part, each in zip(parts, times, strict=True)]
     together = joined.counts(np.concatenate(times))
     for found, expected in zip(together, zip(*alone, strict=True), strict=True):
         assert found.tolist() == np.concatenate(expected).tolist()
-    first = SupportTrees.joined(parts[:1])
+    first = joined_rows(parts[:1])
     for name in ("offsets", "room", "node_offsets", "child", "cuts", "leaf"):
         assert getattr(first, name).tolist() == getattr(parts[0], name).tolist()

@@ -25,7 +25,6 @@ from surestep.planning.rectangular import (
     IntervalRows,
     L1Rows,
     RectangularSet,
-    SupportTrees,
     TreeRows,
 )
 from surestep.planning.robust import (
@@ -502,9 +501,9 @@ def random_set(pairs, kind, rng, discount):
         radius = np.where(stored.any(axis=1), rng.random(size) * width, 2.0)
         rows = L1Rows.of(offsets, successor.astype(np.int32), center, np.minimum(radius, 2), ends)
     elif kind == "trees":
-        trees = SupportTrees.of(offsets, successor.astype(np.int32), ends, states)
+        trees = TreeRows.of(offsets, successor.astype(np.int32), ends, states)
         chance = rng.random(trees.node_offsets[-1])
-        rows = TreeRows(trees, np.maximum(chance - width, 0), np.minimum(chance + width, 1))
+        rows = trees._replace(low=np.maximum(chance - width, 0), high=np.minimum(chance + width, 1))
     else:
         rows = IntervalRows.of(
             offsets,

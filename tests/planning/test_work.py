@@ -98,7 +98,7 @@ def test_every_slow_component_is_solved_once(watch):
 
 def test_what_is_good_enough_is_not_solved_again(watch):
     krylov = watch(chain, "solve_krylov", lambda _, start, *__: (start, 0.1))
-    swept = watch(chain, "solve_sweeps")
+    swept = watch(chain, "solve_by_sweeps")
     model = chain_of(2)
     for target, calls in ((1.0, 0), (0.1, 1)):
         chain.solve_slowly(

@@ -50,8 +50,8 @@ from surestep.planning.rectangular import (
     L1Rows,
     RectangularSet,
     SetRows,
-    SupportTrees,
     TreeRows,
+    worst_rows,
 )
 
 MOST_VISITS = 1e15  # up to here the inverse beta function is accurate
@@ -206,7 +206,7 @@ class Uncertainty:
             return float(self.initial @ value)
         one, none = np.ones(1), np.zeros(1)
         stored = np.zeros(np.count_nonzero(self.initial))
-        return float(self.starts.worst(Earnings(stored, none, none), one, value).q[0])
+        return float(worst_rows(self.starts, Earnings(stored, none, none), one, value).q[0])
 
 
 class Observed(NamedTuple):
@@ -288,10 +288,11 @@ def set_rows(observed: Observed, num_states: int, share: float, terms: SetTerms)
         radius = np.where(seen, radius, 2.0)
         return L1Rows.of(offsets, successor, center, radius, ends, closed=closed)
     if terms.kind == "two-successor":
-        trees = SupportTrees.of(offsets, successor, ends, num_states, closed=closed)
+        trees = TreeRows.of(offsets, successor, ends, num_states, closed=closed)
         passed, left = trees.counts(times)
         level = (share / np.maximum(sizes - 1, 1))[arrays.run_owners(trees.node_offsets)]
-        return TreeRows(trees, *chance_interval(left, passed, level, strict=terms.strict))
+        low, high = chance_interval(left, passed, level, strict=terms.strict)
+        return trees._replace(low=low, high=high)
     level = share / np.maximum(sizes, 1)
     low, high = chance_interval(times, visits[owner], level[owner], strict=terms.strict)
     _, elsewhere = chance_interval(np.zeros_like(visits), visits, level, strict=terms.strict)

@@ -48,16 +48,14 @@ class Kernel(Generic[Arguments, Result]):
 
     def code(self, parallel: bool) -> Callable[Arguments, Result]:
         """Returns the machine code, made or read from disk when first asked for."""
-        run = self._compiled.get(parallel)
-        if run is None:
-            run = self._compiled[parallel] = self.compile(parallel)
-        return run
+        if parallel not in self._compiled:
+            self._compiled[parallel] = self.compile(parallel)
+        return self._compiled[parallel]
 
-    def compile(self, parallel: bool, *, keep: bool = True) -> Callable[Arguments, Result]:
-        """Compiles the function, or reads its machine code from disk; `keep` stores it there."""
+    def compile(self, parallel: bool) -> Callable[Arguments, Result]:
+        """Compiles the function, or reads its machine code from disk; stores it there."""
         dispatcher = numba.njit(parallel=parallel, nogil=True)(self.function)
-        if keep:
-            keep_code(dispatcher, "threads" if parallel else "thread")
+        keep_code(dispatcher, "threads" if parallel else "thread")
         dispatcher.compile(signature_of(self.function))
         dispatcher.disable_compile()
         return cast(Callable[Arguments, Result], dispatcher)

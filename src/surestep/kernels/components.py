@@ -16,7 +16,7 @@ import numpy as np
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import helper, kernel
 from surestep.kernels.elimination import solve_dense
-from surestep.kernels.records import Model
+from surestep.kernels.records import Model, copy_into, fill
 from surestep.kernels.types import FloatsOut, IndicesIn, IndicesOut, IntsIn, IntsOut
 
 STANDS_STILL = 2.0**-50  # relative to max |v|: a change this small is rounding
@@ -224,15 +224,13 @@ def solve_best(part: Part, system: FloatArray, value: FloatArray) -> None:
                 q += weight[t] * value[successor[t]]
             if q > best:
                 best, chosen = q, k
-        for j in range(size):
-            system[s, j] = 0.0
+        fill(system[s], 0.0)
         system[s, s] = 1.0
         right[s] = reward[chosen]
         for t in range(offsets[chosen], offsets[chosen + 1]):
             system[s, successor[t]] -= weight[t]
     solve_dense(system, right)
-    for s in range(size):
-        value[s] = right[s]
+    copy_into(value, right)
 
 
 @helper
@@ -249,8 +247,7 @@ def settle_part(part: Part, target: float, limit: int, value: FloatArray) -> boo
         system, steps = np.empty((size, size)), 1
     while True:
         if leaps and sweeps % LOOK == LOOK - 1:
-            for s in range(size):
-                earlier[s] = value[s]
+            copy_into(earlier, value)
         change, scale = sweep_part(part, value)
         sweeps += 1
         goal = max(target, STANDS_STILL * scale)
@@ -290,9 +287,7 @@ def settle_components(
     while c < starts.size - 1:
         start, end = starts[c], starts[c + 1]
         part = part_of(start, end, model, order, place, value)
-        own = np.empty(end - start)
-        for i in range(own.size):
-            own[i] = value[order[start + i]]
+        own = value[order[start:end]]
         settled = settle_part(part, target, limit, own)
         for i in range(own.size):
             value[order[start + i]] = own[i]

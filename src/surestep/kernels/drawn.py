@@ -16,7 +16,7 @@ import numpy as np
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import helper, tasks
 from surestep.kernels.backup import largest_of
-from surestep.kernels.records import copy_into
+from surestep.kernels.records import copy_into, fill
 from surestep.kernels.types import (
     BatchOut,
     CountBatchOut,
@@ -150,8 +150,7 @@ def eliminate(model: DrawnModel, policy: FloatArray, matrix: FloatArray, value: 
     """
     pair_offsets, discount, ends, target, share = model
     size = value.size
-    for i in range(size * size):
-        matrix[i] = 0.0
+    fill(matrix, 0.0)
     for s in range(size):
         matrix[s * size + s] = 1.0
         for k in range(pair_offsets[s], pair_offsets[s + 1]):
@@ -336,8 +335,7 @@ def eliminate_drawn(
             most = earn(pair_offsets, reward[b], chances, earned)
             copy_into(value, earned)
             eliminate(model, chances, matrix, value)
-            for s in range(num_states):
-                nothing[s] = 0.0
+            fill(nothing, 0.0)
             add_what_follows(model, chances, nothing, value, following)
             performance.residual[b, p] = largest_change(earned, following, value)
             performance.scale[b, p] = most + largest_of(value)

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from surestep._arrays import FloatArray
 from surestep.kernels._compile import helper, tasks
 from surestep.kernels.backup import largest_of, pair_value
@@ -30,32 +28,6 @@ from surestep.kernels.types import (
 )
 
 BATCH_THREADS = 5_000  # entries of all models together
-
-
-class Work(NamedTuple):
-    """The memory that a solution needs."""
-
-    row: FloatArray  # [S]
-    inverse: FloatArray  # [S]
-    right: FloatArray  # [S]
-    factor: FloatArray  # an entry for each of `upper`
-
-
-def work_size(plan: EliminationPlan) -> int:
-    """Returns how many numbers a solution has to remember."""
-    return 3 * plan.order.size + plan.upper.size
-
-
-@helper
-def work_in(floats: FloatArray, plan: EliminationPlan) -> Work:
-    """Takes the first `work_size` numbers for a solution to work in."""
-    states = plan.order.size
-    return Work(
-        floats[:states],
-        floats[states : 2 * states],
-        floats[2 * states : 3 * states],
-        floats[3 * states : 3 * states + plan.upper.size],
-    )
 
 
 @helper
@@ -77,12 +49,14 @@ def solve_dense(system: FloatArray, value: FloatArray) -> None:
 
 @helper
 def solve_policy(
-    model: Model, policy: FloatArray, plan: EliminationPlan, work: Work, value: FloatArray
+    model: Model, policy: FloatArray, plan: EliminationPlan, work: FloatArray, value: FloatArray
 ) -> None:
-    """V = (I − Γ_π P_π)⁻¹ r_π, into `value` [S]."""
+    """V = (I − Γ_π P_π)⁻¹ r_π, into `value` [S], in the memory of `room_to_evaluate`."""
     pair_offsets, offsets, successor, chance, discount, reward = model
     order, place, lower_offsets, lower, upper_offsets, upper = plan
-    row, inverse, right, factor = work
+    states = order.size
+    row, inverse = work[:states], work[states : 2 * states]
+    right, factor = work[2 * states : 3 * states], work[3 * states : 3 * states + upper.size]
     for i in range(order.size):
         s = order[i]
         for j in range(lower_offsets[i], lower_offsets[i + 1]):
@@ -125,12 +99,6 @@ class Solutions(NamedTuple):
     residual: FloatsOut  # [B] max_s |Σ_a π q − v|
     iterations: IntsOut  # [B] above the limit where the policy was still changing
 
-    @classmethod
-    def from_values(cls, value: FloatArray, num_pairs: int) -> Solutions:
-        """Returns arrays to be written, for policies that start from these values [B, S]."""
-        size = len(value)
-        return cls(np.empty((size, num_pairs)), value, np.empty(size), np.empty(size, np.int64))
-
 
 @helper
 def model_of(models: Models, b: int) -> Model:
@@ -147,7 +115,7 @@ def model_of(models: Models, b: int) -> Model:
 
 def room_to_evaluate(plan: EliminationPlan) -> RoomSize:
     """Returns the room that `evaluate_each` needs: for one elimination."""
-    return RoomSize(work_size(plan))
+    return RoomSize(3 * plan.order.size + plan.upper.size)
 
 
 @tasks(threads_from=BATCH_THREADS)
@@ -168,7 +136,7 @@ def evaluate_each(
     pair_offsets = models.pair_offsets
     for b in range(first_task, end_task):
         model, actions, values = model_of(models, b), policy[b % policy.shape[0]], value[b]
-        solve_policy(model, actions, plan, work_in(room.floats, plan), values)
+        solve_policy(model, actions, plan, room.floats, values)
         worst = 0.0
         for s in range(values.size):
             total = 0.0
@@ -193,7 +161,7 @@ class Allowed(NamedTuple):
 def room_to_improve(plan: EliminationPlan, num_pairs: int) -> RoomSize:
     """Returns the room of `improve_each`: an elimination, values of pairs, notes."""
     num_states = plan.order.size
-    return RoomSize(work_size(plan) + num_pairs + num_states, num_states + num_pairs)
+    return RoomSize(room_to_evaluate(plan).floats + num_pairs + num_states, num_states + num_pairs)
 
 
 @tasks(threads_from=BATCH_THREADS)
@@ -214,7 +182,7 @@ def improve_each(
     """
     pair_offsets, num_models = models.pair_offsets, models.probability.shape[0]
     num_states, num_pairs = pair_offsets.size - 1, models.discount.size
-    work, begin = work_in(room.floats, plan), 3 * num_states + plan.upper.size
+    begin = 3 * num_states + plan.upper.size
     q = room.floats[begin : begin + num_pairs]
     free = room.floats[begin + num_pairs : begin + num_pairs + num_states]
     chosen, trusted = room.ints[:num_states], room.ints[num_states : num_states + num_pairs]
@@ -250,7 +218,7 @@ def improve_each(
                             actions[k] = 0.0
                     actions[best] = free[s]
             if changed:
-                solve_policy(model, actions, plan, work, values)
+                solve_policy(model, actions, plan, room.floats, values)
         worst = 0.0
         for s in range(num_states):
             first, last = pair_offsets[s], pair_offsets[s + 1]

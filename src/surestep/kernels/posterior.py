@@ -31,6 +31,7 @@ from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import borrowing, inlined, tasks
 from surestep.kernels.drawn import Chunk
 from surestep.kernels.random_streams import Words, beta, first_above, gamma, start_stream, uniform
+from surestep.kernels.records import copy_into, fill
 from surestep.kernels.types import BoolsIn, FloatsIn, IndicesIn, IntsIn, Room, RoomSize, TableIn
 
 # Of a row: what the last state takes, at most. That adds no more than its square to the variance of
@@ -216,8 +217,7 @@ def draw_sparse_rows(
 ) -> Words:
     """Draws a row under each of P priors, from where the one before ends."""
     begins, ends, weight, total = desk.begins, desk.ends, rows.weight[row.data_set], 0.0
-    for p in range(begins.size):
-        begins[p] = ends[p]
+    copy_into(begins, ends)
     for t in range(row.first, row.last):
         if rows.times[t] > 0:
             number, words = gamma(words, np.float64(rows.times[t]))
@@ -443,8 +443,7 @@ def draw_block(
     before = data_set * num_pairs
     sparse = not given and rows.weight[data_set] * PIECES < num_states
     s = 0 * model  # a plain 0 has a type of its own
-    for p in range(num_priors):
-        end[p] = blocks.cells[block]
+    fill(end, blocks.cells[block])
     for k in range(first_pair, last_pair):
         for p in range(num_priors):
             ends[model + p * apart, k] = end[p]
@@ -543,17 +542,14 @@ def draw_models(
             atoms = atoms_of(posteriors, other, room.floats, drawn)
             weigh_atoms(start_stream(seeds[d], draw, num_pairs + 1), atoms)
             drawn += atoms.sums.size + atoms.kinship.size
-        for i in range(places.size):
-            places[i] = -1
+        fill(places, -1)
         desk = Desk(begins, ends, places[num_states:], places[:num_states], room.floats)
         draw_block(posteriors, members, draw, model, draws, blocks, block, models, desk)
         if block == 0:
-            for s in range(num_states):
-                initial[model, s] = posteriors.starts[d * num_states + s]
+            copy_into(initial[model], posteriors.starts[d * num_states : (d + 1) * num_states])
             if posteriors.starts_drawn:
                 draw_shares(start_stream(seeds[d], draw, num_pairs), initial[model])
             for other in members:
                 for p in range(num_priors):
                     same = model + ((other - d) * num_priors + p) * draws
-                    for s in range(num_states):
-                        initial[same, s] = initial[model, s]
+                    copy_into(initial[same], initial[model])

@@ -86,3 +86,10 @@ def copy_into(target: AnyArray, source: AnyArray | tuple[int, ...]) -> None:
     """Copies a row; `target[:] = source` would take seconds to compile, for its messages."""
     for i in range(target.size):
         target[i] = source[i]
+
+
+@helper
+def fill(target: AnyArray, value: float) -> None:
+    """Writes one value to all places of a row."""
+    for i in range(target.size):
+        target[i] = value

@@ -4,8 +4,8 @@ One extreme distribution a pair is written: `room` [K+1] says where, and has a p
 stored successor of the pair and for as many other states as its mass can reach. Places that are not
 needed hold probability 0. A pair without room ends the episode and is worth `ending`.
 
-`l1_rows`, `interval_rows` and `tree_rows` do a run of pairs; they serve the kernels here, which do
-all pairs of one set, and those of `robust_batch`, which bring many sets to their fixed points.
+`l1_rows`, `interval_rows` and `tree_rows` do a run of pairs, as tasks over all pairs of one set, or
+compiled into the kernels of `robust_batch`, which bring many sets to their fixed points.
 
 **Binary trees over all states.** Of them, the part that a pair's successors need is kept. The tree
 is the same for every pair. Its node i covers the states `first` … `last − 1`; the root is node 1,
@@ -17,11 +17,9 @@ possible successors are stored may have trees over these instead, numbered from 
 from typing import NamedTuple
 
 import numpy as np
-from numba import prange
 
 from surestep._arrays import FloatArray, IndexArray, IntArray
-from surestep.kernels._compile import SWEEP_THREADS, helper, kernel
-from surestep.kernels.backup import BLOCK_ROWS
+from surestep.kernels._compile import SWEEP_THREADS, helper, kernel, tasks
 from surestep.kernels.records import copy_into
 from surestep.kernels.types import (
     CountTableIn,
@@ -32,6 +30,7 @@ from surestep.kernels.types import (
     IndicesOut,
     IntsIn,
     IntsOut,
+    Room,
 )
 
 DEEPEST = 64  # halvings of 2³¹ states, with room to spare
@@ -167,14 +166,14 @@ def lowest_elsewhere(first: int, last: int, successor: IndexArray, by_value: Int
     return -1
 
 
-@helper
 def l1_rows(
     first_pair: int,
     last_pair: int,
+    memory: Room,
     rows: L1Balls,
     step: Step,
-    value: FloatArray,
-    by_value: IntArray,
+    value: FloatsIn,
+    by_value: IntsIn,
     extreme: ExtremeRows,
 ) -> None:
     """Writes the p of the smallest Σ p (R + γ v) with ‖p − center‖₁ ≤ radius, for a run of pairs.
@@ -218,28 +217,20 @@ def l1_rows(
         add_up_row(k, offsets, room, step, value, extreme)
 
 
-@kernel(threads_from=SWEEP_THREADS)
-def worst_l1_rows(
-    rows: L1Balls, step: Step, value: FloatsIn, by_value: IntsIn, extreme: ExtremeRows
-) -> None:
-    """Writes the worst rows of all pairs within L1 balls; see `l1_rows`."""
-    pairs = extreme.q.size
-    for b in prange((pairs - 1) // BLOCK_ROWS + 1):
-        first, last = b * BLOCK_ROWS, min((b + 1) * BLOCK_ROWS, pairs)
-        l1_rows(first, last, rows, step, value, by_value, extreme)
+worst_l1_rows = tasks(threads_from=SWEEP_THREADS, on_gpu=False)(l1_rows)
 
 
 # ---- intervals --------------------------------------------------------------------------------
 
 
-@helper
 def interval_rows(
     first_pair: int,
     last_pair: int,
+    memory: Room,
     rows: Intervals,
     step: Step,
-    value: FloatArray,
-    by_value: IntArray,
+    value: FloatsIn,
+    by_value: IntsIn,
     extreme: ExtremeRows,
 ) -> None:
     """Writes the p of the smallest Σ p (R + γ v) with low ≤ p ≤ high, for a run of pairs.
@@ -292,34 +283,23 @@ def interval_rows(
         add_up_row(k, offsets, room, step, value, extreme)
 
 
-@kernel(threads_from=SWEEP_THREADS)
-def worst_interval_rows(
-    rows: Intervals, step: Step, value: FloatsIn, by_value: IntsIn, extreme: ExtremeRows
-) -> None:
-    """Writes the worst rows of all pairs within intervals; see `interval_rows`."""
-    pairs = extreme.q.size
-    for b in prange((pairs - 1) // BLOCK_ROWS + 1):
-        first, last = b * BLOCK_ROWS, min((b + 1) * BLOCK_ROWS, pairs)
-        interval_rows(first, last, rows, step, value, by_value, extreme)
-
-
-class Segments(NamedTuple):
-    """The states `first` … `last − 1` that each node of the common tree covers."""
-
-    first: IntsIn  # [H]
-    last: IntsIn  # [H]
+worst_interval_rows = tasks(threads_from=SWEEP_THREADS, on_gpu=False)(interval_rows)
 
 
 class Trees(NamedTuple):
     """Rows that are products along trees: node x goes left with a chance in [low, high]."""
 
+    offsets: IntsIn  # [K+1]
     successor: IndicesIn  # [T]
+    room: IntsIn  # [K+1] the leaves of each pair
     node_offsets: IntsIn  # [K+1]
-    child: CountTableIn  # [X, 2]
-    leaf: IntsIn  # [C]
+    child: CountTableIn  # [X, 2] left and right: an inner node, or ~i for the leaf i
+    cuts: CountTableIn  # [X, 3] transitions below the left child, then below the right one
+    leaf: IntsIn  # [C] a node of the common tree, or ~t for the transition t
+    first: IntsIn  # [H] the states `first` … `last − 1` are below a node of the common tree
+    last: IntsIn  # [H]
     low: FloatsIn  # [X]
     high: FloatsIn  # [X]
-    room: IntsIn  # [K+1]
 
 
 @kernel()
@@ -332,10 +312,9 @@ def segments(first: IntsOut, last: IntsOut) -> None:
             first[2 * node + 1], last[2 * node + 1] = middle, last[node]
 
 
-@helper
-def lowest_below(nodes: Segments, value: FloatArray, lowest: IntArray) -> None:
+def lowest_below(rows: Trees, value: FloatsIn, lowest: IntsOut) -> None:
     """Writes the state of the lowest value below each node, the first among equals."""
-    first, last = nodes
+    first, last = rows.first, rows.last
     for node in range(first.size - 1, 0, -1):
         if last[node] - first[node] == 1:
             lowest[node] = first[node]
@@ -344,22 +323,7 @@ def lowest_below(nodes: Segments, value: FloatArray, lowest: IntArray) -> None:
             lowest[node] = left if value[left] <= value[right] else right
 
 
-@kernel()
-def lowest_of_segments(nodes: Segments, value: FloatsIn, lowest: IntsOut) -> None:
-    """Writes the state of the lowest value below each node of one tree, the first among equals."""
-    lowest_below(nodes, value, lowest)
-
-
-@helper
-def below(stored: IndexArray, first: int, last: int, bound: int) -> int:
-    """Returns the first place of `first` … `last` with a state of at least `bound`; they rise."""
-    while first < last:
-        middle = (first + last) // 2
-        if stored[middle] < bound:
-            first = middle + 1
-        else:
-            last = middle
-    return first
+lowest_of_segments = kernel()(lowest_below)
 
 
 @kernel()
@@ -378,7 +342,7 @@ def tree_sizes(offsets: IntsIn, place: IndicesIn, width: IntsIn, sizes: IntsOut)
             if start < end and last - first > 1:
                 count += 1
                 middle = (first + last) // 2
-                cut = below(place, start, end, middle)
+                cut = start + np.searchsorted(place[start:end], middle)
                 copy_into(stack[top + 1], (first, middle, start, cut))
                 copy_into(stack[top + 2], (middle, last, cut, end))
                 top += 2
@@ -414,7 +378,7 @@ def tree_nodes(
             if start < end and last - first > 1:
                 name = node
                 middle = (first + last) // 2
-                cut = below(place, start, end, middle)
+                cut = start + np.searchsorted(place[start:end], middle)
                 copy_into(cuts[node], (start, cut, end))
                 copy_into(stack[top + 1], (2 * segment + 1, middle, last, cut, end, node, 1))
                 copy_into(stack[top + 2], (2 * segment, first, middle, start, cut, node, 0))
@@ -428,21 +392,21 @@ def tree_nodes(
                 child[parent, side] = name
 
 
-@helper
 def tree_rows(
     first_pair: int,
     last_pair: int,
+    memory: Room,
     rows: Trees,
     step: Step,
-    value: FloatArray,
-    lowest: IntArray,
+    value: FloatsIn,
+    lowest: IntsIn,
     extreme: ExtremeRows,
 ) -> None:
     """Finds the worst rows of a run of pairs; node x goes left with a chance in [low, high].
 
     Upwards, a node is worth the less of its two ends; downwards, the chances multiply.
     """
-    successor, node_offsets, child, leaf, low, high, room = rows
+    _, successor, room, node_offsets, child, _, leaf, _, _, low, high = rows
     reward, outside_reward, ending, discount = step
     states, probability, earned, q = extreme
     places = longest_run(first_pair, last_pair, room)
@@ -485,12 +449,4 @@ def tree_rows(
         earned[k] = total
 
 
-@kernel(threads_from=SWEEP_THREADS)
-def worst_tree_rows(
-    rows: Trees, step: Step, value: FloatsIn, lowest: IntsIn, extreme: ExtremeRows
-) -> None:
-    """Writes the worst rows of all pairs along trees; see `tree_rows`."""
-    pairs = extreme.q.size
-    for b in prange((pairs - 1) // BLOCK_ROWS + 1):
-        first, last = b * BLOCK_ROWS, min((b + 1) * BLOCK_ROWS, pairs)
-        tree_rows(first, last, rows, step, value, lowest, extreme)
+worst_tree_rows = tasks(threads_from=SWEEP_THREADS, on_gpu=False)(tree_rows)

@@ -14,11 +14,11 @@ import numpy as np
 from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.kernels._compile import helper, tasks
 from surestep.kernels.elimination import BATCH_THREADS, solve_dense
+from surestep.kernels.records import fill
 from surestep.kernels.robust import (
     ExtremeRows,
     Intervals,
     L1Balls,
-    Segments,
     Step,
     Trees,
     interval_rows,
@@ -63,13 +63,13 @@ class OneSet(NamedTuple):
     floor: FloatArray  # [S]
 
 
-Ranking = Callable[[Any, FloatArray, IntArray], None]  # what a ranking needs, v, the ranking
-WorstRows = Callable[[int, int, Any, Step, FloatArray, IntArray, ExtremeRows], None]
-Settle = Callable[[int, Game, Any, IntArray, Any, Step, ExtremeRows, Answer], None]
+Ranking = Callable[[Any, FloatArray, IntArray], None]  # the rows, v, the ranking to be written
+WorstRows = Callable[[int, int, Room, Any, Step, FloatArray, IntArray, ExtremeRows], None]
+Settle = Callable[[int, Game, Room, Any, Step, ExtremeRows, Answer], None]
 
 
 @helper
-def rank_by_value(_: IntArray, value: FloatArray, ranking: IntArray) -> None:
+def rank_by_value(_: Any, value: FloatArray, ranking: IntArray) -> None:
     """Writes the states by rising v."""
     sort_rising(value, value.size, ranking)
 
@@ -119,8 +119,7 @@ def solve_rows(
     states, probability, earned, _ = extreme
     size = value.size
     for s in range(size):
-        for j in range(size):
-            system[s, j] = 0.0
+        fill(system[s], 0.0)
         system[s, s] = 1.0
         value[s] = floor[s]
         if held[s]:
@@ -142,8 +141,7 @@ def settling(rank: Ranking, worst_rows: WorstRows) -> Settle:
     def settle(
         b: int,
         game: Game,
-        ranked_by: Any,
-        ranking: IntArray,
+        room: Room,
         rows: Any,
         step: Step,
         extreme: ExtremeRows,
@@ -155,13 +153,12 @@ def settling(rank: Ranking, worst_rows: WorstRows) -> Settle:
         one = OneSet(b * policies.shape[1], pair_offsets, policies[b], floors[b])
         size = value.size
         system, held = np.empty((size, size)), np.zeros(size, np.bool_)
-        for s in range(size):
-            value[s] = 0.0
+        fill(value, 0.0)
         rounds, together, before = 0, True, np.inf
         while True:
             rounds += 1
-            rank(ranked_by, value, ranking)
-            worst_rows(one.first, last, rows, step, value, ranking, extreme)
+            rank(rows, value, room.ints)
+            worst_rows(one.first, last, room, rows, step, value, room.ints, extreme)
             low, high, scale = residuals_of(one, q, value)
             residual, scale = max(-low, high), reward_scale[b] + scale
             if residual <= enough[b] * scale or not residual < np.inf or rounds >= limit:
@@ -178,9 +175,9 @@ def settling(rank: Ranking, worst_rows: WorstRows) -> Settle:
     return settle
 
 
-settle_ball = settling(rank_by_value, l1_rows)
-settle_interval = settling(rank_by_value, interval_rows)
-settle_tree = settling(lowest_below, tree_rows)
+settle_ball = settling(rank_by_value, helper(l1_rows))
+settle_interval = settling(rank_by_value, helper(interval_rows))
+settle_tree = settling(helper(lowest_below), helper(tree_rows))
 
 
 @tasks(threads_from=BATCH_THREADS, on_gpu=False)
@@ -196,7 +193,7 @@ def settle_l1(
 ) -> None:
     """Brings the values of sets of L1 balls to their fixed points."""
     for b in range(first_task, end_task):
-        settle_ball(b, game, room.ints, room.ints, rows, step, extreme, answer)
+        settle_ball(b, game, room, rows, step, extreme, answer)
 
 
 @tasks(threads_from=BATCH_THREADS, on_gpu=False)
@@ -212,7 +209,7 @@ def settle_intervals(
 ) -> None:
     """Brings the values of sets of intervals to their fixed points."""
     for b in range(first_task, end_task):
-        settle_interval(b, game, room.ints, room.ints, rows, step, extreme, answer)
+        settle_interval(b, game, room, rows, step, extreme, answer)
 
 
 @tasks(threads_from=BATCH_THREADS, on_gpu=False)
@@ -224,9 +221,8 @@ def settle_trees(
     rows: Trees,
     step: Step,
     extreme: ExtremeRows,
-    nodes: Segments,
     answer: Answer,
 ) -> None:
     """Brings the values of sets of trees over the same states to their fixed points."""
     for b in range(first_task, end_task):
-        settle_tree(b, game, nodes, room.ints, rows, step, extreme, answer)
+        settle_tree(b, game, room, rows, step, extreme, answer)

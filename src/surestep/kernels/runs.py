@@ -9,6 +9,7 @@ import numpy as np
 
 from surestep._arrays import FloatArray, IntArray
 from surestep.kernels._compile import helper, kernel
+from surestep.kernels.random_streams import first_above
 from surestep.kernels.records import Process
 from surestep.kernels.types import FloatsIn, FloatsOut, IntsIn, IntsOut
 
@@ -42,15 +43,8 @@ def element_at(offsets: IntArray, cumulative: FloatArray, run: int, uniform: flo
     The first element whose running sum exceeds u · (sum of the run), so that an element of
     probability 0 is never drawn, and a run that sums to 1 only nearly is no worse for it.
     """
-    low, high = int(offsets[run]), int(offsets[run + 1] - 1)
-    level = uniform * cumulative[high]
-    while low < high:
-        middle = (low + high) // 2
-        if cumulative[middle] > level:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    end = offsets[run + 1]
+    return first_above(cumulative, offsets[run], end, uniform * cumulative[end - 1])
 
 
 @kernel()

@@ -23,6 +23,7 @@ import numpy as np
 from surestep._arrays import AnyArray, IntArray
 from surestep.kernels._compile import SWEEP_THREADS, helper, tasks
 from surestep.kernels.random_streams import Words, start_stream, uniform
+from surestep.kernels.records import copy_into, fill
 from surestep.kernels.types import (
     FloatsIn,
     FloatsOut,
@@ -217,22 +218,18 @@ def walk_trails(
     for draw in range(first, last):
         for i in range(rows):
             exits[i] = i
-        for e in range(episodes):
-            starts[e] = trail.starts[e]
+        copy_into(starts, trail.starts)
         if draw > 0:
             reorder(trail, exits, starts, start_stream(seed, draw, 0))
         for i in range(rows):  # side by side, or a walk would wait for memory at every step
             target[i], earned[i] = trail.target[exits[i]], trail.excess[exits[i]]
-        for s in range(states):
-            following[s] = trail.offsets[s]
-        for i in range(states * many):
-            sums[i] = 0.0
+        copy_into(following, trail.offsets)
+        fill(sums, 0.0)
         for k in range(many):
             total[k], squares[k], visits[k], latest[k] = 0.0, 0.0, 0, -1
         for e in range(episodes):
             s = starts[e]
-            for k in range(many):
-                weight[k] = 0.0
+            fill(weight, 0.0)
             while s >= 0:
                 k = trail.place[s]
                 if k >= 0 and latest[k] < e:

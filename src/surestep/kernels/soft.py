@@ -32,20 +32,18 @@ def keeps_up(gain: float, price: float, speed: float, tie: float) -> bool:
 
 @helper
 def next_receiver(
-    first: int, last: int, q: FloatArray, enter: FloatArray, receiver: int, tie: float
+    first: int, last: int, q: FloatArray, enter: FloatArray, paid: float, giver: int, tie: float
 ) -> int:
-    """Returns the pair that takes over from `receiver` as the budget grows; −1 if none does.
+    """Returns the pair that takes over from `giver` as the budget grows; −1 if none does.
 
-    It is better and costs more to enter: all mass received so far moves on at the rate
-    (q(b) − q(r)) / (enter(b) − enter(r)). The highest rate comes first, the first pair among ties.
+    It is better and costs more to enter than was paid: mass moves to b at the rate
+    (q(b) − q(giver)) / (enter(b) − paid). The highest rate comes first, the first pair among ties.
     """
     best = -1
     for b in range(first, last):
-        if q[b] > q[receiver] + tie and enter[b] < np.inf:
-            speed = per_price(q[b] - q[receiver], enter[b] - enter[receiver])
-            if best < 0 or not keeps_up(
-                q[best] - q[receiver], enter[best] - enter[receiver], speed, tie
-            ):
+        if q[b] > q[giver] + tie and enter[b] < np.inf:
+            speed = per_price(q[b] - q[giver], enter[b] - paid)
+            if best < 0 or not keeps_up(q[best] - q[giver], enter[best] - paid, speed, tie):
                 best = b
     return best
 
@@ -117,7 +115,7 @@ def spend_budget(
         rest, received = budget, 0.0
         # What costs nothing has the highest rate, so it is done first, even without a budget.
         while receiver >= 0 and rest >= 0.0:
-            heir = next_receiver(first, last, q, enter, receiver, tie)
+            heir = next_receiver(first, last, q, enter, enter[receiver], receiver, tie)
             donor, giving = next_donor(
                 first, last, q, leave, enter[receiver], receiver, probability, tie
             )
@@ -139,29 +137,6 @@ def spend_budget(
                 received += moved
             else:
                 break
-
-
-@helper
-def most_rewarding(
-    first: int,
-    last: int,
-    q: FloatArray,
-    error: FloatArray,
-    donor: int,
-    used: FloatArray,
-    tie: float,
-) -> int:
-    """Returns the pair of the highest (q(b) − q(donor)) / e(b) not used yet, the first among ties.
-
-    −1 if none gains; at an infinite error, none does.
-    """
-    best = -1
-    for b in range(first, last):
-        if used[b - first] == 0.0 and q[b] > q[donor] + tie and error[b] < np.inf:
-            speed = per_price(q[b] - q[donor], error[b])
-            if best < 0 or not keeps_up(q[best] - q[donor], error[best], speed, tie):
-                best = b
-    return best
 
 
 @helper
@@ -195,6 +170,7 @@ def spend_budget_greedily(
     `reference` [K] is a second estimate of q: a move that loses under it is allowed only as far as
     earlier moves of the state have gained (Advantage-Soft-SPIBB); where all are 0 it does nothing.
     """
+    enter = error.copy()
     for s in prange(pair_offsets.size - 1):
         first, last = pair_offsets[s], pair_offsets[s + 1]
         for k in range(first, last):
@@ -207,12 +183,13 @@ def spend_budget_greedily(
             if error[donor] == np.inf:
                 continue
             offer = min(probability[donor], per_price(rest, 2.0 * error[donor]))
-            used = np.zeros(last - first)
+            for k in range(first, last):
+                enter[k] = error[k]
             while offer > 0.0:
-                receiver = most_rewarding(first, last, q, error, donor, used, tie)
+                receiver = next_receiver(first, last, q, enter, 0.0, donor, tie)
                 if receiver < 0:
                     break
-                used[receiver - first] = 1.0
+                enter[receiver] = np.inf  # once for each donor
                 price = error[donor] + error[receiver]
                 moved = min(offer, per_price(rest, 2.0 * error[receiver]))
                 moved = min(moved, per_price(rest, price))

@@ -20,7 +20,7 @@ import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
 from surestep.kernels._compile import borrowing, helper, inlined, kernel, tasks
 from surestep.kernels.random_streams import BITS_12, GOLDEN, first_above, mixed
-from surestep.kernels.records import line, part, places
+from surestep.kernels.records import fill, line, part, places
 from surestep.kernels.types import (
     BatchOut,
     BoolsIn,
@@ -245,18 +245,15 @@ def desk_in(room: Room, num_pairs: int, num_states: int) -> Desk:
 def start_run(run: Run, cases: Cases, desk: Desk, out: Tallied) -> None:
     """Begins a run: nothing has been read yet, and no round is complete."""
     num_pairs, offsets = desk.base.size, cases.stacks.offsets
-    for k in range(num_pairs):
-        desk.base[k] = 0
-        desk.reads[k] = 0
-        desk.reads[num_pairs + k] = 0
+    fill(desk.base, 0)
+    fill(desk.reads, 0)
     for m in range(run.members.size):
         log = cases.log[run.members[m]]
         desk.shift[m] = offsets[log * num_pairs] - offsets[run.log * num_pairs]
         row = run.row + run.members[m] * run.apart
         out.complete[row] = 0
         out.cuts[row] = 0
-        for i in range(4):
-            out.moments[row, i] = 0.0
+        fill(out.moments[row], 0.0)
 
 
 @borrowing
@@ -287,8 +284,7 @@ def roll_out(
     num_pairs, num_states = base.size, visits.size
     first_pair = run.log * num_pairs
     s, k, weight, step, num_seen = start, 0, 1.0, 0, 0
-    for m in range(run.members.size):
-        total[m] = 0.0
+    fill(total, 0.0)
     while True:
         if over[run.case * num_states + s]:
             why = ENDED
@@ -409,8 +405,7 @@ def stitched_rounds(
     num_cases, num_states = cases.log.size, cases.course.pair_offsets.size - 1
     ways = turns.size // num_cases
     desk = desk_in(room, cases.readable.size // num_cases, num_states)
-    for s in range(num_states):
-        desk.visits[s] = 0
+    fill(desk.visits, 0)
     for task in range(first, last):
         walk = task // runs // ways
         members = cases.members[cases.walks[walk] : cases.walks[walk + 1]]
@@ -425,8 +420,7 @@ def stitched_rounds(
             start = start_of_round(i, word, run, cases, num_states)
             if start < 0:
                 break
-            for m in range(members.size):
-                desk.earned[m] = 0.0
+            fill(desk.earned, 0.0)
             why, cuts, num_read = COUNTED_OUT, 0, 0
             theirs_alone = run.who == THEIRS or is_second(i, run.who)
             for side in range(theirs_alone, 2 if run.who == BOTH or theirs_alone else 1):

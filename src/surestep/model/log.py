@@ -350,8 +350,7 @@ def check_steps(log: DecisionLog) -> None:
     state = log.state
     next_state = log.next_state
     flagged = log.terminated | log.truncated
-    last = np.zeros(log.num_steps, np.bool_)
-    last[offsets[1:] - 1] = True
+    last = arrays.marked(offsets[1:] - 1, log.num_steps)
     wrong = np.where(
         last,
         flagged == (next_state == UNKNOWN),
@@ -407,10 +406,8 @@ def chosen_episodes(which: object, num_episodes: int) -> IntArray:
 def terminal_states(log: DecisionLog) -> BoolArray:
     """Returns the states [S] in which an episode terminated; none may have gone on there."""
     pairs = log.pairs
-    over = np.zeros(pairs.num_states, np.bool_)
-    over[log.next_state[log.terminated]] = True
-    goes_on = np.zeros(pairs.num_states + 1, np.bool_)  # the last place is UNKNOWN
-    goes_on[log.state] = True
+    over = arrays.marked(log.next_state[log.terminated], pairs.num_states)
+    goes_on = arrays.marked(log.state, pairs.num_states + 1)  # the last place is UNKNOWN
     goes_on[log.next_state[~log.terminated]] = True
     for state, others in arrays.first_where(over & goes_on[:-1], "state"):
         end = int(np.argmax(log.terminated & (log.next_state == state)))

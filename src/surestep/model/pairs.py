@@ -406,13 +406,12 @@ def in_labels(labels: Labels, numbers: IntArray) -> AnyArray:
     return numbers if labels is None else np.array([*labels, None], object)[numbers]
 
 
+@dataclass(eq=False)
 class LazyLabels(Sequence[str]):
     """Distinct labels that a function makes when the first of them is asked for."""
 
-    def __init__(self, make: Callable[[], Sequence[str]], size: int) -> None:
-        """Takes the function, and the number of labels it will make."""
-        self.make = make
-        self.size = size
+    make: Callable[[], Sequence[str]]
+    size: int  # the number of labels that it will make
 
     @cached_property
     def made(self) -> tuple[str, ...]:

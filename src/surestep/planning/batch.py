@@ -212,7 +212,7 @@ def batch_rows(batch: MDPBatch, chances: FloatArray) -> FixedRows:
 def stacked(parts: Sequence[object], *names: str) -> list[AnyArray]:
     """Returns each attribute of all parts, along a leading axis; that of one is not copied."""
     rows = ([getattr(part, name) for part in parts] for name in names)
-    return [np.array(each) if len(each) > 1 else np.asarray(each[0])[np.newaxis] for each in rows]
+    return [np.array(row) if len(row) > 1 else np.asarray(row[0])[np.newaxis] for row in rows]
 
 
 def policies_of(models: MDPBatch | FiniteMDP, policy: Policy | FloatArray) -> FloatArray:

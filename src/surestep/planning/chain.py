@@ -9,7 +9,7 @@ other, successors first; see `kernels.components`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -29,7 +29,7 @@ from surestep.planning.proof import Horizon
 FAST = 0.8  # sweeps that leave more of the residual than this, each on average, are not fast
 MOST_FAST_SWEEPS = 100
 MOST_SWEEPS = 1_000  # of one component; one that needs more is left to other methods
-Method = Literal["auto", "dense", "sparse", "iterative", "components"]
+SolveMethod = Literal["auto", "dense", "sparse", "iterative", "components"]
 GoodEnough = Callable[[FloatArray, float], bool]  # a solution and its residual to the judgement
 
 DENSE_STATES = 300  # up to here a dense LU is the fastest
@@ -167,44 +167,36 @@ def solve_krylov(
     return value, smallest
 
 
-def solve_sweeps(
-    chain: Chain, start: FloatArray, target: float, limit: int
+def solve_by_sweeps(
+    chain: Chain,
+    start: FloatArray,
+    target: float,
+    horizon: Horizon,
+    *,
+    limit: int = MOST_FAST_SWEEPS,
+    slowest: float = FAST,
 ) -> tuple[FloatArray, float]:
-    """Solves by at most `limit` ≥ 1 sweeps v ← r_π + W v, which always converge.
+    """Solves by at most `limit` ≥ 1 sweeps v ← r_π + W v, as long as they shrink the residual fast.
 
-    Returns the point reached and the size of the last change. The residual there is no larger: W
-    is nonnegative and its rows sum to at most 1.
-    """
-    value = start
-    change = np.inf
-    for _ in range(limit):
-        value, after = chain.step(value), value
-        change = largest(difference_range(value, after))
-        if not change > target:
-            break
-    return value, change
-
-
-def solve_fast_sweeps(
-    chain: Chain, start: FloatArray, target: float, horizon: Horizon
-) -> tuple[FloatArray, float]:
-    """Solves by sweeps while each shrinks the residual a lot, as on models that mix fast.
-
-    On a uniform horizon, a change that is the same for all states goes on to be γ times as large
-    for ever, so it is added up at once and does not count as residual.
+    A sweep has to leave no more than `slowest` of it, on average. Returns the point reached and the
+    size of the last change. The residual there is no larger: W is nonnegative and its rows sum to
+    at most 1. On a uniform horizon, a change that is the same for all states goes on to be γ times
+    as large for ever, so it is added up at once and does not count as residual.
     """
     size = half_range if horizon.uniform else largest
     value = start
-    sizes = []
-    for count in range(MOST_FAST_SWEEPS):
+    first = 0.0
+    for count in range(limit):
         value, previous = chain.step(value), value
         change = difference_range(value, previous)
-        sizes.append(size(change))
-        if not sizes[-1] > target or sizes[-1] > FAST**count * sizes[0]:
+        residual = size(change)
+        if count == 0:
+            first = residual
+        if not residual > target or residual > slowest**count * first:
             break
     if horizon.uniform:
         value += (change[0] + change[1]) / 2 * ((horizon.low + horizon.high) / 2 - 1)
-    return value, sizes[-1]
+    return value, residual
 
 
 def change_in_step(chain: Chain, value: FloatArray) -> FloatArray:
@@ -245,36 +237,25 @@ def predicted_fill(chain: Chain) -> int:
     return int(2 * reach.sum() + size)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Components:
-    """The strongly connected components of a model; those that others lead to come first."""
+def settle(
+    model: Backup,
+    target: float,
+    value: FloatArray,
+    *,
+    known: Order | None = None,
+    solve_slow: Callable[[IndexArray], None] | None = None,
+) -> None:
+    """Brings `value` [S] to a residual of `target`, component by component.
 
-    model: Backup
-    states_in: Order
-
-    @classmethod
-    def of(cls, model: Backup, known: Order | None = None) -> Components:
-        """Finds the components, unless they are known."""
-        if known is None:
-            known = order_by_component(model.pair_offsets, model.offsets, model.successor)
-        return cls(model, known)
-
-    @property
-    def number(self) -> int:
-        """Returns C, the number of components."""
-        return self.states_in.starts.size - 1
-
-    def states(self, component: int) -> IndexArray:
-        """Returns the states of a component, in the order in which they are swept."""
-        first, last = self.states_in.starts[component : component + 2]
-        return self.states_in.order[first:last]
-
-    def settle(self, first: int, target: float, value: FloatArray) -> int:
-        """Brings `value` [S] of the components from `first` on to a residual of `target`.
-
-        Returns the first one for which sweeps are too slow, or the number of components.
-        """
-        return settle_components(self.model, self.states_in, first, target, MOST_SWEEPS, value)
+    `solve_slow` is given the states of each component for which sweeps are too slow; without it
+    their values stay less exact. `known` is the order of the components where it is known.
+    """
+    order = known or order_by_component(model.pair_offsets, model.offsets, model.successor)
+    reached = settle_components(model, order, 0, target, MOST_SWEEPS, value)
+    while reached < order.starts.size - 1:
+        if solve_slow is not None:
+            solve_slow(order.order[slice(*order.starts[reached : reached + 2])])
+        reached = settle_components(model, order, reached + 1, target, MOST_SWEEPS, value)
 
 
 def order_by_component(pair_offsets: IntArray, offsets: IntArray, successor: IndexArray) -> Order:
@@ -299,7 +280,7 @@ def undiscounted_total(chain: Chain, start: FloatArray, target: float) -> FloatA
 
 
 def solve_to(
-    chain: Chain, start: FloatArray, target: float, horizon: Horizon, method: Method = "auto"
+    chain: Chain, start: FloatArray, target: float, horizon: Horizon, method: SolveMethod = "auto"
 ) -> FloatArray:
     """Solves x = b + W x: exactly where that is cheap, else up to a residual of `target`."""
     return solve(
@@ -314,13 +295,13 @@ def solve_to(
 
 def solve(
     chain: Chain,
-    method: Method,
+    method: SolveMethod,
     start: FloatArray,
     *,
     target: float,
     horizon: Horizon,
     good_enough: GoodEnough,
-) -> tuple[FloatArray, Method]:
+) -> tuple[FloatArray, SolveMethod]:
     """Solves x = b + W x; returns the solution and the method that was used.
 
     `target` is the residual to aim for, `good_enough(x, residual)` decides whether a solution is
@@ -328,13 +309,13 @@ def solve(
     """
     large = method == "auto" and chain.reward.size > DENSE_STATES
     if large and chain.by_component is None:
-        value, residual = solve_fast_sweeps(chain, start, target, horizon)
+        value, residual = solve_by_sweeps(chain, start, target, horizon)
         if good_enough(value, residual):
             return value, "iterative"
     if large or method == "components":
         return solve_components(chain, start, target, horizon), "components"
     if method == "iterative":
-        value, residual = solve_fast_sweeps(chain, start, target, horizon)
+        value, residual = solve_by_sweeps(chain, start, target, horizon)
         return solve_slowly(chain, value, target, horizon, good_enough), method
     if method == "sparse":
         return solve_sparse(chain), method
@@ -355,9 +336,9 @@ def solve_slowly(
         value, residual = solve_krylov(chain, value, target, KRYLOV_STEPS)
     if not good_enough(value, residual):
         # More sweeps cannot help, or would never come.
-        value, _ = solve_sweeps(
-            chain, value, target, int(min(SWEEPS_PER_STEP * horizon.high, 10_000_000))
-        )
+        limit = int(min(SWEEPS_PER_STEP * horizon.high, 10_000_000))
+        plain = replace(horizon, uniform=False)
+        value, _ = solve_by_sweeps(chain, value, target, plain, limit=limit, slowest=np.inf)
     return value
 
 
@@ -365,13 +346,12 @@ def solve_components(
     chain: Chain, start: FloatArray, target: float, horizon: Horizon
 ) -> FloatArray:
     """Solves one component after the other, those that others lead to first."""
-    components = Components.of(chain.model(), chain.by_component)
     value = start.copy()
-    reached = components.settle(0, target, value)
-    while reached < components.number:
-        states = components.states(reached)
+
+    def solve_slow(states: IndexArray) -> None:
         value[states] = solve_part(chain.part(states, value), value[states], target, horizon)
-        reached = components.settle(reached + 1, target, value)
+
+    settle(chain.model(), target, value, known=chain.by_component, solve_slow=solve_slow)
     return value
 
 

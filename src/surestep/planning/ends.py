@@ -61,9 +61,9 @@ class Edges(NamedTuple):
         )
 
 
-def numbered(found: Order) -> IntArray:
+def numbered(order: Order) -> IntArray:
     """Returns the number of the component that each state is in [S]."""
-    return arrays.run_owners(found.starts)[found.place]
+    return arrays.run_owners(order.starts)[order.place]
 
 
 def lasting(model: RowModel) -> BoolArray:
@@ -80,8 +80,8 @@ def idle(mdp: FiniteMDP) -> BoolArray:
 
     There are none where the model gives another worth to what is endless.
     """
-    earning = np.zeros(mdp.num_pairs, np.bool_)
-    earning[arrays.run_owners(mdp.offsets)[(mdp.reward != 0) & (mdp.probability > 0)]] = True
+    earns = (mdp.reward != 0) & (mdp.probability > 0)
+    earning = arrays.marked(arrays.run_owners(mdp.offsets)[earns], mdp.num_pairs)
     result: BoolArray = lasting(mdp) & ~earning & (mdp.endless == 0)
     return result
 
@@ -122,8 +122,7 @@ def ending_policy(model: RowModel, goes_on: BoolArray) -> Policy:
     These are the lasting pairs, or those of them that must come to an end.
     """
     pairs = model.pairs
-    ends = np.zeros(pairs.num_states, np.bool_)
-    ends[pairs.state[~goes_on]] = True
+    ends = arrays.marked(pairs.state[~goes_on], pairs.num_states)
     chosen = steps_towards(model, goes_on, ends)
     last = np.flatnonzero(~goes_on)
     chosen[pairs.state[last][::-1]] = last[::-1]
@@ -162,9 +161,7 @@ def endless_circle(model: RowModel, policy: FloatArray) -> IntArray:
 
 def leaving(model: RowModel, taken: BoolArray) -> BoolArray:
     """Returns the states [S] in which one of the pairs taken [K] does not last."""
-    ends = np.zeros(model.pairs.num_states, np.bool_)
-    ends[model.pairs.state[taken & ~lasting(model)]] = True
-    return ends
+    return arrays.marked(model.pairs.state[taken & ~lasting(model)], model.pairs.num_states)
 
 
 def resting(mdp: FiniteMDP, policy: FloatArray, chain: Chain) -> Chain:
@@ -177,16 +174,16 @@ def resting(mdp: FiniteMDP, policy: FloatArray, chain: Chain) -> Chain:
     possible = chain.weight > 0
     edges = Edges(row, row, chain.successor)
     if not possible.all():
-        edges = Edges(*(each[possible] for each in edges))
-    circle, found = circles(edges, leaving(mdp, taken))
+        edges = Edges(*(column[possible] for column in edges))
+    circle, order = circles(edges, leaving(mdp, taken))
     if circle.max() < 0:
-        return replace(chain, by_component=found)
-    earns = np.zeros(mdp.num_states + 1, np.bool_)  # the last one for states in no circle
-    earns[circle[mdp.pairs.state[taken & ~idle(mdp)]]] = True
+        return replace(chain, by_component=order)
+    # The last place is for states in no circle.
+    earns = arrays.marked(circle[mdp.pairs.state[taken & ~idle(mdp)]], mdp.num_states + 1)
     earns[-1] = False
     refuse_circle(mdp.pairs, first_of(np.where(earns[circle], circle, -1)))
     return replace(
-        chain, weight=np.where((circle >= 0)[row], 0.0, chain.weight), by_component=found
+        chain, weight=np.where((circle >= 0)[row], 0.0, chain.weight), by_component=order
     )
 
 
@@ -197,13 +194,12 @@ def circles(edges: Edges, ends: BoolArray) -> tuple[IntArray, Order]:
     states by component.
     """
     _, source, target = edges
-    found = edges.components(ends.size)
-    component = numbered(found)
+    order = edges.components(ends.size)
+    component = numbered(order)
     inside = np.bincount(source[component[source] == component[target]], minlength=ends.size)
     leaves = ends | (inside == 0) | (inside < np.bincount(source, minlength=ends.size))
-    left = np.zeros(ends.size, np.bool_)
-    left[component[leaves]] = True
-    return np.where(left[component], -1, component), found
+    left = arrays.marked(component[leaves], ends.size)
+    return np.where(left[component], -1, component), order
 
 
 def first_of(circle: IntArray) -> IntArray:
@@ -258,9 +254,7 @@ def end_components(model: RowModel, pairs: BoolArray) -> EndComponents:
         if leaving.size == 0:
             break
         inner[leaving] = False
-    stays = np.zeros(states, np.bool_)
-    stays[source] = True
-    return EndComponents(np.where(stays, component, -1), inner)
+    return EndComponents(np.where(arrays.marked(source, states), component, -1), inner)
 
 
 # ---- breadth-first search over runs of successors, by SciPy -------------------------------------

@@ -14,7 +14,7 @@ from surestep.model.pairs import check_same_pairs
 from surestep.model.policy import Plan, Policy, PolicyLike, policy_of
 from surestep.planning.backups import Backup
 from surestep.planning.batch import eliminated, one_by_one, policies_of, stacked
-from surestep.planning.chain import Method, change_range, largest, solve
+from surestep.planning.chain import SolveMethod, change_range, largest, solve
 from surestep.planning.ends import refuse_endless
 from surestep.planning.horizons import chain_under
 from surestep.planning.proof import LOOSEST_DEFAULT, Bracket, StoppingRule, refuse
@@ -112,7 +112,7 @@ def evaluate(
     mdp: FiniteMDP | MDPBatch,
     policy: PolicyLike,
     *,
-    method: Method = "auto",
+    method: SolveMethod = "auto",
     tolerance: float | None = None,
 ) -> FloatArray:
     """Returns V^π: the expected discounted reward from each state.
@@ -159,7 +159,11 @@ def evaluate(
 
 
 def evaluate_with_bound(
-    mdp: FiniteMDP, policy: PolicyLike, *, method: Method = "auto", tolerance: float | None = None
+    mdp: FiniteMDP,
+    policy: PolicyLike,
+    *,
+    method: SolveMethod = "auto",
+    tolerance: float | None = None,
 ) -> Evaluation:
     """Returns V^π with a proven bound on its error.
 
@@ -205,7 +209,7 @@ def evaluate_batch(
     models: MDPBatch | FiniteMDP,
     policy: Policy | FloatArray,
     *,
-    method: Method = "auto",
+    method: SolveMethod = "auto",
     tolerance: float | None = None,
 ) -> EvaluationBatch:
     """Returns V^π of every model with error bounds, for one policy or one each.
@@ -248,7 +252,7 @@ def evaluate_batch(
     array([[1.429, 2.   ],
            [0.857, 2.   ]])
     """
-    check_setting("method", method, Method)
+    check_setting("method", method, SolveMethod)
     arrays.expect("models", models, (MDPBatch, FiniteMDP))
     alone = method != "auto" or tolerance is not None
     if isinstance(models, FiniteMDP):
@@ -256,19 +260,21 @@ def evaluate_batch(
     probability = policies_of(models, policy)
     if not alone:
         batch = models if isinstance(models, MDPBatch) else MDPBatch.from_models([models])
-        found = eliminated(batch, probability)
-        if found is not None:
-            return EvaluationBatch(*found, ("elimination",) * len(found[0]))
-    each = (
+        together = eliminated(batch, probability)
+        if together is not None:
+            return EvaluationBatch(*together, ("elimination",) * len(together[0]))
+    one_each = (
         [policy] if isinstance(policy, Policy) else [Policy(models.pairs, p) for p in probability]
     )
-    parts = one_by_one(models, each, lambda mdp, one: evaluate_alone(mdp, one, method, tolerance))
+    parts = one_by_one(
+        models, one_each, lambda mdp, one: evaluate_alone(mdp, one, method, tolerance)
+    )
     value, residual, error = stacked(parts, "value", "residual", "error_bound")
     return EvaluationBatch(value, residual, error, tuple(part.method for part in parts))
 
 
 def evaluate_alone(
-    mdp: FiniteMDP, policy: Policy, method: Method, tolerance: float | None
+    mdp: FiniteMDP, policy: Policy, method: SolveMethod, tolerance: float | None
 ) -> Evaluation:
     """Returns V^π of one model, solved by itself."""
     chain, horizon = chain_under(mdp, policy.probability)
@@ -301,7 +307,7 @@ def evaluate_alone(
 
 
 def evaluate_as_proven(
-    mdp: FiniteMDP, policy: Policy, method: Method = "auto", tolerance: float | None = None
+    mdp: FiniteMDP, policy: Policy, method: SolveMethod = "auto", tolerance: float | None = None
 ) -> Evaluation:
     """Returns the evaluation, also where it comes only near the tolerance asked for."""
     try:
@@ -313,7 +319,11 @@ def evaluate_as_proven(
 
 
 def performance(
-    mdp: FiniteMDP, policy: PolicyLike, *, method: Method = "auto", tolerance: float | None = None
+    mdp: FiniteMDP,
+    policy: PolicyLike,
+    *,
+    method: SolveMethod = "auto",
+    tolerance: float | None = None,
 ) -> float:
     """Returns the performance of a policy, ρ(π, M) = Σ_s ι(s) V^π(s).
 
@@ -375,7 +385,7 @@ def q_values(mdp: FiniteMDP, value: FloatArray) -> FloatArray:
     return Backup.of(mdp).q(value)
 
 
-def occupancy(mdp: FiniteMDP, policy: PolicyLike, *, method: Method = "auto") -> FloatArray:
+def occupancy(mdp: FiniteMDP, policy: PolicyLike, *, method: SolveMethod = "auto") -> FloatArray:
     """Returns the expected discounted visits of each pair: Σ_t E[γ^t 1(s_t = s, a_t = a)].
 
     With discounts per pair, γ^t is the product of the discounts passed.
@@ -410,7 +420,7 @@ def occupancy(mdp: FiniteMDP, policy: PolicyLike, *, method: Method = "auto") ->
     >>> occupancy(mdp, Policy.uniform(mdp)).round(3)  # adds up to 1 / (1 − γ)
     array([0.571, 0.571, 0.429, 0.429])
     """
-    check_setting("method", method, Method)
+    check_setting("method", method, SolveMethod)
     checked = check_inputs(mdp, policy)
     refuse_endless(mdp, checked.probability)  # a rest is worth 0, but has no number of visits
     chain, horizon = chain_under(mdp, checked.probability)

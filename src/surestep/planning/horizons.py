@@ -13,9 +13,9 @@ from surestep.planning.backups import Backup, averaged, best_of
 from surestep.planning.chain import (
     TOO_MANY_STEPS,
     Chain,
-    Components,
     change_range,
     policy_chain,
+    settle,
     undiscounted_total,
 )
 from surestep.planning.ends import (
@@ -157,16 +157,15 @@ def undiscounted_heights(mdp: FiniteMDP) -> FloatArray:
     steps[pair_offsets[1:] - 1] = 0  # the last pair of a state stays where it is, and earns 0
     one = np.ones(steps.size)
     height = np.zeros(mdp.num_states)
-    Components.of(
-        Backup(
-            pair_offsets,
-            arrays.offsets_of(steps),
-            target,
-            one[: target.size],
-            one,
-            steps.astype(np.float64),
-        )
-    ).settle(0, 0.0, height)
+    clock = Backup(
+        pair_offsets,
+        arrays.offsets_of(steps),
+        target,
+        one[: target.size],
+        one,
+        steps.astype(np.float64),
+    )
+    settle(clock, 0.0, height)
     return height
 
 

@@ -23,11 +23,11 @@ from surestep.planning.chain import (
     DENSE_STATES,
     FAST,
     SWEEPS_PER_STEP,
-    Components,
-    Method,
+    SolveMethod,
     half_range,
     largest,
     policy_chain,
+    settle,
     solve_to,
 )
 from surestep.planning.ends import refuse_endless
@@ -58,26 +58,24 @@ def best_of_all(mdp: FiniteMDP, tolerance: float | None, terms: int = 0) -> Plan
     rule = rule_for_all(mdp, tolerance)
     rule = replace(rule, terms=max(rule.terms, terms))
     value: FloatArray = np.zeros(mdp.num_states)
-    update = evaluation_update(mdp, "auto", rule)
+    sweeps = 0
     if mdp.num_states > DENSE_STATES:
         if not leads_ahead(mdp.pairs.offsets, mdp.offsets, mdp.successor):
             plan = jacobi(mdp, rule, sweep_limit(rule, None), slowest=FAST)
             if plan is not None:
                 return plan
         value = by_components(mdp, rule)
-        update = carried_on(mdp, update)
+        sweeps = SWEEPS_BETWEEN
+    update = evaluation_update(mdp, "auto", rule, sweeps)
     return iterate(mdp, best_actions(mdp), value, update, rule=rule)
 
 
 def by_components(mdp: FiniteMDP, rule: StoppingRule) -> FloatArray:
     """Returns the best values, component by component; less exact where sweeps of one are slow."""
-    components = Components.of(Backup.of(mdp))
     value = np.zeros(mdp.num_states)
     bracket = rule.bracket((0.0, 0.0), 0.0, TIE_TOLERANCE)
     target = max(bracket.goal / rule.horizon.high / 2, bracket.floor)
-    reached = components.settle(0, target, value)
-    while reached < components.number:
-        reached = components.settle(reached + 1, target, value)
+    settle(Backup.of(mdp), target, value)
     return value
 
 
@@ -86,7 +84,7 @@ def policy_iteration(
     greedy_step: GreedyStep,
     start: Policy,
     *,
-    method: Method = "auto",
+    method: SolveMethod = "auto",
     tolerance: float | None = None,
     limit: int = ITERATION_LIMIT,
 ) -> Plan:
@@ -276,37 +274,27 @@ def iterate(
     raise NotConverged(f"policy iteration stopped after {limit} rounds, the limit", plan=plan)
 
 
-def evaluation_update(mdp: FiniteMDP, method: Method, rule: StoppingRule) -> ValueUpdate:
-    """Returns an update to V^π: exact where that is cheap, else to a tenth of the residual."""
+def evaluation_update(
+    mdp: FiniteMDP, method: SolveMethod, rule: StoppingRule, sweeps: int = 0
+) -> ValueUpdate:
+    """Returns an update to V^π: exact where that is cheap, else to a tenth of the residual.
 
-    def update(policy: FloatArray, backed_up: FloatArray, residuals: Range) -> FloatArray:
-        return solve_to(
-            policy_chain(mdp, policy),
-            backed_up,
-            INEXACT * (half_range if rule.horizon.uniform else largest)(residuals),
-            rule.horizon,
-            method,
-        )
-
-    return update
-
-
-def carried_on(mdp: FiniteMDP, update: ValueUpdate) -> ValueUpdate:
-    """Returns the update followed by a few sweeps of value iteration in place.
-
-    Where ways are long, a change of policy makes others worth while only next door to it. A sweep
-    in place carries the news as far as the numbering of the states allows, at the price of a few
-    steps of an iterative evaluation: rounds become fewer by a large factor.
+    Sweeps of value iteration in place may follow. Where ways are long, a change of policy makes
+    others worth while only next door to it. A sweep carries the news as far as the numbering of the
+    states allows, at the price of a few steps of an iterative evaluation: rounds become fewer by a
+    large factor.
     """
     backup = Backup.of(mdp)
 
-    def carry_on(policy: FloatArray, backed_up: FloatArray, residuals: Range) -> FloatArray:
-        value = np.array(update(policy, backed_up, residuals))
-        for sweep in range(SWEEPS_BETWEEN):
+    def update(policy: FloatArray, backed_up: FloatArray, residuals: Range) -> FloatArray:
+        size = half_range if rule.horizon.uniform else largest
+        target = INEXACT * size(residuals)
+        value = solve_to(policy_chain(mdp, policy), backed_up, target, rule.horizon, method)
+        for sweep in range(sweeps):
             gauss_seidel_sweep(backup, sweep % 2 == 1, value)
         return value
 
-    return carry_on
+    return update
 
 
 def best_actions(mdp: FiniteMDP) -> GreedyStep:

@@ -220,13 +220,13 @@ def only_plan(mdp: FiniteMDP, tolerance: float | None) -> Plan:
     """Returns the plan of a model in which every state has one action."""
     only = Policy.uniform(mdp)
     try:
-        found = evaluate_with_bound(mdp, only, tolerance=tolerance)
+        evaluation = evaluate_with_bound(mdp, only, tolerance=tolerance)
     except NotConverged as problem:
         if isinstance(problem.evaluation, Evaluation):
             reached = problem.evaluation
             problem.plan = reached.plan(only, 1, q_values(mdp, reached.value))
         raise
-    return found.plan(only, 1, q_values(mdp, found.value))
+    return evaluation.plan(only, 1, q_values(mdp, evaluation.value))
 
 
 def best_of_each(
@@ -236,10 +236,11 @@ def best_of_each(
 
     Of B a multiple of the number of models, each part is for the same models again.
     """
+    size = len(start)
     pairs = allowed.behavior.size
-    solutions = Solutions.from_values(start, pairs)
+    solutions = Solutions(np.empty((size, pairs)), start, np.empty(size), np.empty(size, np.int64))
     improve_each.all(
-        len(start),
+        size,
         room_to_improve(plan, pairs),
         models,
         allowed,

@@ -139,11 +139,5 @@ def refuse(
 
 def most_terms(offsets: IntArray, pair_offsets: IntArray) -> int:
     """Returns the number of rounded terms in the residual of a backup, with some to spare."""
-    return terms_of(
-        int(arrays.run_lengths(offsets).max(initial=0)), int(arrays.run_lengths(pair_offsets).max())
-    )
-
-
-def terms_of(successors: int, actions: int) -> int:
-    """Returns the same for the most successors of a pair and the most actions of a state."""
-    return successors + actions + 8
+    successors = int(arrays.run_lengths(offsets).max(initial=0))
+    return successors + int(arrays.run_lengths(pair_offsets).max()) + 8

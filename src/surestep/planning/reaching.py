@@ -48,7 +48,7 @@ from surestep.model import FiniteMDP, Pairs
 from surestep.model.noun import noun
 from surestep.model.policy import PolicyLike
 from surestep.planning.backups import Backup, averaged
-from surestep.planning.chain import SINGULAR, Components, policy_chain, solve_to
+from surestep.planning.chain import SINGULAR, policy_chain, settle, solve_to
 from surestep.planning.ends import EndComponents, ending_policy, lasting, staying, steps_towards
 from surestep.planning.evaluation import check_inputs
 from surestep.planning.horizons import better_rows
@@ -168,8 +168,8 @@ def read_target(mdp: FiniteMDP, target: object) -> BoolArray:
     if given.dtype == np.bool_:
         mask = arrays.shaped("target", given, (states,), InvalidParameter).copy()
     else:
-        mask = np.zeros(states, np.bool_)
-        mask[arrays.indices("target", np.atleast_1d(given), states, InvalidParameter)] = True
+        places = arrays.indices("target", np.atleast_1d(given), states, InvalidParameter)
+        mask = arrays.marked(places, states)
     if not mask.any():
         raise InvalidParameter(f"target has no states, expected at least one of the {states}")
     return mask
@@ -307,11 +307,11 @@ def proven(model: FiniteMDP, rounding: float, tolerance: float, near: FloatArray
     pairs = model.pairs
     after = np.empty(model.num_states)
     goes_on = arrays.run_lengths(model.offsets) > 0
-    found = nothing = np.full(model.num_states, np.copysign(np.inf, rounding))
+    proved = nothing = np.full(model.num_states, np.copysign(np.inf, rounding))
     for price in PRICES if rounding < 0 else PRICES[2:]:
         priced = backup._replace(reward=backup.reward + price * rounding * goes_on)
         value = sought(
-            model, priced, (near if found is nothing else found).copy(), price * abs(rounding) / 4
+            model, priced, (near if proved is nothing else proved).copy(), price * abs(rounding) / 4
         )
         backup.best(value, after)
         # Ends are exact, so that no room for rounding is needed there.
@@ -319,10 +319,10 @@ def proven(model: FiniteMDP, rounding: float, tolerance: float, near: FloatArray
         size = float(np.abs(value).max())
         needed[pairs.state[goes_on]] = max(size, 1.0)
         if size < LARGEST and ((after - value) / -rounding >= needed).all():
-            before, found = near if rounding > 0 else found, value
-            if np.abs(found - before).max() <= tolerance:
+            before, proved = near if rounding > 0 else proved, value
+            if np.abs(proved - before).max() <= tolerance:
                 break
-    return found
+    return proved
 
 
 def sought(model: FiniteMDP, priced: Backup, value: FloatArray, target: float) -> FloatArray:
@@ -330,12 +330,9 @@ def sought(model: FiniteMDP, priced: Backup, value: FloatArray, target: float) -
     pairs = model.pairs
     best = np.empty(model.num_pairs)
     policy = ending_policy(model, lasting(model)).probability
-    components = Components.of(priced)
-    settled = -1
-    cold = not value.any()
     with suppress(*SINGULAR):
-        while settled < components.number and cold:
-            settled = components.settle(settled + 1, target, value)
+        if not value.any():
+            settle(priced, target, value)
         for number in range(MOST_ROUNDS):
             q = priced.q(value)
             greedy(pairs.offsets, q, 0.0, best)
@@ -366,8 +363,8 @@ def loosened(
     level[~open_states] = -1  # ends stay alone
     merged, first = collapsed(model, EndComponents(level, np.zeros(model.num_pairs, np.bool_)))
     merged, second = collapsed(merged)  # pairs that lead nowhere else, and what is closed now
-    ends = np.ones(merged.num_states, np.bool_)
     worth = np.zeros(merged.num_states)
-    ends[merged.pairs.state[arrays.run_lengths(merged.offsets) > 0]] = False
+    goes_on = merged.pairs.state[arrays.run_lengths(merged.offsets) > 0]
+    ends = ~arrays.marked(goes_on, merged.num_states)
     worth[merged.pairs.state] = merged.ending_reward
     return rebuilt(merged, ends, worth), second[first]

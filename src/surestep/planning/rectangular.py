@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from surestep._arrays import (
-    AnyArray,
     BoolArray,
     FloatArray,
     Frozen,
@@ -29,7 +28,6 @@ from surestep.kernels.robust import (
     ExtremeRows,
     Intervals,
     L1Balls,
-    Segments,
     Step,
     Trees,
     lowest_of_segments,
@@ -40,7 +38,7 @@ from surestep.kernels.robust import (
     worst_l1_rows,
     worst_tree_rows,
 )
-from surestep.kernels.robust_batch import Answer, Game, settle_intervals, settle_l1, settle_trees
+from surestep.kernels.robust_batch import settle_intervals, settle_l1, settle_trees
 from surestep.kernels.types import RoomSize
 from surestep.model.noun import noun
 from surestep.model.pairs import Pairs
@@ -60,16 +58,6 @@ class Earnings(NamedTuple):
 
     def __neg__(self) -> Earnings:
         return Earnings(-self.stored, -self.outside, -self.ending)
-
-
-class Extreme(NamedTuple):
-    """One row a pair, and what the pair is worth with it: q = expected_reward + γ Σ p v."""
-
-    offsets: IntArray  # [K+1]
-    successor: IndexArray  # [C]
-    probability: FloatArray  # [C]
-    expected_reward: FloatArray  # [K]
-    q: FloatArray  # [K]
 
 
 class L1Rows(L1Balls):
@@ -96,19 +84,6 @@ class L1Rows(L1Balls):
             radius,
             offsets_of(np.where(ends, 0, run_lengths(offsets) + (0 if closed else 1))),
         )
-
-    def worst(self, earnings: Earnings, discount: FloatArray, value: FloatArray) -> Extreme:
-        """Returns the row of the smallest Σ p (R + γ v) for every pair."""
-        rows = empty_rows(self.room)
-        worst_l1_rows(
-            self, Step(*earnings, discount), value, np.argsort(value, kind="stable"), rows
-        )
-        return Extreme(self.room, *rows)
-
-    def settle(self, game: Game, step: Step, answer: Answer) -> None:
-        """Brings the values of sets that were joined near their fixed points."""
-        sets, states = answer.value.shape
-        settle_l1.all(sets, RoomSize(ints=states), game, self, step, empty_rows(self.room), answer)
 
 
 class IntervalRows(Intervals):
@@ -144,40 +119,17 @@ class IntervalRows(Intervals):
             offsets_of(np.where(ends, 0, stored + others).astype(np.int64)),
         )
 
-    def worst(self, earnings: Earnings, discount: FloatArray, value: FloatArray) -> Extreme:
-        """Returns the row of the smallest Σ p (R + γ v) for every pair."""
-        rows = empty_rows(self.room)
-        worst_interval_rows(
-            self, Step(*earnings, discount), value, np.argsort(value, kind="stable"), rows
-        )
-        return Extreme(self.room, *rows)
 
-    def settle(self, game: Game, step: Step, answer: Answer) -> None:
-        """Brings the values of sets that were joined near their fixed points."""
-        sets, states = answer.value.shape
-        settle_intervals.all(
-            sets, RoomSize(ints=states), game, self, step, empty_rows(self.room), answer
-        )
+class TreeRows(Trees):
+    """Rows that are products along a tree: node x goes left with a chance in [low, high].
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SupportTrees:
-    """One balanced binary tree over all states, as far down as each pair's successors need it.
-
-    The left half of the states, in their order, hangs below the left child. Where no successor is
-    stored below a node it is a leaf: all that counts is the lowest value below it. *Closed* rows
-    lead to their stored successors only, and have trees over these.
+    Each pair has a part of one balanced binary tree over all states, as far down as its successors
+    need it. The left half of the states, in their order, hangs below the left child. Where no
+    successor is stored below a node it is a leaf: all that counts is the lowest value below it.
+    *Closed* rows lead to their stored successors only, and have trees over these.
     """
 
-    offsets: IntArray  # [K+1]
-    successor: IndexArray  # [T]
-    room: IntArray  # [K+1] the leaves of each pair
-    node_offsets: IntArray  # [K+1]
-    child: IntArray  # [X, 2] left and right: an inner node, or ~i for the leaf i
-    cuts: IntArray  # [X, 3] transitions below the left child, then below the right one
-    leaf: IntArray  # [C] a node of the common tree, or ~t for the transition t
-    first: IntArray  # [H] the states below a node of the common tree
-    last: IntArray  # [H]
+    __slots__ = ()
 
     @classmethod
     def of(
@@ -188,8 +140,8 @@ class SupportTrees:
         num_states: int,
         *,
         closed: bool = False,
-    ) -> SupportTrees:
-        """Returns the trees of rows whose successors rise."""
+    ) -> TreeRows:
+        """Makes the trees of rows whose successors rise; any chance is possible at each node."""
         place: IndexArray = successor
         width: IntArray = np.full_like(ends, num_states, np.int64)
         if closed:
@@ -207,7 +159,19 @@ class SupportTrees:
         last = np.zeros_like(first)
         last[1] = num_states
         segments(first, last)
-        return cls(offsets, successor, room, node_offsets, child, cuts, leaf, first, last)
+        return cls(
+            offsets,
+            successor,
+            room,
+            node_offsets,
+            child,
+            cuts,
+            leaf,
+            first,
+            last,
+            np.zeros(len(child)),
+            np.ones(len(child)),
+        )
 
     def counts(self, times: IntArray) -> tuple[IntArray, IntArray]:
         """Counts how often each inner node was passed, and how often to the left [X]."""
@@ -215,83 +179,34 @@ class SupportTrees:
         start, middle, end = (total[self.cuts[:, i]] for i in range(3))
         return end - start, middle - start
 
-    @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self:
-        """Returns the trees of all parts, over the same states, one after the other."""
-        sizes = [(part.offsets[-1], part.room[-1], part.node_offsets[-1]) for part in parts]
-        before = np.cumsum([(0, 0, 0), *sizes[:-1]], axis=0).tolist()
-        numbered = [
-            (
-                np.where(part.child < 0, part.child - leaves, part.child + nodes),
-                part.cuts + transitions,
-                np.where(part.leaf < 0, part.leaf - transitions, part.leaf),
-            )
-            for part, (transitions, leaves, nodes) in zip(parts, before, strict=True)
-        ]
-        offsets, successor, room, node_offsets = joined_arrays(
-            ("offsets", "successor", "room", "node_offsets"), parts
-        )
-        child, cuts, leaf = map(np.concatenate, zip(*numbered, strict=True))
-        first, last = parts[0].first, parts[0].last
-        return cls(offsets, successor, room, node_offsets, child, cuts, leaf, first, last)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TreeRows:
-    """Rows that are products along a tree: node x goes left with a chance in [low, high]."""
-
-    trees: SupportTrees
-    low: FloatArray  # [X]
-    high: FloatArray  # [X]
-
-    @property
-    def offsets(self) -> IntArray:
-        """Returns the stored successors of each pair [K+1]."""
-        return self.trees.offsets
-
-    @property
-    def room(self) -> IntArray:
-        """Returns the leaves of each pair's tree."""
-        return self.trees.room
-
-    def worst(self, earnings: Earnings, discount: FloatArray, value: FloatArray) -> Extreme:
-        """Returns the row of the smallest Σ p (R + γ v) for every pair."""
-        trees = self.trees
-        rows = empty_rows(self.room)
-        lowest = np.empty(trees.first.size, np.int64)
-        lowest_of_segments(Segments(trees.first, trees.last), value, lowest)
-        worst_tree_rows(self.products(), Step(*earnings, discount), value, lowest, rows)
-        return Extreme(self.room, *rows)
-
-    def products(self) -> Trees:
-        """Returns the rows as kernels take them."""
-        trees = self.trees
-        return Trees(
-            trees.successor,
-            trees.node_offsets,
-            trees.child,
-            trees.leaf,
-            self.low,
-            self.high,
-            trees.room,
-        )
-
-    def settle(self, game: Game, step: Step, answer: Answer) -> None:
-        """Brings the values of sets that were joined near their fixed points."""
-        nodes = Segments(self.trees.first, self.trees.last)
-        settle_trees.all(
-            len(answer.value),
-            RoomSize(ints=nodes.first.size),
-            game,
-            self.products(),
-            step,
-            empty_rows(self.room),
-            nodes,
-            answer,
-        )
-
 
 SetRows = L1Rows | IntervalRows | TreeRows
+
+# The kernels of each kind of rows: one set at a time, and many sets to their fixed points.
+WORST_ROWS: dict[type, Any] = {
+    L1Rows: worst_l1_rows,
+    IntervalRows: worst_interval_rows,
+    TreeRows: worst_tree_rows,
+}
+SETTLE: dict[type, Any] = {
+    L1Rows: settle_l1,
+    IntervalRows: settle_intervals,
+    TreeRows: settle_trees,
+}
+
+
+def worst_rows(
+    rows: SetRows, earnings: Earnings, discount: FloatArray, value: FloatArray
+) -> ExtremeRows:
+    """Finds the row of the smallest Σ p (R + γ v) for every pair; `rows.room` has their places."""
+    worst = empty_rows(rows.room)
+    ranking = np.argsort(value, kind="stable")
+    if isinstance(rows, TreeRows):
+        ranking = np.empty(rows.first.size, np.int64)
+        lowest_of_segments(rows, value, ranking)
+    step = Step(*earnings, discount)
+    WORST_ROWS[type(rows)].all(worst.q.size, RoomSize(), rows, step, value, ranking, worst)
+    return worst
 
 
 @noun("pairs.num_states", "pairs.num_pairs", "discount")
@@ -305,9 +220,9 @@ class RectangularSet(Frozen):
     low: Earnings  # the least that a step may earn
     high: Earnings  # the most
 
-    def worst(self, value: FloatArray) -> Extreme:
-        """Returns the row of the smallest Σ p (R + γ v) for every pair."""
-        return self.rows.worst(self.low, self.discount, value)
+    def worst(self, value: FloatArray) -> ExtremeRows:
+        """Finds the row of the smallest Σ p (R + γ v) for every pair."""
+        return worst_rows(self.rows, self.low, self.discount, value)
 
     def mirrored(self) -> RectangularSet:
         """Returns the set with negated rewards: its worst values are minus the best here."""
@@ -322,20 +237,28 @@ def empty_rows(room: IntArray) -> ExtremeRows:
 
 
 def joined_rows(parts: Sequence[Any]) -> SetRows:
-    """Returns the rows of all parts, which are of one kind, one after the other."""
+    """Joins the rows of all parts, which are of one kind over the same states, end to end."""
     if isinstance(parts[0], TreeRows):
-        low, high = joined_arrays(("low", "high"), parts)
-        return TreeRows(SupportTrees.joined([part.trees for part in parts]), low, high)
-    joined: SetRows = type(parts[0])(*joined_arrays(parts[0]._fields, parts))
-    return joined
+        parts = trees_numbered_on(parts)
+    joined = type(parts[0])._make(map(np.concatenate, zip(*parts, strict=True)))
+    for name in {"offsets", "room", "node_offsets"}.intersection(joined._fields):
+        lengths = np.concatenate([run_lengths(getattr(part, name)) for part in parts])
+        joined = joined._replace(**{name: offsets_of(lengths)})
+    if isinstance(joined, TreeRows):
+        joined = joined._replace(first=parts[0].first, last=parts[0].last)
+    rows: SetRows = joined
+    return rows
 
 
-def joined_arrays(names: Sequence[str], parts: Sequence[Any]) -> list[AnyArray]:
-    """Returns the arrays of all parts one after the other, by name; offsets of runs go on."""
-    joined = [np.concatenate([getattr(part, name) for part in parts]) for name in names]
-    for place, name in enumerate(names):
-        if name in ("offsets", "room", "node_offsets"):
-            joined[place] = offsets_of(
-                np.concatenate([run_lengths(getattr(part, name)) for part in parts])
-            )
-    return joined
+def trees_numbered_on(parts: Sequence[TreeRows]) -> list[TreeRows]:
+    """Returns the parts with numbers of nodes, leaves and transitions that follow each other."""
+    sizes = [(part.offsets[-1], part.room[-1], part.node_offsets[-1]) for part in parts]
+    before = np.cumsum([(0, 0, 0), *sizes[:-1]], axis=0).tolist()
+    return [
+        part._replace(
+            child=np.where(part.child < 0, part.child - leaves, part.child + nodes),
+            cuts=part.cuts + transitions,
+            leaf=np.where(part.leaf < 0, part.leaf - transitions, part.leaf),
+        )
+        for part, (transitions, leaves, nodes) in zip(parts, before, strict=True)
+    ]

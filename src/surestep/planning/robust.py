@@ -35,8 +35,9 @@ import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.kernels.backup import difference_range
-from surestep.kernels.robust import Step
+from surestep.kernels.robust import ExtremeRows, Step
 from surestep.kernels.robust_batch import Answer, Game
+from surestep.kernels.types import RoomSize
 from surestep.model.mdp import FiniteMDP
 from surestep.model.policy import Plan, Policy, negated
 from surestep.planning.backups import FixedRows, averaged, best_of
@@ -50,7 +51,15 @@ from surestep.planning.proof import (
     StoppingRule,
     refuse,
 )
-from surestep.planning.rectangular import Earnings, Extreme, L1Rows, RectangularSet, joined_rows
+from surestep.planning.rectangular import (
+    SETTLE,
+    Earnings,
+    L1Rows,
+    RectangularSet,
+    TreeRows,
+    empty_rows,
+    joined_rows,
+)
 
 ENOUGH = 0.5  # a step of both sides that leaves more of the residual than this is the last one
 INEXACT = 0.01  # of the residual is left by an iterative solution: a round costs many of its sweeps
@@ -187,7 +196,7 @@ class WorstBackup:
 
     value: FloatArray  # [S] v
     after: FloatArray  # [S] Tv
-    extreme: Extreme
+    extreme: ExtremeRows
     choice: WorstChoice
     residuals: tuple[float, float]
 
@@ -224,7 +233,7 @@ class Operator:
         q = step.extreme.q
         best = step.choice
         tie = TIE_TOLERANCE * float(np.abs(q).max())
-        before, after = (averaged(self.models.pairs, each.policy, q) for each in (ours, best))
+        before, after = (averaged(self.models.pairs, side.policy, q) for side in (ours, best))
         kept = before >= after - tie
         return WorstChoice(
             np.where(kept[self.models.pairs.state], ours.policy, best.policy),
@@ -232,14 +241,18 @@ class Operator:
             <= np.where(ours.held, self.floor + tie, self.floor - tie),
         )
 
-    def chain(self, extreme: Extreme, ours: WorstChoice) -> Chain:
+    def chain(self, extreme: ExtremeRows, ours: WorstChoice) -> Chain:
         """Returns the chain of the rows and of our policy; it ends where we hold the floor."""
         models = self.models
-        (offsets, successor, probability, reward, _) = extreme
-        chain = policy_chain(
-            FixedRows(models.pairs, models.discount, offsets, successor, probability, reward),
-            ours.policy,
+        rows = FixedRows(
+            models.pairs,
+            models.discount,
+            models.rows.room,
+            extreme.successor,
+            extreme.probability,
+            extreme.earned,
         )
+        chain = policy_chain(rows, ours.policy)
         chain.weight[np.repeat(ours.held, arrays.run_lengths(chain.offsets))] = 0.0
         return replace(chain, reward=np.where(ours.held, self.floor, chain.reward))
 
@@ -286,9 +299,9 @@ def worst_values(
         rules = [rule_of(*case) for case in some]
         answers = zip(*settle_together(some, rules), strict=True)
         for place, rule, answer in zip(group, rules, answers, strict=True):
-            found = plan_of(cases[place][1], rule, *answer)
-            if found is not None:
-                plans[place] = found
+            plan = plan_of(cases[place][1], rule, *answer)
+            if plan is not None:
+                plans[place] = plan
     return [plans.get(place) or worst_value(*case) for place, case in enumerate(cases)]
 
 
@@ -342,7 +355,9 @@ def settle_together(
     answer = Answer(
         np.empty((size, sets[0].pairs.num_states)), np.empty((size, 2)), np.empty(size, np.int64)
     )
-    joined_rows([models.rows for models in sets]).settle(game, step, answer)
+    rows = joined_rows([models.rows for models in sets])
+    room = RoomSize(ints=rows.first.size if isinstance(rows, TreeRows) else answer.value.shape[1])
+    SETTLE[type(rows)].all(size, room, game, rows, step, empty_rows(rows.room), answer)
     return answer
 
 

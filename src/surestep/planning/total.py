@@ -114,13 +114,13 @@ def best_ending(mdp: FiniteMDP, tolerance: float | None, best: BestOfAll) -> Pla
     error = max(own_value.error_bound, float((upper[quotient.state] - value).max()))
     scale = scale_of(mdp, value)
     q = arrays.own(Backup.of(mdp).q(value))
-    found = Plan(policy, value, plan.iterations, plan.residual, error, q)
+    reached = Plan(policy, value, plan.iterations, plan.residual, error, q)
     bracket = Bracket(
         -error, error, LOOSEST_DEFAULT * scale if tolerance is None else tolerance, floor=0.0
     )
     if not bracket.good:
-        refuse(bracket, tolerance, plan=found)
-    return found
+        refuse(bracket, tolerance, plan=reached)
+    return reached
 
 
 def ending_iteration(
@@ -244,12 +244,10 @@ class Quotient(NamedTuple):
         """Returns the policy of the model: in a component, the shortest way to where it is left."""
         taken = policy.probability > 0
         chosen = self.pair[taken & (self.pair >= 0)]
-        stays = np.zeros(policy.pairs.num_states, np.bool_)
-        stays[policy.pairs.state[taken & (self.pair < 0)]] = True
+        stays = arrays.marked(policy.pairs.state[taken & (self.pair < 0)], policy.pairs.num_states)
         inner = np.flatnonzero(self.rests.inner & stays[self.state][mdp.pairs.state])
         chosen = np.append(chosen, inner[np.unique(mdp.pairs.state[inner], return_index=True)[1]])
-        leaves = np.zeros(mdp.num_states, np.bool_)
-        leaves[mdp.pairs.state[chosen]] = True
+        leaves = arrays.marked(mdp.pairs.state[chosen], mdp.num_states)
         probability = np.zeros(mdp.num_pairs)
         probability[chosen] = 1.0
         probability[steps_towards(mdp, self.components.inner, leaves)[~leaves]] = 1.0
