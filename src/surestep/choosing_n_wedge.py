@@ -419,8 +419,7 @@ def n_wedge_setting(algorithm: Any) -> str | None:
 
 def with_n_wedge(algorithm: Algorithm, n_wedge: int) -> Algorithm:
     """Returns the algorithm with another N∧."""
-    changed: Algorithm = replace(algorithm, **{str(n_wedge_setting(algorithm)): n_wedge})  # type: ignore[type-var]
-    return changed
+    return replace(algorithm, **{str(n_wedge_setting(algorithm)): n_wedge})  # type: ignore[type-var]
 
 
 def usual_grid(most_visits: int, least: int = 1) -> tuple[int, ...]:

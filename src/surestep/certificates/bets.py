@@ -314,8 +314,7 @@ class Levels(NamedTuple):
 
     def largest_stake(self, above_least: FloatArray) -> FloatArray:
         """Returns the largest stake on means that lie so far above the least value."""
-        stake: FloatArray = LARGEST_SHARE / np.maximum(above_least, self.closest)
-        return stake
+        return LARGEST_SHARE / np.maximum(above_least, self.closest)
 
 
 def bets_alone(levels: Levels, whos: Sequence[int], tallies: Tallies) -> ExpectedBets:

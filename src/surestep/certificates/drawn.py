@@ -392,8 +392,7 @@ def step_bounds(models: ModelDraws, chunk: Chunk, everyone: Sequence[FloatArray]
         raise CertificateRefused(Statement("never-ends"))
     theta = 1 - steps.residual - terms_of(models) * 2.0**-52 * steps.scale
     proven = (theta > 0) & (steps.mean > 0)
-    bounds: FloatArray = np.where(proven, steps.scale / np.where(proven, theta, 1.0), np.inf)
-    return bounds
+    return np.where(proven, steps.scale / np.where(proven, theta, 1.0), np.inf)
 
 
 def blocks_of(

@@ -167,8 +167,7 @@ class Asked(NamedTuple):
         old, new = (told_to(self.type, known, self.settings) for known in (before, now))
         learnt = [name for name in new if new[name] != old.get(name) and name not in self.settings]
         more = {name: new[name] for name in learnt}
-        told: Certifier = replace(certifier, **more) if more else certifier  # type: ignore[type-var]
-        return told
+        return replace(certifier, **more) if more else certifier  # type: ignore[type-var]
 
     @property
     def type(self) -> type[Any]:

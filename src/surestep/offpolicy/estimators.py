@@ -299,8 +299,7 @@ def discount_powers(weights: ImportanceWeights, discount: float) -> FloatArray:
     arrays.expect("weights", weights, ImportanceWeights)
     gamma = arrays.read_discount(discount)
     step = weights.log.step
-    powers: FloatArray = np.power(gamma, np.arange(int(step.max()) + 1))[step]
-    return powers
+    return np.power(gamma, np.arange(int(step.max()) + 1))[step]
 
 
 def discounted_rewards(weights: ImportanceWeights, discount: float) -> FloatArray:

@@ -612,8 +612,7 @@ def judged(plan: RehearsalPlan, sources: Sequence[Source]) -> Judged:
 def seeded(certifier: Certifier, seed: int) -> Certifier:
     """Returns the certifier with a seed of the world's own, where it has one."""
     own = {"seed": seed} if hasattr(certifier, "seed") else {}
-    changed: Certifier = replace(certifier, **own)  # type: ignore[type-var]
-    return changed
+    return replace(certifier, **own)  # type: ignore[type-var]
 
 
 def claims_and_draws(

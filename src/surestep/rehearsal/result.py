@@ -92,8 +92,7 @@ class Calibration:
         if self.rank == 0:
             why: dict[str, Scalar] = {"kind": self.strictest, "draws": self.draws}
             raise CertificateRefused(Statement("fails-stress-test", why))
-        stricter: Certifier = replace(certifier, delta=self.rank / (self.draws + 1))  # type: ignore[type-var]
-        return stricter
+        return replace(certifier, delta=self.rank / (self.draws + 1))  # type: ignore[type-var]
 
 
 def calibrated_rank(below_truth: IntArray, draws: int, delta: float) -> int:
