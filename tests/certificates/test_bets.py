@@ -25,11 +25,11 @@ from surestep.certificates.bets import (
     Levels,
     bets_alone,
     bets_in_turn,
+    case_of,
     kinds_of,
     least_of,
     limits_of,
     log_goal,
-    most_rounds,
     span_of,
     stake_for,
 )
@@ -374,9 +374,9 @@ def test_a_robust_set_has_its_share_of_the_level_and_the_rewards_that_are_given(
 @pytest.mark.parametrize(("steps", "starts", "most"), [(9, 5, 5), (200_000, 150_000, 100_000)])
 def test_a_run_has_as_many_rounds_as_starts_or_as_steps(steps, starts, most):
     stacks = SimpleNamespace(sizes=np.array([steps - 1, 1]), starts=np.zeros(starts, int))
-    assert most_rounds(stacks, COURSE) == most
+    assert case_of(stacks, COURSE, stacks, 0).rounds == most
     known = SimpleNamespace(start_chances=np.ones(1))
-    assert most_rounds(stacks, known) == min(steps, 100_000)
+    assert case_of(stacks, known, stacks, 0).rounds == min(steps, 100_000)
 
 
 def test_rounds_may_not_go_beyond_what_returns_allow():

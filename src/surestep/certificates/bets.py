@@ -249,12 +249,9 @@ def plans_at(folds: Sequence[Fold], runs: int) -> list[BetPlan]:
     """Returns the bet of each fold on both policies at once, or in turn where it expects more.
 
     That has to be clearly more; where rounds are of π_I alone, the bet is on these. All folds are
-    rolled out together, in so many runs, those that differ in the bet alone once.
+    rolled out together, in so many runs.
     """
-    different: dict[tuple[int, ...], Case] = {}
-    cases = [
-        case_among(different, stacks, course, stacks, PLANNING_SEED) for stacks, course, *_ in folds
-    ]
+    cases = [case_of(stacks, course, stacks, PLANNING_SEED) for stacks, course, *_ in folds]
     levels = Levels.of(folds)
     sides = (BOTH, OURS, THEIRS)
     number = max(len(horizons(fold.course.discount)) for fold in folds)
@@ -373,20 +370,13 @@ def kinds_of(who: int, rounds: Rounds) -> list[FloatArray]:
     ]
 
 
-def case_among(
-    known: dict[tuple[int, ...], Case], stacks: Stacks, course: Course, fold: Stacks, seed: int
-) -> Case:
-    """Returns the case of a course, the same object for the same one; `fold` says what is read."""
-    key = id(stacks), *map(id, course)
-    if key not in known:
-        known[key] = Case(stacks, course, fold.sizes > 0, seed, most_rounds(stacks, course))
-    return known[key]
+def case_of(stacks: Stacks, course: Course, first: Stacks, seed: int) -> Case:
+    """Returns the case of a course on stacks; only pairs that the `first` fold saw are read.
 
-
-def most_rounds(stacks: Stacks, course: Course) -> int:
-    """Returns the number of rounds at which a run ends in any case."""
+    A run ends with the last start of the log, or after `MOST_ROUNDS`.
+    """
     starts = int(stacks.sizes.sum()) if course.start_chances.size else stacks.starts.size
-    return min(starts, MOST_ROUNDS)
+    return Case(stacks, course, first.sizes > 0, seed, min(starts, MOST_ROUNDS))
 
 
 def span_of(course: Course) -> float:

@@ -97,13 +97,13 @@ from surestep.certificates.bets import (
     BetPlan,
     Fold,
     ReturnsBet,
-    case_among,
+    case_of,
     kinds_of,
     least_of,
     limits_of,
     plans_at,
 )
-from surestep.certificates.downside import WorstShare, worst_figures
+from surestep.certificates.downside import worst_figures
 from surestep.certificates.practice import paid_returns
 from surestep.certificates.refuting import check_returns, check_values
 from surestep.certificates.stacks import Way, course_of, roll_out_each, stacks_of, tails_of_set
@@ -129,6 +129,7 @@ class Folds(NamedTuple):
     first: DecisionLog
     second: DecisionLog
     ratio: float  # the size of the second relative to the first
+    stacks: tuple[Stacks, Stacks]  # of both
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -426,8 +427,7 @@ def planning_of(certifier: Stitched, problem: Problem, policy: Policy, folds: Fo
         over = over | problem.reach.states
     course = course_for(certifier, problem, policy)._replace(over=over)
     returns = planned_returns(certifier, problem, folds.first)
-    stacks = stacks_of(folds.first)
-    return Planning(certifier, stacks, course, folds.ratio, None, problem.alone, returns)
+    return Planning(certifier, folds.stacks[0], course, folds.ratio, None, problem.alone, returns)
 
 
 def planned_returns(certifier: Stitched, problem: Problem, first: DecisionLog) -> FloatArray | None:
@@ -501,7 +501,7 @@ def folds_of(certifier: Stitched, log: DecisionLog) -> Folds:
     )
     if first is None or second is None or min(train, test) < FEWEST[what]:
         raise episodes.too_few(what, whole, train, test, FEWEST[what])
-    return Folds(first, second, test / train)
+    return Folds(first, second, test / train, (stacks_of(first), stacks_of(second)))
 
 
 def assumptions_of(
@@ -624,10 +624,13 @@ class Judging(NamedTuple):
     def worst_figures(self) -> dict[str, Scalar]:
         """Returns the figures of a claim about the worst share of returns."""
         certifier, problem, policy, folds, *_ = self
-        asked = WorstShare(certifier.worst_share, certifier.delta, certifier.seed)
-        course = planning_of(certifier, problem, policy, folds).course
         return worst_figures(
-            asked, stacks_of(folds.first), stacks_of(folds.second), course, folds.ratio
+            folds.stacks,
+            folds.ratio,
+            planning_of(certifier, problem, policy, folds).course,
+            share=certifier.worst_share,
+            delta=certifier.delta,
+            seed=certifier.seed,
         )
 
 
@@ -649,23 +652,19 @@ def lower_limits(
         return [lower_limits([one])[0] for one in judging]
     answers: dict[int, tuple[float, dict[str, Scalar]] | CertificateRefused] = {}
     planning: dict[tuple[int, Stitched], Planning] = {}
-    same: dict[int, tuple[Planning, Stacks]] = {}  # of folds: only robust sets differ with δ
     for place, one in enumerate(judging):
         _, problem, policy, folds, *_ = one
         key = _, planner = id(folds), one.planner
+        if key in planning:
+            continue
         try:
-            if id(folds) not in same:
-                plain = planning_of(planner, problem, policy, folds)
-                same[id(folds)] = plain, stacks_of(folds.second)
-            if key not in planning:
-                tails = foreseen_tails(planner, problem, policy, folds)
-                planning[key] = same[id(folds)][0]._replace(certifier=planner, tails=tails)
+            tails = foreseen_tails(planner, problem, policy, folds)
+            planning[key] = planning_of(planner, problem, policy, folds)._replace(tails=tails)
         except CertificateRefused as refusal:
             answers[place] = refusal
     found = dict(zip(planning, plans_of([*planning.values()], LAST_PLANNING_RUNS), strict=True))
     plans: dict[int, BetPlan] = {}
     cases: dict[int, Case] = {}
-    different: dict[tuple[int, ...], Case] = {}
     for place, one in enumerate(judging):
         if place in answers:
             continue
@@ -676,11 +675,10 @@ def lower_limits(
         level, _ = levels_of(certifier, robust=plan.robust, returns=plan.baseline is not None)
         plans[place] = plan._replace(delta=level)
         course = fold.course
-        stacks = same[id(folds)][1]
         whole = robust_tails(certifier, problem, policy) if plan.robust else None
         if whole is not None:
             course = course._replace(tails=whole)
-        cases[place] = case_among(different, stacks, course, fold.stacks, certifier.seed)
+        cases[place] = case_of(folds.stacks[1], course, fold.stacks, certifier.seed)
     ways = [plans[place].way for place in cases]
     runs = judging[0].certifier.series if judging else 0
     rolled = dict(zip(cases, roll_out_each([*cases.values()], ways, CERTIFYING, runs), strict=True))

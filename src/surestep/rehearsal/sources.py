@@ -10,7 +10,7 @@ more data means more steps.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -103,20 +103,6 @@ class Data(NamedTuple):
     earned: FloatArray  # [T] the sum of the rewards
     starts: IntArray  # [S]
     log: DecisionLog | None = None
-
-
-class World(Protocol):
-    """A model that counts as true, and a source of data."""
-
-    @property
-    def truth(self) -> FiniteMDP:
-        """Returns the model that counts as true."""
-
-    def collect(self, episodes: int, horizon: int, rng: np.random.Generator) -> Data:
-        """Collects the counts of episodes of π_b."""
-
-    def record(self, episodes: int, horizon: int, rng: np.random.Generator) -> Data:
-        """Collects episodes of π_b with their log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +198,9 @@ class Resampled:
             np.bincount(self.taken, by_step * self.log.reward, size).astype(np.float64),
             np.rint(np.bincount(first, copies, self.truth.num_states)).astype(np.int64),
         )
+
+
+World = Simulated | Resampled  # a model that counts as true, and a source of data
 
 
 def places_in(truth: FiniteMDP, log: DecisionLog) -> IntArray:

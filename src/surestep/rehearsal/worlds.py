@@ -1,11 +1,13 @@
 """Kinds of worlds for stress tests: each makes worlds from the data of a problem.
 
 A kind of world is a frozen settings object with one method, `world`. A world knows its truth, and
-draws the data that π_b would have collected there.
+draws the data that π_b would have collected there. Where `is_one_world`, all worlds of the kind
+have one truth, and only the data differ. Where not `calibrates`, a certificate is only held against
+the worlds, and not calibrated by them.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, Protocol, get_args
+from typing import Annotated, ClassVar, Literal, get_args
 
 import numpy as np
 from msgspec import Meta
@@ -33,25 +35,6 @@ WorldPrior = Literal["weight", "uniform", "jeffreys"]
 WEIGHTS = (1.0, 5.0)  # of the priors in the default family
 MEMORY = 2**30  # bytes of one drawn world
 MOST_DRAWS = 100  # of a world without a discount, until one ends
-
-
-class WorldKind(Protocol):
-    """A kind of world: a frozen dataclass of settings with one verb, `world`."""
-
-    @property
-    def name(self) -> str:
-        """Returns its name in results."""
-
-    @property
-    def is_one_world(self) -> bool:
-        """Tells whether all worlds of the kind have one truth, so that only the data differ."""
-
-    @property
-    def calibrates(self) -> bool:
-        """Tells whether a certificate is calibrated by these worlds, not only held against them."""
-
-    def world(self, problem: Problem, rng: np.random.Generator) -> World:
-        """Makes a world from the problem alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +280,9 @@ class ActionsAlike:
         if self.noise is None:
             return acting_anew(problem, truth)
         return Simulated.of(truth, problem.behavior, self.noise)
+
+
+WorldKind = Completed | DrawnFromPosterior | ActionsAlike
 
 
 def acting_anew(problem: Problem, truth: FiniteMDP) -> Simulated:
