@@ -96,7 +96,6 @@ class AutoNWedge:
     one_action: bool = False
 
     def __post_init__(self) -> None:
-        """Refuses what has nothing to choose, and certificates that may not choose."""
         if not is_algorithm(self.algorithm) or n_wedge_setting(self.algorithm) is None:
             raise InvalidParameter(
                 f"algorithm is {arrays.shown(self.algorithm)}, expected one of surestep.algorithms "

@@ -154,7 +154,6 @@ class ProblemSize:
         )
 
     def __post_init__(self) -> None:
-        """Checks the ranges."""
         check_settings(self)
         if self.branching is not None and self.branching > self.states:
             raise InvalidParameter(

@@ -142,7 +142,6 @@ class Posterior(common.Certifier):
     claims_chances: ClassVar = True
 
     def __post_init__(self) -> None:
-        """Checks the settings."""
         check_settings(self)
         common.check_ranges(self, "reward", "ending")
         weight = self.extreme_weight

@@ -162,13 +162,6 @@ class Asked(NamedTuple):
         """Returns the certifier with everything that it takes from what is known."""
         return self.make(**told_to(self.type, known, self.settings))
 
-    def told_since(self, certifier: Certifier, before: Known, now: Known) -> Certifier:
-        """Returns the certifier with what became known since it was made, where anything did."""
-        old, new = (told_to(self.type, known, self.settings) for known in (before, now))
-        learnt = [name for name in new if new[name] != old.get(name) and name not in self.settings]
-        more = {name: new[name] for name in learnt}
-        return replace(certifier, **more) if more else certifier  # type: ignore[type-var]
-
     @property
     def type(self) -> type[Any]:
         """Returns the type of the certifier."""

@@ -120,7 +120,6 @@ class Robust(common.Certifier):
     claims_chances: ClassVar = True
 
     def __post_init__(self) -> None:
-        """Checks the settings."""
         check_settings(self)
         common.check_ranges(self, "reward")
 

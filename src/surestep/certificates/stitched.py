@@ -215,7 +215,6 @@ class Stitched(common.Certifier):
     compares_many: ClassVar = True
 
     def __post_init__(self) -> None:
-        """Checks the settings."""
         check_settings(self)
         common.check_ranges(self, "return", "reward")
 

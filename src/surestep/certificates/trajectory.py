@@ -115,7 +115,6 @@ class Trajectory(common.Certifier):
     may_choose: ClassVar = True
 
     def __post_init__(self) -> None:
-        """Checks the settings, and that they go together."""
         check_settings(self)
         common.check_ranges(self, "reward", "return")
         proved = self.interval in PROVED

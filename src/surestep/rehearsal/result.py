@@ -310,7 +310,7 @@ class Rehearsal:
     __setstate__ = restore_frozen
 
     def __post_init__(self) -> None:
-        """Freezes the arrays; those of every world have a column for each size."""
+        # Tables of every world have a column for each size.
         for name in ("gain", "claim", "calibrated_claim", "outside", "belief"):
             if (table := getattr(self, name)) is not None:
                 object.__setattr__(self, name, freeze(table.reshape(-1, len(self.sizes))))

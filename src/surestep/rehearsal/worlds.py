@@ -114,7 +114,6 @@ class DrawnFromPosterior(Settings):
     calibrates: ClassVar = True
 
     def __post_init__(self) -> None:
-        """Checks the settings: a weight is for the prior of that name, which needs it."""
         check_settings(self)
         if (self.prior == "weight") == (self.weight is None):
             wanted = "a number" if self.weight is None else "None, as it has a weight of its own"
