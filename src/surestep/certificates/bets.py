@@ -103,9 +103,7 @@ class Bet(NamedTuple):
     series: FloatArray
     complete: IntArray
     delta: float
-    least: float  # that a value can be
-    stake: float
-    turns: Turns | None = None  # where the values are of two kinds in turn, instead of both
+    turns: Turns  # with a cycle of 1 where all values are of one kind; see `on_one_mean`
     at_least: float | None = None  # where no more is asked for than whether L is that
 
     @property
@@ -114,26 +112,27 @@ class Bet(NamedTuple):
         return math.exp(log_goal(self.delta)) * (1 + ROUNDING)
 
     @property
-    def stakes(self) -> tuple[float, ...]:
-        """Returns the stakes as `Bets` has them."""
-        if self.turns is not None:
-            return self.turns[1:7]
-        return 1.0, self.stake, 0.0, 0.0, 0.0, LARGEST_SHARE
-
-    @property
     def limits(self) -> tuple[float, float]:
         """Returns the least value, and the greatest that there is: nothing is won against it."""
-        if self.turns is not None:
+        if self.turns.cycle > 1:
             return self.turns.limits
+        least = self.turns.limits[0]
         there = np.arange(self.series.shape[1]) < self.complete[:, np.newaxis]
-        return self.least, float(self.series.max(initial=self.least, where=there))
+        return least, float(self.series.max(initial=least, where=there))
 
     def search(self, limits: tuple[float, float]) -> tuple[float, int]:
         """Returns the mean, or gain, to try first, and how many to try."""
         if self.at_least is not None:
             return self.at_least, 1
         least, most = limits
-        return (0.0, HALVINGS_IN_TURN) if self.turns else (least + (most - least) / 2, HALVINGS)
+        if self.turns.cycle > 1:
+            return 0.0, HALVINGS_IN_TURN
+        return least + (most - least) / 2, HALVINGS
+
+
+def on_one_mean(stake: float, least: float) -> Turns:
+    """Returns the stake on values of one kind, each of `least` or more, as one on kinds in turn."""
+    return Turns(1, 1.0, stake, 0.0, 0.0, 0.0, LARGEST_SHARE, (least, math.inf))
 
 
 def limits_of(bets: Sequence[Bet]) -> list[float]:
@@ -147,8 +146,8 @@ def limits_of(bets: Sequence[Bet]) -> list[float]:
         len(bets),
         RoomSize(),
         Bets(
-            np.array([1 if bet.turns is None else bet.turns.cycle for bet in bets]),
-            np.array([bet.stakes for bet in bets]),
+            np.array([bet.turns.cycle for bet in bets]),
+            np.array([bet.turns[1:7] for bet in bets]),
             np.array(limits),
             np.array([bet.goal for bet in bets]),
             np.array(first),
@@ -192,25 +191,16 @@ class BetPlan(NamedTuple):
     """A bet on rounds, with the L that fold 1 expects of it."""
 
     way: Way
-    delta: float
-    stake: float = 0.0  # on rounds of both policies, or of one of them
-    turns: Turns | None = None  # the stakes where policies take turns
-    score: float = 0.0  # the lower limit to be expected
-    robust: bool = False  # with robust tails
-    baseline: ReturnsBet | None = None  # on returns of practice, beside rounds of π_I alone
+    fold: Fold
+    turns: Turns  # the stakes
+    score: float  # the lower limit to be expected, less U where it is compared with returns
 
-    def bet(self, rounds: Rounds, course: Course, at_least: float | None) -> Bet:
+    def bet(self, rounds: Rounds, at_least: float | None) -> Bet:
         """Returns the bet on rounds that were made this way."""
         series, complete, _ = rounds
-        if self.baseline is not None:  # L is less than what is asked for here, by U
+        if self.fold.baseline is not None:  # L is less than what is asked for here, by U
             at_least = None
-        least = 0.0 if self.turns is not None else least_of(self.way.who, course)
-        return Bet(series, complete, self.delta, least, self.stake, self.turns, at_least)
-
-    def like(self, fold: Fold) -> BetPlan:
-        """Returns the plan with what its fold compares with, and expects of that."""
-        upper = 0.0 if fold.baseline is None else fold.baseline.expected
-        return self._replace(robust=fold.robust, baseline=fold.baseline, score=self.score - upper)
+        return Bet(series, complete, self.fold.delta, self.turns, at_least)
 
 
 class Fold(NamedTuple):
@@ -233,16 +223,17 @@ class ExpectedBets(NamedTuple):
 
     def plan(self, fold: Fold, way: Way, place: tuple[int, int]) -> BetPlan:
         """Returns the bet at that place, which is one of this fold on this way."""
-        score = float(self.score[place])
         stakes = self.stakes[place].tolist()
         if way.who <= OURS:
-            return BetPlan(way, fold.delta, stakes[0], score=score)
-        limits = least_of(OURS, fold.course), -least_of(THEIRS, fold.course)
-        ours, theirs, ours_alone, theirs_alone = stakes
-        turns = Turns(
-            way.who, TOGETHER, ours, theirs, ours_alone, theirs_alone, LARGEST_SHARE, limits
-        )
-        return BetPlan(way, fold.delta, turns=turns, score=score)
+            turns = on_one_mean(stakes[0], least_of(way.who, fold.course))
+        else:
+            limits = least_of(OURS, fold.course), -least_of(THEIRS, fold.course)
+            ours, theirs, ours_alone, theirs_alone = stakes
+            turns = Turns(
+                way.who, TOGETHER, ours, theirs, ours_alone, theirs_alone, LARGEST_SHARE, limits
+            )
+        upper = 0.0 if fold.baseline is None else fold.baseline.expected
+        return BetPlan(way, fold, turns, float(self.score[place]) - upper)
 
 
 def plans_at(folds: Sequence[Fold], runs: int) -> list[BetPlan]:

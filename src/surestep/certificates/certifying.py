@@ -40,6 +40,7 @@ from surestep.certificates.common import (
     SignalPart,
     claims_of,
     tried,
+    unless_refused,
 )
 from surestep.certificates.registry import (
     SHELF,
@@ -104,9 +105,7 @@ def certify(problem: Problem, policy: PolicyLike, certifier: Certifier | str) ->
         certifier = make_certifier(certifier)
     arrays.expect("problem", problem, Problem)
     (claim,) = certify_many([problem], [policy_of(policy, problem.counts)], certifier)
-    if isinstance(claim, CertificateRefused):
-        raise claim
-    return claim
+    return unless_refused(claim)
 
 
 def certify_many(
@@ -178,8 +177,7 @@ def certify_jointly(certifier: Any, problem: Problem, policy: Policy) -> Certifi
     others = [certifier_for(certifier, signal) for signal in problem.signals]
     judges = [certifier.for_signal(first=True), *(one.for_signal(first=False) for one in others)]
     bounds: JointBounds = certifier.joint_bounds(judges, parts, policy)
-    if isinstance(bounds.first, CertificateRefused):
-        raise bounds.first
+    claim = unless_refused(bounds.first)
     signals = []
     for place, part in enumerate(parts):
         signal = part.signal
@@ -204,7 +202,7 @@ def certify_jointly(certifier: Any, problem: Problem, policy: Policy) -> Certifi
                 refusal=str(refused[0]) if refused else None,
             )
         )
-    return dataclasses.replace(bounds.first, signals=tuple(signals))
+    return dataclasses.replace(claim, signals=tuple(signals))
 
 
 def number_of(bound: Bound) -> float | None:
@@ -287,7 +285,7 @@ def verify(certificate: Certificate, problem: Problem, policy: Policy) -> Certif
     Parameters
     ----------
     certificate : Certificate
-        The claim. A setting that was added later than the claim was made has its former value.
+        The claim.
     problem : Problem
         The data that it was made from.
     policy : Policy
@@ -315,10 +313,6 @@ def verify(certificate: Certificate, problem: Problem, policy: Policy) -> Certif
     True
     """
     arrays.expect("certificate", certificate, Certificate)
-    formerly = getattr(SHELF.find(certificate.kind), "formerly", {})
-    certificate = dataclasses.replace(
-        certificate, parameters={**formerly, **certificate.parameters}
-    )
     certifier = certifier_of(certificate)
     again = certify(problem, policy, certifier)
     slack = AGREEMENT * again.span

@@ -12,6 +12,7 @@ from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray
+from surestep._settings import Settings, check_settings
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model import Policy, Problem, Signal
 from surestep.model.certificate import Certificate, Standing
@@ -37,15 +38,20 @@ class Needs:
     exact_rewards: bool = False  # rewards that are known: means of others count as exact
 
 
-def check_ranges(settings: object, *whats: str) -> None:
-    """Refuses one end of a range without the other, and ends that are the wrong way round."""
-    for what in whats:
-        low, high = (getattr(settings, f"{what}_{end}") for end in ("low", "high"))
-        if (low is None) != (high is None) or (low is not None and low > high):
-            raise InvalidParameter(
-                f"{what}_low is {low} and {what}_high {high}, expected two numbers, the lower one "
-                "first, or neither"
-            )
+class WithRanges(Settings):
+    """Settings with ranges, such as `reward_low` and `reward_high`."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        for what in ("reward", "return", "ending"):
+            low, high = (getattr(self, f"{what}_{end}", None) for end in ("low", "high"))
+            if (low is None) != (high is None) or (low is not None and low > high):
+                raise InvalidParameter(
+                    f"{what}_low is {low} and {what}_high {high}, expected two numbers, the lower "
+                    "one first, or neither"
+                )
 
 
 def refuse_settings(wrong: Mapping[str, bool]) -> None:
@@ -93,6 +99,13 @@ def tried(make: Callable[..., Made], *given: Any) -> Made | CertificateRefused:
         return make(*given)
     except CertificateRefused as refusal:
         return refusal
+
+
+def unless_refused(answer: Made | CertificateRefused) -> Made:
+    """Returns an answer; raises it where it is a refusal."""
+    if isinstance(answer, CertificateRefused):
+        raise answer
+    return answer
 
 
 def usable(answers: Iterable[Made | CertificateRefused]) -> list[Made]:
@@ -266,7 +279,6 @@ class Certifier:
     calibrates: ClassVar[bool] = False
     claims_chances: ClassVar[bool] = False
     compares_many: ClassVar[bool] = False
-    formerly: ClassVar[Mapping[str, Any]] = {}  # settings of claims from before there were such
     delta: float
     draws: int  # where it calibrates
 

@@ -89,7 +89,7 @@ import surestep._arrays as arrays
 import surestep.certificates.common as common
 import surestep.certificates.episodes as episodes
 from surestep._arrays import FloatArray
-from surestep._settings import Delta, check_settings
+from surestep._settings import Delta
 from surestep.certificates.bets import (
     CERTIFYING,
     LAST_PLANNING_RUNS,
@@ -133,7 +133,7 @@ class Folds(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stitched(common.Certifier):
+class Stitched(common.WithRanges, common.Certifier):
     """A lower bound on the mean difference of returns over rollouts stitched from held-out steps.
 
     Parameters
@@ -208,15 +208,10 @@ class Stitched(common.Certifier):
         {"estimate", "expected", "policy_lower", "practice_upper"}
         | {"worst_lower", "worst_policy", "worst_behavior"}
     )
-    formerly: ClassVar = {"practice": 0.0}  # of claims from before there was such a setting
     needs: ClassVar = common.Needs(episodes=True, held_out=True)
     may_choose: ClassVar = True
     claims_chances: ClassVar = True
     compares_many: ClassVar = True
-
-    def __post_init__(self) -> None:
-        check_settings(self)
-        common.check_ranges(self, "return", "reward")
 
     def lighter(self) -> Stitched:
         """Returns the same with at most 96 series.
@@ -590,17 +585,17 @@ class Judging(NamedTuple):
         return bool(self.figures["changed_pairs"] or self.problem.alone)
 
     def against_returns(
-        self, plan: BetPlan, lower: float, figures: dict[str, Scalar]
+        self, fold: Fold, lower: float, figures: dict[str, Scalar]
     ) -> tuple[float, dict[str, Scalar]]:
         """Returns a limit of π_I alone less U_b, where returns of practice are compared with."""
         certifier, problem, _, folds, *_ = self
-        if plan.baseline is None:
+        if fold.baseline is None:
             return lower, figures
         high = return_limits(certifier, problem)[1]
         found = figures["estimate"]
         returns = paid_returns(problem, folds.second, high)
-        _, level = levels_of(certifier, robust=plan.robust, returns=True)
-        upper = min(plan.baseline.upper(returns, returns.size, level), high)
+        _, level = levels_of(certifier, robust=fold.robust, returns=True)
+        upper = min(fold.baseline.upper(returns, returns.size, level), high)
         estimate = None if found is None else float(found) - float(returns.mean())
         more = {"estimate": estimate, "policy_lower": lower, "practice_upper": upper}
         return lower - upper, figures | more
@@ -637,10 +632,7 @@ def plans_of(planning: Sequence[Planning], runs: int = PLANNING_RUNS) -> list[Be
     """Returns the plan that each fold 1 expects the most of; all of them are made at once."""
     folds = [one.folds() for one in planning]
     plans = iter(plans_at([fold for several in folds for fold in several], runs) if folds else [])
-    return [
-        max((next(plans).like(fold) for fold in several), key=lambda plan: plan.score)
-        for several in folds
-    ]
+    return [max((next(plans) for _ in several), key=lambda plan: plan.score) for several in folds]
 
 
 def lower_limits(
@@ -669,12 +661,11 @@ def lower_limits(
             continue
         certifier, problem, policy, folds, *_ = one
         key = id(folds), one.planner
-        plan = found[key]
-        fold = planning[key]
-        level, _ = levels_of(certifier, robust=plan.robust, returns=plan.baseline is not None)
-        plans[place] = plan._replace(delta=level)
-        course = fold.course
-        whole = robust_tails(certifier, problem, policy) if plan.robust else None
+        fold = found[key].fold
+        level, _ = levels_of(certifier, robust=fold.robust, returns=fold.baseline is not None)
+        plans[place] = found[key]._replace(fold=fold._replace(delta=level))
+        course = planning[key].course
+        whole = robust_tails(certifier, problem, policy) if fold.robust else None
         if whole is not None:
             course = course._replace(tails=whole)
         cases[place] = case_of(folds.stacks[1], course, fold.stacks, certifier.seed)
@@ -687,19 +678,16 @@ def lower_limits(
         except CertificateRefused as refusal:
             answers[place] = refusal
             del rolled[place]
-    bets = [
-        plans[place].bet(rounds, cases[place].course, judging[place].at_least)
-        for place, rounds in rolled.items()
-    ]
+    bets = [plans[place].bet(rounds, judging[place].at_least) for place, rounds in rolled.items()]
     for (place, rounds), lower in zip(rolled.items(), limits_of(bets), strict=True):
         plan = plans[place]
         low, high = cases[place].course.limits
         figures: dict[str, Scalar] = {
-            "robust_tails": plan.robust,
+            "robust_tails": plan.fold.robust,
             "expected": plan.score,
             **figures_of(plan.way, rounds),
         }
-        lower, figures = judging[place].against_returns(plan, lower, figures)
+        lower, figures = judging[place].against_returns(plan.fold, lower, figures)
         answers[place] = max(lower, low - high), figures
     return [answers[place] for place in range(len(judging))]
 

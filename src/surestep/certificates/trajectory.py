@@ -29,7 +29,7 @@ import surestep.certificates.common as common
 import surestep.certificates.episodes as episodes
 import surestep.offpolicy as offpolicy
 from surestep._arrays import FloatArray
-from surestep._settings import Delta, check_settings
+from surestep._settings import Delta
 from surestep.certificates.refuting import check_returns, check_values
 from surestep.errors import CertificateRefused, RefutedBounds, UnsupportedPolicy
 from surestep.model import Certificate, Policy, Problem
@@ -50,7 +50,7 @@ SMALLEST_RESAMPLED = 1e-6  # δ of a bootstrap, which takes 20/δ resamples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trajectory(common.Certifier):
+class Trajectory(common.WithRanges, common.Certifier):
     """A lower bound on the mean of the paired difference over the episodes not used for training.
 
     Parameters
@@ -115,8 +115,7 @@ class Trajectory(common.Certifier):
     may_choose: ClassVar = True
 
     def __post_init__(self) -> None:
-        check_settings(self)
-        common.check_ranges(self, "reward", "return")
+        super(Trajectory, self).__post_init__()
         proved = self.interval in PROVED
         returns = self.return_low is not None
         rewards = self.reward_low is not None

@@ -118,7 +118,7 @@ class RatioEstimate:
         lengths = arrays.run_lengths(self.offsets)
         size = int(lengths.max())
         last = self.weight[self.offsets[1:] - 1]
-        step = self._steps()
+        step = arrays.ranges(0, lengths)  # of each term
         totals = np.cumsum(np.bincount(lengths, last, minlength=size + 1)[:size], dtype=np.float64)
         totals += np.bincount(step, self.weight, minlength=size)
         if (gone := ~(totals > 0)).any():
@@ -137,10 +137,6 @@ class RatioEstimate:
         check_finite(values)
         arrays.keep(self, value=float(ratio.sum()), values=arrays.own(values))
 
-    def _steps(self) -> IntArray:
-        """Returns the step t of each term."""
-        return np.arange(self.term.size) - self.offsets[arrays.run_owners(self.offsets)]
-
     def resampled(self, multiplicity: AnyArray) -> FloatArray:
         """Returns the estimates of resampled logs; a step without any weight left counts as 0.
 
@@ -158,7 +154,7 @@ class RatioEstimate:
 
         lengths = arrays.run_lengths(self.offsets)
         shape = (lengths.size, int(lengths.max()))
-        step = self._steps()
+        step = arrays.ranges(0, lengths)  # of each term
         m = multiplicity.astype(np.float64)
         ended = np.flatnonzero(lengths < shape[1])
         after = csr_array(

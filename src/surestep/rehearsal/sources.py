@@ -47,19 +47,17 @@ class Residuals(NamedTuple):
         log = problem.log
         if log is None or problem.counts.rewards.known:
             return None
-        logged = log.counts().rewards
-        times = log.counts().times
-        least = logged.least
-        greatest = logged.greatest
-        assert least is not None
-        assert greatest is not None
+        logged = log.counts()
+        least, greatest = logged.observed_rewards()
         if not (varies := greatest > least).any():
             return None
         size = np.int64(truth.num_states)
         known = np.flatnonzero(log.next_state >= 0)
         place = (log.pair * size + log.next_state)[known]
         order = np.argsort(place, kind="stable")
-        mean = np.repeat(np.where(varies, logged.values / times, least), times)
+        mean = np.repeat(
+            np.where(varies, logged.rewards.values / logged.times, least), logged.times
+        )
         value = log.reward[known][order] - mean
         pair = arrays.run_owners(truth.offsets)
         key = pair * size + truth.successor

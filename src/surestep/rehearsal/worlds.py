@@ -55,12 +55,13 @@ class Completed(Settings):
 
     fill: Fill
 
+    truth: ClassVar = "estimate"
     is_one_world: ClassVar = True
 
     @property
     def name(self) -> str:
         """Returns its name in results."""
-        return f"estimate, unseen: {self.fill}"
+        return f"{self.truth}, unseen: {self.fill}"
 
     @property
     def calibrates(self) -> bool:
@@ -202,10 +203,7 @@ class EpisodeBootstrap(Completed):
 
     fill: Fill = "self-loop"
 
-    @property
-    def name(self) -> str:
-        """Returns its name in results."""
-        return f"episode bootstrap, unseen: {self.fill}"
+    truth: ClassVar = "episode bootstrap"
 
     def world(self, problem: Problem, rng: np.random.Generator) -> World:
         """Returns the completed MDP of all episodes, with some of them as data.
