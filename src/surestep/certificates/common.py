@@ -62,7 +62,7 @@ def refuse_settings(wrong: Mapping[str, bool]) -> None:
 
 
 def range_of(settings: object, what: str) -> tuple[float, float] | None:
-    """Returns the two ends of what was given; None where nothing was."""
+    """Returns the two ends of a range of the settings; None where the range is not given."""
     low, high = (getattr(settings, f"{what}_{end}") for end in ("low", "high"))
     return None if low is None or high is None else (float(low), float(high))
 
@@ -85,7 +85,7 @@ def check_delta(delta: float, what: str, least: float) -> None:
 
 
 def terms_of(problem: Problem) -> dict[str, Scalar]:
-    """Returns the figures of a claim about the discount, the value bounds, and what it is about."""
+    """Returns the figures of a claim that name its terms: discount, value bounds, steps."""
     low, high = problem.value_bounds
     terms: dict[str, Scalar] = {"value_low": low, "value_high": high}
     if problem.reach is not None:
@@ -110,15 +110,15 @@ def unless_refused(answer: Made | CertificateRefused) -> Made:
 
 def usable(answers: Iterable[Made | CertificateRefused]) -> list[Made]:
     """Returns the answers that are no refusals."""
-    return [each for each in answers if not isinstance(each, CertificateRefused)]
+    return [answer for answer in answers if not isinstance(answer, CertificateRefused)]
 
 
 def answered(
     before: Iterable[object], answers: Iterable[Made | CertificateRefused]
 ) -> list[Made | CertificateRefused]:
-    """Returns for each that is usable what was made of it, and all refusals in their places."""
+    """Puts the answers in the places of usable questions; refusals keep their places."""
     following = iter(answers)
-    return [each if isinstance(each, CertificateRefused) else next(following) for each in before]
+    return [one if isinstance(one, CertificateRefused) else next(following) for one in before]
 
 
 def claim_of(

@@ -97,19 +97,19 @@ def only_believed(kind: str) -> bool:
 
 
 def may_be_believed(place: int, kind: str, *, apart: bool) -> bool:
-    """Tells whether what is claimed at a place among several is a belief that may be held.
+    """Tells whether the claim at a place among several is a belief that may be held.
 
-    The first of them is the one that the stress test measures, and the one that is shown. `apart`
-    says that it is by data that had no part in choosing the policy. Of kinds that are not built in,
-    only the one to stand by is rehearsed.
+    The stress test measures the first of these claims, and the page shows it. `apart` says that the
+    data of the claim had no part in choosing the policy. The stress test measures a kind that is
+    not built in only in the first place.
     """
     return apart and only_believed(kind) and (place == 0 or kind in BUILT_IN)
 
 
 def standing_of(certificate: Certificate) -> Standing:
-    """Returns in which sense the confidence is meant, as far as anybody here could know.
+    """Returns the standing of a claim: proved, a belief, or by extension.
 
-    What a kind that is not built in calls proved or a posterior stands by extension alone.
+    A kind that is not built in may call a claim proved or a posterior; it stands by extension.
     """
     own = certificate.kind not in BUILT_IN
     said = certificate.standing
@@ -169,7 +169,7 @@ class Asked(NamedTuple):
 
     @property
     def why_not_rehearsed(self) -> str:
-        """Returns what stands against a rehearsal; empty where nothing does."""
+        """Returns the reason why the kind cannot be stress-tested; empty where there is none."""
         if self.type is Trajectory and self.settings.get("claim") == "horizon":
             return "the claim is about the first steps only, while worlds are compared by ρ"
         return ""
@@ -247,7 +247,7 @@ def read_settings(text: str) -> tuple[str, dict[str, Any]]:
     """
     name, _, rest = text.partition(":")
     given = [*map(read_setting, rest.split(","))] if rest else []
-    twice = next((each for each, _ in given if [n for n, _ in given].count(each) > 1), None)
+    twice = next((key for key, _ in given if [n for n, _ in given].count(key) > 1), None)
     if twice is not None:
         raise InvalidParameter(f"the setting {twice} of {name} is given twice, expected once")
     return name, dict(given)

@@ -170,9 +170,13 @@ class Robust(common.WithRanges, common.Certifier):
         """
         cases = [common.tried(Case.of, *question[:3]) for question in asked]
         usable = common.usable(cases)
-        found = iter(claims_by_fixed_points([c for c in usable if c.problem.horizon is None]))
+        by_fixed_points = iter(
+            claims_by_fixed_points([c for c in usable if c.problem.horizon is None])
+        )
         claims = (  # by fixed points, or by as many sweeps as steps count
-            next(found) if case.problem.horizon is None else certificate_of(swept_over(case))
+            next(by_fixed_points)
+            if case.problem.horizon is None
+            else certificate_of(swept_over(case))
             for case in usable
         )
         return common.answered(cases, claims)

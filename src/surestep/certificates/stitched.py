@@ -326,10 +326,10 @@ class Stitched(common.WithRanges, common.Certifier):
 
         judging = [common.tried(judging_for, question) for question in asked]
         judged = common.usable(judging)
-        found = iter(lower_limits([one for one in judged if one.is_open]))
+        limits = iter(lower_limits([one for one in judged if one.is_open]))
 
         def claim_of(one: Judging) -> common.Claim:
-            limit = next(found) if one.is_open else (0.0, {})
+            limit = next(limits) if one.is_open else (0.0, {})
             if isinstance(limit, CertificateRefused):
                 return limit
             lower, figures = limit
@@ -341,7 +341,7 @@ class Stitched(common.WithRanges, common.Certifier):
 
 
 def levels_of(certifier: Stitched, *, robust: bool, returns: bool) -> tuple[float, float]:
-    """Returns what is left of δ for bets on rounds, and for one on returns of practice."""
+    """Returns the parts of δ for bets on rounds, and for the bet on returns of practice."""
     left = (1 - certifier.tails) * certifier.delta if robust else certifier.delta
     share = certifier.practice if returns else 0.0
     return (1 - share) * left, share * left
@@ -592,11 +592,11 @@ class Judging(NamedTuple):
         if fold.baseline is None:
             return lower, figures
         high = return_limits(certifier, problem)[1]
-        found = figures["estimate"]
+        rolled = figures["estimate"]
         returns = paid_returns(problem, folds.second, high)
         _, level = levels_of(certifier, robust=fold.robust, returns=True)
         upper = min(fold.baseline.upper(returns, returns.size, level), high)
-        estimate = None if found is None else float(found) - float(returns.mean())
+        estimate = None if rolled is None else float(rolled) - float(returns.mean())
         more = {"estimate": estimate, "policy_lower": lower, "practice_upper": upper}
         return lower - upper, figures | more
 
@@ -653,7 +653,7 @@ def lower_limits(
             planning[key] = planning_of(planner, problem, policy, folds)._replace(tails=tails)
         except CertificateRefused as refusal:
             answers[place] = refusal
-    found = dict(zip(planning, plans_of([*planning.values()], LAST_PLANNING_RUNS), strict=True))
+    made = dict(zip(planning, plans_of([*planning.values()], LAST_PLANNING_RUNS), strict=True))
     plans: dict[int, BetPlan] = {}
     cases: dict[int, Case] = {}
     for place, one in enumerate(judging):
@@ -661,9 +661,9 @@ def lower_limits(
             continue
         certifier, problem, policy, folds, *_ = one
         key = id(folds), one.planner
-        fold = found[key].fold
+        fold = made[key].fold
         level, _ = levels_of(certifier, robust=fold.robust, returns=fold.baseline is not None)
-        plans[place] = found[key]._replace(fold=fold._replace(delta=level))
+        plans[place] = made[key]._replace(fold=fold._replace(delta=level))
         course = planning[key].course
         whole = robust_tails(certifier, problem, policy) if fold.robust else None
         if whole is not None:
@@ -705,7 +705,7 @@ def check_rounds(way: Way, rounds: Rounds, course: Course) -> None:
 
 
 def figures_of(way: Way, rounds: Rounds) -> dict[str, Scalar]:
-    """Returns what there is to tell of the rounds that certified."""
+    """Returns the figures of the rounds that certified."""
     paired = way.who == BOTH
     runs = rounds.complete.size
     kinds = kinds_of(way.who, rounds)
@@ -717,8 +717,8 @@ def figures_of(way: Way, rounds: Rounds) -> dict[str, Scalar]:
         "horizon": way.horizon,
         "behavior_horizon": way.their_horizon,
         "cut_share": float(rounds.cuts.sum() / max(rollouts, 1)),
-        "estimate": float(sum(each.mean() for each in kinds))
-        if all(each.size for each in kinds)
+        "estimate": float(sum(values.mean() for values in kinds))
+        if all(values.size for values in kinds)
         else None,
     }
 

@@ -325,13 +325,12 @@ def calibrate(
     >>> surestep.rehearsal.calibrate(problem, SPIBB(n_wedge=5), posterior, rng=0, worlds=19).rank
     2
     """
-    check_certifier(certifier)
+    plan = planned(problem, algorithm, certifier, rng=rng, worlds=worlds, family=family)
     if not certifier.calibrates:
         raise InvalidParameter(
             f"certifier is of type {type(certifier).__name__}, expected one that draws, as "
             "Posterior does: only draws are calibrated"
         )
-    plan = planned(problem, algorithm, certifier, rng=rng, worlds=worlds, family=family)
     if not any(kind.calibrates for kind in plan.kinds):
         raise InvalidParameter("no kind of world in the family calibrates, expected one that does")
     blocks = plan.blocks(CALIBRATING, (size_of(problem),))
