@@ -57,7 +57,7 @@ class Candidate(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """All candidates, those of the grid first; which was taken, and by whose bounds."""
+    """All candidates, the grid first; the place of the best, and the certifier that chose it."""
 
     candidates: tuple[Candidate, ...]
     taken: int
@@ -212,7 +212,7 @@ class AutoNWedge:
 
 
 class Tried(NamedTuple):
-    """A candidate that keeps limits with something to spare, by the names of signals."""
+    """A candidate policy, with its distance to spare from the limit of each signal."""
 
     algorithm: Constrained
     policy: Policy
@@ -285,7 +285,7 @@ class ConstrainedChoice:
 
 
 def candidate(bounded: Bounded, algorithm: Constrained, spare: Mapping[str, float]) -> list[Tried]:
-    """Returns the best policy with something to spare, if there is one."""
+    """Returns the best policy that keeps its limits by the `spare` distances, if there is one."""
     try:
         policy = bounded.best(algorithm.rounds, spare)
     except (NeverEnds, NotConverged):
@@ -333,7 +333,7 @@ def promise(bounded: Bounded, lower: FloatArray) -> Outlook:
 
 
 def best_promise(promised: Sequence[Outlook]) -> int:
-    """Returns the place of the best candidate; of those nearly as good, the one that has to spare.
+    """Returns the place of the best candidate; of nearly equal ones, the most within its limits.
 
     Nearly as good are candidates that keep all limits and have nine tenths of the largest bound.
     """
@@ -433,7 +433,7 @@ def usual_grid(most_visits: int, least: int = 1) -> tuple[int, ...]:
 
 
 def read_grid(algorithm: Algorithm, grid: object) -> tuple[int, ...]:
-    """Different whole numbers that the algorithm takes for N∧."""
+    """Returns a grid as different whole numbers; refuses numbers that the algorithm refuses."""
     if not isinstance(grid, Sequence) or isinstance(grid, str) or len(grid) == 0:
         raise InvalidParameter(f"grid is {grid!r}, expected several numbers N∧")
     for n_wedge in grid:

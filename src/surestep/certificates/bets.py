@@ -98,7 +98,7 @@ def stake_for(goal: Figures, spread: Figures) -> Figures:
 
 
 class Bet(NamedTuple):
-    """A bet on series [R, M], of which the first `complete` [R] values are there."""
+    """A bet on the first `complete` [R] values of series [R, M]."""
 
     series: FloatArray
     complete: IntArray
@@ -306,7 +306,7 @@ class Levels(NamedTuple):
 
 
 def bets_alone(levels: Levels, whos: Sequence[int], tallies: Tallies) -> ExpectedBets:
-    """Returns bets on rounds of one kind each, with what to expect of them, by rounds on fold 1.
+    """Returns bets on rounds of one kind, each with the limit that rounds on fold 1 let it expect.
 
     With mean x̄ and variance v of the rounds, m of them to be expected on fold 2, and the stake λ,
     the lower limit to be expected is x̄ − ln(q/δ)/(λm) − λv/2.
@@ -324,7 +324,7 @@ def bets_alone(levels: Levels, whos: Sequence[int], tallies: Tallies) -> Expecte
 
 
 def bets_in_turn(levels: Levels, tallies: Tallies) -> ExpectedBets:
-    """Returns bets on rounds in turn, with what to expect of them, by rounds on fold 1.
+    """Returns bets on rounds in turn, each with the limit that rounds on fold 1 let it expect.
 
     With means x̄, x̄′ and variances v, v′ of both kinds of rounds, m and m′ of them to be expected,
     and the stakes Λ/m and Λ/m′, that is x̄ + x̄′ − ln(q/wδ)/Λ − Λ (v/m + v′/m′)/2.
@@ -350,7 +350,7 @@ def bets_in_turn(levels: Levels, tallies: Tallies) -> ExpectedBets:
 
 
 def kinds_of(who: int, rounds: Rounds) -> list[FloatArray]:
-    """Returns what the complete rounds gave, flat: those of π_I and of π_b, if they take turns."""
+    """Returns the outcomes of complete rounds, flat; in turn, those of π_I and those of π_b."""
     if who <= OURS:
         return [rounds.values]
     place = np.arange(rounds.differences.shape[1])
@@ -371,7 +371,7 @@ def case_of(stacks: Stacks, course: Course, first: Stacks, seed: int) -> Case:
 
 
 def span_of(course: Course) -> float:
-    """Returns how far returns may lie apart, and a little more, so that it is never 0."""
+    """Returns the width of the range of returns, and a little more, so that it is never 0."""
     low, high = course.limits
     return high - low + SAME * max(abs(low), abs(high), SAME)
 

@@ -157,7 +157,7 @@ def nothing_changed(problem: Problem, policy: Policy) -> tuple[Statement, ...]:
 
 
 def log_statements(problem: Problem) -> tuple[Statement, ...]:
-    """Returns the assumptions of every claim by counts about the log and who made it."""
+    """Returns the assumptions about the log and its logger that every claim by counts makes."""
     return (
         Statement("markov"),
         Statement("no-hidden-causes"),
@@ -421,7 +421,7 @@ class Certifier:
         return False
 
     def growth_for_proof(self, training: Problem, policy: Policy) -> float | None:
-        """Returns how many times the log should prove a gain.
+        """Returns the factor by which the log must grow to prove a gain.
 
         Parameters
         ----------

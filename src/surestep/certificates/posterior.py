@@ -463,7 +463,7 @@ def drawn_claim(settings: Posterior, problem: Problem, policy: Policy, drawn: Ga
 def over_practice(
     settings: Posterior, problem: Problem, policies: Sequence[Policy], gains: FloatArray
 ) -> FloatArray:
-    """Returns gains [P, draws] over what π_b may be, where it is estimated."""
+    """Returns gains [P, draws] over draws of π_b, where π_b is estimated."""
     if not problem.behavior_is_estimated or problem.alone:
         return gains
     counts = problem.counts

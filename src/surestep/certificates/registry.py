@@ -117,7 +117,7 @@ def standing_of(certificate: Certificate) -> Standing:
 
 
 def standing_name(certificate: Certificate) -> str:
-    """Returns the standing in words, with who answers for it: 'proved', 'by extension toy-pack'.
+    """Returns the standing in words, with its extension: 'proved', 'by extension toy-pack'.
 
     Nobody is named for an object that was handed over without being registered.
     """
@@ -130,7 +130,7 @@ def standing_name(certificate: Certificate) -> str:
 
 
 class Asked(NamedTuple):
-    """A kind of certificate, and those of its settings that were given."""
+    """A kind of certificate, and the settings that the user gave."""
 
     kind: str
     settings: Mapping[str, Any]
@@ -138,7 +138,7 @@ class Asked(NamedTuple):
 
     @classmethod
     def of(cls, given: object) -> Asked:
-        """Returns a text, or a certifier, of which every setting but None counts as given."""
+        """Reads a text or a certifier; every setting of a certifier but None counts as given."""
         if isinstance(given, str):
             return read_asked(given)
         try:
@@ -159,7 +159,7 @@ class Asked(NamedTuple):
         return certifier
 
     def make_with(self, known: Known) -> Certifier:
-        """Returns the certifier with everything that it takes from what is known."""
+        """Returns the certifier with the settings that follow from the known facts."""
         return self.make(**told_to(self.type, known, self.settings))
 
     @property
@@ -190,7 +190,7 @@ class Asked(NamedTuple):
 
 
 def told_to(kind: type[Any], known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the settings that a kind takes from what is known, beside those given."""
+    """Returns the settings of a kind that follow from the known facts, beside those given."""
     told = kind.told(known, given)
     for what in ("reward", "return"):  # both ends come from one source
         both = ends(what, None)

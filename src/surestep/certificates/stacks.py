@@ -222,7 +222,7 @@ def walks_of(each: Sequence[Case], ways: Sequence[Sequence[Way]]) -> list[list[i
 
 
 def tallies_of(tallied: Tallied, turns: IntArray, runs: int) -> Tallies:
-    """Returns what the runs of each way add up to, all together; `turns` [C, W] says who had them.
+    """Adds up the runs of each way; `turns` [C, W] says which policies had them.
 
     With n, m and q of each run, that are M = Σ n m / Σ n and Σ (q + n (m − M)²) / Σ n.
     """

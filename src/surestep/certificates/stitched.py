@@ -277,7 +277,7 @@ class Stitched(common.WithRanges, common.Certifier):
         ]
 
     def growth_for_proof(self, training: Problem, policy: Policy) -> float | None:
-        """Returns how many times the log, in the same parts, fold 1 expects to prove a gain by.
+        """Returns the factor by which the log must grow, as fold 1 expects, to prove a gain.
 
         Parameters
         ----------
@@ -350,7 +350,7 @@ def levels_of(certifier: Stitched, *, robust: bool, returns: bool) -> tuple[floa
 def planned_for(
     certifier: Stitched, training: Problem, policies: Sequence[Policy]
 ) -> dict[int, Planning]:
-    """Returns by the place of each policy how a training part plans for it.
+    """Returns the planning of a training part for each policy, by the place of the policy.
 
     π_b is left out where it would be compared with itself.
     """
@@ -414,7 +414,7 @@ def judging_of(certifier: Stitched, problem: Problem, policy: Policy) -> Judging
 
 
 def planning_of(certifier: Stitched, problem: Problem, policy: Policy, folds: Folds) -> Planning:
-    """Returns how fold 1 is to plan for the policy, without a robust set."""
+    """Returns the planning of fold 1 for the policy, without a robust set."""
     # An end that only the second fold shows is on its stacks; plans must not know of it.
     over = episodes.known_ends(problem, folds.first)
     if problem.reach is not None:  # which the problem itself names
@@ -425,7 +425,7 @@ def planning_of(certifier: Stitched, problem: Problem, policy: Policy, folds: Fo
 
 
 def planned_returns(certifier: Stitched, problem: Problem, first: DecisionLog) -> FloatArray | None:
-    """Returns what episodes of fold 1 return, where such may be compared with; else None."""
+    """Returns the returns of episodes of fold 1; None where they may not be compared with."""
     known = problem.counts.starts
     whole = first.whole()
     done = problem.behavior_is_estimated or certifier.logger == "fixed"
@@ -438,7 +438,7 @@ def planned_returns(certifier: Stitched, problem: Problem, first: DecisionLog) -
 
 
 def may_have_tails(certifier: Stitched, problem: Problem, log: DecisionLog | None) -> bool:
-    """Tells whether a robust set may say something, and soon enough.
+    """Tells whether a robust set may be useful, and small enough to compute.
 
     It needs to know rewards, or what they lie between, and where every step of the log led.
     """
@@ -450,7 +450,7 @@ def may_have_tails(certifier: Stitched, problem: Problem, log: DecisionLog | Non
 
 
 def robust_tails(certifier: Stitched, problem: Problem, policy: Policy) -> Tails | None:
-    """Bounds from a robust set of what is left at a cut, where there can be any."""
+    """Bounds the values at cuts by a robust set; None where there can be no such set."""
     if not may_have_tails(certifier, problem, problem.log):
         return None
     rewards = common.range_of(certifier, "reward")
@@ -474,7 +474,7 @@ def foreseen_tails(
 
 
 def planning_split(certifier: Stitched) -> tuple[float, int | None]:
-    """Returns the share of the log that plans at the least, and what shuffles its episodes."""
+    """Returns the share of the log that only plans, and the seed that shuffles its episodes."""
     share, seed = episodes.split_of(certifier)
     return share or PLANNING_SHARE, seed
 
@@ -581,7 +581,7 @@ class Judging(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Tells whether there is something to find out: π_b itself gains nothing over π_b."""
+        """Tells whether rounds are needed: π_b itself gains nothing over π_b."""
         return bool(self.figures["changed_pairs"] or self.problem.alone)
 
     def against_returns(

@@ -248,7 +248,7 @@ class Trajectory(common.WithRanges, common.Certifier):
     def _differences(
         self, problem: Problem, policy: Policy, weights: offpolicy.ImportanceWeights
     ) -> FloatArray:
-        """Returns one value an episode of the weights' log [E], the mean of which is Δ_H."""
+        """Returns one value for each episode of the weights' log [E]; their mean is Δ_H."""
         discount = problem.single_discount
         if self.interval in PROVED:
             low = min(self.rewards[0], 0.0)
@@ -290,7 +290,7 @@ class Trajectory(common.WithRanges, common.Certifier):
 
     @property
     def rewards(self) -> tuple[float, float]:
-        """Returns the bounds of rewards, which every proved claim without those of returns has."""
+        """Returns the bounds of rewards; a proved claim has them, or bounds of returns."""
         return common.range_of(self, "reward") or (0.0, 0.0)
 
     @property

@@ -98,7 +98,7 @@ def drawn_visits(log: DecisionLog, place: IntArray, seed: int) -> IntArray:
 
 
 def finest(group: IntArray, pasts: Sequence[IntArray]) -> IntArray:
-    """Returns the first of the pasts [n] of which rows have ten in common, else the last.
+    """Returns the first of the pasts [n] with ten rows in a run on average, else the last.
 
     What is told apart too finely says nothing. Which is taken follows from groups and pasts alone,
     so that outcomes have no part in it.

@@ -30,7 +30,7 @@ def filled(words: Sentences, check: Check) -> str:
 
 
 def title(check: Check) -> str:
-    """Returns what is assumed; of a check that failed, what it found.
+    """Returns the assumption of a check; the finding, where the check failed.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def title(check: Check) -> str:
 
 
 def says(check: Check) -> str:
-    """Returns what a check found, in a sentence or two.
+    """Returns the finding of a check, in a sentence or two.
 
     Parameters
     ----------

@@ -72,7 +72,7 @@ class Calibration:
         return self.family[int(np.argmin(self.ranks))]
 
     def applied_to(self, certifier: Certifier) -> Certifier:
-        """Returns the certifier with δ = r/(K+1), so that it claims what the worlds left of it.
+        """Returns the certifier with δ = r/(K+1), so that it claims by the rank r of the worlds.
 
         Parameters
         ----------
@@ -394,7 +394,7 @@ class Rehearsal:
 
     @property
     def believes_its_claim(self) -> bool:
-        """Tells whether what is believed is the claim itself, and not another one beside it."""
+        """Tells whether the belief is the claim itself, and no other claim beside it."""
         return np.array_equal(self.luck, self.lucky_belief, equal_nan=True)
 
     @property

@@ -40,7 +40,7 @@ class Residuals(NamedTuple):
 
     @classmethod
     def of(cls, problem: Problem, truth: FiniteMDP) -> Residuals | None:
-        """Returns those for the transitions of a model; None where no log shows that rewards vary.
+        """Returns the differences for the transitions of a model; None where rewards never vary.
 
         Rewards that are known do not.
         """
