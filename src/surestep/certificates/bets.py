@@ -295,11 +295,6 @@ class Levels(NamedTuple):
         ratio, goal, together, closest, *least = np.array(figures).T[..., np.newaxis]
         return cls(ratio, goal, together, closest, np.array(least))
 
-    @property
-    def variance(self) -> FloatArray:
-        """Returns that of rounds, at the least."""
-        return self.closest**2
-
     def largest_stake(self, above_least: FloatArray) -> FloatArray:
         """Returns the largest stake on means that lie so far above the least value."""
         return LARGEST_SHARE / np.maximum(above_least, self.closest)
@@ -315,7 +310,7 @@ def bets_alone(levels: Levels, whos: Sequence[int], tallies: Tallies) -> Expecte
     there = number > 0
     least = np.hstack([levels.least[who] for who in whos])
     length = levels.ratio * np.where(there, number, 1.0)
-    variance = np.maximum(variance, levels.variance)
+    variance = np.maximum(variance, levels.closest**2)
     stake = stake_for(levels.goal, length * variance)
     capped = np.minimum(stake, levels.largest_stake(mean - least))
     score = mean - levels.goal / (capped * length) - capped * variance / 2
@@ -335,7 +330,7 @@ def bets_in_turn(levels: Levels, tallies: Tallies) -> ExpectedBets:
         number, mean, variance = (figure[..., kind] for figure in tallies)
         lengths.append(levels.ratio * np.where(there, number, 1.0))
         means.append(mean)
-        variances.append(np.maximum(variance, levels.variance))
+        variances.append(np.maximum(variance, levels.closest**2))
         caps.append(levels.largest_stake(mean - levels.least[who]) * lengths[-1])
     spread = variances[0] / lengths[0] + variances[1] / lengths[1]
     usual = stake_for(levels.goal, spread)  # Λ, before it is capped
