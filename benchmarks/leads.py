@@ -29,7 +29,14 @@ from surestep import Policy, Problem, certify, evaluate, occupancy, performance
 from surestep._arrays import BoolArray, FloatArray, run_owners, run_sums
 from surestep.algorithms import SPIBB
 from surestep.certificates import Robust, Stitched
-from surestep.certificates.bets import Bet, limits_of, log_goal, most_rounds, stake_for
+from surestep.certificates.bets import (
+    Bet,
+    case_of,
+    limits_of,
+    log_goal,
+    on_one_mean,
+    stake_for,
+)
 from surestep.certificates.episodes import parts_of_log, split_of, training_for, training_part
 from surestep.certificates.robust import difference_models
 from surestep.certificates.stacks import Way, course_of, horizons, roll_out_each, stacks_of
@@ -182,12 +189,13 @@ def by_lead(
         wide = course._replace(tails=no_tails, limits=(-math.inf, math.inf))
         wide = wide._replace(at_end=np.zeros_like(course.at_end))
         steps = horizons(gamma)[3]  # what is left then, a hundredth, is free
-        case = Case(in_steps, wide, seen, seed, most_rounds(stacks, course))
+        rounds = case_of(stacks, course, stacks, seed).rounds
+        case = Case(in_steps, wide, seen, seed, rounds)
         (found,) = roll_out_each([case], [Way(side, steps, steps)], 2, 24)
         least = least_path(benchmark, who, sign * step)
         spread = max(float(found.values.var()) if found.complete.any() else 0.0, 1e-12)
         stake = stake_for(log_goal(DELTA / 4), max(float(found.complete.mean()), 1.0) * spread)
-        bet = Bet(found.differences, found.complete, DELTA / 4, least - 1e-9, stake)
+        bet = Bet(found.differences, found.complete, DELTA / 4, on_one_mean(stake, least - 1e-9))
         lower += limits_of([bet])[0]
         lower += sign * float(starts @ value)
         noise += sign * occupancy(mdp, who)[owner] * worth

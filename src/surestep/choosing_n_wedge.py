@@ -42,10 +42,7 @@ N_WEDGE_SETTINGS = ("n_wedge", "spibb_n_wedge")
 
 
 class Candidate(NamedTuple):
-    """An algorithm with its N∧, what it gives, and what the choice went by.
-
-    That is a bound, or why there is none.
-    """
+    """An algorithm with its N∧, its improvement, and the bound of it, or why there is none."""
 
     algorithm: Algorithm
     improvement: Improvement
@@ -60,7 +57,7 @@ class Candidate(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """All candidates, those of the grid first; which was taken, and by whose bounds."""
+    """All candidates, the grid first; the place of the best, and the certifier that chose it."""
 
     candidates: tuple[Candidate, ...]
     taken: int
@@ -96,7 +93,6 @@ class AutoNWedge:
     one_action: bool = False
 
     def __post_init__(self) -> None:
-        """Refuses what has nothing to choose, and certificates that may not choose."""
         if not is_algorithm(self.algorithm) or n_wedge_setting(self.algorithm) is None:
             raise InvalidParameter(
                 f"algorithm is {arrays.shown(self.algorithm)}, expected one of surestep.algorithms "
@@ -141,11 +137,11 @@ class AutoNWedge:
         """
         algorithms = self.algorithms(int(batch.counts.visits.max()))
         own = algorithms[: len(algorithms) - len(self.beside)]
-        improved = improve_batches([limited(each, self.limits) for each in own], batch)
+        improved = improve_batches([limited(algorithm, self.limits) for algorithm in own], batch)
         policies = []
         for b, problem in enumerate(problems):
             several = [Policy(problem.counts.pairs, made.policy[b]) for made in improved]
-            several += [self.improvement(each, problem).policy for each in self.beside]
+            several += [self.improvement(other, problem).policy for other in self.beside]
             if self.one_action:
                 several += [with_one_action(policy, problem.behavior) for policy in several]
             policies.append(several)
@@ -173,7 +169,7 @@ class AutoNWedge:
         algorithms: Sequence[Algorithm],
         policies: Sequence[Sequence[Policy]],
     ) -> list[tuple[Certifier, list[Bound]]]:
-        """Returns for each problem whose bounds the choice goes by, and that of each candidate."""
+        """Returns for each problem the certifier that chooses, and its bound of each candidate."""
 
         def again(part: Problem) -> list[Policy]:
             return [improvement.policy for improvement in self.improved(part, algorithms)]
@@ -197,12 +193,12 @@ class AutoNWedge:
         """
         made = [self.improvement(algorithm, problem) for algorithm in algorithms]
         alone = []
-        for each in made if self.one_action else ():
-            policy = with_one_action(each.policy, problem.behavior)
+        for one in made if self.one_action else ():
+            policy = with_one_action(one.policy, problem.behavior)
             try:
-                alone.append(improvement_of(problem, policy, each.plan.iterations, each.n_wedge))
+                alone.append(improvement_of(problem, policy, one.plan.iterations, one.n_wedge))
             except NeverEnds:
-                alone.append(each)
+                alone.append(one)
         return made + alone
 
     def improvement(self, algorithm: Algorithm, problem: Problem) -> Improvement:
@@ -216,7 +212,7 @@ class AutoNWedge:
 
 
 class Tried(NamedTuple):
-    """A candidate that keeps limits with something to spare, by the names of signals."""
+    """A candidate policy, with its distance to spare from the limit of each signal."""
 
     algorithm: Constrained
     policy: Policy
@@ -284,12 +280,12 @@ class ConstrainedChoice:
             for place, (algorithm, policy, spare) in enumerate(tried)
         ]
         algorithms = [one.algorithm for one in tried]
-        lower = [each.first for each in promised]
+        lower = [outlook.first for outlook in promised]
         return Choice(tuple(map(Candidate, algorithms, made, lower)), taken, judge)
 
 
 def candidate(bounded: Bounded, algorithm: Constrained, spare: Mapping[str, float]) -> list[Tried]:
-    """Returns the best policy with something to spare, if there is one."""
+    """Returns the best policy that keeps its limits by the `spare` distances, if there is one."""
     try:
         policy = bounded.best(algorithm.rounds, spare)
     except (NeverEnds, NotConverged):
@@ -298,22 +294,22 @@ def candidate(bounded: Bounded, algorithm: Constrained, spare: Mapping[str, floa
 
 
 def bounds_of(certifier: Certifier, problem: Problem, tried: Sequence[Tried]) -> FloatArray:
-    """Returns by what a choice goes: the bound of each signal for each policy [J, P]; −∞: none.
+    """Returns the bound of each signal for each policy [J, P], to choose by; −∞: none.
 
     Refused where the first signal has no bound for any policy.
     """
     policies = [one.policy for one in tried]
     judges = [(certifier, problem)]
     judges += [(certifier_for(certifier, signal), signal.problem) for signal in problem.signals]
-    found = np.full((len(judges), len(policies)), -np.inf)
+    bounds = np.full((len(judges), len(policies)), -np.inf)
     for j, (judge, part) in enumerate(judges):
         (lower,) = judge.choosing_bounds([part], [policies], lambda _: policies)
         refused = [bound for bound in lower if isinstance(bound, CertificateRefused)]
         if j == 0 and refused and len(refused) == len(lower):
             raise refused[0]
         for p, bound in enumerate(lower):
-            found[j, p] = -np.inf if isinstance(bound, CertificateRefused) else bound
-    return found
+            bounds[j, p] = -np.inf if isinstance(bound, CertificateRefused) else bound
+    return bounds
 
 
 class Outlook(NamedTuple):
@@ -325,7 +321,7 @@ class Outlook(NamedTuple):
 
 
 def promise(bounded: Bounded, lower: FloatArray) -> Outlook:
-    """Returns what bounds [J] promise; distances are shares of the range of values."""
+    """Returns the outlook that bounds [J] give; distances are shares of the range of values."""
     spare = np.inf
     for limit, signal, bound in zip(
         bounded.limits[1:], bounded.problem.signals, lower[1:], strict=True
@@ -337,15 +333,15 @@ def promise(bounded: Bounded, lower: FloatArray) -> Outlook:
 
 
 def best_promise(promised: Sequence[Outlook]) -> int:
-    """Returns the place of the best candidate; of those nearly as good, the one that has to spare.
+    """Returns the place of the best candidate; of nearly equal ones, the most within its limits.
 
     Nearly as good are candidates that keep all limits and have nine tenths of the largest bound.
     """
     best = max(promised)
     if best.kept < 0 or best.first <= 0:
         return promised.index(best)
-    near = [each for each in promised if each.kept == 0 and each.first >= NEARLY * best.first]
-    return promised.index(max(near, key=lambda each: each.spare))
+    near = [one for one in promised if one.kept == 0 and one.first >= NEARLY * best.first]
+    return promised.index(max(near, key=lambda outlook: outlook.spare))
 
 
 def with_one_action(policy: Policy, behavior: Policy) -> Policy:
@@ -396,16 +392,16 @@ def best_of(algorithms: Sequence[Algorithm], lower: Sequence[Bound]) -> int:
         raise refused[0]
     values = [-np.inf if isinstance(bound, CertificateRefused) else bound for bound in lower]
     number = len(algorithms)
-    careful = [getattr(each, str(n_wedge_setting(each)), 0) for each in algorithms]
+    careful = [getattr(one, str(n_wedge_setting(one)), 0) for one in algorithms]
 
     def best(places: range) -> int:
         return max(places, key=lambda i: (values[i], careful[i % number]))
 
-    found = best(range(len(values)))
-    if len(values) == number or not values[found] > 0:
-        return found
+    of_all = best(range(len(values)))
+    if len(values) == number or not values[of_all] > 0:
+        return of_all
     alone = best(range(number, len(values)))
-    return alone if values[alone] >= NEARLY * values[found] else found
+    return alone if values[alone] >= NEARLY * values[of_all] else of_all
 
 
 # ---- N∧ as a setting ----------------------------------------------------------------------------
@@ -419,8 +415,7 @@ def n_wedge_setting(algorithm: Any) -> str | None:
 
 def with_n_wedge(algorithm: Algorithm, n_wedge: int) -> Algorithm:
     """Returns the algorithm with another N∧."""
-    changed: Algorithm = replace(algorithm, **{str(n_wedge_setting(algorithm)): n_wedge})  # type: ignore[type-var]
-    return changed
+    return replace(algorithm, **{str(n_wedge_setting(algorithm)): n_wedge})  # type: ignore[type-var]
 
 
 def usual_grid(most_visits: int, least: int = 1) -> tuple[int, ...]:
@@ -438,7 +433,7 @@ def usual_grid(most_visits: int, least: int = 1) -> tuple[int, ...]:
 
 
 def read_grid(algorithm: Algorithm, grid: object) -> tuple[int, ...]:
-    """Different whole numbers that the algorithm takes for N∧."""
+    """Returns a grid as different whole numbers; refuses numbers that the algorithm refuses."""
     if not isinstance(grid, Sequence) or isinstance(grid, str) or len(grid) == 0:
         raise InvalidParameter(f"grid is {grid!r}, expected several numbers N∧")
     for n_wedge in grid:

@@ -25,11 +25,12 @@ from surestep.certificates.bets import (
     Levels,
     bets_alone,
     bets_in_turn,
+    case_of,
     kinds_of,
     least_of,
     limits_of,
     log_goal,
-    most_rounds,
+    on_one_mean,
     span_of,
     stake_for,
 )
@@ -52,7 +53,6 @@ COURSE = Course(*[None] * 8)._replace(
     limits=(0.0, 2.0), discount=0.5, start_chances=np.empty((0, 2))
 )
 STACKS = SimpleNamespace(sizes=np.array([3, 0, 1]), starts=np.zeros(7, int))
-UNPLANNED = BetPlan(Way(BOTH), 0.1)
 
 
 def is_refuted(series, complete, stake, mean):
@@ -176,11 +176,11 @@ def test_the_line_of_a_constant_stake_is_none_for_a_stake_at_its_cap():
     assert (slope, shift) == (1.0, 0.4)  # λw more, which would be too much there
 
 
-@pytest.mark.parametrize("turns", [None, TURNS])
+@pytest.mark.parametrize("turns", [on_one_mean(0.3, -3.0), TURNS])
 @pytest.mark.parametrize("delta", [DELTA, DELTA / 3])
 def test_whether_a_gain_is_refuted_is_asked_without_a_search(turns, delta):
     series, complete = values_in_turn(np.random.default_rng(1), 3, 60), np.array([60, 45, 50])
-    bet = Bet(series, complete, delta, -3.0, 0.3, turns)
+    bet = Bet(series, complete, delta, turns)
     (found,) = limits_of([bet])
     asked = [found - 0.1, found - 0.01, found + 0.01, found + 0.1]
     answers = limits_of([bet._replace(at_least=gain) for gain in asked])
@@ -190,7 +190,7 @@ def test_whether_a_gain_is_refuted_is_asked_without_a_search(turns, delta):
 
 def test_returns_at_their_greatest_leave_no_mean_to_try_first():
     values = np.tile([2.0, -2.0], (3, 20))  # both policies always get the most
-    (found,) = limits_of([Bet(values, np.full(3, 40), DELTA, LEAST, 0.3, TURNS._replace(cycle=2))])
+    (found,) = limits_of([Bet(values, np.full(3, 40), DELTA, TURNS._replace(cycle=2))])
     assert -1.0 < found < 0.0
 
 
@@ -259,7 +259,7 @@ def test_the_limit_to_be_expected_is_that_of_the_stake():
     bet = planned([[0.0, 1.0] * 500, [1.0, 0.0] * 500], 1.5)
     number, variance, goal = 1500.0, 0.25, math.log(ONE_OF / 0.1)
     stake = math.sqrt(2 * goal / (number * variance))
-    assert bet.stake == pytest.approx(stake)
+    assert bet.turns.ours == pytest.approx(stake)
     assert bet.score == pytest.approx(0.5 - goal / (stake * number) - stake * variance / 2)
 
 
@@ -267,13 +267,13 @@ def test_a_stake_is_no_larger_than_what_may_be_lost_and_a_spread_no_smaller():
     # Equal values count as spread by 1e-3 of the range.
     bet = planned([[1.0] * 20], 1.0)
     goal, capped = math.log(ONE_OF / 0.1), 0.99 / 3.0
-    assert bet.stake == pytest.approx(math.sqrt(2 * goal / (20 * 2e-3**2)))
+    assert bet.turns.ours == pytest.approx(math.sqrt(2 * goal / (20 * 2e-3**2)))
     assert bet.score == pytest.approx(1.0 - goal / (capped * 20) - capped * 2e-3**2 / 2, rel=1e-8)
 
 
 def test_without_rounds_the_least_is_expected():
     bet = planned(np.zeros((2, 0)), 1.0)
-    assert (bet.stake, bet.score) == (0.0, pytest.approx(-2.0 - 2e-9, abs=1e-12))
+    assert (bet.turns.ours, bet.score) == (0.0, pytest.approx(-2.0 - 2e-9, abs=1e-12))
 
 
 @pytest.mark.parametrize(("who", "least"), [(BOTH, -5.0), (OURS, -3.0), (THEIRS, -2.0)])
@@ -326,7 +326,8 @@ def test_robust_tails_are_taken_where_they_promise_more_at_their_smaller_level(
     def plans_at(folds, runs):
         asked.extend((fold.course.tails, fold.delta) for fold in folds)
         return [
-            UNPLANNED._replace(score=1.0 + gain * (fold.course.tails == "robust")) for fold in folds
+            BetPlan(Way(BOTH), fold, TURNS, 1.0 + gain * (fold.course.tails == "robust"))
+            for fold in folds
         ]
 
     class Tailed(SimpleNamespace):
@@ -338,7 +339,7 @@ def test_robust_tails_are_taken_where_they_promise_more_at_their_smaller_level(
     plans = plans_of(
         [Planning(certifier, STACKS, course, 1.0, tails) for tails in (None, "robust", None)]
     )
-    assert [plan.robust for plan in plans] == [False, robust, False]
+    assert [plan.fold.robust for plan in plans] == [False, robust, False]
     plain = ("plain", 0.1)
     assert asked == [plain, plain, ("robust", pytest.approx(0.08)), plain]
 
@@ -374,9 +375,9 @@ def test_a_robust_set_has_its_share_of_the_level_and_the_rewards_that_are_given(
 @pytest.mark.parametrize(("steps", "starts", "most"), [(9, 5, 5), (200_000, 150_000, 100_000)])
 def test_a_run_has_as_many_rounds_as_starts_or_as_steps(steps, starts, most):
     stacks = SimpleNamespace(sizes=np.array([steps - 1, 1]), starts=np.zeros(starts, int))
-    assert most_rounds(stacks, COURSE) == most
+    assert case_of(stacks, COURSE, stacks, 0).rounds == most
     known = SimpleNamespace(start_chances=np.ones(1))
-    assert most_rounds(stacks, known) == min(steps, 100_000)
+    assert case_of(stacks, known, stacks, 0).rounds == min(steps, 100_000)
 
 
 def test_rounds_may_not_go_beyond_what_returns_allow():

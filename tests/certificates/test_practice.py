@@ -26,13 +26,12 @@ from surestep import (
 )
 from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior, Stitched, stitched
-from surestep.certificates.bets import BetPlan, ReturnsBet
+from surestep.certificates.bets import ExpectedBets, ReturnsBet
 from surestep.certificates.certifying import verify
 from surestep.certificates.episodes import held_out_part, training_for, training_part
 from surestep.certificates.practice import BehaviorDoubt, paid_returns
 from surestep.certificates.stitched import planned_returns
 from surestep.environments import make
-from surestep.errors import CertificateRefused
 from surestep.model import Statement
 from surestep.model.counts import Counts
 from surestep.model.problem import Signal
@@ -40,12 +39,6 @@ from surestep.results.advantage_intervals import gain_interval
 
 LEARNS = Stitched(series=96)
 SAID = Statement("practice-as-recorded")
-
-
-def without_practice(claim):
-    """A claim as it was written before there was such a setting."""
-    rest = {name: value for name, value in claim.parameters.items() if name != "practice"}
-    return replace(claim, parameters=rest)
 
 
 class Limits:
@@ -204,13 +197,13 @@ def test_what_an_end_is_known_to_pay_is_paid():
 @pytest.fixture
 def always(monkeypatch):
     """Returns are compared with wherever they may be."""
-    usual = BetPlan.like
+    usual = ExpectedBets.plan
 
-    def like(plan, fold):
-        found = usual(plan, fold)
+    def plan(bets, fold, way, place):
+        found = usual(bets, fold, way, place)
         return found._replace(score=found.score + 1e6 * (fold.baseline is not None))
 
-    monkeypatch.setattr(BetPlan, "like", like)
+    monkeypatch.setattr(ExpectedBets, "plan", plan)
 
 
 def estimated(problem, certifier):
@@ -360,11 +353,6 @@ def test_a_certificate_says_what_it_compares_with_and_can_be_verified():
     assert "practice_upper" not in rolled.figures
     assert Statement("behavior-estimated-apart") in rolled.assumptions
     assert SAID not in rolled.assumptions
-    # Claims from before there was the setting are judged by what was done then.
-    former = without_practice(rolled)
-    assert verify(former, problem, policy) == rolled
-    with pytest.raises(CertificateRefused, match="lower"):
-        verify(without_practice(claim), problem, policy)
 
 
 def grid_of(seed, episodes=300, known=False):

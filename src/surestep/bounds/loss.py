@@ -154,28 +154,12 @@ class ProblemSize:
         )
 
     def __post_init__(self) -> None:
-        """Checks the ranges."""
         check_settings(self)
         if self.branching is not None and self.branching > self.states:
             raise InvalidParameter(
                 f"branching is {self.branching}, expected at most the number of states, "
                 f"{self.states}"
             )
-
-    def for_bound(self, bound: Bound) -> ProblemSize:
-        """Returns the size as the bound takes it: bounds about splits have no use for branching.
-
-        Parameters
-        ----------
-        bound : Bound
-            The bound.
-
-        Returns
-        -------
-        ProblemSize
-            This size, or one without a branching.
-        """
-        return self if bound.covers == "row" else replace(self, branching=None)
 
     @property
     def log_pairs(self) -> float:
@@ -624,7 +608,8 @@ def compare_bounds(
         if gain != 0 and not bound.bootstraps:
             refusal = "its formula has no gain"
         else:
-            own_size = size.for_bound(bound)
+            # Bounds about splits have no use for a branching.
+            own_size = size if bound.covers == "row" else replace(size, branching=None)
             if visits is not None:
                 loss = zeta(bound, visits, own_size, gain=gain)
             if wanted_zeta is not None:

@@ -98,14 +98,12 @@ def stake_for(goal: Figures, spread: Figures) -> Figures:
 
 
 class Bet(NamedTuple):
-    """A bet on series [R, M], of which the first `complete` [R] values are there."""
+    """A bet on the first `complete` [R] values of series [R, M]."""
 
     series: FloatArray
     complete: IntArray
     delta: float
-    least: float  # that a value can be
-    stake: float
-    turns: Turns | None = None  # where the values are of two kinds in turn, instead of both
+    turns: Turns  # with a cycle of 1 where all values are of one kind; see `on_one_mean`
     at_least: float | None = None  # where no more is asked for than whether L is that
 
     @property
@@ -114,26 +112,27 @@ class Bet(NamedTuple):
         return math.exp(log_goal(self.delta)) * (1 + ROUNDING)
 
     @property
-    def stakes(self) -> tuple[float, ...]:
-        """Returns the stakes as `Bets` has them."""
-        if self.turns is not None:
-            return self.turns[1:7]
-        return 1.0, self.stake, 0.0, 0.0, 0.0, LARGEST_SHARE
-
-    @property
     def limits(self) -> tuple[float, float]:
         """Returns the least value, and the greatest that there is: nothing is won against it."""
-        if self.turns is not None:
+        if self.turns.cycle > 1:
             return self.turns.limits
+        least = self.turns.limits[0]
         there = np.arange(self.series.shape[1]) < self.complete[:, np.newaxis]
-        return self.least, float(self.series.max(initial=self.least, where=there))
+        return least, float(self.series.max(initial=least, where=there))
 
     def search(self, limits: tuple[float, float]) -> tuple[float, int]:
         """Returns the mean, or gain, to try first, and how many to try."""
         if self.at_least is not None:
             return self.at_least, 1
         least, most = limits
-        return (0.0, HALVINGS_IN_TURN) if self.turns else (least + (most - least) / 2, HALVINGS)
+        if self.turns.cycle > 1:
+            return 0.0, HALVINGS_IN_TURN
+        return least + (most - least) / 2, HALVINGS
+
+
+def on_one_mean(stake: float, least: float) -> Turns:
+    """Returns the stake on values of one kind, each of `least` or more, as one on kinds in turn."""
+    return Turns(1, 1.0, stake, 0.0, 0.0, 0.0, LARGEST_SHARE, (least, math.inf))
 
 
 def limits_of(bets: Sequence[Bet]) -> list[float]:
@@ -147,8 +146,8 @@ def limits_of(bets: Sequence[Bet]) -> list[float]:
         len(bets),
         RoomSize(),
         Bets(
-            np.array([1 if bet.turns is None else bet.turns.cycle for bet in bets]),
-            np.array([bet.stakes for bet in bets]),
+            np.array([bet.turns.cycle for bet in bets]),
+            np.array([bet.turns[1:7] for bet in bets]),
             np.array(limits),
             np.array([bet.goal for bet in bets]),
             np.array(first),
@@ -192,25 +191,16 @@ class BetPlan(NamedTuple):
     """A bet on rounds, with the L that fold 1 expects of it."""
 
     way: Way
-    delta: float
-    stake: float = 0.0  # on rounds of both policies, or of one of them
-    turns: Turns | None = None  # the stakes where policies take turns
-    score: float = 0.0  # the lower limit to be expected
-    robust: bool = False  # with robust tails
-    baseline: ReturnsBet | None = None  # on returns of practice, beside rounds of π_I alone
+    fold: Fold
+    turns: Turns  # the stakes
+    score: float  # the lower limit to be expected, less U where it is compared with returns
 
-    def bet(self, rounds: Rounds, course: Course, at_least: float | None) -> Bet:
+    def bet(self, rounds: Rounds, at_least: float | None) -> Bet:
         """Returns the bet on rounds that were made this way."""
         series, complete, _ = rounds
-        if self.baseline is not None:  # L is less than what is asked for here, by U
+        if self.fold.baseline is not None:  # L is less than what is asked for here, by U
             at_least = None
-        least = 0.0 if self.turns is not None else least_of(self.way.who, course)
-        return Bet(series, complete, self.delta, least, self.stake, self.turns, at_least)
-
-    def like(self, fold: Fold) -> BetPlan:
-        """Returns the plan with what its fold compares with, and expects of that."""
-        upper = 0.0 if fold.baseline is None else fold.baseline.expected
-        return self._replace(robust=fold.robust, baseline=fold.baseline, score=self.score - upper)
+        return Bet(series, complete, self.fold.delta, self.turns, at_least)
 
 
 class Fold(NamedTuple):
@@ -233,28 +223,26 @@ class ExpectedBets(NamedTuple):
 
     def plan(self, fold: Fold, way: Way, place: tuple[int, int]) -> BetPlan:
         """Returns the bet at that place, which is one of this fold on this way."""
-        score = float(self.score[place])
         stakes = self.stakes[place].tolist()
         if way.who <= OURS:
-            return BetPlan(way, fold.delta, stakes[0], score=score)
-        limits = least_of(OURS, fold.course), -least_of(THEIRS, fold.course)
-        ours, theirs, ours_alone, theirs_alone = stakes
-        turns = Turns(
-            way.who, TOGETHER, ours, theirs, ours_alone, theirs_alone, LARGEST_SHARE, limits
-        )
-        return BetPlan(way, fold.delta, turns=turns, score=score)
+            turns = on_one_mean(stakes[0], least_of(way.who, fold.course))
+        else:
+            limits = least_of(OURS, fold.course), -least_of(THEIRS, fold.course)
+            ours, theirs, ours_alone, theirs_alone = stakes
+            turns = Turns(
+                way.who, TOGETHER, ours, theirs, ours_alone, theirs_alone, LARGEST_SHARE, limits
+            )
+        upper = 0.0 if fold.baseline is None else fold.baseline.expected
+        return BetPlan(way, fold, turns, float(self.score[place]) - upper)
 
 
 def plans_at(folds: Sequence[Fold], runs: int) -> list[BetPlan]:
     """Returns the bet of each fold on both policies at once, or in turn where it expects more.
 
     That has to be clearly more; where rounds are of π_I alone, the bet is on these. All folds are
-    rolled out together, in so many runs, those that differ in the bet alone once.
+    rolled out together, in so many runs.
     """
-    different: dict[tuple[int, ...], Case] = {}
-    cases = [
-        case_among(different, stacks, course, stacks, PLANNING_SEED) for stacks, course, *_ in folds
-    ]
+    cases = [case_of(stacks, course, stacks, PLANNING_SEED) for stacks, course, *_ in folds]
     levels = Levels.of(folds)
     sides = (BOTH, OURS, THEIRS)
     number = max(len(horizons(fold.course.discount)) for fold in folds)
@@ -307,19 +295,13 @@ class Levels(NamedTuple):
         ratio, goal, together, closest, *least = np.array(figures).T[..., np.newaxis]
         return cls(ratio, goal, together, closest, np.array(least))
 
-    @property
-    def variance(self) -> FloatArray:
-        """Returns that of rounds, at the least."""
-        return self.closest**2
-
     def largest_stake(self, above_least: FloatArray) -> FloatArray:
         """Returns the largest stake on means that lie so far above the least value."""
-        stake: FloatArray = LARGEST_SHARE / np.maximum(above_least, self.closest)
-        return stake
+        return LARGEST_SHARE / np.maximum(above_least, self.closest)
 
 
 def bets_alone(levels: Levels, whos: Sequence[int], tallies: Tallies) -> ExpectedBets:
-    """Returns bets on rounds of one kind each, with what to expect of them, by rounds on fold 1.
+    """Returns bets on rounds of one kind, each with the limit that rounds on fold 1 let it expect.
 
     With mean x̄ and variance v of the rounds, m of them to be expected on fold 2, and the stake λ,
     the lower limit to be expected is x̄ − ln(q/δ)/(λm) − λv/2.
@@ -328,7 +310,7 @@ def bets_alone(levels: Levels, whos: Sequence[int], tallies: Tallies) -> Expecte
     there = number > 0
     least = np.hstack([levels.least[who] for who in whos])
     length = levels.ratio * np.where(there, number, 1.0)
-    variance = np.maximum(variance, levels.variance)
+    variance = np.maximum(variance, levels.closest**2)
     stake = stake_for(levels.goal, length * variance)
     capped = np.minimum(stake, levels.largest_stake(mean - least))
     score = mean - levels.goal / (capped * length) - capped * variance / 2
@@ -337,7 +319,7 @@ def bets_alone(levels: Levels, whos: Sequence[int], tallies: Tallies) -> Expecte
 
 
 def bets_in_turn(levels: Levels, tallies: Tallies) -> ExpectedBets:
-    """Returns bets on rounds in turn, with what to expect of them, by rounds on fold 1.
+    """Returns bets on rounds in turn, each with the limit that rounds on fold 1 let it expect.
 
     With means x̄, x̄′ and variances v, v′ of both kinds of rounds, m and m′ of them to be expected,
     and the stakes Λ/m and Λ/m′, that is x̄ + x̄′ − ln(q/wδ)/Λ − Λ (v/m + v′/m′)/2.
@@ -348,7 +330,7 @@ def bets_in_turn(levels: Levels, tallies: Tallies) -> ExpectedBets:
         number, mean, variance = (figure[..., kind] for figure in tallies)
         lengths.append(levels.ratio * np.where(there, number, 1.0))
         means.append(mean)
-        variances.append(np.maximum(variance, levels.variance))
+        variances.append(np.maximum(variance, levels.closest**2))
         caps.append(levels.largest_stake(mean - levels.least[who]) * lengths[-1])
     spread = variances[0] / lengths[0] + variances[1] / lengths[1]
     usual = stake_for(levels.goal, spread)  # Λ, before it is capped
@@ -363,7 +345,7 @@ def bets_in_turn(levels: Levels, tallies: Tallies) -> ExpectedBets:
 
 
 def kinds_of(who: int, rounds: Rounds) -> list[FloatArray]:
-    """Returns what the complete rounds gave, flat: those of π_I and of π_b, if they take turns."""
+    """Returns the outcomes of complete rounds, flat; in turn, those of π_I and those of π_b."""
     if who <= OURS:
         return [rounds.values]
     place = np.arange(rounds.differences.shape[1])
@@ -374,24 +356,17 @@ def kinds_of(who: int, rounds: Rounds) -> list[FloatArray]:
     ]
 
 
-def case_among(
-    known: dict[tuple[int, ...], Case], stacks: Stacks, course: Course, fold: Stacks, seed: int
-) -> Case:
-    """Returns the case of a course, the same object for the same one; `fold` says what is read."""
-    key = id(stacks), *map(id, course)
-    if key not in known:
-        known[key] = Case(stacks, course, fold.sizes > 0, seed, most_rounds(stacks, course))
-    return known[key]
+def case_of(stacks: Stacks, course: Course, first: Stacks, seed: int) -> Case:
+    """Returns the case of a course on stacks; only pairs that the `first` fold saw are read.
 
-
-def most_rounds(stacks: Stacks, course: Course) -> int:
-    """Returns the number of rounds at which a run ends in any case."""
+    A run ends with the last start of the log, or after `MOST_ROUNDS`.
+    """
     starts = int(stacks.sizes.sum()) if course.start_chances.size else stacks.starts.size
-    return min(starts, MOST_ROUNDS)
+    return Case(stacks, course, first.sizes > 0, seed, min(starts, MOST_ROUNDS))
 
 
 def span_of(course: Course) -> float:
-    """Returns how far returns may lie apart, and a little more, so that it is never 0."""
+    """Returns the width of the range of returns, and a little more, so that it is never 0."""
     low, high = course.limits
     return high - low + SAME * max(abs(low), abs(high), SAME)
 

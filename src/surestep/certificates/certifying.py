@@ -40,6 +40,7 @@ from surestep.certificates.common import (
     SignalPart,
     claims_of,
     tried,
+    unless_refused,
 )
 from surestep.certificates.registry import (
     SHELF,
@@ -104,9 +105,7 @@ def certify(problem: Problem, policy: PolicyLike, certifier: Certifier | str) ->
         certifier = make_certifier(certifier)
     arrays.expect("problem", problem, Problem)
     (claim,) = certify_many([problem], [policy_of(policy, problem.counts)], certifier)
-    if isinstance(claim, CertificateRefused):
-        raise claim
-    return claim
+    return unless_refused(claim)
 
 
 def certify_many(
@@ -178,8 +177,7 @@ def certify_jointly(certifier: Any, problem: Problem, policy: Policy) -> Certifi
     others = [certifier_for(certifier, signal) for signal in problem.signals]
     judges = [certifier.for_signal(first=True), *(one.for_signal(first=False) for one in others)]
     bounds: JointBounds = certifier.joint_bounds(judges, parts, policy)
-    if isinstance(bounds.first, CertificateRefused):
-        raise bounds.first
+    claim = unless_refused(bounds.first)
     signals = []
     for place, part in enumerate(parts):
         signal = part.signal
@@ -204,7 +202,7 @@ def certify_jointly(certifier: Any, problem: Problem, policy: Policy) -> Certifi
                 refusal=str(refused[0]) if refused else None,
             )
         )
-    return dataclasses.replace(bounds.first, signals=tuple(signals))
+    return dataclasses.replace(claim, signals=tuple(signals))
 
 
 def number_of(bound: Bound) -> float | None:
@@ -223,16 +221,16 @@ def values_of(signal: Signal, policies: Sequence[Policy]) -> list[float | None]:
             if reach is None:
                 worth = performance(model, policy)
                 return 0.0 - worth if signal.cost else worth
-            found = reachability(model, reach.states, policy, within=reach.within)
+            chance = reachability(model, reach.states, policy, within=reach.within)
         except (NeverEnds, NotConverged):
             return None
-        return float(model.initial @ (found.lower + found.upper) / 2)
+        return float(model.initial @ (chance.lower + chance.upper) / 2)
 
     return [*map(value, policies)]
 
 
 def accepted(claim: Certificate, certifier: Certifier, problem: Problem) -> Certificate:
-    """Returns the claim with what the problem takes for granted; refused under another's name.
+    """Adds the premises of the problem to a claim; refuses one under another kind's name.
 
     A kind that is not built in proves nothing here, and the standing says so.
     """
@@ -251,9 +249,10 @@ def accepted(claim: Certificate, certifier: Certifier, problem: Problem) -> Cert
 
 
 def premises_of(certifier: Certifier, problem: Problem) -> tuple[Statement, ...]:
-    """Returns what a claim takes for granted of the problem.
+    """Returns the premises of the problem that a claim rests on.
 
-    Who reads the log itself leaves out no row for where it may have led, as who counts does.
+    A certifier that reads the log itself leaves out no row; counts leave out rows whose next state
+    is unknown.
     """
     others = tuple(said for said in problem.premises if said.code != STOPPING.code)
     if certifier.needs.episodes:
@@ -265,9 +264,9 @@ def premises_of(certifier: Certifier, problem: Problem) -> tuple[Statement, ...]
 
 
 def premises_of_signals(problem: Problem) -> tuple[Statement, ...]:
-    """Returns what is taken for granted of further signals, and not of the first, by their names.
+    """Returns the premises of further signals that the first does not have, with their names.
 
-    That rewards are only taken for all there are stays what it is: then nothing is proved better.
+    The premise that no reward lies outside of those seen keeps its code: it forbids a proof.
     """
     named: list[Statement] = []
     for signal in problem.signals:
@@ -287,7 +286,7 @@ def verify(certificate: Certificate, problem: Problem, policy: Policy) -> Certif
     Parameters
     ----------
     certificate : Certificate
-        The claim. A setting that was added later than the claim was made has its former value.
+        The claim.
     problem : Problem
         The data that it was made from.
     policy : Policy
@@ -315,10 +314,6 @@ def verify(certificate: Certificate, problem: Problem, policy: Policy) -> Certif
     True
     """
     arrays.expect("certificate", certificate, Certificate)
-    formerly = getattr(SHELF.find(certificate.kind), "formerly", {})
-    certificate = dataclasses.replace(
-        certificate, parameters={**formerly, **certificate.parameters}
-    )
     certifier = certifier_of(certificate)
     again = certify(problem, policy, certifier)
     slack = AGREEMENT * again.span
@@ -364,7 +359,7 @@ def certifier_of(certificate: Certificate) -> Certifier:
 
 
 def must_agree(path: str, claimed: object, expected: object, slack: float = 0.0) -> None:
-    """Refuses a certificate that says something else than what is computed from the data."""
+    """Refuses a certificate with a part that differs from the one computed from the data."""
     # Other programs may write the double 4.0 as 4.
     if (
         arrays.is_number(claimed)

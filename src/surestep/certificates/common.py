@@ -12,6 +12,7 @@ from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray
+from surestep._settings import Settings, check_settings
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model import Policy, Problem, Signal
 from surestep.model.certificate import Certificate, Standing
@@ -37,15 +38,20 @@ class Needs:
     exact_rewards: bool = False  # rewards that are known: means of others count as exact
 
 
-def check_ranges(settings: object, *whats: str) -> None:
-    """Refuses one end of a range without the other, and ends that are the wrong way round."""
-    for what in whats:
-        low, high = (getattr(settings, f"{what}_{end}") for end in ("low", "high"))
-        if (low is None) != (high is None) or (low is not None and low > high):
-            raise InvalidParameter(
-                f"{what}_low is {low} and {what}_high {high}, expected two numbers, the lower one "
-                "first, or neither"
-            )
+class WithRanges(Settings):
+    """Settings with ranges, such as `reward_low` and `reward_high`."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        for what in ("reward", "return", "ending"):
+            low, high = (getattr(self, f"{what}_{end}", None) for end in ("low", "high"))
+            if (low is None) != (high is None) or (low is not None and low > high):
+                raise InvalidParameter(
+                    f"{what}_low is {low} and {what}_high {high}, expected two numbers, the lower "
+                    "one first, or neither"
+                )
 
 
 def refuse_settings(wrong: Mapping[str, bool]) -> None:
@@ -56,7 +62,7 @@ def refuse_settings(wrong: Mapping[str, bool]) -> None:
 
 
 def range_of(settings: object, what: str) -> tuple[float, float] | None:
-    """Returns the two ends of what was given; None where nothing was."""
+    """Returns the two ends of a range of the settings; None where the range is not given."""
     low, high = (getattr(settings, f"{what}_{end}") for end in ("low", "high"))
     return None if low is None or high is None else (float(low), float(high))
 
@@ -79,7 +85,7 @@ def check_delta(delta: float, what: str, least: float) -> None:
 
 
 def terms_of(problem: Problem) -> dict[str, Scalar]:
-    """Returns the figures of a claim about the discount, the value bounds, and what it is about."""
+    """Returns the figures of a claim that name its terms: discount, value bounds, steps."""
     low, high = problem.value_bounds
     terms: dict[str, Scalar] = {"value_low": low, "value_high": high}
     if problem.reach is not None:
@@ -95,17 +101,24 @@ def tried(make: Callable[..., Made], *given: Any) -> Made | CertificateRefused:
         return refusal
 
 
+def unless_refused(answer: Made | CertificateRefused) -> Made:
+    """Returns an answer; raises it where it is a refusal."""
+    if isinstance(answer, CertificateRefused):
+        raise answer
+    return answer
+
+
 def usable(answers: Iterable[Made | CertificateRefused]) -> list[Made]:
     """Returns the answers that are no refusals."""
-    return [each for each in answers if not isinstance(each, CertificateRefused)]
+    return [answer for answer in answers if not isinstance(answer, CertificateRefused)]
 
 
 def answered(
     before: Iterable[object], answers: Iterable[Made | CertificateRefused]
 ) -> list[Made | CertificateRefused]:
-    """Returns for each that is usable what was made of it, and all refusals in their places."""
+    """Puts the answers in the places of usable questions; refusals keep their places."""
     following = iter(answers)
-    return [each if isinstance(each, CertificateRefused) else next(following) for each in before]
+    return [one if isinstance(one, CertificateRefused) else next(following) for one in before]
 
 
 def claim_of(
@@ -144,7 +157,7 @@ def nothing_changed(problem: Problem, policy: Policy) -> tuple[Statement, ...]:
 
 
 def log_statements(problem: Problem) -> tuple[Statement, ...]:
-    """Returns the assumptions of every claim by counts about the log and who made it."""
+    """Returns the assumptions about the log and its logger that every claim by counts makes."""
     return (
         Statement("markov"),
         Statement("no-hidden-causes"),
@@ -266,7 +279,6 @@ class Certifier:
     calibrates: ClassVar[bool] = False
     claims_chances: ClassVar[bool] = False
     compares_many: ClassVar[bool] = False
-    formerly: ClassVar[Mapping[str, Any]] = {}  # settings of claims from before there were such
     delta: float
     draws: int  # where it calibrates
 
@@ -409,7 +421,7 @@ class Certifier:
         return False
 
     def growth_for_proof(self, training: Problem, policy: Policy) -> float | None:
-        """Returns how many times the log should prove a gain.
+        """Returns the factor by which the log must grow to prove a gain.
 
         Parameters
         ----------

@@ -19,7 +19,6 @@ series, or to choose m or the series afterwards.
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -29,7 +28,7 @@ from surestep.certificates.bets import (
     PLANNING,
     PLANNING_RUNS,
     PLANNING_SEED,
-    most_rounds,
+    case_of,
 )
 from surestep.certificates.stacks import Way, horizons, roll_out_each
 from surestep.kernels.stitched import OURS, THEIRS, Case, Course, Stacks, Tails
@@ -40,21 +39,20 @@ CAREFUL = 3.0  # standard errors of the visits of the scarcest pair, by which th
 LEFT = 0.01  # γ^t, at the most, where rollouts are cut
 
 
-class WorstShare(NamedTuple):
-    """The share α of returns to make a claim about, its δ, and the seed of the rounds."""
-
-    share: float
-    delta: float
-    seed: int
-
-
 def worst_figures(
-    asked: WorstShare, first: Stacks, second: Stacks, course: Course, ratio: float
+    stacks: tuple[Stacks, Stacks],
+    ratio: float,
+    course: Course,
+    *,
+    share: float,
+    delta: float,
+    seed: int,
 ) -> dict[str, Scalar]:
     """Returns the figures of a claim about the worst share of returns; None where none is made.
 
-    Fold 2 has the stacks `second`, and `ratio` times the size of fold 1.
+    `stacks` are those of both folds; fold 2 has `ratio` times the size of fold 1.
     """
+    first, second = stacks
     limits = with_zero(course.limits)
     ends = np.array(limits)[:, np.newaxis]
     tails = (np.repeat(ends, part.shape[1], axis=1) for part in course.tails)
@@ -65,18 +63,18 @@ def worst_figures(
     ends_of_band = []
     for who in (OURS, THEIRS):
         ways = [Way(who, steps, steps)]
-        plan = Case(first, course, first.sizes > 0, PLANNING_SEED, most_rounds(first, course))
+        plan = case_of(first, course, first, PLANNING_SEED)
         (tried,) = roll_out_each([plan], ways, PLANNING, PLANNING_RUNS)
         fewest = int(tried.complete.min())
         rounds = int(ratio * (fewest - CAREFUL * math.sqrt(fewest)))
         if rounds < 1:
             return {"worst_lower": None, "worst_rounds": 0}
-        case = Case(second, course, first.sizes > 0, asked.seed, rounds)
+        case = Case(second, course, first.sizes > 0, seed, rounds)
         (made,) = roll_out_each([case], ways, CERTIFYING, 1)
         if made.complete[0] < rounds:
             return {"worst_lower": None, "worst_rounds": rounds}
         returns = np.sort(made.differences[0, :rounds] * who)
-        ends_of_band.append(worst_mean(returns, asked.share, asked.delta / 2, limits, who=who))
+        ends_of_band.append(worst_mean(returns, share, delta / 2, limits, who=who))
     ours, theirs = ends_of_band
     return {
         "worst_lower": ours - theirs,

@@ -96,7 +96,7 @@ class ModelDraws:
 
 
 class Gains(NamedTuple):
-    """Δ of each policy in each draw, at least; and what was taken off for evaluating it."""
+    """A lower bound of Δ of each policy in each draw, and the error of evaluation in it."""
 
     lower: FloatArray  # [P, draws]
     error: float  # the largest error of a Δ
@@ -123,7 +123,7 @@ class DrawnQuestion(NamedTuple):
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """Returns what questions must have in common to be answered together."""
+        """Returns a key: questions with the same key may be answered together."""
         models = self.models
         return (
             models.counts.pairs.offsets.tobytes(),
@@ -194,16 +194,16 @@ def is_small(models: ModelDraws) -> bool:
 
 def gains_of_group(group: list[DrawnQuestion], draws: int, memory: int) -> list[list[Gains]]:
     """Returns the gains of data sets that are drawn together, under each prior."""
-    each = [question.models for question in group]
+    data_sets = [question.models for question in group]
     used = [question.used for question in group]
-    first = each[0]
-    under_each = [question for question in group for _ in range(each[0].priors)]
+    first = data_sets[0]
+    under_each = [question for question in group for _ in range(data_sets[0].priors)]
     everyone = [question.everyone for question in under_each]
-    machine = machine_for_tasks(draws * len(each))
-    blocks = blocks_of(each, used, machine, draws)
-    posteriors = posteriors_of(each, used)
+    machine = machine_for_tasks(draws * len(data_sets))
+    blocks = blocks_of(data_sets, used, machine, draws)
+    posteriors = posteriors_of(data_sets, used)
     guesses: list[Guess] = []
-    found: list[tuple[FloatArray, FloatArray]] = []
+    outcomes: list[tuple[FloatArray, FloatArray]] = []
     done = 0
     room = None
     while done < draws:
@@ -217,10 +217,12 @@ def gains_of_group(group: list[DrawnQuestion], draws: int, memory: int) -> list[
                         gains_of_group([question._replace(models=alone)], draws, memory)[0][0]
                         for alone in models.apart()
                     ]
-                    for question, models in zip(group, each, strict=True)
+                    for question, models in zip(group, data_sets, strict=True)
                 ]
             most = max(map(len, everyone))
-            room = room_for(first, cells, draws * len(each), memory, machine=machine, policies=most)
+            room = room_for(
+                first, cells, draws * len(data_sets), memory, machine=machine, policies=most
+            )
         size = min(len(room.ends) // len(everyone), draws - done)
         if size == 0:  # rows turned out longer than expected: too long to be drawn together
             return [gains_of_group([question], draws, memory)[0] for question in group]
@@ -236,11 +238,11 @@ def gains_of_group(group: list[DrawnQuestion], draws: int, memory: int) -> list[
                 first_guess(first, chunk.part(i * size, 1), policies)
                 for i, policies in enumerate(everyone)
             ]
-        found.append(performances(first, chunk, everyone, guesses))
+        outcomes.append(performances(first, chunk, everyone, guesses))
         done += size
     worth, errors = (
         np.concatenate([part.reshape(len(everyone), -1, part.shape[1]) for part in parts], axis=1)
-        for parts in zip(*found, strict=True)
+        for parts in zip(*outcomes, strict=True)
     )
     gains = [*map(DrawnQuestion.gains, under_each, worth, errors)]
     return [gains[i : i + first.priors] for i in range(0, len(gains), first.priors)]
@@ -392,12 +394,11 @@ def step_bounds(models: ModelDraws, chunk: Chunk, everyone: Sequence[FloatArray]
         raise CertificateRefused(Statement("never-ends"))
     theta = 1 - steps.residual - terms_of(models) * 2.0**-52 * steps.scale
     proven = (theta > 0) & (steps.mean > 0)
-    bounds: FloatArray = np.where(proven, steps.scale / np.where(proven, theta, 1.0), np.inf)
-    return bounds
+    return np.where(proven, steps.scale / np.where(proven, theta, 1.0), np.inf)
 
 
 def blocks_of(
-    each: Sequence[ModelDraws], used: Sequence[BoolArray], machine: Machine, draws: int
+    data_sets: Sequence[ModelDraws], used: Sequence[BoolArray], machine: Machine, draws: int
 ) -> Blocks:
     """Returns the blocks in which models are drawn; all pairs at once but on a GPU.
 
@@ -408,15 +409,17 @@ def blocks_of(
     num_pairs = used[0].size
     if machine.gpu is not None:
         common = max(
-            len(models.rewards.atoms) + models.rewards.group_offsets.size for models in each
+            len(models.rewards.atoms) + models.rewards.group_offsets.size for models in data_sets
         )
-        number = max(1, min(BUSY // (draws * len(each)), num_pairs // max(common, BLOCK_PAIRS)))
+        number = max(
+            1, min(BUSY // (draws * len(data_sets)), num_pairs // max(common, BLOCK_PAIRS))
+        )
     firsts = np.linspace(0, num_pairs, number + 1).astype(np.int64)
     block = np.repeat(np.arange(number), np.diff(firsts))
     cells = [
         max(
             expected_cells(models, taken & (block == i))
-            for models, taken in zip(each, used, strict=True)
+            for models, taken in zip(data_sets, used, strict=True)
         )
         for i in range(number)
     ]
@@ -438,7 +441,7 @@ def expected_cells(models: ModelDraws, used: BoolArray) -> int:
 
 
 def bytes_of(models: ModelDraws, cells: int) -> tuple[int, int]:
-    """Returns what one draw of so many transitions takes, and what evaluating it takes besides.
+    """Returns the bytes of a draw of so many transitions, and the bytes to evaluate it besides.
 
     Evaluating a large model takes a thinner copy and some more values on every core that does so.
     """
@@ -487,7 +490,7 @@ def room_for(
 
 
 def draw_chunk(models: ModelDraws, used: BoolArray, first_draw: int, chunk: Chunk) -> None:
-    """The draws `first_draw` … into a chunk of few models, those under the first prior first.
+    """Writes the draws `first_draw` … into a chunk of few models, the first prior first.
 
     The processor has drawn them before they would be on their way to a GPU.
     """
@@ -497,22 +500,22 @@ def draw_chunk(models: ModelDraws, used: BoolArray, first_draw: int, chunk: Chun
     draw_models.on_processor(tasks, room_to_draw(posteriors), posteriors, first_draw, blocks, chunk)
 
 
-def posteriors_of(each: Sequence[ModelDraws], used: Sequence[BoolArray]) -> Posteriors:
+def posteriors_of(data_sets: Sequence[ModelDraws], used: Sequence[BoolArray]) -> Posteriors:
     """Returns the posteriors of several data sets as kernels take them."""
-    first = each[0]
-    rows = [models.rows for models in each]
-    rewards = [models.rewards for models in each]
-    counts = [models.counts for models in each]
-    under_each = zip(*((models.rows, *models.others) for models in each), strict=True)
+    first = data_sets[0]
+    rows = [models.rows for models in data_sets]
+    rewards = [models.rewards for models in data_sets]
+    counts = [models.counts for models in data_sets]
+    under_each = zip(*((models.rows, *models.others) for models in data_sets), strict=True)
     priors = [prior for under_one in under_each for prior in under_one]
-    starts = [models.start_weight for models in each]
+    starts = [models.start_weight for models in data_sets]
     drawn = first.start_weight.size > 0
-    shared = sharing(each, used)
+    shared = sharing(data_sets, used)
     return Posteriors(
         places(map(np.array, shared)),
         line(map(np.array, shared)),
         first.priors,
-        np.array([models.seed for models in each]),
+        np.array([models.seed for models in data_sets]),
         first.counts.pairs.offsets,
         line(used),
         line(np.where(one.terminal[one.pairs.state], one.unseen_reward(), 0.0) for one in counts),
@@ -534,10 +537,10 @@ def posteriors_of(each: Sequence[ModelDraws], used: Sequence[BoolArray]) -> Post
     )
 
 
-def sharing(each: Sequence[ModelDraws], used: Sequence[BoolArray]) -> list[list[int]]:
-    """Returns the places of data sets whose rows and starts are drawn alike: those of signals."""
+def sharing(data_sets: Sequence[ModelDraws], used: Sequence[BoolArray]) -> list[list[int]]:
+    """Groups the places of data sets whose rows and starts are drawn alike, as of signals."""
     different: dict[tuple[object, ...], list[int]] = {}
-    for place, (models, taken) in enumerate(zip(each, used, strict=True)):
+    for place, (models, taken) in enumerate(zip(data_sets, used, strict=True)):
         laws = [np.asarray(law) for rows in (models.rows, *models.others) for law in rows]
         starts = models.start_weight, models.counts.starts
         key = models.seed, *(law.tobytes() for law in (taken, *starts, *laws))
@@ -554,7 +557,7 @@ def terms_of(models: ModelDraws) -> int:
 def proven_error(
     models: ModelDraws, residual: FloatArray, scale: FloatArray, horizon: FloatArray
 ) -> FloatArray:
-    """(residual + rounding) times the steps; ∞ where nothing bounds those."""
+    """Returns (residual + rounding) times the steps; ∞ where nothing bounds the steps."""
     rounding = terms_of(models) * 2.0**-52 * (scale + SMALLEST_NORMAL)
     proven = np.isfinite(horizon)
     steps = np.where(proven, horizon, 0.0)
@@ -624,7 +627,7 @@ class Mixture:
         self.images: list[Any] = []  # between their changes
 
     def after(self, value: Any, change: Any) -> Any:
-        """Returns what comes after a value [R, S] and its change: the result of a step, mixed."""
+        """Returns the value that follows a value [R, S] and its change: the step, mixed."""
         result = value + change
         if self.last is not None:
             self.moves = [*self.moves, result - self.last[0]][-MIXED:]

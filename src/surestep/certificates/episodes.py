@@ -94,7 +94,7 @@ def log_of(problem: Problem) -> DecisionLog:
 
 
 def too_few(what: str, whole: int, train: int, test: int, least: int) -> CertificateRefused:
-    """Returns the refusal of a log one part of which is too small."""
+    """Returns the refusal of a log with a part that is too small."""
     said: dict[str, Scalar] = {"what": what, "whole": whole, "train": train, "test": test}
     return CertificateRefused(Statement("too-few-episodes", said | {"least": least}))
 
@@ -159,7 +159,7 @@ def split_of(certifier: Any) -> tuple[float, int | None]:
 
 
 def known_ends(problem: Problem, part: DecisionLog) -> BoolArray:
-    """The states [S] in which episodes end, by what a part of the log and the problem say."""
+    """Returns the states [S] in which episodes end, by a part of the log and the problem."""
     ends = terminal_states(part)
     if problem.log is not None:
         ends = ends | (problem.counts.terminal & ~terminal_states(problem.log))

@@ -28,7 +28,7 @@ from msgspec import Meta
 import surestep._arrays as arrays
 import surestep.certificates.common as common
 from surestep._arrays import FloatArray, IntArray
-from surestep._settings import Delta, check_settings
+from surestep._settings import Delta
 from surestep.certificates.drawn import DrawnQuestion, Gains, ModelDraws, drawn_gains_each
 from surestep.certificates.episodes import held_out_part, log_of, parts_of_log, split_of
 from surestep.certificates.practice import BehaviorDoubt
@@ -63,7 +63,7 @@ MEMORY = 2**29  # bytes of drawn models held at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Posterior(common.Certifier):
+class Posterior(common.WithRanges, common.Certifier):
     """The claim of a Bayesian who drew models from the posterior.
 
     Parameters
@@ -142,9 +142,7 @@ class Posterior(common.Certifier):
     claims_chances: ClassVar = True
 
     def __post_init__(self) -> None:
-        """Checks the settings."""
-        check_settings(self)
-        common.check_ranges(self, "reward", "ending")
+        super(Posterior, self).__post_init__()
         weight = self.extreme_weight
         no_bounds = self.reward_low is None
         unbounded = "without bounds; expected reward_low and reward_high"
@@ -286,9 +284,7 @@ class Posterior(common.Certifier):
             question_of(judged_part(self, problem), [policy], self)  # it may be impossible to draw
             return drawn_claim(self, problem, policy, Gains(np.zeros((1, self.draws)), 0.0))
         (drawn,) = drawn_each([self], [problem], [[policy]])
-        if isinstance(drawn, CertificateRefused):
-            raise drawn
-        return drawn_claim(self, problem, policy, drawn)
+        return drawn_claim(self, problem, policy, common.unless_refused(drawn))
 
     def gains(self, problem: Problem, policies: Sequence[Policy]) -> FloatArray:
         """Returns Δ_k of several policies in the same draws, each less its error of evaluation.
@@ -311,9 +307,7 @@ class Posterior(common.Certifier):
             Where nothing can be drawn.
         """
         (gains,) = self.gains_each([self], [problem], [policies])
-        if isinstance(gains, CertificateRefused):
-            raise gains
-        return gains
+        return common.unless_refused(gains)
 
     @staticmethod
     def gains_each(
@@ -469,7 +463,7 @@ def drawn_claim(settings: Posterior, problem: Problem, policy: Policy, drawn: Ga
 def over_practice(
     settings: Posterior, problem: Problem, policies: Sequence[Policy], gains: FloatArray
 ) -> FloatArray:
-    """Returns gains [P, draws] over what π_b may be, where it is estimated."""
+    """Returns gains [P, draws] over draws of π_b, where π_b is estimated."""
     if not problem.behavior_is_estimated or problem.alone:
         return gains
     counts = problem.counts

@@ -231,8 +231,7 @@ def worst_pair(models: ModelDraws, mdp: FiniteMDP, more_often: FloatArray) -> Fl
 
 def rounded(values: FloatArray) -> FloatArray:
     """Returns values relative to the largest, without the digits that rounding may have made."""
-    relative: FloatArray = np.round(values / (np.abs(values).max(initial=0.0) or 1.0), ALIKE)
-    return relative
+    return np.round(values / (np.abs(values).max(initial=0.0) or 1.0), ALIKE)
 
 
 def adverse_rows(rows: PriorRows, gain: FloatArray) -> PriorRows:
@@ -317,5 +316,4 @@ def means_of(rewards: FloatArray) -> FloatArray:
     """Returns the mean of each row of a table of rewards; NaN where nothing is known."""
     both = rewards[:, FIRST] + rewards[:, SECOND]
     share = np.divide(rewards[:, FIRST], both, out=np.zeros(len(rewards)), where=both > 0)
-    mean: FloatArray = rewards[:, LOW] + rewards[:, REACH] * share
-    return mean
+    return rewards[:, LOW] + rewards[:, REACH] * share

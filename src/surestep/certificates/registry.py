@@ -97,19 +97,19 @@ def only_believed(kind: str) -> bool:
 
 
 def may_be_believed(place: int, kind: str, *, apart: bool) -> bool:
-    """Tells whether what is claimed at a place among several is a belief that may be held.
+    """Tells whether the claim at a place among several is a belief that may be held.
 
-    The first of them is the one that the stress test measures, and the one that is shown. `apart`
-    says that it is by data that had no part in choosing the policy. Of kinds that are not built in,
-    only the one to stand by is rehearsed.
+    The stress test measures the first of these claims, and the page shows it. `apart` says that the
+    data of the claim had no part in choosing the policy. The stress test measures a kind that is
+    not built in only in the first place.
     """
     return apart and only_believed(kind) and (place == 0 or kind in BUILT_IN)
 
 
 def standing_of(certificate: Certificate) -> Standing:
-    """Returns in which sense the confidence is meant, as far as anybody here could know.
+    """Returns the standing of a claim: proved, a belief, or by extension.
 
-    What a kind that is not built in calls proved or a posterior stands by extension alone.
+    A kind that is not built in may call a claim proved or a posterior; it stands by extension.
     """
     own = certificate.kind not in BUILT_IN
     said = certificate.standing
@@ -117,7 +117,7 @@ def standing_of(certificate: Certificate) -> Standing:
 
 
 def standing_name(certificate: Certificate) -> str:
-    """Returns the standing in words, with who answers for it: 'proved', 'by extension toy-pack'.
+    """Returns the standing in words, with its extension: 'proved', 'by extension toy-pack'.
 
     Nobody is named for an object that was handed over without being registered.
     """
@@ -130,7 +130,7 @@ def standing_name(certificate: Certificate) -> str:
 
 
 class Asked(NamedTuple):
-    """A kind of certificate, and those of its settings that were given."""
+    """A kind of certificate, and the settings that the user gave."""
 
     kind: str
     settings: Mapping[str, Any]
@@ -138,7 +138,7 @@ class Asked(NamedTuple):
 
     @classmethod
     def of(cls, given: object) -> Asked:
-        """Returns a text, or a certifier, of which every setting but None counts as given."""
+        """Reads a text or a certifier; every setting of a certifier but None counts as given."""
         if isinstance(given, str):
             return read_asked(given)
         try:
@@ -159,16 +159,8 @@ class Asked(NamedTuple):
         return certifier
 
     def make_with(self, known: Known) -> Certifier:
-        """Returns the certifier with everything that it takes from what is known."""
+        """Returns the certifier with the settings that follow from the known facts."""
         return self.make(**told_to(self.type, known, self.settings))
-
-    def told_since(self, certifier: Certifier, before: Known, now: Known) -> Certifier:
-        """Returns the certifier with what became known since it was made, where anything did."""
-        old, new = (told_to(self.type, known, self.settings) for known in (before, now))
-        learnt = [name for name in new if new[name] != old.get(name) and name not in self.settings]
-        more = {name: new[name] for name in learnt}
-        told: Certifier = replace(certifier, **more) if more else certifier  # type: ignore[type-var]
-        return told
 
     @property
     def type(self) -> type[Any]:
@@ -177,7 +169,7 @@ class Asked(NamedTuple):
 
     @property
     def why_not_rehearsed(self) -> str:
-        """Returns what stands against a rehearsal; empty where nothing does."""
+        """Returns the reason why the kind cannot be stress-tested; empty where there is none."""
         if self.type is Trajectory and self.settings.get("claim") == "horizon":
             return "the claim is about the first steps only, while worlds are compared by ρ"
         return ""
@@ -198,7 +190,7 @@ class Asked(NamedTuple):
 
 
 def told_to(kind: type[Any], known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the settings that a kind takes from what is known, beside those given."""
+    """Returns the settings of a kind that follow from the known facts, beside those given."""
     told = kind.told(known, given)
     for what in ("reward", "return"):  # both ends come from one source
         both = ends(what, None)
@@ -255,7 +247,7 @@ def read_settings(text: str) -> tuple[str, dict[str, Any]]:
     """
     name, _, rest = text.partition(":")
     given = [*map(read_setting, rest.split(","))] if rest else []
-    twice = next((each for each, _ in given if [n for n, _ in given].count(each) > 1), None)
+    twice = next((key for key, _ in given if [n for n, _ in given].count(key) > 1), None)
     if twice is not None:
         raise InvalidParameter(f"the setting {twice} of {name} is given twice, expected once")
     return name, dict(given)

@@ -49,7 +49,7 @@ import numpy as np
 import surestep._arrays as arrays
 import surestep.certificates.common as common
 from surestep._arrays import FloatArray
-from surestep._settings import Delta, check_settings
+from surestep._settings import Delta
 from surestep.certificates.uncertainty import (
     SetKind,
     SetTerms,
@@ -69,7 +69,7 @@ ROUNDING = 2.0**-52
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Robust(common.Certifier):
+class Robust(common.WithRanges, common.Certifier):
     """The claim that holds for every MDP that the data leaves possible, whatever the policy.
 
     Parameters
@@ -118,11 +118,6 @@ class Robust(common.Certifier):
     needs: ClassVar = common.Needs()
     may_choose: ClassVar = True
     claims_chances: ClassVar = True
-
-    def __post_init__(self) -> None:
-        """Checks the settings."""
-        check_settings(self)
-        common.check_ranges(self, "reward")
 
     @classmethod
     def told(cls, known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -175,9 +170,13 @@ class Robust(common.Certifier):
         """
         cases = [common.tried(Case.of, *question[:3]) for question in asked]
         usable = common.usable(cases)
-        found = iter(claims_by_fixed_points([c for c in usable if c.problem.horizon is None]))
+        by_fixed_points = iter(
+            claims_by_fixed_points([c for c in usable if c.problem.horizon is None])
+        )
         claims = (  # by fixed points, or by as many sweeps as steps count
-            next(found) if case.problem.horizon is None else certificate_of(swept_over(case))
+            next(by_fixed_points)
+            if case.problem.horizon is None
+            else certificate_of(swept_over(case))
             for case in usable
         )
         return common.answered(cases, claims)

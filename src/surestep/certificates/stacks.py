@@ -127,44 +127,36 @@ def roll_out_each(
     """Returns the rounds of each case by its way, until an entry is missing.
 
     A pair that is not readable cuts a rollout. Runs of the same number have the same random
-    numbers. Cases over the same pairs are rolled out together; one that comes again, once.
+    numbers. Cases over the same pairs are rolled out together.
     """
-    asked = [(id(case), way) for case, way in zip(cases, ways, strict=True)]
-    different = dict(zip(asked, cases, strict=True))
-    keys, every = [*different], [*different.values()]
-    rounds: dict[tuple[int, Way], Rounds] = {}
-    for group in rolled_together(every, runs):
-        some = [[keys[c][1]] for c in group]
-        tallied = roll_out_group([every[c] for c in group], some, purpose, runs, keep=True)
+    rounds: dict[int, Rounds] = {}
+    for group in rolled_together(cases, runs):
+        some = [[ways[c]] for c in group]
+        tallied = roll_out_group([cases[c] for c in group], some, purpose, runs, keep=True)
         for place, c in enumerate(group):
             part = slice(place * runs, (place + 1) * runs)
-            differences = tallied.differences[part, : every[c].rounds]
-            rounds[keys[c]] = Rounds(
+            differences = tallied.differences[part, : cases[c].rounds]
+            rounds[c] = Rounds(
                 np.ascontiguousarray(differences), tallied.complete[part], tallied.cuts[part]
             )
-    return [rounds[key] for key in asked]
+    return [rounds[c] for c in range(len(cases))]
 
 
 def tally_each(
     cases: Sequence[Case], ways: Sequence[Sequence[Way]], purpose: int, runs: int
 ) -> Tallies:
-    """Returns what the rounds of several ways in each case add up to; none of them is kept.
+    """Adds up the rounds of several ways in each case, and keeps none of them.
 
-    Each case has as many ways. A case that comes again with the same ways is rolled out once.
+    Each case has as many ways.
     """
-    number: dict[tuple[object, ...], int] = {}
-    asked = [(id(case), *several) for case, several in zip(cases, ways, strict=True)]
-    place = [number.setdefault(key, len(number)) for key in asked]
-    first = [place.index(n) for n in range(len(number))]
-    different = [cases[c] for c in first]
-    tallies = Tallies(*np.empty((3, len(first), len(ways[0]), 2)))
-    for group in rolled_together(different, 0):
-        some = [ways[first[c]] for c in group]
-        tallied = roll_out_group([different[c] for c in group], some, purpose, runs, keep=False)
+    tallies = Tallies(*np.empty((3, len(cases), len(ways[0]), 2)))
+    for group in rolled_together(cases, 0):
+        some = [ways[c] for c in group]
+        tallied = roll_out_group([cases[c] for c in group], some, purpose, runs, keep=False)
         turns = np.array([[way.who for way in several] for several in some])
         for figure, part in zip(tallies, tallies_of(tallied, turns, runs), strict=True):
             figure[group] = part
-    return Tallies(*(figure[place] for figure in tallies))
+    return tallies
 
 
 def rolled_together(cases: Sequence[Case], series: int) -> Iterator[list[int]]:
@@ -230,7 +222,7 @@ def walks_of(each: Sequence[Case], ways: Sequence[Sequence[Way]]) -> list[list[i
 
 
 def tallies_of(tallied: Tallied, turns: IntArray, runs: int) -> Tallies:
-    """Returns what the runs of each way add up to, all together; `turns` [C, W] says who had them.
+    """Adds up the runs of each way; `turns` [C, W] says which policies had them.
 
     With n, m and q of each run, that are M = Σ n m / Σ n and Σ (q + n (m − M)²) / Σ n.
     """

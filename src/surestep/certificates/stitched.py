@@ -90,7 +90,7 @@ import surestep._arrays as arrays
 import surestep.certificates.common as common
 import surestep.certificates.episodes as episodes
 from surestep._arrays import FloatArray
-from surestep._settings import Delta, check_settings
+from surestep._settings import Delta
 from surestep.certificates.bets import (
     CERTIFYING,
     LAST_PLANNING_RUNS,
@@ -98,13 +98,13 @@ from surestep.certificates.bets import (
     BetPlan,
     Fold,
     ReturnsBet,
-    case_among,
+    case_of,
     kinds_of,
     least_of,
     limits_of,
     plans_at,
 )
-from surestep.certificates.downside import WorstShare, worst_figures
+from surestep.certificates.downside import worst_figures
 from surestep.certificates.practice import paid_returns
 from surestep.certificates.refuting import check_returns, check_values
 from surestep.certificates.stacks import Way, course_of, roll_out_each, stacks_of, tails_of_set
@@ -130,10 +130,11 @@ class Folds(NamedTuple):
     first: DecisionLog
     second: DecisionLog
     ratio: float  # the size of the second relative to the first
+    stacks: tuple[Stacks, Stacks]  # of both
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stitched(common.Certifier):
+class Stitched(common.WithRanges, common.Certifier):
     """A lower bound on the mean difference of returns over rollouts stitched from held-out steps.
 
     Parameters
@@ -208,16 +209,10 @@ class Stitched(common.Certifier):
         {"estimate", "expected", "policy_lower", "practice_upper"}
         | {"worst_lower", "worst_policy", "worst_behavior"}
     )
-    formerly: ClassVar = {"practice": 0.0}  # of claims from before there was such a setting
     needs: ClassVar = common.Needs(episodes=True, held_out=True)
     may_choose: ClassVar = True
     claims_chances: ClassVar = True
     compares_many: ClassVar = True
-
-    def __post_init__(self) -> None:
-        """Checks the settings."""
-        check_settings(self)
-        common.check_ranges(self, "return", "reward")
 
     def lighter(self) -> Stitched:
         """Returns the same with at most 96 series.
@@ -283,7 +278,7 @@ class Stitched(common.Certifier):
         ]
 
     def growth_for_proof(self, training: Problem, policy: Policy) -> float | None:
-        """Returns how many times the log, in the same parts, fold 1 expects to prove a gain by.
+        """Returns the factor by which the log must grow, as fold 1 expects, to prove a gain.
 
         Parameters
         ----------
@@ -332,10 +327,10 @@ class Stitched(common.Certifier):
 
         judging = [common.tried(judging_for, question) for question in asked]
         judged = common.usable(judging)
-        found = iter(lower_limits([one for one in judged if one.is_open]))
+        limits = iter(lower_limits([one for one in judged if one.is_open]))
 
         def claim_of(one: Judging) -> common.Claim:
-            limit = next(found) if one.is_open else (0.0, {})
+            limit = next(limits) if one.is_open else (0.0, {})
             if isinstance(limit, CertificateRefused):
                 return limit
             lower, figures = limit
@@ -347,7 +342,7 @@ class Stitched(common.Certifier):
 
 
 def levels_of(certifier: Stitched, *, robust: bool, returns: bool) -> tuple[float, float]:
-    """Returns what is left of δ for bets on rounds, and for one on returns of practice."""
+    """Returns the parts of δ for bets on rounds, and for the bet on returns of practice."""
     left = (1 - certifier.tails) * certifier.delta if robust else certifier.delta
     share = certifier.practice if returns else 0.0
     return (1 - share) * left, share * left
@@ -356,7 +351,7 @@ def levels_of(certifier: Stitched, *, robust: bool, returns: bool) -> tuple[floa
 def planned_for(
     certifier: Stitched, training: Problem, policies: Sequence[Policy]
 ) -> dict[int, Planning]:
-    """Returns by the place of each policy how a training part plans for it.
+    """Returns the planning of a training part for each policy, by the place of the policy.
 
     π_b is left out where it would be compared with itself.
     """
@@ -420,19 +415,18 @@ def judging_of(certifier: Stitched, problem: Problem, policy: Policy) -> Judging
 
 
 def planning_of(certifier: Stitched, problem: Problem, policy: Policy, folds: Folds) -> Planning:
-    """Returns how fold 1 is to plan for the policy, without a robust set."""
+    """Returns the planning of fold 1 for the policy, without a robust set."""
     # An end that only the second fold shows is on its stacks; plans must not know of it.
     over = episodes.known_ends(problem, folds.first)
     if problem.reach is not None:  # which the problem itself names
         over = over | problem.reach.states
     course = course_for(certifier, problem, policy)._replace(over=over)
     returns = planned_returns(certifier, problem, folds.first)
-    stacks = stacks_of(folds.first)
-    return Planning(certifier, stacks, course, folds.ratio, None, problem.alone, returns)
+    return Planning(certifier, folds.stacks[0], course, folds.ratio, None, problem.alone, returns)
 
 
 def planned_returns(certifier: Stitched, problem: Problem, first: DecisionLog) -> FloatArray | None:
-    """Returns what episodes of fold 1 return, where such may be compared with; else None."""
+    """Returns the returns of episodes of fold 1; None where they may not be compared with."""
     known = problem.counts.starts
     whole = first.whole()
     alike = not certifier.known_start or np.count_nonzero(known) == 1
@@ -445,7 +439,7 @@ def planned_returns(certifier: Stitched, problem: Problem, first: DecisionLog) -
 
 
 def may_have_tails(certifier: Stitched, problem: Problem, log: DecisionLog | None) -> bool:
-    """Tells whether a robust set may say something, and soon enough.
+    """Tells whether a robust set may be useful, and small enough to compute.
 
     It needs to know rewards, or what they lie between, and where every step of the log led.
     """
@@ -457,7 +451,7 @@ def may_have_tails(certifier: Stitched, problem: Problem, log: DecisionLog | Non
 
 
 def robust_tails(certifier: Stitched, problem: Problem, policy: Policy) -> Tails | None:
-    """Bounds from a robust set of what is left at a cut, where there can be any."""
+    """Bounds the values at cuts by a robust set; None where there can be no such set."""
     if not may_have_tails(certifier, problem, problem.log):
         return None
     rewards = common.range_of(certifier, "reward")
@@ -481,7 +475,7 @@ def foreseen_tails(
 
 
 def planning_split(certifier: Stitched) -> tuple[float, int | None]:
-    """Returns the share of the log that plans at the least, and what shuffles its episodes."""
+    """Returns the share of the log that only plans, and the seed that shuffles its episodes."""
     share, seed = episodes.split_of(certifier)
     return share or PLANNING_SHARE, seed
 
@@ -502,7 +496,7 @@ def folds_of(certifier: Stitched, log: DecisionLog) -> Folds:
     )
     if first is None or second is None or min(train, test) < FEWEST[what]:
         raise episodes.too_few(what, whole, train, test, FEWEST[what])
-    return Folds(first, second, test / train)
+    return Folds(first, second, test / train, (stacks_of(first), stacks_of(second)))
 
 
 def assumptions_of(
@@ -588,22 +582,22 @@ class Judging(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Tells whether there is something to find out: π_b itself gains nothing over π_b."""
+        """Tells whether rounds are needed: π_b itself gains nothing over π_b."""
         return bool(self.figures["changed_pairs"] or self.problem.alone)
 
     def against_returns(
-        self, plan: BetPlan, lower: float, figures: dict[str, Scalar]
+        self, fold: Fold, lower: float, figures: dict[str, Scalar]
     ) -> tuple[float, dict[str, Scalar]]:
         """Returns a limit of π_I alone less U_b, where returns of practice are compared with."""
         certifier, problem, _, folds, *_ = self
-        if plan.baseline is None:
+        if fold.baseline is None:
             return lower, figures
         high = return_limits(certifier, problem)[1]
-        found = figures["estimate"]
+        rolled = figures["estimate"]
         returns = paid_returns(problem, folds.second, high)
-        _, level = levels_of(certifier, robust=plan.robust, returns=True)
-        upper = min(plan.baseline.upper(returns, returns.size, level), high)
-        estimate = None if found is None else float(found) - float(returns.mean())
+        _, level = levels_of(certifier, robust=fold.robust, returns=True)
+        upper = min(fold.baseline.upper(returns, returns.size, level), high)
+        estimate = None if rolled is None else float(rolled) - float(returns.mean())
         more = {"estimate": estimate, "policy_lower": lower, "practice_upper": upper}
         return lower - upper, figures | more
 
@@ -625,10 +619,13 @@ class Judging(NamedTuple):
     def worst_figures(self) -> dict[str, Scalar]:
         """Returns the figures of a claim about the worst share of returns."""
         certifier, problem, policy, folds, *_ = self
-        asked = WorstShare(certifier.worst_share, certifier.delta, certifier.seed)
-        course = planning_of(certifier, problem, policy, folds).course
         return worst_figures(
-            asked, stacks_of(folds.first), stacks_of(folds.second), course, folds.ratio
+            folds.stacks,
+            folds.ratio,
+            planning_of(certifier, problem, policy, folds).course,
+            share=certifier.worst_share,
+            delta=certifier.delta,
+            seed=certifier.seed,
         )
 
 
@@ -636,10 +633,7 @@ def plans_of(planning: Sequence[Planning], runs: int = PLANNING_RUNS) -> list[Be
     """Returns the plan that each fold 1 expects the most of; all of them are made at once."""
     folds = [one.folds() for one in planning]
     plans = iter(plans_at([fold for several in folds for fold in several], runs) if folds else [])
-    return [
-        max((next(plans).like(fold) for fold in several), key=lambda plan: plan.score)
-        for several in folds
-    ]
+    return [max((next(plans) for _ in several), key=lambda plan: plan.score) for several in folds]
 
 
 def lower_limits(
@@ -650,38 +644,32 @@ def lower_limits(
         return [lower_limits([one])[0] for one in judging]
     answers: dict[int, tuple[float, dict[str, Scalar]] | CertificateRefused] = {}
     planning: dict[tuple[int, Stitched], Planning] = {}
-    same: dict[int, tuple[Planning, Stacks]] = {}  # of folds: only robust sets differ with δ
     for place, one in enumerate(judging):
         _, problem, policy, folds, *_ = one
         key = _, planner = id(folds), one.planner
+        if key in planning:
+            continue
         try:
-            if id(folds) not in same:
-                plain = planning_of(planner, problem, policy, folds)
-                same[id(folds)] = plain, stacks_of(folds.second)
-            if key not in planning:
-                tails = foreseen_tails(planner, problem, policy, folds)
-                planning[key] = same[id(folds)][0]._replace(certifier=planner, tails=tails)
+            tails = foreseen_tails(planner, problem, policy, folds)
+            planning[key] = planning_of(planner, problem, policy, folds)._replace(tails=tails)
         except CertificateRefused as refusal:
             answers[place] = refusal
-    found = dict(zip(planning, plans_of([*planning.values()], LAST_PLANNING_RUNS), strict=True))
+    made = dict(zip(planning, plans_of([*planning.values()], LAST_PLANNING_RUNS), strict=True))
     plans: dict[int, BetPlan] = {}
     cases: dict[int, Case] = {}
-    different: dict[tuple[int, ...], Case] = {}
     for place, one in enumerate(judging):
         if place in answers:
             continue
         certifier, problem, policy, folds, *_ = one
         key = id(folds), one.planner
-        plan = found[key]
-        fold = planning[key]
-        level, _ = levels_of(certifier, robust=plan.robust, returns=plan.baseline is not None)
-        plans[place] = plan._replace(delta=level)
-        course = fold.course
-        stacks = same[id(folds)][1]
-        whole = robust_tails(certifier, problem, policy) if plan.robust else None
+        fold = made[key].fold
+        level, _ = levels_of(certifier, robust=fold.robust, returns=fold.baseline is not None)
+        plans[place] = made[key]._replace(fold=fold._replace(delta=level))
+        course = planning[key].course
+        whole = robust_tails(certifier, problem, policy) if fold.robust else None
         if whole is not None:
             course = course._replace(tails=whole)
-        cases[place] = case_among(different, stacks, course, fold.stacks, certifier.seed)
+        cases[place] = case_of(folds.stacks[1], course, fold.stacks, certifier.seed)
     ways = [plans[place].way for place in cases]
     runs = judging[0].certifier.series if judging else 0
     rolled = dict(zip(cases, roll_out_each([*cases.values()], ways, CERTIFYING, runs), strict=True))
@@ -691,19 +679,16 @@ def lower_limits(
         except CertificateRefused as refusal:
             answers[place] = refusal
             del rolled[place]
-    bets = [
-        plans[place].bet(rounds, cases[place].course, judging[place].at_least)
-        for place, rounds in rolled.items()
-    ]
+    bets = [plans[place].bet(rounds, judging[place].at_least) for place, rounds in rolled.items()]
     for (place, rounds), lower in zip(rolled.items(), limits_of(bets), strict=True):
         plan = plans[place]
         low, high = cases[place].course.limits
         figures: dict[str, Scalar] = {
-            "robust_tails": plan.robust,
+            "robust_tails": plan.fold.robust,
             "expected": plan.score,
             **figures_of(plan.way, rounds),
         }
-        lower, figures = judging[place].against_returns(plan, lower, figures)
+        lower, figures = judging[place].against_returns(plan.fold, lower, figures)
         answers[place] = max(lower, low - high), figures
     return [answers[place] for place in range(len(judging))]
 
@@ -721,7 +706,7 @@ def check_rounds(way: Way, rounds: Rounds, course: Course) -> None:
 
 
 def figures_of(way: Way, rounds: Rounds) -> dict[str, Scalar]:
-    """Returns what there is to tell of the rounds that certified."""
+    """Returns the figures of the rounds that certified."""
     paired = way.who == BOTH
     runs = rounds.complete.size
     kinds = kinds_of(way.who, rounds)
@@ -733,8 +718,8 @@ def figures_of(way: Way, rounds: Rounds) -> dict[str, Scalar]:
         "horizon": way.horizon,
         "behavior_horizon": way.their_horizon,
         "cut_share": float(rounds.cuts.sum() / max(rollouts, 1)),
-        "estimate": float(sum(each.mean() for each in kinds))
-        if all(each.size for each in kinds)
+        "estimate": float(sum(values.mean() for values in kinds))
+        if all(values.size for values in kinds)
         else None,
     }
 

@@ -29,7 +29,7 @@ import surestep.certificates.common as common
 import surestep.certificates.episodes as episodes
 import surestep.offpolicy as offpolicy
 from surestep._arrays import FloatArray
-from surestep._settings import Delta, check_settings
+from surestep._settings import Delta
 from surestep.certificates.refuting import check_returns, check_values
 from surestep.errors import CertificateRefused, RefutedBounds, UnsupportedPolicy
 from surestep.model import Certificate, Policy, Problem
@@ -50,7 +50,7 @@ SMALLEST_RESAMPLED = 1e-6  # δ of a bootstrap, which takes 20/δ resamples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trajectory(common.Certifier):
+class Trajectory(common.WithRanges, common.Certifier):
     """A lower bound on the mean of the paired difference over the episodes not used for training.
 
     Parameters
@@ -115,9 +115,7 @@ class Trajectory(common.Certifier):
     may_choose: ClassVar = True
 
     def __post_init__(self) -> None:
-        """Checks the settings, and that they go together."""
-        check_settings(self)
-        common.check_ranges(self, "reward", "return")
+        super(Trajectory, self).__post_init__()
         proved = self.interval in PROVED
         returns = self.return_low is not None
         rewards = self.reward_low is not None
@@ -250,7 +248,7 @@ class Trajectory(common.Certifier):
     def _differences(
         self, problem: Problem, policy: Policy, weights: offpolicy.ImportanceWeights
     ) -> FloatArray:
-        """Returns one value an episode of the weights' log [E], the mean of which is Δ_H."""
+        """Returns one value for each episode of the weights' log [E]; their mean is Δ_H."""
         discount = problem.single_discount
         if self.interval in PROVED:
             low = min(self.rewards[0], 0.0)
@@ -292,7 +290,7 @@ class Trajectory(common.Certifier):
 
     @property
     def rewards(self) -> tuple[float, float]:
-        """Returns the bounds of rewards, which every proved claim without those of returns has."""
+        """Returns the bounds of rewards; a proved claim has them, or bounds of returns."""
         return common.range_of(self, "reward") or (0.0, 0.0)
 
     @property

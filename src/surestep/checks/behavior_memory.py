@@ -8,10 +8,10 @@ than the state, is none that remembers.
 
 import numpy as np
 
+from surestep._arrays import run_owners
 from surestep.checks.check import Check, CheckKind, GivenLog
 from surestep.checks.shuffling import (
     above_usual,
-    episode_of_rows,
     permutation_check,
     shifted,
     steps_before,
@@ -26,7 +26,7 @@ def check(given: GivenLog) -> Check:
     log = given.log
     state = log.state.astype(np.int64)
     parts = min(max(log.num_episodes // EPISODES_A_PART, 1), MOST_PARTS)
-    part = episode_of_rows(log) * parts // log.num_episodes
+    part = run_owners(log.episode_offsets) * parts // log.num_episodes
     paid = shifted(log, above_usual(log))
     return permutation_check(
         KIND.code,

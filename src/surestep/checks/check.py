@@ -103,7 +103,6 @@ class Check:
     signal: str | None = None  # whose rewards, or which columns; None for the first signal
 
     def __post_init__(self) -> None:
-        """Checks code, reason and figures."""
         if self.code not in CHECKS:
             raise ValueError(f"there is no check {self.code!r}; expected one of {[*CHECKS]}")
         if (self.why in WHY) != (self.outcome == "unchecked"):

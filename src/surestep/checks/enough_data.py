@@ -3,7 +3,6 @@
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray, IntArray
 from surestep.checks.check import Check, CheckKind, GivenResult, Mark
 
 MOST_OF_THE_TIME = 0.5
@@ -28,8 +27,8 @@ def check(result: GivenResult) -> Check:
     chose = arrays.run_sums(policy.visits, offsets)
     decisions = chose + arrays.run_sums(policy.held_out_visits, offsets)
     share = policy.time / (policy.time.sum() or 1.0)
-    known = shares_of(chose)
-    of_all = shares_of(decisions)
+    known = chose / max(int(chose.sum()), 1)
+    of_all = decisions / max(int(decisions.sum()), 1)
     scarce = known < SCARCE * share
     is_open = policy.is_open & (known < MORE_THAN_THE_LOG * share)
     figures = dict[str, float]()
@@ -51,11 +50,6 @@ def check(result: GivenResult) -> Check:
             for s in shown
         ),
     )
-
-
-def shares_of(decisions: IntArray) -> FloatArray:
-    """Returns the share [S] of the decisions [S] that each state has."""
-    return decisions / max(int(decisions.sum()), 1)
 
 
 SPENDS = (

@@ -57,18 +57,18 @@ def columns_told_after(
 
     `place` [N] is that of each row; rows lie by episodes with `offsets` [E+1].
     """
-    found = dict[str, list[str]]()
+    told = dict[str, list[str]]()
     for name, texts in columns.items():
         labels, code = np.unique(np.array(texts, str), return_inverse=True)
-        found[name] = values_told_after(labels.tolist(), code[place], offsets)
-    return {name: values for name, values in found.items() if values}
+        told[name] = values_told_after(labels.tolist(), code[place], offsets)
+    return {name: values for name, values in told.items() if values}
 
 
 def check(log: DecisionLog, columns: Mapping[str, Sequence[str]]) -> Check | None:
     """Looks for columns of the state, with a text for each [S], that tell the outcome."""
-    found = columns_told_after(columns, log.state, log.episode_offsets)
-    told = "; ".join(f"{name!r}: {listed([*map(repr, x)])}" for name, x in found.items())
-    return Check(code=KIND.code, outcome="failed", signal=told) if found else None
+    told = columns_told_after(columns, log.state, log.episode_offsets)
+    words = "; ".join(f"{name!r}: {listed([*map(repr, x)])}" for name, x in told.items())
+    return Check(code=KIND.code, outcome="failed", signal=words) if told else None
 
 
 KIND = CheckKind(

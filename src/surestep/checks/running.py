@@ -70,13 +70,13 @@ def check_signals(logs: Mapping[str, DecisionLog | None]) -> tuple[Check, ...]:
     checks = list[Check]()
     for name, log in logs.items():
         if log is None:
-            found = [Check.unchecked(code, "no-steps") for code in OF_REWARDS]
+            of_signal = [Check.unchecked(code, "no-steps") for code in OF_REWARDS]
         else:
             given = given_log(log.with_outcomes())
             tests = (CHECKS[code].of_log for code in OF_REWARDS)
             made = (test(given) for test in tests if test is not None)
-            found = of_drawn(made, given.log.num_episodes, log.num_episodes)
-        checks += (replace(check, signal=name) for check in found)
+            of_signal = of_drawn(made, given.log.num_episodes, log.num_episodes)
+        checks += (replace(check, signal=name) for check in of_signal)
     return tuple(checks)
 
 
@@ -90,8 +90,8 @@ def of_drawn(checks: Iterable[Check | None], looked_at: int, of: int) -> list[Ch
 
 def check_result(result: GivenResult) -> tuple[Check, ...]:
     """Returns the checks of a result, beside those of its log."""
-    found = [kind.of_result(result) for kind in CHECKS.values() if kind.of_result is not None]
-    return tuple(check for check in found if check is not None)
+    checks = [kind.of_result(result) for kind in CHECKS.values() if kind.of_result is not None]
+    return tuple(check for check in checks if check is not None)
 
 
 def given_log(log: DecisionLog) -> GivenLog:

@@ -64,13 +64,10 @@ class Arrangement(NamedTuple):
     runs: IntArray  # [R+1] into rows
     order: IntArray  # [n]
 
-    def group_of_rows(self) -> IntArray:
-        """Returns the group of each row [n]."""
-        return np.repeat(np.arange(self.groups.size - 1), np.diff(self.runs[self.groups]))
-
     def with_runs(self, past: IntArray) -> Arrangement:
         """Returns the same rows by other pasts [N], which rise within each group as they lie."""
-        runs = ends_of_equal(self.group_of_rows() * np.int64(past.max() + 1) + past[self.order])
+        group = arrays.run_owners(self.runs[self.groups])
+        runs = ends_of_equal(group * np.int64(past.max() + 1) + past[self.order])
         return Arrangement(np.searchsorted(runs, self.runs[self.groups]), runs, self.order)
 
 
@@ -90,7 +87,7 @@ def drawn_visits(log: DecisionLog, place: IntArray, seed: int) -> IntArray:
 
     Which one, the j-th, is drawn beforehand, with P(j ≥ i) = 1 / (2i − 1).
     """
-    key = episode_of_rows(log) * np.int64(int(place.max()) + 1) + place
+    key = arrays.run_owners(log.episode_offsets) * np.int64(int(place.max()) + 1) + place
     order = np.argsort(key, kind="stable")
     offsets = ends_of_equal(key[order])
     lengths = arrays.run_lengths(offsets)
@@ -100,13 +97,8 @@ def drawn_visits(log: DecisionLog, place: IntArray, seed: int) -> IntArray:
     return np.sort(order[offsets[:-1][reached] + drawn[reached].astype(np.int64) - 1])
 
 
-def episode_of_rows(log: DecisionLog) -> IntArray:
-    """Returns the episode of each row [N]."""
-    return np.repeat(np.arange(log.num_episodes), np.diff(log.episode_offsets))
-
-
 def finest(group: IntArray, pasts: Sequence[IntArray]) -> IntArray:
-    """Returns the first of the pasts [n] of which rows have ten in common, else the last.
+    """Returns the first of the pasts [n] with ten rows in a run on average, else the last.
 
     What is told apart too finely says nothing. Which is taken follows from groups and pasts alone,
     so that outcomes have no part in it.
@@ -181,7 +173,7 @@ def shuffle_test(
     beside: tuple[FloatArray, ...] = ()
     kernel: Any = shuffled_spread
     if not of_numbers:
-        owner = placed.group_of_rows()
+        owner = arrays.run_owners(placed.runs[placed.groups])
         code = np.unique(values + owner * np.int64(outcome.max() + 1), return_inverse=True)[1]
         least = np.minimum.reduceat(code, placed.runs[placed.groups[:-1]])
         many = np.arange(1 + int(np.diff(placed.runs[placed.groups]).max()), dtype=np.float64)
@@ -391,7 +383,7 @@ def blocks(log: DecisionLog) -> list[IntArray]:
 
     A log of one episode is cut by its rows.
     """
-    place = episode_of_rows(log)
+    place = arrays.run_owners(log.episode_offsets)
     size = log.num_episodes
     if size == 1:
         place = np.arange(log.num_steps)

@@ -9,8 +9,9 @@ where it led loses nothing, and is none of these.
 
 import numpy as np
 
+from surestep._arrays import run_owners
 from surestep.checks.check import Check, CheckKind, GivenLog
-from surestep.checks.shuffling import check_of, episode_of_rows, shuffle_test
+from surestep.checks.shuffling import check_of, shuffle_test
 from surestep.model.log import UNKNOWN
 
 PARTS = (64, 32, 16, 8, 4)  # of the log, the first with enough rows
@@ -27,7 +28,7 @@ def check(given: GivenLog) -> Check | None:
     place = (log.state * np.int64(log.step.max() + 1) + log.step)[rows]  # at most once an episode
     enough = [n for n in PARTS if ROWS_A_GROUP * n * np.unique(place).size <= rows.size]
     parts = (*enough, PARTS[-1])[0]
-    group = place * parts + (episode_of_rows(log) * parts // log.num_episodes)[rows]
+    group = place * parts + (run_owners(log.episode_offsets) * parts // log.num_episodes)[rows]
     found = shuffle_test(
         group,
         log.action[rows].astype(np.int64),

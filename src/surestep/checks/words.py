@@ -30,7 +30,7 @@ def filled(words: Sentences, check: Check) -> str:
 
 
 def title(check: Check) -> str:
-    """Returns what is assumed; of a check that failed, what it found.
+    """Returns the assumption of a check; the finding, where the check failed.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def title(check: Check) -> str:
 
 
 def says(check: Check) -> str:
-    """Returns what a check found, in a sentence or two.
+    """Returns the finding of a check, in a sentence or two.
 
     Parameters
     ----------
@@ -125,15 +125,10 @@ def failed(checks: Sequence[Check]) -> list[Check]:
     return [check for check in checks if check.outcome == "failed"]
 
 
-def against(check: Check) -> str | None:
-    """Returns the code of the assumption that a failure of the check speaks against."""
-    return CHECKS[check.code].against
-
-
 def forbids_proof(checks: Sequence[Check], certificate: Certificate) -> bool:
     """Tells whether a failed check forbids to call a certificate's claim proved."""
-    found = ((CHECKS[check.code].forbids_proof, check) for check in failed(checks))
-    return any(forbids(check, certificate) for forbids, check in found if forbids is not None)
+    tests = ((CHECKS[check.code].forbids_proof, check) for check in failed(checks))
+    return any(forbids(check, certificate) for forbids, check in tests if forbids is not None)
 
 
 def asked(checks: Sequence[Check]) -> str:
@@ -149,7 +144,7 @@ def summary(checks: Sequence[Check]) -> str:
     tested = sum(check.outcome in ("passed", "failed") for check in checks)
     if not tested:
         return f"Of {many}, none could be tested."
-    found = "none failed"
+    result = "none failed"
     if wrong:
-        found = f"{len(wrong):,} failed: {listed([f'“{title(check)}”' for check in wrong])}"
-    return f"Of {many}, {tested:,} {'was' if tested == 1 else 'were'} tested; {found}."
+        result = f"{len(wrong):,} failed: {listed([f'“{title(check)}”' for check in wrong])}"
+    return f"Of {many}, {tested:,} {'was' if tested == 1 else 'were'} tested; {result}."

@@ -46,13 +46,12 @@ class MeanEstimate:
     values: FloatArray  # [E]
     value: float = field(init=False)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def __post_init__(self) -> None:
-        """Takes the mean."""
         values = arrays.numbers("values", self.values, InvalidParameter).astype(float, copy=False)
         if values.ndim != 1 or values.size == 0:
             raise InvalidParameter(f"values have shape {values.shape}, expected one an episode")
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean = values.mean()
+        mean = values.mean()
         check_finite(mean)
         arrays.keep(self, values=values, value=float(mean))
 
@@ -114,36 +113,29 @@ class RatioEstimate:
     value: float = field(init=False)
     values: FloatArray = field(init=False)  # [E]
 
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def __post_init__(self) -> None:
-        """Adds up the terms."""
         lengths = arrays.run_lengths(self.offsets)
         size = int(lengths.max())
         last = self.weight[self.offsets[1:] - 1]
-        step = self._steps()
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            totals = np.cumsum(
-                np.bincount(lengths, last, minlength=size + 1)[:size], dtype=np.float64
+        step = arrays.ranges(0, lengths)  # of each term
+        totals = np.cumsum(np.bincount(lengths, last, minlength=size + 1)[:size], dtype=np.float64)
+        totals += np.bincount(step, self.weight, minlength=size)
+        if (gone := ~(totals > 0)).any():
+            raise UnsupportedPolicy(
+                f"at step {np.argmax(gone)} no episode of the log has any weight left: the "
+                "policy would not have acted like any of them; expected more episodes, or an "
+                "estimator without weighted means"
             )
-            totals += np.bincount(step, self.weight, minlength=size)
-            if (gone := ~(totals > 0)).any():
-                raise UnsupportedPolicy(
-                    f"at step {np.argmax(gone)} no episode of the log has any weight left: the "
-                    "policy would not have acted like any of them; expected more episodes, or an "
-                    "estimator without weighted means"
-                )
-            ratio = np.bincount(step, self.term, minlength=size) / totals
-            scale = lengths.size / totals
-            later = np.append(np.cumsum((ratio * scale)[::-1])[::-1], 0.0)
-            linear = arrays.run_sums(
-                self.term * scale[step] - self.weight * (ratio * scale)[step], self.offsets
-            )
-            values = ratio.sum() + (linear - last * later[lengths])
+        ratio = np.bincount(step, self.term, minlength=size) / totals
+        scale = lengths.size / totals
+        later = np.append(np.cumsum((ratio * scale)[::-1])[::-1], 0.0)
+        linear = arrays.run_sums(
+            self.term * scale[step] - self.weight * (ratio * scale)[step], self.offsets
+        )
+        values = ratio.sum() + (linear - last * later[lengths])
         check_finite(values)
         arrays.keep(self, value=float(ratio.sum()), values=arrays.own(values))
-
-    def _steps(self) -> IntArray:
-        """Returns the step t of each term."""
-        return np.arange(self.term.size) - self.offsets[arrays.run_owners(self.offsets)]
 
     def resampled(self, multiplicity: AnyArray) -> FloatArray:
         """Returns the estimates of resampled logs; a step without any weight left counts as 0.
@@ -162,7 +154,7 @@ class RatioEstimate:
 
         lengths = arrays.run_lengths(self.offsets)
         shape = (lengths.size, int(lengths.max()))
-        step = self._steps()
+        step = arrays.ranges(0, lengths)  # of each term
         m = multiplicity.astype(np.float64)
         ended = np.flatnonzero(lengths < shape[1])
         after = csr_array(
@@ -186,38 +178,33 @@ def check_finite(values: FloatArray) -> None:
 
 
 Estimate = MeanEstimate | RatioEstimate  # with its `value`, and one of the `values` an episode
+Estimator = Callable[[ImportanceWeights, float], Estimate]  # of weights and a discount
 
 
-Estimator = Callable[[ImportanceWeights, float], Estimate]  # weights and a discount
-
-
+@np.errstate(over="ignore", invalid="ignore")
 def importance_sampling(weights: ImportanceWeights, discount: float) -> MeanEstimate:
     """Returns (1/E) Σ_i w_i G_i (IS): the whole weight times the discounted return."""
-    earned = returns(weights, discount)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return MeanEstimate(weights.total * earned)
+    return MeanEstimate(weights.total * returns(weights, discount))
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def per_decision(weights: ImportanceWeights, discount: float) -> MeanEstimate:
     """Returns (1/E) Σ_i Σ_t γ^t w_{i,0:t} r_it (PDIS; Precup, Sutton, Singh 2000).
 
     Each reward has the weight of the decisions before it.
     """
     earned = discounted_rewards(weights, discount)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return MeanEstimate(
-            arrays.run_sums(weights.cumulative * earned, weights.log.episode_offsets)
-        )
+    return MeanEstimate(arrays.run_sums(weights.cumulative * earned, weights.log.episode_offsets))
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def weighted_importance_sampling(weights: ImportanceWeights, discount: float) -> RatioEstimate:
     """Returns Σ_i w_i G_i / Σ_i w_i (WIS). It is biased, but consistent, and rarely wild."""
-    earned = returns(weights, discount)
-    with np.errstate(over="ignore", invalid="ignore"):
-        weighted = weights.total * earned
+    weighted = weights.total * returns(weights, discount)
     return RatioEstimate(np.arange(weights.log.num_episodes + 1), weighted, weights.total)
 
 
+@np.errstate(over="ignore")
 def weighted_per_decision(weights: ImportanceWeights, discount: float) -> RatioEstimate:
     """Returns Σ_t γ^t Σ_i w_{i,0:t} r_it / Σ_i w_{i,0:t} (CWPDIS in Thomas's thesis, 2015).
 
@@ -225,12 +212,11 @@ def weighted_per_decision(weights: ImportanceWeights, discount: float) -> RatioE
     step only so, and a mean over the episodes still running would estimate E[r_t | still running].
     The older form that divides by one total over all steps is not consistent.
     """
-    earned = discounted_rewards(weights, discount)
-    with np.errstate(over="ignore"):
-        weighted = weights.cumulative * earned
+    weighted = weights.cumulative * discounted_rewards(weights, discount)
     return RatioEstimate(weights.log.episode_offsets, weighted, weights.cumulative)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def doubly_robust(weights: ImportanceWeights, discount: float, q: FloatArray) -> MeanEstimate:
     """Returns the doubly robust estimate (DR): per-decision sampling around a model's Q̂.
 
@@ -277,12 +263,11 @@ def doubly_robust(weights: ImportanceWeights, discount: float, q: FloatArray) ->
     log = weights.log
     pairs = weights.log.pairs
     flat = pairs.flat("q", q, InvalidParameter)
-    with np.errstate(over="ignore", invalid="ignore"):
-        value = arrays.run_sums(weights.policy.probability * flat, pairs.offsets)
-        surprise = value[log.state] + weights.ratio * (log.reward - flat[log.pair])
-        before = np.roll(weights.cumulative, 1)
-        before[log.episode_offsets[:-1]] = 1.0
-        return MeanEstimate(arrays.run_sums(powers * before * surprise, log.episode_offsets))
+    value = arrays.run_sums(weights.policy.probability * flat, pairs.offsets)
+    surprise = value[log.state] + weights.ratio * (log.reward - flat[log.pair])
+    before = np.roll(weights.cumulative, 1)
+    before[log.episode_offsets[:-1]] = 1.0
+    return MeanEstimate(arrays.run_sums(powers * before * surprise, log.episode_offsets))
 
 
 ESTIMATORS: dict[str, Callable[..., Estimate]] = {
@@ -299,8 +284,7 @@ def discount_powers(weights: ImportanceWeights, discount: float) -> FloatArray:
     arrays.expect("weights", weights, ImportanceWeights)
     gamma = arrays.read_discount(discount)
     step = weights.log.step
-    powers: FloatArray = np.power(gamma, np.arange(int(step.max()) + 1))[step]
-    return powers
+    return np.power(gamma, np.arange(int(step.max()) + 1))[step]
 
 
 def discounted_rewards(weights: ImportanceWeights, discount: float) -> FloatArray:
@@ -308,13 +292,13 @@ def discounted_rewards(weights: ImportanceWeights, discount: float) -> FloatArra
     return discount_powers(weights, discount) * weights.log.reward
 
 
+@np.errstate(over="ignore", invalid="ignore")  # an infinite estimate is refused
 def returns(weights: ImportanceWeights, discount: float) -> FloatArray:
     """Returns G = Σ_t γ^t r_t of every episode [E]."""
-    earned = discounted_rewards(weights, discount)
-    with np.errstate(over="ignore", invalid="ignore"):  # an infinite estimate is refused
-        return arrays.run_sums(earned, weights.log.episode_offsets)
+    return arrays.run_sums(discounted_rewards(weights, discount), weights.log.episode_offsets)
 
 
+@np.errstate(over="ignore")
 def paired_returns(weights: ImportanceWeights, discount: float, low: float) -> MeanEstimate:
     """Returns Y = (w − 1)(G − G_min) of every episode: its mean is the gain over π_b.
 
@@ -360,10 +344,10 @@ def paired_returns(weights: ImportanceWeights, discount: float, low: float) -> M
         raise InvalidParameter(
             f"the return of episode {e} is {earned[e]}, expected at least low = {low}{others}"
         )
-    with np.errstate(over="ignore"):
-        return MeanEstimate((weights.total - 1.0) * np.maximum(earned - low, 0.0))
+    return MeanEstimate((weights.total - 1.0) * np.maximum(earned - low, 0.0))
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def paired_rewards(
     weights: ImportanceWeights, discount: float, low: float, horizon: float
 ) -> MeanEstimate:
@@ -440,10 +424,9 @@ def paired_rewards(
             f"low is {low}, but episode {e} earns 0 after its end, at step {lengths[e]} of "
             f"{horizon}; expected at most 0{others}"
         )
-    with np.errstate(over="ignore", invalid="ignore"):
-        terms = powers * (weights.cumulative - 1.0) * (log.reward - low)
-        after = (weights.total - 1.0) * -low * remaining_discount(discount, lengths, horizon)
-        return MeanEstimate(arrays.run_sums(terms, log.episode_offsets) + after)
+    terms = powers * (weights.cumulative - 1.0) * (log.reward - low)
+    after = (weights.total - 1.0) * -low * remaining_discount(discount, lengths, horizon)
+    return MeanEstimate(arrays.run_sums(terms, log.episode_offsets) + after)
 
 
 def remaining_discount(discount: float, lengths: IntArray, horizon: float) -> FloatArray:

@@ -10,7 +10,6 @@ from surestep.certificates.episodes import split_of
 from surestep.checks import Check, check_log, copies, outcomes
 from surestep.checks.check import GivenPolicy, GivenPractice, GivenResult
 from surestep.checks.running import check_result, check_signals, given_log, looked_at, of_drawn
-from surestep.checks.shuffling import episode_of_rows
 from surestep.description import several
 from surestep.errors import NeverEnds, SurestepError
 from surestep.io.labels.binning import Binning
@@ -168,7 +167,7 @@ def practice(question: Assignment, table: PolicyTable) -> GivenPractice | str:
     rows = np.arange(log.num_steps) if log.order is None else np.argsort(log.order)
     late[rows[: first.num_steps]] = False
     given = given_log(log)
-    late = late[np.isin(episode_of_rows(log), looked_at(log, given.seed))]
+    late = late[np.isin(arrays.run_owners(log.episode_offsets), looked_at(log, given.seed))]
     model = judging.estimate()
     recent = estimate_behavior(judging.counts)
     try:

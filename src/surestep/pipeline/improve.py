@@ -432,10 +432,7 @@ def told_of_algorithm(question: Assignment, settled: Settled, terms: Terms) -> l
     # An N∧ that the data chose is none that was fixed beforehand.
     fixed = None if settled.choice else settled.improvement.n_wedge
     told = with_algorithm(question.told, settled.algorithm, fixed)
-    return [
-        asked.told_since(certifier, question.told, told)
-        for asked, certifier in zip(terms.asked, question.certifiers, strict=True)
-    ]
+    return [asked.make_with(told) for asked in terms.asked]
 
 
 def table_of(

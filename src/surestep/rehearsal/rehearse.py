@@ -13,9 +13,9 @@ from __future__ import annotations
 import itertools
 import math
 import platform
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -173,7 +173,7 @@ def rehearse(
     blocks.sort(key=lambda block: due[block.place])
     kept = None
     if folder is not None:
-        kept = KeptBlocks(folder, digest_of((made_with, code_here(), plan[:4])))
+        kept = KeptBlocks(BlockFolder(folder), digest_of((made_with, code_here(), plan[:4])))
     function = partial(run_elsewhere, code_here()) if engine == "ray" else run_block
     mapped = partial(map_as_done, function, engine=engine, workers=workers, address=address)
     outcomes = run_blocks(blocks, kept, mapped, progress, time_limit)
@@ -325,13 +325,12 @@ def calibrate(
     >>> surestep.rehearsal.calibrate(problem, SPIBB(n_wedge=5), posterior, rng=0, worlds=19).rank
     2
     """
-    check_certifier(certifier)
+    plan = planned(problem, algorithm, certifier, rng=rng, worlds=worlds, family=family)
     if not certifier.calibrates:
         raise InvalidParameter(
             f"certifier is of type {type(certifier).__name__}, expected one that draws, as "
             "Posterior does: only draws are calibrated"
         )
-    plan = planned(problem, algorithm, certifier, rng=rng, worlds=worlds, family=family)
     if not any(kind.calibrates for kind in plan.kinds):
         raise InvalidParameter("no kind of world in the family calibrates, expected one that does")
     blocks = plan.blocks(CALIBRATING, (size_of(problem),))
@@ -346,9 +345,7 @@ def tolerance_of(problem: Problem) -> float:
 
 def calibrated(plan: RehearsalPlan, outcomes: list[Outcomes], tolerance: float) -> Calibration:
     """Returns the calibration of a certifier, by the worlds of the first stage."""
-    draws = np.concatenate(
-        [outcome.draws[:, 0] for outcome in outcomes if outcome.draws is not None]
-    )
+    draws = np.concatenate([outcome.draws[:, 0] for outcome in outcomes])
     gain = np.concatenate([outcome.gain[:, 0] for outcome in outcomes])
     below = draws_below(draws, gain, tolerance).reshape(-1, plan.worlds)
     names = tuple(kind.name for kind in plan.kinds if kind.calibrates)
@@ -361,8 +358,7 @@ def claims_of_rank(calibration: Calibration | None, outcomes: list[Outcomes]) ->
     """Returns the claims L by the calibrated rank [W, Z]; None where there is none."""
     if calibration is None or calibration.rank == 0:
         return None
-    draws = [outcome.draws for outcome in outcomes if outcome.draws is not None]
-    return np.concatenate([drawn[:, :, calibration.rank - 1] for drawn in draws])
+    return np.concatenate([outcome.draws[:, :, calibration.rank - 1] for outcome in outcomes])
 
 
 def limits_of(problem: Problem, outside: BoolArray) -> tuple[str, ...]:
@@ -501,27 +497,18 @@ class Source(NamedTuple):
     rng: np.random.Generator
 
 
-class Judged(NamedTuple):
-    """The proposals and claims of the pipeline for several data sets [B]."""
-
-    policy: FloatArray  # [B, K]
-    claim: FloatArray
-    draws: FloatArray | None  # [B, n]
-    belief: FloatArray
-
-
 class Outcomes(NamedTuple):
     """Gains and claims that came out, world by world [B] and size by size [Z]."""
 
     gain: FloatArray  # [B, Z] the true Δ of the policy that the pipeline proposed
     claim: FloatArray  # [B, Z] L; NaN where none was made
-    draws: FloatArray | None  # [B, Z, n] the Δ_k behind the claim, sorted; NaN where none was made
+    draws: FloatArray  # [B, Z, n] the Δ_k behind the claim, sorted, NaN where none was made; or n 0
     belief: FloatArray  # [B, Z] L of what is only believed; NaN where there is none
     outside: FloatArray  # [B, Z] by how much a true value lies outside of the value bounds, or 0
 
     def of_first(self, worlds: int) -> Outcomes:
         """Returns the outcomes of the first worlds alone."""
-        return Outcomes(*(None if values is None else values[:worlds] for values in self))  # type: ignore[arg-type]
+        return Outcomes(*(values[:worlds] for values in self))
 
 
 def run_block(block: WorldBlock) -> Outcomes:
@@ -540,48 +527,41 @@ def run_block(block: WorldBlock) -> Outcomes:
         for number, world in zip(numbers, worlds, strict=True)
     ]
     parts = [judged(block.plan, several) for several in at_once(block.plan, sources)]
-    policies = np.concatenate([part.policy for part in parts])
+    policies, claim, draws, belief = map(np.concatenate, zip(*parts, strict=True))
     true = true_gains(models, policies, terms.behavior, terms.value_bounds)
 
-    def by_world(figures: Sequence[FloatArray]) -> FloatArray:
-        every = np.concatenate(figures)
+    def by_world(every: FloatArray) -> FloatArray:
         by_size = every.reshape(len(block.sizes), len(numbers), *every.shape[1:])
         return np.ascontiguousarray(by_size.swapaxes(0, 1))
 
-    draws = [part.draws for part in parts if part.draws is not None]
-    return Outcomes(
-        gain=by_world([true.gain]),
-        claim=by_world([part.claim for part in parts]),
-        draws=by_world(draws) if draws else None,
-        belief=by_world([part.belief for part in parts]),
-        outside=by_world([true.outside]),
-    )
+    return Outcomes(*map(by_world, (true.gain, claim, draws, belief, true.outside)))
 
 
-def at_once(plan: RehearsalPlan, sources: Sequence[Source]) -> Iterator[list[Source]]:
-    """Yields sources that follow each other, as many as may be held at a time; one at least.
+def at_once(plan: RehearsalPlan, sources: Sequence[Source]) -> list[list[Source]]:
+    """Returns sources that follow each other, in groups that may be held at a time.
 
-    Episodes are expected to be as long as those of the problem; a single one is a stream.
+    A group goes beyond that by less than one source. Episodes are expected to be as long as those
+    of the problem; a single one is a stream.
     """
     counts = plan.problem.counts
-    several: list[Source] = []
-    held = 0.0
     mean_length = float(counts.visits.sum() / counts.starts.sum())
+    groups: dict[int, list[Source]] = {}
+    held = 0.0
     for source in sources:
+        groups.setdefault(int(held // MOST_AT_ONCE), []).append(source)
         episodes, horizon = source.size
         rows = horizon if episodes == 1 else episodes * min(horizon, mean_length)
-        size = source.world.truth.successor.size + (rows if plan.whole_episodes else 0)
-        if several and held + size > MOST_AT_ONCE:
-            yield several
-            several = []
-            held = 0.0
-        several.append(source)
-        held += size
-    yield several
+        held += source.world.truth.successor.size + (rows if plan.whole_episodes else 0)
+    return [*groups.values()]
 
 
-def judged(plan: RehearsalPlan, sources: Sequence[Source]) -> Judged:
-    """Collects the data of all sources; proposes policies and makes claims for all together."""
+def judged(
+    plan: RehearsalPlan, sources: Sequence[Source]
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Collects the data of all sources; proposes policies and makes claims for all together.
+
+    Returns the policies [B, K], the claims [B], the draws [B, n] behind them, and the beliefs [B].
+    """
     if plan.whole_episodes:
         data = [source.world.record(*source.size, source.rng) for source in sources]
     else:
@@ -606,23 +586,25 @@ def judged(plan: RehearsalPlan, sources: Sequence[Source]) -> Judged:
         beliefs, _ = claims_and_draws(believers, problems, policies)
     elif only_believed(plan.certifier.name):
         beliefs = claims
-    return Judged(policies, claims, draws, beliefs)
+    return policies, claims, draws, beliefs
 
 
 def seeded(certifier: Certifier, seed: int) -> Certifier:
     """Returns the certifier with a seed of the world's own, where it has one."""
     own = {"seed": seed} if hasattr(certifier, "seed") else {}
-    changed: Certifier = replace(certifier, **own)  # type: ignore[type-var]
-    return changed
+    return replace(certifier, **own)  # type: ignore[type-var]
 
 
 def claims_and_draws(
     certifiers: Sequence[Certifier], problems: list[Problem], policies: FloatArray
-) -> tuple[FloatArray, FloatArray | None]:
-    """Returns L [B], and the sorted draws [B, n] of kinds that calibrate; NaN where refused."""
+) -> tuple[FloatArray, FloatArray]:
+    """Returns L [B], and the sorted draws [B, n] of kinds that calibrate; NaN where refused.
+
+    Other kinds have no draws: n is 0.
+    """
     first = certifiers[0]
     if not first.calibrates:
-        return claimed(certifiers, problems, policies).lower, None
+        return claimed(certifiers, problems, policies).lower, np.empty((len(problems), 0))
     several = [
         [Policy(problem.counts.pairs, policy)]
         for problem, policy in zip(problems, policies, strict=True)
@@ -640,24 +622,23 @@ def claims_and_draws(
 # ---- finished blocks ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class KeptBlocks:
+class KeptBlocks(NamedTuple):
     """A folder that keeps the finished blocks of a stress test; see `rehearse`."""
 
-    folder: Path
+    folder: BlockFolder
     made_with: str  # a digest of all else that decides outcomes, such as versions and sources
 
     def read(self, block: WorldBlock) -> Outcomes | None:
         """Returns the outcomes of a block; None where the folder does not have them."""
-        kept = BlockFolder(self.folder).read("-".join(map(str, block.place)))
+        kept = self.folder.read("-".join(map(str, block.place)))
         if kept is None or kept.made_by != self.made_by(block):
             return None
-        return Outcomes(**{name: kept.arrays.get(name) for name in Outcomes._fields})  # type: ignore[arg-type]
+        return Outcomes(**kept.arrays)
 
     def write(self, block: WorldBlock, outcomes: Outcomes) -> None:
         """Writes the outcomes of a block."""
-        made = {name: values for name, values in outcomes._asdict().items() if values is not None}
-        BlockFolder(self.folder).write("-".join(map(str, block.place)), self.made_by(block), made)
+        key = "-".join(map(str, block.place))
+        self.folder.write(key, self.made_by(block), outcomes._asdict())
 
     def made_by(self, block: WorldBlock) -> str:
         """Returns a digest of all that decides the outcomes of a block."""

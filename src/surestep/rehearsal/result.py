@@ -72,7 +72,7 @@ class Calibration:
         return self.family[int(np.argmin(self.ranks))]
 
     def applied_to(self, certifier: Certifier) -> Certifier:
-        """Returns the certifier with δ = r/(K+1), so that it claims what the worlds left of it.
+        """Returns the certifier with δ = r/(K+1), so that it claims by the rank r of the worlds.
 
         Parameters
         ----------
@@ -92,8 +92,7 @@ class Calibration:
         if self.rank == 0:
             why: dict[str, Scalar] = {"kind": self.strictest, "draws": self.draws}
             raise CertificateRefused(Statement("fails-stress-test", why))
-        stricter: Certifier = replace(certifier, delta=self.rank / (self.draws + 1))  # type: ignore[type-var]
-        return stricter
+        return replace(certifier, delta=self.rank / (self.draws + 1))  # type: ignore[type-var]
 
 
 def calibrated_rank(below_truth: IntArray, draws: int, delta: float) -> int:
@@ -311,7 +310,7 @@ class Rehearsal:
     __setstate__ = restore_frozen
 
     def __post_init__(self) -> None:
-        """Freezes the arrays; those of every world have a column for each size."""
+        # Tables of every world have a column for each size.
         for name in ("gain", "claim", "calibrated_claim", "outside", "belief"):
             if (table := getattr(self, name)) is not None:
                 object.__setattr__(self, name, freeze(table.reshape(-1, len(self.sizes))))
@@ -395,7 +394,7 @@ class Rehearsal:
 
     @property
     def believes_its_claim(self) -> bool:
-        """Tells whether what is believed is the claim itself, and not another one beside it."""
+        """Tells whether the belief is the claim itself, and no other claim beside it."""
         return np.array_equal(self.luck, self.lucky_belief, equal_nan=True)
 
     @property

@@ -10,7 +10,7 @@ more data means more steps.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,26 +40,24 @@ class Residuals(NamedTuple):
 
     @classmethod
     def of(cls, problem: Problem, truth: FiniteMDP) -> Residuals | None:
-        """Returns those for the transitions of a model; None where no log shows that rewards vary.
+        """Returns the differences for the transitions of a model; None where rewards never vary.
 
         Rewards that are known do not.
         """
         log = problem.log
         if log is None or problem.counts.rewards.known:
             return None
-        logged = log.counts().rewards
-        times = log.counts().times
-        least = logged.least
-        greatest = logged.greatest
-        assert least is not None
-        assert greatest is not None
+        logged = log.counts()
+        least, greatest = logged.observed_rewards()
         if not (varies := greatest > least).any():
             return None
         size = np.int64(truth.num_states)
         known = np.flatnonzero(log.next_state >= 0)
         place = (log.pair * size + log.next_state)[known]
         order = np.argsort(place, kind="stable")
-        mean = np.repeat(np.where(varies, logged.values / times, least), times)
+        mean = np.repeat(
+            np.where(varies, logged.rewards.values / logged.times, least), logged.times
+        )
         value = log.reward[known][order] - mean
         pair = arrays.run_owners(truth.offsets)
         key = pair * size + truth.successor
@@ -103,20 +101,6 @@ class Data(NamedTuple):
     earned: FloatArray  # [T] the sum of the rewards
     starts: IntArray  # [S]
     log: DecisionLog | None = None
-
-
-class World(Protocol):
-    """A model that counts as true, and a source of data."""
-
-    @property
-    def truth(self) -> FiniteMDP:
-        """Returns the model that counts as true."""
-
-    def collect(self, episodes: int, horizon: int, rng: np.random.Generator) -> Data:
-        """Collects the counts of episodes of π_b."""
-
-    def record(self, episodes: int, horizon: int, rng: np.random.Generator) -> Data:
-        """Collects episodes of π_b with their log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +196,9 @@ class Resampled:
             np.bincount(self.taken, by_step * self.log.reward, size).astype(np.float64),
             np.rint(np.bincount(first, copies, self.truth.num_states)).astype(np.int64),
         )
+
+
+World = Simulated | Resampled  # a model that counts as true, and a source of data
 
 
 def places_in(truth: FiniteMDP, log: DecisionLog) -> IntArray:

@@ -1,11 +1,13 @@
 """Kinds of worlds for stress tests: each makes worlds from the data of a problem.
 
 A kind of world is a frozen settings object with one method, `world`. A world knows its truth, and
-draws the data that π_b would have collected there.
+draws the data that π_b would have collected there. Where `is_one_world`, all worlds of the kind
+have one truth, and only the data differ. Where not `calibrates`, a certificate is only held against
+the worlds, and not calibrated by them.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, Protocol, get_args
+from typing import Annotated, ClassVar, Literal, get_args
 
 import numpy as np
 from msgspec import Meta
@@ -35,25 +37,6 @@ MEMORY = 2**30  # bytes of one drawn world
 MOST_DRAWS = 100  # of a world without a discount, until one ends
 
 
-class WorldKind(Protocol):
-    """A kind of world: a frozen dataclass of settings with one verb, `world`."""
-
-    @property
-    def name(self) -> str:
-        """Returns its name in results."""
-
-    @property
-    def is_one_world(self) -> bool:
-        """Tells whether all worlds of the kind have one truth, so that only the data differ."""
-
-    @property
-    def calibrates(self) -> bool:
-        """Tells whether a certificate is calibrated by these worlds, not only held against them."""
-
-    def world(self, problem: Problem, rng: np.random.Generator) -> World:
-        """Makes a world from the problem alone."""
-
-
 @dataclass(frozen=True, slots=True)
 class Completed(Settings):
     """The maximum-likelihood MDP, with rows of unseen pairs filled in by a rule.
@@ -72,12 +55,13 @@ class Completed(Settings):
 
     fill: Fill
 
+    truth: ClassVar = "estimate"
     is_one_world: ClassVar = True
 
     @property
     def name(self) -> str:
         """Returns its name in results."""
-        return f"estimate, unseen: {self.fill}"
+        return f"{self.truth}, unseen: {self.fill}"
 
     @property
     def calibrates(self) -> bool:
@@ -131,7 +115,6 @@ class DrawnFromPosterior(Settings):
     calibrates: ClassVar = True
 
     def __post_init__(self) -> None:
-        """Checks the settings: a weight is for the prior of that name, which needs it."""
         check_settings(self)
         if (self.prior == "weight") == (self.weight is None):
             wanted = "a number" if self.weight is None else "None, as it has a weight of its own"
@@ -220,10 +203,7 @@ class EpisodeBootstrap(Completed):
 
     fill: Fill = "self-loop"
 
-    @property
-    def name(self) -> str:
-        """Returns its name in results."""
-        return f"episode bootstrap, unseen: {self.fill}"
+    truth: ClassVar = "episode bootstrap"
 
     def world(self, problem: Problem, rng: np.random.Generator) -> World:
         """Returns the completed MDP of all episodes, with some of them as data.
@@ -297,6 +277,9 @@ class ActionsAlike:
         if self.noise is None:
             return acting_anew(problem, truth)
         return Simulated.of(truth, problem.behavior, self.noise)
+
+
+WorldKind = Completed | DrawnFromPosterior | ActionsAlike
 
 
 def acting_anew(problem: Problem, truth: FiniteMDP) -> Simulated:

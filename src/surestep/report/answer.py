@@ -5,8 +5,8 @@ from typing import NamedTuple, get_args
 
 from surestep._words import about, counted, floored, number, percent, signed
 from surestep.certificates.registry import BY_EXTENSION, standing_name, standing_of
-from surestep.checks import Check, failed, says, title
-from surestep.checks.words import against, asked
+from surestep.checks import CHECKS, Check, failed, says, title
+from surestep.checks.words import asked
 from surestep.io.logs.loading import UNFINISHED
 from surestep.model import Certificate
 from surestep.model.certificate import Rung
@@ -173,7 +173,7 @@ def doubt_words(checks: Sequence[Check], claim: Certificate) -> str:
 
 def speaks_against(check: Check, claim: Certificate) -> bool:
     """Tells whether a failed check is evidence against something that a claim assumes."""
-    return against(check) in {assumption.code for assumption in claim.assumptions}
+    return CHECKS[check.code].against in {assumption.code for assumption in claim.assumptions}
 
 
 def is_useless(claim: Certificate, record: Record | None) -> bool:
