@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Annotated, NamedTuple, cast
+from typing import Annotated, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -297,8 +297,6 @@ def end_state(graph: Graph, source: IntArray, candidate: BoolArray) -> int | Non
 
 def drop_states(graph: Graph, over: BoolArray, gone: BoolArray, end: int | None) -> Graph:
     """Returns the graph without the states `gone` and transitions into or after the end."""
-    if not (over.any() or gone.any()):
-        return graph
     choice = graph.choice
     source = graph.state
     ending = graph.successor == (-1 if end is None else end)
@@ -333,6 +331,33 @@ def sort_actions(graph: Graph) -> Graph:
         ending_reward=graph.ending_reward[order],
         action=graph.action[order],
     )
+
+
+# ---- branches that lead to the same state -----------------------------------------------------
+
+
+def merged_branches(
+    offsets: IntArray, successor: IntArray, probability: FloatArray, reward: FloatArray
+) -> dict[str, Any]:
+    """Merges branches [T] of a choice that lead to the same state; their states rise afterwards.
+
+    Their probabilities add up, and their rewards average.
+    """
+    choice = arrays.run_owners(offsets)
+    order = np.lexsort((successor, choice))
+    first = np.flatnonzero(arrays.first_of_equal(choice[order], successor[order]))
+    kept = order[first]
+    chances = probability[order]
+    total = np.add.reduceat(chances, first)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        earned = np.add.reduceat(chances * reward[order], first)
+        average = np.where(total > 0, earned / total, 0.0)
+    return {
+        "offsets": arrays.offsets_of(np.bincount(choice[kept], minlength=offsets.size - 1)),
+        "successor": successor[kept],
+        "probability": total,
+        "reward": average,
+    }
 
 
 # ---- the actions of a model file, and the numbers that they get here --------------------------

@@ -33,7 +33,14 @@ from surestep._json import converted, read_json
 from surestep._settings import check_setting
 from surestep._version import __version__
 from surestep.errors import InvalidModel, InvalidParameter, named_in_errors
-from surestep.io.models.checker import RESERVED, Actions, CheckerModel, from_checker, to_checker
+from surestep.io.models.checker import (
+    RESERVED,
+    Actions,
+    CheckerModel,
+    from_checker,
+    merged_branches,
+    to_checker,
+)
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Labels
 from surestep.model.statements import is_unicode
@@ -274,9 +281,17 @@ def read_umb(path: Path, reward: str | None) -> CheckerModel:
             for identifier, label in index.annotations.aps.items()
             if "states" in label.applies_to
         }
+        branches = {
+            "offsets": offsets,
+            "successor": successor,
+            "probability": probability,
+            "reward": rewards["branches"],
+        }
+        if arrays.repeated_in_run(successor, offsets).any():
+            branches = merged_branches(offsets, successor, probability, rewards["branches"])
         return CheckerModel(
             choice_offsets=runs(archive, CHOICES, system.states, system.choices),
-            **merged_branches(offsets, successor, probability, rewards["branches"]),
+            **branches,
             choice_reward=rewards["choices"],
             state_reward=rewards["states"],
             initial=bits(archive, "state-is-initial.bin", system.states),
@@ -290,35 +305,7 @@ def read_umb(path: Path, reward: str | None) -> CheckerModel:
         )
 
 
-# ---- branches and what they earn --------------------------------------------------------------
-
-
-def merged_branches(
-    offsets: IntArray, successor: IntArray, probability: FloatArray, reward: FloatArray
-) -> dict[str, AnyArray]:
-    """Merges branches of a choice that lead to the same state.
-
-    Their probabilities add up, and their rewards average.
-    """
-    if arrays.repeated_in_run(successor, offsets).any():
-        choice = arrays.run_owners(offsets)
-        order = np.lexsort((successor, choice))
-        first = np.flatnonzero(arrays.first_of_equal(choice[order], successor[order]))
-        kept = order[first]
-        chances = probability[order]
-        total = np.add.reduceat(chances, first)
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            earned = np.add.reduceat(chances * reward[order], first)
-            reward = np.where(total > 0, earned / total, 0.0)
-        offsets = arrays.offsets_of(np.bincount(choice[kept], minlength=offsets.size - 1))
-        successor = successor[kept]
-        probability = total
-    return {
-        "offsets": offsets,
-        "successor": successor,
-        "probability": probability,
-        "reward": reward,
-    }
+# ---- rewards ----------------------------------------------------------------------------------
 
 
 def read_reward_structure(
