@@ -1,7 +1,5 @@
 """Opens DuckDB databases for all readers, writes names and texts as SQL, shortens its errors."""
 
-from __future__ import annotations
-
 import errno
 import glob
 import os
@@ -12,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from surestep._files import check_utf8, temporary_folder
 from surestep.errors import FileFailure, InvalidParameter, SurestepError
@@ -86,7 +84,7 @@ class Interruptible:
         self._worker = worker
         self._end = None if seconds is None else time.monotonic() + seconds
 
-    def execute(self, *query: Any) -> Interruptible:
+    def execute(self, *query: Any) -> Self:
         """Runs the query; an interrupt or a timeout stops it before the error is passed on."""
         self._run(self._connection.execute, *query)
         return self

@@ -6,14 +6,12 @@ the logged probability of its action. An empty next state is the end of an episo
 on, the manifest has the digest of the file, computed with zeros in place of the digest.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import msgspec
 import numpy as np
@@ -198,7 +196,7 @@ class Manifest:
     digest: str = ""
 
     @classmethod
-    def of(cls, counts: LabelledCounts) -> Manifest:
+    def of(cls, counts: LabelledCounts) -> Self:
         """Returns the manifest of counts."""
         return cls(
             state_columns=counts.state_columns,

@@ -6,13 +6,11 @@ all sums and all least and greatest rewards fit. Equal logs therefore have equal
 they were cut into pieces.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -40,6 +38,31 @@ class Episodes(NamedTuple):
     def unflagged(self) -> int:
         """Returns the number of episodes without a recorded end."""
         return self.recorded - self.terminated - self.truncated
+
+
+REWARDS = ("reward_sum", "least_reward", "greatest_reward")  # in whole multiples of 10^−scale
+END = -1  # the next state of a step that terminated without one
+KEYS = ("state", "action", "next_state", "terminated")
+
+
+class Transitions(NamedTuple):
+    """#_D(s,a,s') by number of labels, and rewards, in whole multiples of 10^−scale."""
+
+    state: IntArray  # [T]
+    action: IntArray  # [T]
+    next_state: IntArray  # [T] END where a terminated step gave none
+    terminated: BoolArray  # [T]
+    times: IntArray  # [T]
+    reward_sum: AnyArray  # [T] 64 bits, or Python integers of any size
+    least_reward: AnyArray  # [T] of single rewards
+    greatest_reward: AnyArray  # [T]
+    lowest: FloatArray | None = None  # [T] logged propensity of the action; None if none was logged
+    highest: FloatArray | None = None  # [T]
+
+    def each(self, change: Callable[[AnyArray], AnyArray]) -> Self:
+        """Applies `change` to every column."""
+        columns: list[Any] = [None if column is None else change(column) for column in self]
+        return type(self)(*columns)
 
 
 @noun("states", "actions", "rows_read")
@@ -103,7 +126,7 @@ class LabelledCounts:
     binnings: Mapping[str, Binning] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
     dropped_rewards: Mapping[str, Ends] = field(default_factory=dict)
-    signals: Mapping[str, LabelledCounts] = field(default_factory=dict)
+    signals: "Mapping[str, LabelledCounts]" = field(default_factory=dict)
     edges: tuple[str, ...] = field(default=(), compare=False)
     ends_apart: bool = False
 
@@ -506,31 +529,6 @@ def added(numbers: AnyArray, begin: IntArray) -> AnyArray:
 def largest_size(numbers: AnyArray) -> int:
     """Returns the largest absolute value."""
     return 0 if numbers.size == 0 else max(abs(int(numbers.max())), abs(int(numbers.min())))
-
-
-REWARDS = ("reward_sum", "least_reward", "greatest_reward")  # in whole multiples of 10^−scale
-END = -1  # the next state of a step that terminated without one
-KEYS = ("state", "action", "next_state", "terminated")
-
-
-class Transitions(NamedTuple):
-    """#_D(s,a,s') by number of labels, and rewards, in whole multiples of 10^−scale."""
-
-    state: IntArray  # [T]
-    action: IntArray  # [T]
-    next_state: IntArray  # [T] END where a terminated step gave none
-    terminated: BoolArray  # [T]
-    times: IntArray  # [T]
-    reward_sum: AnyArray  # [T] 64 bits, or Python integers of any size
-    least_reward: AnyArray  # [T] of single rewards
-    greatest_reward: AnyArray  # [T]
-    lowest: FloatArray | None = None  # [T] logged propensity of the action; None if none was logged
-    highest: FloatArray | None = None  # [T]
-
-    def each(self, change: Callable[[AnyArray], AnyArray]) -> Transitions:
-        """Applies `change` to every column."""
-        columns: list[Any] = [None if column is None else change(column) for column in self]
-        return Transitions(*columns)
 
 
 def grouped(rows: Transitions, keys: Sequence[str] = KEYS) -> Transitions:

@@ -107,10 +107,6 @@ class Vocabulary:
         binned = f"{' and '.join(fell)}: " if fell else ""
         raise InvalidParameter(f"{binned}{unknown_label(role, columns, label, places)}")
 
-    def label_of(self, role: str, given: Given) -> Label:
-        """Returns the label of a state or an action, which need not be known."""
-        return self.read(role, given)[2]
-
     def read(self, role: str, given: Given) -> tuple[tuple[str, ...], list[object], Label]:
         """Returns the columns of a role, their values in `given`, and the label of these.
 

@@ -5,12 +5,10 @@ numbers. Only the distinct codes become text. This module alone decides what the
 is, which text a code stands for, and which of its values cannot be used.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from surestep.errors import InvalidLog, said
 from surestep.io.labels.binning import Binning, number_sql
@@ -67,12 +65,11 @@ def label_code(column: str, kind: str) -> LabelCode:
 def text_code(column: str, kind: str, *, numbers: bool) -> LabelCode:
     """Returns the text of a column as its code; whole `numbers` get no point."""
     text = as_varchar(column, kind)
-    expected = NUMBER if numbers else "a value"
-    if not numbers or kind in WHOLE:
-        return LabelCode(column, text, "VARCHAR", expected=expected)
+    if not numbers:
+        return LabelCode(column, text, "VARCHAR")
     plain = f"regexp_replace({text}, '\\.0$', '')"
     checks = label_code(column, kind).checks
-    return LabelCode(column, plain, "VARCHAR", checks=checks, expected=expected)
+    return LabelCode(column, plain, "VARCHAR", checks=checks, expected=NUMBER)
 
 
 def as_varchar(column: str, kind: str) -> str:
@@ -157,7 +154,7 @@ class RoleSql:
     episode: LabelCode | None
 
     @classmethod
-    def of(cls, mapping: ColumnMapping, types: Types, binnings: Bins) -> RoleSql:
+    def of(cls, mapping: ColumnMapping, types: Types, binnings: Bins) -> Self:
         """Returns the SQL of these columns; a next state is binned like its state."""
 
         def code(name: str, binned_as: str) -> LabelCode:
@@ -334,7 +331,7 @@ class RewardSql:
     type: str
 
     @classmethod
-    def of(cls, roles: RoleSql) -> RewardSql:
+    def of(cls, roles: RoleSql) -> Self:
         """Returns the column of rewards; refuses one that has neither numbers nor texts."""
         column = roles.mapping.reward
         kind = roles.types[column]

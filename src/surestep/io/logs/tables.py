@@ -1,7 +1,5 @@
 """Makes the view `log` in DuckDB from the files or the table in memory of a user."""
 
-from __future__ import annotations
-
 import glob
 import hashlib
 import os
@@ -51,7 +49,7 @@ class Table:
     preparation: Preparation = Preparation()  # once the roles of columns are known
     converted: Mapping[Path, Path] = field(default_factory=dict)  # of files not read as they are
     workshop: Workshop | None = None  # whose folder has these
-    raw: Table | None = None  # the source of a query
+    raw: "Table | None" = None  # the source of a query
     made: Made | None = None  # the result of this query
     kept: str = "true"  # SQL: the rows that are read
 

@@ -6,8 +6,6 @@ in several states becomes one more state with the label `start`, whose single ac
 All other labels stay as they are. The way back finds these states again, also in files of others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -25,6 +23,14 @@ from surestep.planning.ends import breadth_first
 
 RESERVED = INITIAL, END, START, DEADLOCK = "init", "end", "start", "deadlock"
 UNIFORM = "uniform"  # a start equally often in all initial states
+
+
+class Actions(NamedTuple):
+    """The actions of a file's choices."""
+
+    number: IntArray  # [K] in the file's own numbering, 0 … num_actions − 1
+    num_actions: int
+    names: Sequence[str | None] | None = None  # [num_actions], if the file gives any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -364,14 +370,6 @@ def merged_branches(
 #
 # Our actions are numbered once for the whole model and rise within each state. Checkers number
 # choices state by state and may name them: in any order, only some of them, or several alike.
-
-
-class Actions(NamedTuple):
-    """The actions of a file's choices."""
-
-    number: IntArray  # [K] in the file's own numbering, 0 … num_actions − 1
-    num_actions: int
-    names: Sequence[str | None] | None = None  # [num_actions], if the file gives any
 
 
 def number_actions(actions: Actions, offsets: IntArray) -> Actions:
