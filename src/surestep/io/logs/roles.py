@@ -19,7 +19,7 @@ Bins = Mapping[str, Binning]  # by column of state or action
 WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 FLOATING = ("FLOAT", "DOUBLE")
 BINNED = "a finite number, since the column is binned"
-NUMBER = "a number"  # what a column of numbers should have where nothing is
+NUMBER = "a number"  # expected where a column of numbers has nothing
 # Of these types, equal values have equal texts; all others are grouped by their text.
 PLAIN = (*WHOLE, "UBIGINT", "HUGEINT", "UHUGEINT", "VARCHAR", "BOOLEAN", "DATE", "UUID")
 
@@ -30,7 +30,7 @@ class RowCheck(NamedTuple):
     condition: str  # SQL over the user's columns
     column: str
     expected: str
-    hint: str = ""  # what can be done about a value that is there, as the end of a sentence
+    hint: str = ""  # the end of a sentence: how to mend a value that is there
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class LabelCode:
     sql: str  # the code, over the user's columns
     type: str  # of the code, as DuckDB calls it
     label: Callable[[str], str] = str  # from the text of a code
-    checks: tuple[RowCheck, ...] = ()  # of what is there: values without a code
+    checks: tuple[RowCheck, ...] = ()  # find values that are there, and have no code
     expected: str = "a value"  # where nothing is
 
 
@@ -53,7 +53,7 @@ def label_code(column: str, kind: str) -> LabelCode:
     if kind in FLOATING:
         # −0.0 equals 0.0 but is written differently; the sum is 0.0 for both.
         sql = f"({sql_name(column)} + 0::{kind})"
-        # NaN is what some tables use for missing values.
+        # Some tables use NaN for missing values.
         no_nan = RowCheck(f"isnan({sql_name(column)})", column, NUMBER)
         return LabelCode(column, sql, kind, checks=(no_nan,), expected=NUMBER)
     if kind in PLAIN or kind.startswith("DECIMAL"):
@@ -300,7 +300,7 @@ def missing(code: LabelCode, where: str = "") -> RowCheck:
 LARGE_WHOLE = (*WHOLE, "UBIGINT", "HUGEINT", "UHUGEINT")
 SAMPLE = 10_000  # rows that a scale is guessed from
 LARGEST_SCALE = 37  # of the 38 digits of a decimal
-LARGEST_SUM = 9e36  # in units: some digits below what a HUGEINT holds
+LARGEST_SUM = 9e36  # in units: some digits fewer than a HUGEINT holds
 MANY_ROWS = 10**10  # more than anybody has
 SHORT_TEXT = 16  # characters: 15 digits and a point
 # Decimals with so many digits at most are told apart by numbers of that type.

@@ -122,7 +122,7 @@ class LogSource:
 
     @property
     def query_facts(self) -> dict[str, Any] | None:
-        """Returns what a result records about a query: digest, types of the log, keys."""
+        """Returns the digest, types and keys of a query, for the record; None without a query."""
         made = self.table.made
         if made is None:
             return None
@@ -599,7 +599,9 @@ def load_further(database: Any, description: Description) -> None:
 
 def load_raw(database: Any, name: str, raw: Table) -> dict[str, str]:
     """Loads a table for a query; returns its types. The log gets the column `row`."""
-    rows = raw.typed(database)
+    typed = raw.format.typed
+    reader = raw.description.reader
+    rows = raw.read(database, raw.files) if typed is None else typed(raw.files, reader)
     with tables.explaining(raw):
         kinds = columns_of(database, rows)
         numbers = [sql_name(column) for column, kind in kinds.items() if kind == "DOUBLE"]

@@ -51,7 +51,7 @@ class CheckerModel:
     initial: BoolArray  # [S]
     actions: Actions
     labels: Mapping[str, BoolArray] = field(default_factory=dict)  # label → the states it marks [S]
-    state_labels: Labels = None  # [S] what the states are called
+    state_labels: Labels = None  # [S] names of the states
 
     def __post_init__(self) -> None:
         """Checks the numbers; messages number states and choices as the file does."""
@@ -258,7 +258,7 @@ def with_loops(model: CheckerModel) -> Graph:
     """Returns the choices, each with all its rewards; a state without choices gets a loop."""
     lengths = arrays.run_lengths(model.choice_offsets)
     sizes = arrays.run_lengths(model.offsets)
-    with np.errstate(over="ignore"):  # what is too large is refused by name later
+    with np.errstate(over="ignore"):  # a reward that is too large is refused by name later
         earned = model.choice_reward + np.repeat(model.state_reward, lengths)
         reward = model.reward + np.repeat(earned, sizes)
     ending = np.where(sizes == 0, earned, 0.0)

@@ -14,7 +14,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._arrays import LARGEST_INDEX, AnyArray
-from surestep.errors import InvalidModel, MissingExtra, install
+from surestep.errors import InvalidModel, optional_module
 from surestep.io.models.checker import merged_branches
 from surestep.model.mdp import FiniteMDP, read_initial, spread_discount, spread_initial
 from surestep.model.pairs import Pairs
@@ -57,12 +57,7 @@ def from_gymnasium(env: Any, discount: float, *, initial: object = None) -> Fini
     FiniteMDP(num_states=16, num_pairs=64, num_transitions=128, discount=0.9)
     """
     if isinstance(env, str):
-        try:
-            import gymnasium
-        except ImportError:
-            raise MissingExtra(
-                f"{env} is made by Gymnasium, which is not installed; {install('rl')}"
-            ) from None
+        gymnasium = optional_module("gymnasium", f"{env} is made by Gymnasium", "rl")
         try:
             env = gymnasium.make(env)
         except gymnasium.error.Error as problem:

@@ -533,14 +533,14 @@ GZIP = b"\x1f\x8b"
 XZ = b"\xfd7zXZ\x00"
 BLOCK = tarfile.BLOCKSIZE
 PIECE = 1 << 12  # bytes that are read at a time: gzip makes 4 MB of them at most
-IN_MEMORY = 1 << 20  # bytes; what is unpacked beyond them waits on the disk
+IN_MEMORY = 1 << 20  # unpacked bytes; more of them wait on the disk
 # Bytes that a compressed byte, and any file, may become. Models grow by a factor of 3 to 50, since
 # offsets and successors differ from each other; only a file of little but zeros grows by 1,000.
 GROWTH = 200
 ALLOWANCE = 1 << 24
 XZ_MEMORY = 1 << 28  # bytes; the strongest setting of xz needs a quarter of it
 MOST_MEMBERS = 1 << 12  # a model has a few files for each reward structure and label
-MOST_HEADER = 1 << 13  # bytes that say of one file what it is called and how long it is
+MOST_HEADER = 1 << 13  # bytes that tell the name and the length of one file
 PAX_RECORD = re.compile(rb"(\d+) ([^=]+)=(.*)\n", re.DOTALL)
 
 
