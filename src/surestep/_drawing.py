@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from surestep.errors import InvalidParameter, MissingExtra, install
+from surestep.errors import InvalidParameter, optional_module
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -93,12 +93,7 @@ MATHEMATICS = {  # as LaTeX writes it, which Matplotlib understands
 @contextmanager
 def drawing(width: float, height: float) -> Iterator[Figure]:
     """Gives an empty figure, in inches; the house style holds inside, and nowhere else."""
-    try:
-        import matplotlib
-    except ImportError:
-        raise MissingExtra(
-            f"pictures need Matplotlib, which is not installed; {install('plots')}"
-        ) from None
+    matplotlib = optional_module("matplotlib", "pictures need Matplotlib", "plots")
     with matplotlib.rc_context(STYLE):
         yield picture_class()(figsize=(width, height), layout="constrained")
 

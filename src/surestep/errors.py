@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from importlib import import_module
 from typing import Any
 
 __all__ = [
@@ -50,6 +51,14 @@ def said(argument: str, option: str) -> str:
 def install(extra: str) -> str:
     """Returns the command that installs an extra from a clone: surestep is on no index yet."""
     return f"install it in a clone of surestep with: pip install '.[{extra}]'"
+
+
+def optional_module(name: str, need: str, extra: str) -> Any:
+    """Imports a module of an extra; the error says who needs it, and how to install it."""
+    try:
+        return import_module(name)
+    except ImportError:
+        raise MissingExtra(f"{need}, which is not installed; {install(extra)}") from None
 
 
 @contextmanager

@@ -27,9 +27,8 @@ from surestep.errors import (
     ClusterUnavailable,
     DeviceUnavailable,
     InvalidParameter,
-    MissingExtra,
     SurestepError,
-    install,
+    optional_module,
     said,
 )
 from surestep.extensions import SINGULAR, Extension, check_importable, know, registered
@@ -169,12 +168,7 @@ def connected(address: str | None = None) -> Any:
 
     If this process is connected already, the address is ignored.
     """
-    try:
-        import ray
-    except ImportError:
-        raise MissingExtra(
-            f"running on a cluster needs Ray, which is not installed; {install('cluster')}"
-        ) from None
+    ray = optional_module("ray", "running on a cluster needs Ray", "cluster")
     if ray.is_initialized():
         return ray
     try:

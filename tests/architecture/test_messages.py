@@ -53,6 +53,7 @@ def test_one_function_makes_the_command_that_installs_an_extra():
         text = path.read_text(encoding="utf-8")
         assert path.name == "errors.py" or not re.search(r"pip install '", text), path
         found.update(re.findall(r"\binstall\('(\w+)'\)", text))
+        found.update(re.findall(r'\boptional_module\(.*, "(\w+)"\)', text))
     assert found == extras
     assert install("plots").endswith("with: pip install '.[plots]'")
 

@@ -80,7 +80,7 @@ def test_nearest_is_nearest_by_bins(age, dose, result):
     def place(each):
         return np.searchsorted(EDGES, each[0], side="right"), np.floor(each[1] / 2)
 
-    label = words.label_of("state", row(age, dose))
+    label = words.read("state", row(age, dose))[2]
     found = words.states[nearest_state(result.table, label)]
     here = place((age, dose))
     distance = {

@@ -3,8 +3,6 @@
 Each public name is imported on first use, so that the command line starts quickly.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from surestep._lazy import lazy_names

@@ -1,7 +1,5 @@
 """Opens DuckDB databases for all readers, writes names and texts as SQL, shortens its errors."""
 
-from __future__ import annotations
-
 import errno
 import glob
 import os
@@ -10,9 +8,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from surestep._files import check_utf8, temporary_folder
 from surestep.errors import FileFailure, InvalidParameter, SurestepError
@@ -20,9 +18,6 @@ from surestep.errors import FileFailure, InvalidParameter, SurestepError
 LONGEST = 300  # letters of a line in a message of DuckDB, which may hold a row of megabytes
 BETWEEN_INTERRUPTS = 0.05  # seconds
 ROW = '"surestep row"'  # the number of a row in its log, where a query carries it
-IDLE: list[Any] = []  # databases to be used again
-MOST_IDLE = 2  # two are open at once while the header of a compressed file is read
-AS_NEW = "RESET preserve_insertion_order; RESET threads; SET temp_directory = ''"
 
 
 @contextmanager
@@ -31,33 +26,26 @@ def in_memory(
 ) -> Iterator[Any]:
     """Yields an empty database for a single user, which spills to a temporary folder.
 
-    An error of DuckDB that is not caught inside becomes an error of ours. It takes 20 ms to make a
-    database, so one is used again: its tables belonged to a cursor, which is closed, and its
-    settings are put back. With a `memory_limit` such as '2GB', a new database is made that takes at
-    most a `share` of it.
+    An error of DuckDB that is not caught inside becomes an error of ours. With a `memory_limit`,
+    such as '2GB', the database takes at most a `share` of it. It does not cache files.
     """
     import duckdb
 
-    with temporary_folder() as spill:
-        limited = memory_limit is not None
-        instance = database_from([] if limited else IDLE)
-        try:
-            with instance.cursor() as database:
-                database.execute(f"SET temp_directory = {sql_text(str(spill))}")
-                if threads is not None:
-                    database.execute(f"SET threads = {threads}")
-                if memory_limit is not None:
-                    limit_memory(database, memory_limit, share)
-                yield database
-        except duckdb.InterruptException:
-            raise
-        except duckdb.Error as problem:
-            raise failure_of(problem, memory_limit) from None
-        finally:
-            if limited or len(IDLE) >= MOST_IDLE or not is_as_new(instance):
-                instance.close()
-            else:
-                IDLE.append(instance)
+    try:
+        with (
+            temporary_folder() as spill,
+            duckdb.connect(config={"enable_external_file_cache": False}) as database,
+        ):
+            database.execute(f"SET temp_directory = {sql_text(str(spill))}")
+            if threads is not None:
+                database.execute(f"SET threads = {threads}")
+            if memory_limit is not None:
+                limit_memory(database, memory_limit, share)
+            yield database
+    except duckdb.InterruptException:
+        raise
+    except duckdb.Error as problem:
+        raise failure_of(problem, memory_limit) from None
 
 
 def failure_of(problem: Exception, memory_limit: str | None) -> SurestepError:
@@ -88,41 +76,6 @@ def errno_of(problem: Exception) -> int | None:
     return None if number is None else int(number[1])
 
 
-def database_from(idle: list[Any]) -> Any:
-    """Returns an idle database, or a new one, which does not cache files."""
-    import duckdb
-
-    try:
-        return idle.pop()
-    except IndexError:
-        return duckdb.connect(config={"enable_external_file_cache": False})
-
-
-def is_as_new(instance: Any) -> bool:
-    """Puts the settings of a database back; returns False if it cannot be used again.
-
-    A database that has spilled cannot change its folder, and one that failed badly does not answer.
-    """
-    import duckdb
-
-    try:
-        instance.execute(AS_NEW)
-    except duckdb.Error:
-        return False
-    return True
-
-
-def close_idle() -> None:
-    """Closes the idle databases."""
-    with suppress(IndexError):
-        while True:
-            IDLE.pop().close()
-
-
-if hasattr(os, "register_at_fork"):  # a fork would copy a database, but none of its threads
-    os.register_at_fork(before=close_idle)
-
-
 class Interruptible:
     """A DuckDB connection whose queries run in another thread, so that they can be stopped."""
 
@@ -131,7 +84,7 @@ class Interruptible:
         self._worker = worker
         self._end = None if seconds is None else time.monotonic() + seconds
 
-    def execute(self, *query: Any) -> Interruptible:
+    def execute(self, *query: Any) -> Self:
         """Runs the query; an interrupt or a timeout stops it before the error is passed on."""
         self._run(self._connection.execute, *query)
         return self

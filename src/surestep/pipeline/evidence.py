@@ -114,7 +114,10 @@ def gather(
     kinds["possible"] = keys.SEEN if seen else "all" if possible is None else "listed"
     kinds["allowed"] = "all" if limits is None else "listed"
     files = [("log", path) for path in log.files]
-    for role, name in (*given.items(), *(("tables", name) for name in log.tables)):
+    for role, name in (
+        *given.items(),
+        *(("tables", name) for name in log.description.tables.values()),
+    ):
         if isinstance(name, str | os.PathLike) and not keys.is_word(SOURCES.get(role, role), name):
             files += [(role, path) for path in matching(read_path(name))]
     learnt = {} if source is None else source.learnt

@@ -104,7 +104,7 @@ def decision_in(
 
     That is one that the log never decides in, unless a π_b that is known says what is done there.
     """
-    label = table.vocabulary.label_of("state", state)
+    _, _, label = table.vocabulary.read("state", state)
     s = table.vocabulary.state_places.get(label)
     if s is not None and not table.quiet[s] and (behavior_known or table.all_decisions[s] > 0):
         return Decision(drawn(table, s, table.probability, rng), None, label)

@@ -6,14 +6,12 @@ the logged probability of its action. An empty next state is the end of an episo
 on, the manifest has the digest of the file, computed with zeros in place of the digest.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import msgspec
 import numpy as np
@@ -29,9 +27,9 @@ from surestep.io.counts.labelled import (
     Episodes,
     LabelledCounts,
     Transitions,
-    limbs,
+    exact_type,
+    integers,
     merge_counts,
-    numbers_of_limbs,
 )
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.vocabulary import Label
@@ -157,7 +155,7 @@ def is_counts_file(path: str | Path) -> bool:
     with in_memory(threads=1) as database:
         try:
             return bool(stored_manifest(database, source))
-        except duckdb.Error:  # whoever reads it as a log says what is wrong with it
+        except duckdb.Error:  # reading it as a log names the fault
             return False
 
 
@@ -198,7 +196,7 @@ class Manifest:
     digest: str = ""
 
     @classmethod
-    def of(cls, counts: LabelledCounts) -> Manifest:
+    def of(cls, counts: LabelledCounts) -> Self:
         """Returns the manifest of counts."""
         return cls(
             state_columns=counts.state_columns,
@@ -326,8 +324,15 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
     )
     transitions, *further = read_transitions(database, manifest)
     decided = begun["decided"].astype(np.bool_)
-    if (transitions.times < 1).any() or (begun["times"] < 0).any():
-        raise ValueError("a count is negative, or 0 where there is a transition")
+    stuck = (transitions.next_state == END) & ~transitions.terminated
+    uncounted = (transitions.times < 1).any() or (begun["times"] < 0).any()
+    for fault, is_there in (
+        ("a count is negative, or 0 where there is a transition", uncounted),
+        ("a step that did not terminate led nowhere", stuck.any()),
+        ("a transition begins where nobody decides", not decided[transitions.state].all()),
+    ):
+        if is_there:
+            raise ValueError(fault)
     for rows in (transitions, *further):
         sums, least, greatest = (np.asarray(getattr(rows, name), float) for name in REWARDS)
         slack = SUM_SLACK * np.maximum(np.abs(least), np.abs(greatest)) * rows.times
@@ -336,10 +341,6 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
             raise ValueError(
                 "a sum of rewards is not between the least and the greatest, times visits"
             )
-    if ((transitions.next_state == END) & ~transitions.terminated).any():
-        raise ValueError("a step that did not terminate led nowhere")
-    if not decided[transitions.state].all():
-        raise ValueError("a transition begins where nobody decides")
     ended = manifest.episodes
     counts = LabelledCounts(
         manifest.state_columns,
@@ -394,9 +395,11 @@ def read_transitions(database: Any, manifest: Manifest) -> list[Transitions]:
     nowhere = " AND ".join(
         f"rows.{sql_name(name)} IS NULL" for name in manifest.names("next_state")
     )
+    earned = manifest.earned
+    kind = exact_type(database, "rows", map(sql_name, earned.values()))
     rewards = ", ".join(
-        limbs(f"CAST(rows.{sql_name(column)} AS HUGEINT)", name)
-        for name, column in manifest.earned.items()
+        f"CAST(CAST(rows.{sql_name(column)} AS HUGEINT) AS {kind}) AS {name}"
+        for name, column in earned.items()
     )
     seen = ", rows.lowest, rows.highest" if manifest.behavior_prob else ""
     columns = complete_columns(
@@ -417,7 +420,7 @@ def read_transitions(database: Any, manifest: Manifest) -> list[Transitions]:
     values["terminated"] = columns["terminated"].astype(np.bool_)
     prefixes = ["", *(f"of_{place}_" for place in range(len(manifest.signals)))]
     return [
-        Transitions(**values | {n: numbers_of_limbs(columns, f"{prefix}{n}") for n in REWARDS})
+        Transitions(**values | {n: integers(columns[f"{prefix}{n}"]) for n in REWARDS})
         for prefix in prefixes
     ]
 

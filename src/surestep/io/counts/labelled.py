@@ -6,13 +6,11 @@ all sums and all least and greatest rewards fit. Equal logs therefore have equal
 they were cut into pieces.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -26,7 +24,7 @@ from surestep.model.noun import noun
 
 END_LABEL = "(end)"
 Ends = tuple[float, float]  # the least and the greatest reward
-LARGEST_SUM = 10**38  # what the file has room for
+LARGEST_SUM = 10**38  # the file has room for smaller ones
 
 
 class Episodes(NamedTuple):
@@ -40,6 +38,31 @@ class Episodes(NamedTuple):
     def unflagged(self) -> int:
         """Returns the number of episodes without a recorded end."""
         return self.recorded - self.terminated - self.truncated
+
+
+REWARDS = ("reward_sum", "least_reward", "greatest_reward")  # in whole multiples of 10^−scale
+END = -1  # the next state of a step that terminated without one
+KEYS = ("state", "action", "next_state", "terminated")
+
+
+class Transitions(NamedTuple):
+    """#_D(s,a,s') by number of labels, and rewards, in whole multiples of 10^−scale."""
+
+    state: IntArray  # [T]
+    action: IntArray  # [T]
+    next_state: IntArray  # [T] END where a terminated step gave none
+    terminated: BoolArray  # [T]
+    times: IntArray  # [T]
+    reward_sum: AnyArray  # [T] 64 bits, or Python integers of any size
+    least_reward: AnyArray  # [T] of single rewards
+    greatest_reward: AnyArray  # [T]
+    lowest: FloatArray | None = None  # [T] logged propensity of the action; None if none was logged
+    highest: FloatArray | None = None  # [T]
+
+    def changed(self, change: Callable[[AnyArray], AnyArray]) -> Self:
+        """Applies `change` to every column."""
+        columns: list[Any] = [None if column is None else change(column) for column in self]
+        return type(self)(*columns)
 
 
 @noun("states", "actions", "rows_read")
@@ -103,7 +126,7 @@ class LabelledCounts:
     binnings: Mapping[str, Binning] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
     dropped_rewards: Mapping[str, Ends] = field(default_factory=dict)
-    signals: Mapping[str, LabelledCounts] = field(default_factory=dict)
+    signals: "Mapping[str, LabelledCounts]" = field(default_factory=dict)
     edges: tuple[str, ...] = field(default=(), compare=False)
     ends_apart: bool = False
 
@@ -332,7 +355,7 @@ def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
         first.action_columns,
         states,
         actions,
-        merged.each(arrays.freeze),
+        merged.changed(arrays.freeze),
         scale,
         arrays.freeze(starts),
         sum(part.rows_read for part in parts),
@@ -356,7 +379,7 @@ def counts_of_costs(counts: LabelledCounts) -> LabelledCounts:
         greatest_reward=0 - rows.least_reward,
     )
     lost = {why: (0.0 - high, 0.0 - low) for why, (low, high) in counts.dropped_rewards.items()}
-    return replace(counts, transitions=earned.each(arrays.freeze), dropped_rewards=lost)
+    return replace(counts, transitions=earned.changed(arrays.freeze), dropped_rewards=lost)
 
 
 def merged_sources(parts: Sequence[LabelledCounts]) -> tuple[str, ...]:
@@ -463,25 +486,19 @@ def counts_digest(counts: LabelledCounts) -> str:
 
 # ---- rewards and their sums as whole numbers: of 64 bits where they fit, else Python's own ------
 
-LIMB = 10**13  # three of them hold 38 digits, each in 64 bits
-LIMBS = ("high", "middle", "low")
 SAFE = 2**62  # of 64 bits
 
 
-def limbs(number: str, name: str) -> str:
-    """Returns SQL: a HUGEINT as three columns of 64 bits, `{name}_high`, `_middle` and `_low`."""
-    parts = (f"{number} // {LIMB**2}", f"{number} // {LIMB} % {LIMB}", f"{number} % {LIMB}")
-    return ", ".join(
-        f"CAST({part} AS BIGINT) AS {name}_{limb}" for part, limb in zip(parts, LIMBS, strict=True)
-    )
+def exact_type(database: Any, table: str, columns: Iterable[str]) -> str:
+    """Returns the SQL type in which NumPy gets whole numbers exactly: BIGINT, else VARCHAR."""
+    largest = ", ".join(f"max(abs(CAST({column} AS HUGEINT)))" for column in columns)
+    sizes = database.execute(f"SELECT {largest} FROM {table}").fetchone()
+    return "BIGINT" if all(size is None or size < SAFE for size in sizes) else "VARCHAR"
 
 
-def numbers_of_limbs(columns: Mapping[str, AnyArray], name: str) -> AnyArray:
-    """Returns the numbers that the columns of `limbs` hold."""
-    high, middle, low = (columns[f"{name}_{limb}"] for limb in LIMBS)
-    if not high.any() and np.abs(middle).max(initial=0) < SAFE // LIMB:
-        return np.asarray(middle * LIMB + low, np.int64)
-    return narrowed((high.astype(object) * LIMB + middle) * LIMB + low)
+def integers(values: AnyArray) -> AnyArray:
+    """Returns the numbers of a column of an `exact_type`; texts become integers of any size."""
+    return np.array([*map(int, values)], object) if values.dtype == object else values
 
 
 def narrowed(numbers: AnyArray) -> AnyArray:
@@ -508,41 +525,16 @@ def largest_size(numbers: AnyArray) -> int:
     return 0 if numbers.size == 0 else max(abs(int(numbers.max())), abs(int(numbers.min())))
 
 
-REWARDS = ("reward_sum", "least_reward", "greatest_reward")  # in whole multiples of 10^−scale
-END = -1  # the next state of a step that terminated without one
-KEYS = ("state", "action", "next_state", "terminated")
-
-
-class Transitions(NamedTuple):
-    """#_D(s,a,s') by number of labels, and rewards, in whole multiples of 10^−scale."""
-
-    state: IntArray  # [T]
-    action: IntArray  # [T]
-    next_state: IntArray  # [T] END where a terminated step gave none
-    terminated: BoolArray  # [T]
-    times: IntArray  # [T]
-    reward_sum: AnyArray  # [T] 64 bits, or Python integers of any size
-    least_reward: AnyArray  # [T] of single rewards
-    greatest_reward: AnyArray  # [T]
-    lowest: FloatArray | None = None  # [T] logged propensity of the action; None if none was logged
-    highest: FloatArray | None = None  # [T]
-
-    def each(self, change: Callable[[AnyArray], AnyArray]) -> Transitions:
-        """Applies `change` to every column."""
-        columns: list[Any] = [None if column is None else change(column) for column in self]
-        return Transitions(*columns)
-
-
 def grouped(rows: Transitions, keys: Sequence[str] = KEYS) -> Transitions:
     """Groups rows by their keys, in rising order; adds up times and sums, and merges ranges."""
     order = np.lexsort([getattr(rows, key) for key in reversed(keys)])
     if order.size == 0:
         return rows
-    rows = rows.each(lambda column: column[order])
+    rows = rows.changed(lambda column: column[order])
     begin = np.flatnonzero(arrays.first_of_equal(*(getattr(rows, key) for key in keys)))
     low = rows.lowest
     high = rows.highest
-    return rows.each(lambda column: column[begin])._replace(
+    return rows.changed(lambda column: column[begin])._replace(
         times=np.add.reduceat(rows.times, begin),
         reward_sum=added(rows.reward_sum, begin),
         least_reward=np.minimum.reduceat(rows.least_reward, begin),

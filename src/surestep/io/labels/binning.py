@@ -5,13 +5,11 @@ given one by one, or as multiples of a width. A width is meant as the decimal it
 a width of 0.1, edge 3 is the double 0.3, and not 3 · 0.1 = 0.30000000000000004.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -126,7 +124,7 @@ class Binning:
         return {"edges": list(self.edges)} if self.edges is not None else {"width": self.width}
 
     @classmethod
-    def from_json(cls, content: object) -> Binning:
+    def from_json(cls, content: object) -> Self:
         """Returns the binning that `to_json` wrote; refuses anything else."""
         if not isinstance(content, Mapping) or list(content) not in (["edges"], ["width"]):
             raise InvalidParameter(
@@ -144,7 +142,7 @@ class Multiples:
     power: int
 
     @classmethod
-    def of(cls, width: float | None) -> Multiples:
+    def of(cls, width: float | None) -> Self:
         """Reads a width by the shortest decimal that means it."""
         shortest = Decimal(repr(width)).normalize().as_tuple()
         digits = int("".join(map(str, shortest.digits)))

@@ -7,8 +7,7 @@ rules, so that no state depends on the last bits of a machine.
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -17,7 +16,7 @@ from msgspec import Meta
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.description import Bin, several
-from surestep.errors import InvalidLog, InvalidParameter, MissingExtra, install
+from surestep.errors import InvalidLog, InvalidParameter, optional_module
 from surestep.io.labels.binning import brief, literal, span
 from surestep.io.sql import sql_name, sql_text
 
@@ -29,6 +28,8 @@ MOST_ROWS = 200_000  # teach: states get no better by more
 MOST_FOR_CENTRES = 20_000  # rows, evenly spread: centres get no better by more
 LEAST_ROWS = 5  # of a leaf
 SAME = 1e-9  # returns, or errors, that differ by no more of their size differ by rounding alone
+
+NEED = "learnt states need scikit-learn"
 
 Name = Annotated[str, Meta(min_length=1, max_length=1000)]
 Ends = tuple[float | None, float | None]  # from, to below; None: any
@@ -106,11 +107,11 @@ class LearntStates(msgspec.Struct, frozen=True, dict=True, forbid_unknown_fields
         read = [f"TRY_CAST({sql_name(name)} AS DOUBLE)" for name in self.columns]
         there = " AND ".join(f"isfinite({number})" for number in read)
         scaled = [f"{x} / {literal(s)}" for x, s in zip(read, self.spreads, strict=False)] or read
-        each = "({0} < {1} OR {0} >= {2})::INTEGER" if self.leaves else "({0} - {1}) * ({0} - {1})"
+        term = "({0} < {1} OR {0} >= {2})::INTEGER" if self.leaves else "({0} - {1}) * ({0} - {1})"
         away = list[str]()
         for state in self.numbers:
             told = [(x, at) for x, at in zip(scaled, state, strict=True) if np.isfinite(at).any()]
-            away.append(" + ".join(each.format(x, *map(literal, at)) for x, at in told))
+            away.append(" + ".join(term.format(x, *map(literal, at)) for x, at in told))
         place = f"list_transform([[{', '.join(away)}]], lambda d: list_position(d, list_min(d)))[1]"
         return f"CASE WHEN {there} THEN [{', '.join(map(sql_text, self.labels))}][{place}] END"
 
@@ -147,14 +148,14 @@ def learn(
 
     def taught(size: int, by: BoolArray) -> LearntStates:
         make = cluster_centres if rule.tree is None else tree_leaves
-        found = make(size, table[by], returns[by], exact) if by.any() else ((), (), ())
-        if len(found[0] or found[1]) < 2:
+        rule_of_states = make(size, table[by], returns[by], exact) if by.any() else ((), (), ())
+        if len(rule_of_states[0] or rule_of_states[1]) < 2:
             raise InvalidLog(
                 f"{name} would be one state: {', '.join(columns)} (to {DIGITS} digits) do not tell "
                 f"{by.sum():,} rows apart, or returns by {LEAST_ROWS} rows a leaf; give other "
                 "measurements, or more rows"
             )
-        return LearntStates(name, columns, *found)
+        return LearntStates(name, columns, *rule_of_states)
 
     if isinstance(size, int):
         return taught(size, number >= 0)
@@ -188,9 +189,11 @@ def tree_leaves(size: int, table: FloatArray, returns: FloatArray, exact: BoolAr
     if all values of the column are `exact` [C], that is, have few digits; otherwise it lies between
     two values.
     """
-    levels, ranks = zip(*(np.unique(each, return_inverse=True) for each in table.T), strict=True)
+    levels, ranks = zip(
+        *(np.unique(column, return_inverse=True) for column in table.T), strict=True
+    )
     spread = float(returns.std())
-    learner = scikit_learn("sklearn.tree").DecisionTreeRegressor
+    learner = optional_module("sklearn.tree", NEED, "states").DecisionTreeRegressor
     varied = (returns - returns.mean()) / spread if spread > SAME * np.abs(returns).max() else 0.0
     regressor = learner(max_leaf_nodes=size, min_samples_leaf=LEAST_ROWS, random_state=0)
     tree = regressor.fit(np.column_stack(ranks), varied + np.zeros(returns.size)).tree_
@@ -218,11 +221,15 @@ def cluster_centres(size: int, table: FloatArray, _returns: FloatArray, _exact: 
     spreads = in_few_digits(np.where(varies & (table.std(axis=0) > 0), table.std(axis=0), 1.0))
     some = table[:: -(-table.shape[0] // MOST_FOR_CENTRES)]
     clusters = min(size, np.unique(some, axis=0).shape[0])
-    kmeans = scikit_learn("sklearn.cluster").KMeans(clusters, n_init=4, random_state=0)
-    with scikit_learn("threadpoolctl").threadpool_limits(1):  # adds up in one order
-        found = kmeans.fit((some - mean) / spreads).cluster_centers_ * spreads + mean
-    centres = np.unique(in_few_digits(found), axis=0)
-    return (), tuple(map(tuple, centres.tolist())), tuple(spreads.tolist())
+    kmeans = optional_module("sklearn.cluster", NEED, "states").KMeans(
+        clusters, n_init=4, random_state=0
+    )
+    with optional_module("threadpoolctl", NEED, "states").threadpool_limits(
+        1
+    ):  # adds up in one order
+        centres = kmeans.fit((some - mean) / spreads).cluster_centers_ * spreads + mean
+    distinct = np.unique(in_few_digits(centres), axis=0)
+    return (), tuple(map(tuple, distinct.tolist())), tuple(spreads.tolist())
 
 
 def short_between(low: float, high: float) -> float:
@@ -245,11 +252,3 @@ def in_few_digits(table: FloatArray) -> FloatArray:
     distinct, places = np.unique(table, return_inverse=True)
     short = np.array([to_digits(number) for number in distinct.tolist()])
     return short[places].reshape(table.shape)
-
-
-def scikit_learn(module: str) -> Any:
-    """Imports a module of scikit-learn or of its dependencies (extra `states`)."""
-    try:
-        return import_module(module)
-    except ImportError:
-        raise MissingExtra(f"learnt states need scikit-learn; {install('states')}") from None

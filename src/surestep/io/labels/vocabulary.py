@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._names import did_you_mean
+from surestep._names import did_you_mean, twice
 from surestep.errors import InvalidParameter
 from surestep.io.labels.binning import DECIMAL, Binning
 from surestep.io.labels.learnt_states import LearntStates
 from surestep.model import Pairs
 
 Label = tuple[str, ...]  # one text a column
-Names = Mapping[str, Mapping[str, str]]  # column → text of the log → what people call it
+Names = Mapping[str, Mapping[str, str]]  # column → text of the log → display name
 # A text, a number, a sequence of them, a mapping column → text or number, or a row of pandas.
 Given = object
 MOST_COMPARED = 10_000  # labels that are looked through for one that was meant
@@ -106,10 +106,6 @@ class Vocabulary:
         ]
         binned = f"{' and '.join(fell)}: " if fell else ""
         raise InvalidParameter(f"{binned}{unknown_label(role, columns, label, places)}")
-
-    def label_of(self, role: str, given: Given) -> Label:
-        """Returns the label of a state or an action, which need not be known."""
-        return self.read(role, given)[2]
 
     def read(self, role: str, given: Given) -> tuple[tuple[str, ...], list[object], Label]:
         """Returns the columns of a role, their values in `given`, and the label of these.
@@ -244,20 +240,19 @@ def read_columns(role: str, columns: Any) -> tuple[str, ...]:
 
 def check_labels(role: str, columns: Sequence[str], labels: Any) -> tuple[Label, ...]:
     """Checks and returns labels of one text a column, at least one, each once."""
-    seen = dict[Label, None]()
     for i, label in enumerate(labels):
-        texts = tuple(label) if isinstance(label, tuple | list) else ()
+        texts = label if isinstance(label, tuple | list) else ()
         if len(texts) != len(columns) or not all(isinstance(text, str) for text in texts):
             raise InvalidParameter(
                 f"label of {role} {i} is {label!r}, expected {len(columns)} "
                 f"text{'s' if len(columns) > 1 else ''}, one a column ({', '.join(columns)})"
             )
-        if texts in seen:
-            raise InvalidParameter(f"{role} label {joined(texts)!r} is given twice, again at {i}")
-        seen[texts] = None
-    if not seen:
+    known = tuple(map(tuple, labels))
+    for _, i in twice(known):
+        raise InvalidParameter(f"{role} label {joined(known[i])!r} is given twice, again at {i}")
+    if not known:
         raise InvalidParameter(f"there is no {role}, expected at least one label")
-    return tuple(seen)
+    return known
 
 
 def with_names(vocabulary: Vocabulary, names: Names) -> Vocabulary:

@@ -1,4 +1,4 @@
-"""Finds what is wrong in a log: single rows that cannot be used, and rows that do not fit together.
+"""Finds faults of a log: single rows that cannot be used, and rows that do not fit together.
 
 A single row fails one of the `RowCheck`s of its roles. How rows fit together is asked of the table
 `seen`: the log, read once, with our names of columns and NULL where counting refuses the value.
@@ -139,10 +139,10 @@ class Suspicion(NamedTuple):
 class Finding(NamedTuple):
     """A query that finds rows where a log looks wrong."""
 
-    of: str  # what is counted
+    of: str  # the noun that is counted
     says: str  # the sentence, after the number
     expected: str | None
-    # SQL over `seen` and what is summed up from it: the `row` of each place, how many `times` it
+    # SQL over `seen` and the tables made from it: the `row` of each place, how many `times` it
     # counts, its `episode`, and a `note`; its {names} are those of `Look.names`
     places: str
     shows: str | None = None  # the role whose columns are shown there; None: the note
@@ -227,7 +227,7 @@ class Unlocated(NamedTuple):
 
     suspicion: Suspicion
     rows: list[tuple[int, str | None]]  # the first of them, with their notes
-    columns: tuple[str, ...] = ()  # what is shown there, if not the notes
+    columns: tuple[str, ...] = ()  # their texts are shown there; none: the notes
 
 
 @dataclass(frozen=True, slots=True)

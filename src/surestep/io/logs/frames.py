@@ -41,7 +41,7 @@ def column_names(frame: Any) -> list[Any]:
 
 def plain_values(frame: Any, name: str) -> list[object]:
     """Returns the first column of that name as plain values."""
-    column = frame[next(each for each in column_names(frame) if str(each) == name)]
+    column = frame[next(own for own in column_names(frame) if str(own) == name)]
     for method in ("to_pylist", "to_list"):
         if hasattr(column, method):
             return list(getattr(column, method)())

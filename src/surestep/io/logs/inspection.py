@@ -80,11 +80,8 @@ def inspect_log(source: LogSource) -> LogFacts:
         states, actions, pairs = count_pairs(look)
         rewards = reward_facts(look)
         unusable = [] if all_usable else [*look.unusable()]
-        kinds = {ONCE: OF_LABELS[ONCE]}
-        ends = dict[str, float]()
-        if rewards is not None and (rewards.low, rewards.high) != (rewards.lowest, rewards.highest):
-            kinds = OF_LABELS
-            ends = {"low": rewards.low, "high": rewards.high}
+        kinds = OF_LABELS if rewards is not None else {ONCE: OF_LABELS[ONCE]}
+        ends = {} if rewards is None else {"low": rewards.low, "high": rewards.high}
         following = look.roles.names("next") if look.roles.next_state else []
         only_reached = 0
         if following:

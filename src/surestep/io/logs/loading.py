@@ -67,7 +67,7 @@ def counts_of(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
         roles.mapping.action,
         states,
         actions,
-        transitions.each(arrays.freeze),
+        transitions.changed(arrays.freeze),
         scale,
         arrays.own(starts),
         sum(rows for _, rows, *_ in groups),
@@ -143,25 +143,20 @@ def ordered_transitions(database: Any, roles: RoleSql) -> Transitions:
         f"max(greatest_reward)::HUGEINT AS greatest_reward{seen} FROM numbered "
         f"WHERE NOT ({UNKNOWN}) GROUP BY ALL ORDER BY ALL"
     )
-    size, *largest = database.execute(
-        f"SELECT count(*), {', '.join(f'max(abs({name}))' for name in REWARDS)} FROM ordered"
-    ).fetchone()
-    fits = all(number is None or number < labelled.SAFE for number in largest)
+    (size,) = database.execute("SELECT count(*) FROM ordered").fetchone()
+    kind = labelled.exact_type(database, "ordered", REWARDS)
     columns = ["state", "action", "next_state", "terminated", "times"]
     columns += ["lowest", "highest"] if known else []
-    sql = [f"{name}::BIGINT AS {name}" if fits else labelled.limbs(name, name) for name in REWARDS]
+    sql = [f"{name}::{kind} AS {name}" for name in REWARDS]
     filled = {name: np.empty(size, TYPES.get(name, np.int64)) for name in columns}
-    filled |= {name: np.empty(size, np.int64 if fits else object) for name in REWARDS}
+    filled |= {name: np.empty(size, np.int64 if kind == "BIGINT" else object) for name in REWARDS}
     for begin in range(0, size, PIECE):  # all at once would be held twice
         piece = database.execute(
             f"SELECT {', '.join([*columns, *sql])} FROM ordered "
             f"WHERE rowid >= {begin} AND rowid < {begin + PIECE} ORDER BY rowid"
         ).fetchnumpy()
         for name, values in filled.items():
-            wide = name in REWARDS and not fits
-            values[begin : begin + PIECE] = (
-                labelled.numbers_of_limbs(piece, name) if wide else piece[name]
-            )
+            values[begin : begin + PIECE] = labelled.integers(piece[name])
     return Transitions(**filled)
 
 
@@ -266,8 +261,8 @@ def first_rows(
 
     `share` maps the number of recorded episodes to the share of episodes that begin in the first
     part; of a single episode, it is the share of its steps. Returns the SQL of the table, or that
-    of the whole log if there are no two parts. Columns are renamed inside, as their names may be
-    those used here.
+    of the whole log if there are no two parts. The columns are fields of one value in it, as their
+    names may be those used here.
     """
     mapping = roles.mapping
     episode = roles.episode
@@ -275,13 +270,11 @@ def first_rows(
     stopped = f"{roles.flag(mapping.truncated)} AND NOT {roles.flag(mapping.terminated)}"
     if mapping.next_state:
         stopped = f"{stopped} AND {roles.no_next}"
-    inner = {sql_name(name): f'"surestep {i}"' for i, name in enumerate(dict.fromkeys(columns))}
-    names = ", ".join(inner.values())
-    renamed = ", ".join(f"{name} AS {other}" for name, other in inner.items())
+    fields = ", ".join(f"{sql_text(name)}: {sql_name(name)}" for name in dict.fromkeys(columns))
     database.execute("SET preserve_insertion_order = true")
     database.execute(
-        f"CREATE OR REPLACE TEMP TABLE first_rows AS SELECT {names}, kept, "
-        f"{BEGUN} AS begun, {DECIDED_AT} AS decided_at FROM (SELECT {renamed}, "
+        f"CREATE OR REPLACE TEMP TABLE first_rows AS SELECT taught, kept, "
+        f"{BEGUN} AS begun, {DECIDED_AT} AS decided_at FROM (SELECT {{{fields}}} AS taught, "
         f"NOT coalesce({stopped}, false) AS kept, "
         f"{episode.sql} AS episode, {roles.step} AS step, {ROW} AS place FROM {in_time(roles)})"
     )
@@ -294,8 +287,7 @@ def first_rows(
     if not 0 < cut < units.size:
         return "log"
     database.execute(f"DELETE FROM first_rows WHERE decided_at >= {units[cut]}")
-    back = ", ".join(f"{other} AS {name}" for name, other in inner.items())
-    return f"(SELECT {back} FROM first_rows)"
+    return "(SELECT taught.* FROM first_rows)"
 
 
 def numbered_steps(

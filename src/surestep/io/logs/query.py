@@ -325,8 +325,9 @@ def left_out_rewards(made: Made, reward: str) -> dict[str, tuple[float, float]]:
         other = f"SELECT {values} FROM {RESULT} EXCEPT SELECT {values} FROM {LOG} LIMIT 1"
         lost = f"SELECT {number} AS lost FROM {left_out(link)} WHERE isfinite({number})"
         ends = f"SELECT min(lost), max(lost) FROM ({lost}) HAVING count(*) > 0"
-        found = [] if database.execute(other).fetchall() else database.execute(ends).fetchall()
-    return {LEFT_OUT: found[0]} if found else {}
+        changed = database.execute(other).fetchall()
+        lost_ends = [] if changed else database.execute(ends).fetchall()
+    return {LEFT_OUT: lost_ends[0]} if lost_ends else {}
 
 
 def link_of(database: Any, keys: Keys) -> tuple[str, ...]:
@@ -358,10 +359,10 @@ def so_far(
 def query_rows(database: Any, rows: str, keys: Keys, link: Sequence[str]) -> Rows:
     """Returns the decision and the source row of each row by its keys, all as text."""
     columns = (*keys.order, *keys.decided, *link)
-    found = database.execute(f"SELECT {as_texts(columns)} FROM {rows}").fetchall()
+    texts = database.execute(f"SELECT {as_texts(columns)} FROM {rows}").fetchall()
     width = len(keys.order)
     end = width + len(keys.decided)
-    return {row[:width]: (row[width:end], row[end:]) for row in found}
+    return {row[:width]: (row[width:end], row[end:]) for row in texts}
 
 
 def check_same(part: Rows, whole: Rows, keys: Keys, what: str) -> None:
@@ -428,16 +429,16 @@ def prepared_case(
         link = named(link_of(database, keys))
         last = f"SELECT {link} FROM {LOG} WHERE {sql_name(ROW)} = {len(rows)}"
         latest = ", ".join(f"{sql_name(name)} DESC" for name in keys.order)
-        found = database.execute(
+        answer = database.execute(
             f"SELECT {', '.join(values)} FROM {RESULT} SEMI JOIN ({last}) USING ({link}) "
             f"ORDER BY {latest} LIMIT 1"
         ).fetchall()
-    if not found:
+    if not answer:
         raise InvalidParameter(
             f"the query makes no row of the last of the {len(rows):,} given; expected the rows of "
             "a case so far, the last one with a decision to take"
         )
-    return dict(zip(kinds, found[0], strict=True))
+    return dict(zip(kinds, answer[0], strict=True))
 
 
 def fill(database: Any, types: Mapping[str, str], rows: Sequence[Mapping[str, object]]) -> None:
@@ -475,4 +476,4 @@ def is_fraction(value: Any) -> bool:
     try:
         return value is not None and not float(value).is_integer()
     except (TypeError, ValueError, OverflowError):
-        return False  # DuckDB says what it thinks of it
+        return False  # DuckDB refuses it by itself, or takes it

@@ -5,12 +5,10 @@ numbers. Only the distinct codes become text. This module alone decides what the
 is, which text a code stands for, and which of its values cannot be used.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from surestep.errors import InvalidLog, said
 from surestep.io.labels.binning import Binning, number_sql
@@ -21,7 +19,7 @@ Bins = Mapping[str, Binning]  # by column of state or action
 WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 FLOATING = ("FLOAT", "DOUBLE")
 BINNED = "a finite number, since the column is binned"
-NUMBER = "a number"  # what a column of numbers should have where nothing is
+NUMBER = "a number"  # expected where a column of numbers has nothing
 # Of these types, equal values have equal texts; all others are grouped by their text.
 PLAIN = (*WHOLE, "UBIGINT", "HUGEINT", "UHUGEINT", "VARCHAR", "BOOLEAN", "DATE", "UUID")
 
@@ -32,7 +30,7 @@ class RowCheck(NamedTuple):
     condition: str  # SQL over the user's columns
     column: str
     expected: str
-    hint: str = ""  # what can be done about a value that is there, as the end of a sentence
+    hint: str = ""  # the end of a sentence: how to mend a value that is there
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,7 @@ class LabelCode:
     sql: str  # the code, over the user's columns
     type: str  # of the code, as DuckDB calls it
     label: Callable[[str], str] = str  # from the text of a code
-    checks: tuple[RowCheck, ...] = ()  # of what is there: values without a code
+    checks: tuple[RowCheck, ...] = ()  # find values that are there, and have no code
     expected: str = "a value"  # where nothing is
 
 
@@ -55,7 +53,7 @@ def label_code(column: str, kind: str) -> LabelCode:
     if kind in FLOATING:
         # −0.0 equals 0.0 but is written differently; the sum is 0.0 for both.
         sql = f"({sql_name(column)} + 0::{kind})"
-        # NaN is what some tables use for missing values.
+        # Some tables use NaN for missing values.
         no_nan = RowCheck(f"isnan({sql_name(column)})", column, NUMBER)
         return LabelCode(column, sql, kind, checks=(no_nan,), expected=NUMBER)
     if kind in PLAIN or kind.startswith("DECIMAL"):
@@ -67,12 +65,11 @@ def label_code(column: str, kind: str) -> LabelCode:
 def text_code(column: str, kind: str, *, numbers: bool) -> LabelCode:
     """Returns the text of a column as its code; whole `numbers` get no point."""
     text = as_varchar(column, kind)
-    expected = NUMBER if numbers else "a value"
-    if not numbers or kind in WHOLE:
-        return LabelCode(column, text, "VARCHAR", expected=expected)
+    if not numbers:
+        return LabelCode(column, text, "VARCHAR")
     plain = f"regexp_replace({text}, '\\.0$', '')"
     checks = label_code(column, kind).checks
-    return LabelCode(column, plain, "VARCHAR", checks=checks, expected=expected)
+    return LabelCode(column, plain, "VARCHAR", checks=checks, expected=NUMBER)
 
 
 def as_varchar(column: str, kind: str) -> str:
@@ -157,7 +154,7 @@ class RoleSql:
     episode: LabelCode | None
 
     @classmethod
-    def of(cls, mapping: ColumnMapping, types: Types, binnings: Bins) -> RoleSql:
+    def of(cls, mapping: ColumnMapping, types: Types, binnings: Bins) -> Self:
         """Returns the SQL of these columns; a next state is binned like its state."""
 
         def code(name: str, binned_as: str) -> LabelCode:
@@ -303,7 +300,7 @@ def missing(code: LabelCode, where: str = "") -> RowCheck:
 LARGE_WHOLE = (*WHOLE, "UBIGINT", "HUGEINT", "UHUGEINT")
 SAMPLE = 10_000  # rows that a scale is guessed from
 LARGEST_SCALE = 37  # of the 38 digits of a decimal
-LARGEST_SUM = 9e36  # in units: some digits below what a HUGEINT holds
+LARGEST_SUM = 9e36  # in units: some digits fewer than a HUGEINT holds
 MANY_ROWS = 10**10  # more than anybody has
 SHORT_TEXT = 16  # characters: 15 digits and a point
 # Decimals with so many digits at most are told apart by numbers of that type.
@@ -334,7 +331,7 @@ class RewardSql:
     type: str
 
     @classmethod
-    def of(cls, roles: RoleSql) -> RewardSql:
+    def of(cls, roles: RoleSql) -> Self:
         """Returns the column of rewards; refuses one that has neither numbers nor texts."""
         column = roles.mapping.reward
         kind = roles.types[column]

@@ -3,15 +3,13 @@
 DuckDB reads the rows, so that a log may be larger than memory; every row is checked.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import surestep._arrays as arrays
 import surestep.description as keys
@@ -96,7 +94,7 @@ class LogSource:
             role: names for role, names in self.columns.by_role().items() if names[0] not in added
         }
 
-    def sampled(self, share: float, binnings: Mapping[str, Binning]) -> LogSource:
+    def sampled(self, share: float, binnings: Mapping[str, Binning]) -> Self:
         """Returns a share of the episodes, drawn by a hash of their names, with the same bins.
 
         Parameters
@@ -123,13 +121,8 @@ class LogSource:
         return (self.table.raw or self.table).files
 
     @property
-    def tables(self) -> tuple[str, ...]:
-        """Returns the files of the further tables of a query."""
-        return tuple(self.description.tables.values())
-
-    @property
     def query_facts(self) -> dict[str, Any] | None:
-        """Returns what a result records about a query: digest, types of the log, keys."""
+        """Returns the digest, types and keys of a query, for the record; None without a query."""
         made = self.table.made
         if made is None:
             return None
@@ -185,7 +178,7 @@ class LogSource:
             return "log"
         return first_rows(database, self.plain, columns, self.edges_from)
 
-    def with_states(self, states: LearntStates) -> LogSource:
+    def with_states(self, states: LearntStates) -> Self:
         """Returns the log with a column of states that were learnt.
 
         Parameters
@@ -206,7 +199,7 @@ class LogSource:
         table = replace(self.table, preparation=replace(done, selects=selects))
         return replace(self, table=table, learnt={**self.learnt, name: states})
 
-    def of_signal(self, rule: SignalRule) -> LogSource:
+    def of_signal(self, rule: SignalRule) -> Self:
         """Returns the log with the column of a signal as its rewards.
 
         Parameters
@@ -606,7 +599,9 @@ def load_further(database: Any, description: Description) -> None:
 
 def load_raw(database: Any, name: str, raw: Table) -> dict[str, str]:
     """Loads a table for a query; returns its types. The log gets the column `row`."""
-    rows = raw.typed(database)
+    typed = raw.format.typed
+    reader = raw.description.reader
+    rows = raw.read(database, raw.files) if typed is None else typed(raw.files, reader)
     with tables.explaining(raw):
         kinds = columns_of(database, rows)
         numbers = [sql_name(column) for column, kind in kinds.items() if kind == "DOUBLE"]

@@ -1,7 +1,5 @@
 """Makes the view `log` in DuckDB from the files or the table in memory of a user."""
 
-from __future__ import annotations
-
 import glob
 import hashlib
 import os
@@ -33,7 +31,7 @@ ALWAYS = {"episode": ROW, "step": "0", "terminated": "true"}  # where rows are e
 class Preparation:
     """The changes of the rows of files, as SQL; none by default."""
 
-    selects: tuple[str, ...] = ()  # SQL without its FROM, each of the rows of the one before
+    selects: tuple[str, ...] = ()  # SQL without its FROM; each reads the rows of the one before it
     added: tuple[str, ...] = ()  # columns that files do not have
     keeps_order: bool = True  # rows stay in the order of the files
     numbers_stamps: bool = False  # steps are numbers that time stamps were given
@@ -51,7 +49,7 @@ class Table:
     preparation: Preparation = Preparation()  # once the roles of columns are known
     converted: Mapping[Path, Path] = field(default_factory=dict)  # of files not read as they are
     workshop: Workshop | None = None  # whose folder has these
-    raw: Table | None = None  # the source of a query
+    raw: "Table | None" = None  # the source of a query
     made: Made | None = None  # the result of this query
     kept: str = "true"  # SQL: the rows that are read
 
@@ -69,12 +67,6 @@ class Table:
         for select in self.preparation.selects:
             rows = f"{select} FROM ({rows})"
         return rows if self.kept == "true" else f"SELECT * FROM ({rows}) WHERE {self.kept}"
-
-    def typed(self, database: Any) -> str:
-        """Returns the SQL that reads all rows for a query; values have types."""
-        if self.format.typed is not None:
-            return self.format.typed(self.files, self.description.reader)
-        return self.read(database, self.files)
 
     def place(self, database: Any, row: int) -> tuple[str | None, int]:
         """Returns the file of a row (None in memory) and its number there."""
@@ -149,8 +141,8 @@ def matching(path: Path) -> list[Path]:
             if formats.has_format(Path(name)) and not name.startswith((".", "_"))
         ]
     else:
-        found = [path] if path.exists() else glob.glob(str(path), recursive=True)
-        matches = [file for file in map(Path, found) if not file.is_dir()]
+        paths = [path] if path.exists() else glob.glob(str(path), recursive=True)
+        matches = [file for file in map(Path, paths) if not file.is_dir()]
     if not matches:
         what = "no file, and no folder or pattern that any table matches"
         address = "an address, and those are not read; save its files here and name them"

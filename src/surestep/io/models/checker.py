@@ -6,12 +6,10 @@ in several states becomes one more state with the label `start`, whose single ac
 All other labels stay as they are. The way back finds these states again, also in files of others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Annotated, NamedTuple, cast
+from typing import Annotated, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -25,6 +23,14 @@ from surestep.planning.ends import breadth_first
 
 RESERVED = INITIAL, END, START, DEADLOCK = "init", "end", "start", "deadlock"
 UNIFORM = "uniform"  # a start equally often in all initial states
+
+
+class Actions(NamedTuple):
+    """The actions of a file's choices."""
+
+    number: IntArray  # [K] in the file's own numbering, 0 … num_actions − 1
+    num_actions: int
+    names: Sequence[str | None] | None = None  # [num_actions], if the file gives any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -45,7 +51,7 @@ class CheckerModel:
     initial: BoolArray  # [S]
     actions: Actions
     labels: Mapping[str, BoolArray] = field(default_factory=dict)  # label → the states it marks [S]
-    state_labels: Labels = None  # [S] what the states are called
+    state_labels: Labels = None  # [S] names of the states
 
     def __post_init__(self) -> None:
         """Checks the numbers; messages number states and choices as the file does."""
@@ -252,7 +258,7 @@ def with_loops(model: CheckerModel) -> Graph:
     """Returns the choices, each with all its rewards; a state without choices gets a loop."""
     lengths = arrays.run_lengths(model.choice_offsets)
     sizes = arrays.run_lengths(model.offsets)
-    with np.errstate(over="ignore"):  # what is too large is refused by name later
+    with np.errstate(over="ignore"):  # a reward that is too large is refused by name later
         earned = model.choice_reward + np.repeat(model.state_reward, lengths)
         reward = model.reward + np.repeat(earned, sizes)
     ending = np.where(sizes == 0, earned, 0.0)
@@ -297,8 +303,6 @@ def end_state(graph: Graph, source: IntArray, candidate: BoolArray) -> int | Non
 
 def drop_states(graph: Graph, over: BoolArray, gone: BoolArray, end: int | None) -> Graph:
     """Returns the graph without the states `gone` and transitions into or after the end."""
-    if not (over.any() or gone.any()):
-        return graph
     choice = graph.choice
     source = graph.state
     ending = graph.successor == (-1 if end is None else end)
@@ -335,18 +339,37 @@ def sort_actions(graph: Graph) -> Graph:
     )
 
 
+# ---- branches that lead to the same state -----------------------------------------------------
+
+
+def merged_branches(
+    offsets: IntArray, successor: IntArray, probability: FloatArray, reward: FloatArray
+) -> dict[str, Any]:
+    """Merges branches [T] of a choice that lead to the same state; their states rise afterwards.
+
+    Their probabilities add up, and their rewards average.
+    """
+    choice = arrays.run_owners(offsets)
+    order = np.lexsort((successor, choice))
+    first = np.flatnonzero(arrays.first_of_equal(choice[order], successor[order]))
+    kept = order[first]
+    chances = probability[order]
+    total = np.add.reduceat(chances, first)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        earned = np.add.reduceat(chances * reward[order], first)
+        average = np.where(total > 0, earned / total, 0.0)
+    return {
+        "offsets": arrays.offsets_of(np.bincount(choice[kept], minlength=offsets.size - 1)),
+        "successor": successor[kept],
+        "probability": total,
+        "reward": average,
+    }
+
+
 # ---- the actions of a model file, and the numbers that they get here --------------------------
 #
 # Our actions are numbered once for the whole model and rise within each state. Checkers number
 # choices state by state and may name them: in any order, only some of them, or several alike.
-
-
-class Actions(NamedTuple):
-    """The actions of a file's choices."""
-
-    number: IntArray  # [K] in the file's own numbering, 0 … num_actions − 1
-    num_actions: int
-    names: Sequence[str | None] | None = None  # [num_actions], if the file gives any
 
 
 def number_actions(actions: Actions, offsets: IntArray) -> Actions:

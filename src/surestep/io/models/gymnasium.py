@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import LARGEST_INDEX, AnyArray, FloatArray
-from surestep.errors import InvalidModel, MissingExtra, install
+from surestep._arrays import LARGEST_INDEX, AnyArray
+from surestep.errors import InvalidModel, optional_module
+from surestep.io.models.checker import merged_branches
 from surestep.model.mdp import FiniteMDP, read_initial, spread_discount, spread_initial
 from surestep.model.pairs import Pairs
 
@@ -56,12 +57,7 @@ def from_gymnasium(env: Any, discount: float, *, initial: object = None) -> Fini
     FiniteMDP(num_states=16, num_pairs=64, num_transitions=128, discount=0.9)
     """
     if isinstance(env, str):
-        try:
-            import gymnasium
-        except ImportError:
-            raise MissingExtra(
-                f"{env} is made by Gymnasium, which is not installed; {install('rl')}"
-            ) from None
+        gymnasium = optional_module("gymnasium", f"{env} is made by Gymnasium", "rl")
         try:
             env = gymnasium.make(env)
         except gymnasium.error.Error as problem:
@@ -137,25 +133,14 @@ def mdp_of_table(table: Any, discount: float, initial: object, name: str) -> Fin
         action = np.append(action, 0)
         start = np.append(start, 0.0)
     pairs = Pairs(pair_offsets, action, int(action.max(initial=0)) + 1)
-    rows = rows[~ends[pairs.state[rows["pair"]]]]
-    # Repeated successors are added up, and their rewards averaged.
-    key = rows["pair"] * pairs.num_states + rows["successor"]
-    keys, group = np.unique(key, return_inverse=True)
-    probability: FloatArray = np.zeros(keys.size)
-    np.add.at(probability, group, rows["probability"])
-    earned: FloatArray = np.zeros(keys.size)
-    with np.errstate(over="ignore"):  # an infinite reward is refused by name below
-        np.add.at(earned, group, rows["probability"] * rows["reward"])
-    kept = probability > 0
-    pair = keys[kept] // pairs.num_states
+    rows = rows[~ends[pairs.state[rows["pair"]]] & (rows["probability"] > 0)]
+    offsets = arrays.offsets_of(np.bincount(rows["pair"], minlength=pairs.num_pairs))
+    branches = (rows[name] for name in ("successor", "probability", "reward"))
     return FiniteMDP(
         pairs,
-        arrays.offsets_of(np.bincount(pair, minlength=pairs.num_pairs)),
-        (keys[kept] % pairs.num_states).astype(np.int32),
-        probability[kept],
-        earned[kept] / probability[kept],
-        spread_discount(pairs, discount),
-        start,
+        **merged_branches(offsets, *branches),
+        discount=spread_discount(pairs, discount),
+        initial=start,
     )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import surestep._arrays as arrays
 import surestep.io.models.storm_process as storm
 from surestep._files import read_path, read_whole, temporary_folder
+from surestep._json import converted
 from surestep._settings import check_setting
 from surestep.errors import InvalidModel, InvalidParameter, MissingExtra, install, named_in_errors
 from surestep.io.models.checker import DEADLOCK, END, CheckerModel, from_checker
@@ -21,14 +22,14 @@ from surestep.io.models.umb import read_umb
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import LazyLabels
 
-Constants = Mapping[str, bool | int | float] | str
+Constants = dict[str, bool | int | float] | str
 UNNAMED = "default"  # the identifier that Storm gives to a reward structure without a name
 
 
 def from_prism(
     path: str | os.PathLike[str],
     discount: float,
-    constants: Constants | None = None,
+    constants: Mapping[str, bool | int | float] | str | None = None,
     *,
     reward: str | None = None,
     initial: str | None = None,
@@ -93,7 +94,10 @@ def from_prism(
     for name, value in {"reward": reward, "initial": initial, "end": end}.items():
         check_setting(name, value, str | None)
     text = read_whole(file)
-    given = read_constants(constants)
+    plain = {} if constants is None else constants
+    if isinstance(plain, Mapping):
+        plain = {name: arrays.as_python(value) for name, value in plain.items()}
+    given: Constants = converted(plain, Constants, "constants", InvalidParameter)
     if find_spec("stormpy") is None:
         raise MissingExtra(
             "the PRISM language is read through stormpy, which is not installed; "
@@ -101,9 +105,6 @@ def from_prism(
         )
     with named_in_errors(file, InvalidModel), temporary_folder() as folder:
         model = built_by_storm(folder, text, given, reward)
-        if (folder / storm.STATE_REWARDS).exists():
-            earned = np.fromfile(folder / storm.STATE_REWARDS, np.float64)
-            model = replace(model, state_reward=earned)
         if model.num_states > storm.FEW_STATES or np.count_nonzero(model.initial) > 1:
             names = LazyLabels(lambda: names_of_states(file, text, given, reward), model.num_states)
             model = replace(model, state_labels=names)
@@ -128,23 +129,6 @@ def names_of_states(
         return model.state_labels or [*map(str, range(model.num_states))]
 
 
-def read_constants(constants: object) -> dict[str, bool | int | float] | str:
-    """Returns the constants as Storm takes them."""
-    if isinstance(constants, str):
-        return constants
-    if not isinstance(constants, Mapping | None):
-        raise InvalidParameter(f"constants is {constants!r}, expected a dict or 'N=3,p=0.1'")
-    result: dict[str, bool | int | float] = {}
-    for name, value in (constants or {}).items():
-        plain = arrays.as_python(value)
-        if not isinstance(name, str) or not isinstance(plain, bool | int | float):
-            raise InvalidParameter(
-                f"constants gives {value!r} to {name!r}, expected a number or a truth value"
-            )
-        result[name] = plain
-    return result
-
-
 def built_by_storm(
     folder: Path, text: bytes, constants: Constants, reward: str | None, named: bool = False
 ) -> CheckerModel:
@@ -166,22 +150,7 @@ def built_by_storm(
     answer = json.loads((folder / storm.ANSWER).read_text())
     if "complaint" in answer:
         raise InvalidModel(answer["complaint"])
-    if answer["kind"] not in storm.KINDS:
-        raise InvalidModel(f"the model is of type {answer['kind']!r}, expected 'mdp' or 'dtmc'")
-    undefined = answer["undefined"]
-    if undefined:
-        raise InvalidModel(
-            f"no value is given for the constants {', '.join(undefined)}, expected one for each, "
-            f"such as constants={{{undefined[0]!r}: 1}}"
-        )
-    if "structure" not in answer:
-        raise InvalidModel(
-            f"reward is {reward!r}, expected one of the program's reward structures: "
-            f"{', '.join(map(repr, answer['structures'])) or 'there are none'}"
-        )
     structure = UNNAMED if answer["structure"] == "" else answer["structure"]
     model = read_umb(folder / storm.MODEL, structure)
-    if not (folder / storm.NAMES).exists():
-        return model
-    names = json.loads((folder / storm.NAMES).read_text())
-    return replace(model, state_labels=tuple(names) or None)
+    earned = answer.get("state_rewards", model.state_reward)
+    return replace(model, state_labels=answer.get("names") or None, state_reward=np.array(earned))

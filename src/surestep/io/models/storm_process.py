@@ -8,7 +8,6 @@ folder, and writes `answer.json` there.
 import json
 import re
 import sys
-from array import array
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,6 @@ PROGRAM = "model.prism"
 REQUEST = "request.json"
 ANSWER = "answer.json"
 MODEL = "model.umb"
-NAMES = "states.json"
-STATE_REWARDS = "state-rewards.bin"
 KINDS = ("mdp", "dtmc")
 OUT_OF_BOUNDS = "out_of_bounds"  # Storm's label of the state in which variables leave their range
 LOOP = " [] true -> true; "
@@ -30,7 +27,7 @@ COMMENT_OR_END = re.compile(r"//[^\n]*|\b(?P<end>endmodule)\b")
 
 
 def answer_to(folder: Path) -> dict[str, Any]:
-    """Returns facts about the program; writes its model unless something is missing."""
+    """Writes the model of the program; returns its names and rewards of states, or a complaint."""
     import stormpy
     import stormpy.developer
 
@@ -40,18 +37,26 @@ def answer_to(folder: Path) -> dict[str, Any]:
     if UNTYPED.match(text):
         (folder / PROGRAM).write_bytes(f"mdp {text}".encode("latin-1"))
     program = read_program(stormpy, folder / PROGRAM, request["constants"])
+    kind = program.model_type.name.lower()
+    if kind not in KINDS:
+        return {"complaint": f"the model is of type {kind!r}, expected 'mdp' or 'dtmc'"}
+    undefined = [constant.name for constant in program.get_undefined_constants()]
+    if undefined:
+        words = (
+            f"no value is given for the constants {', '.join(undefined)}, expected one for each, "
+            f"such as constants={{{undefined[0]!r}: 1}}"
+        )
+        return {"complaint": words}
     structures = [structure.name for structure in program.reward_models]
-    facts = {
-        "kind": program.model_type.name.lower(),
-        "undefined": [constant.name for constant in program.get_undefined_constants()],
-        "structures": structures,
-    }
     reward = request["reward"]
     if reward is None and len(structures) == 1:
         reward = structures[0]
-    known = reward in structures or (reward is None and not structures)
-    if facts["kind"] not in KINDS or facts["undefined"] or not known:
-        return facts
+    elif reward not in structures and (structures or reward is not None):
+        words = (
+            f"reward is {reward!r}, expected one of the program's reward structures: "
+            f"{', '.join(map(repr, structures)) or 'there are none'}"
+        )
+        return {"complaint": words}
     fixed = program.substitute_constants()
     parts = (fixed.global_integer_variables, *(x.integer_variables for x in fixed.modules))
     for variable in chain(*parts):
@@ -61,7 +66,7 @@ def answer_to(folder: Path) -> dict[str, Any]:
             words = (
                 f"variable {variable.name} has {size:,} values, expected at most {MOST_VALUES:,}"
             )
-            return facts | {"complaint": words}
+            return {"complaint": words}
     named = request["named"]
     built = build(stormpy, program, named)
     # Storm takes long to find several initial states, too long for a second time.
@@ -71,8 +76,9 @@ def answer_to(folder: Path) -> dict[str, Any]:
     plain = stormpy.io.UmbExportOptions()
     plain.compression = stormpy.io.CompressionMode.NO_COMPRESSION
     stormpy.io.export_to_umb(built, folder / MODEL, options=plain)
+    answer: dict[str, Any] = {"structure": reward}
     if built.has_state_valuations():
-        (folder / NAMES).write_text(json.dumps(state_names(built.state_valuations)))
+        answer["names"] = state_names(built.state_valuations)
     rewards = built.reward_models.get(reward)
     marked = built.labeling
     dead = marked.contains_label("deadlock") and marked.get_states("deadlock")
@@ -85,9 +91,9 @@ def answer_to(folder: Path) -> dict[str, Any]:
         at = next(ends)  # a program without modules has no deadlocks
         (folder / PROGRAM).write_bytes(f"{text[:at]}{LOOP}{text[at:]}".encode("latin-1"))
         program = read_program(stormpy, folder / PROGRAM, request["constants"])
-        earned = build(stormpy, program, False).reward_models[reward].state_rewards
-        (folder / STATE_REWARDS).write_bytes(array("d", earned).tobytes())
-    return facts | {"structure": reward}
+        model = build(stormpy, program, False)
+        answer["state_rewards"] = [*model.reward_models[reward].state_rewards]
+    return answer
 
 
 def read_program(storm: Any, path: Path, constants: Any) -> Any:
@@ -128,7 +134,7 @@ def build_options(storm: Any, named: bool) -> Any:
 
 def state_names(values: Any) -> list[str]:
     """Returns the values of the variables in each state, such as (x=1,b=true)."""
-    # A set without an order; and Storm's own text leaves out what is true.
+    # A set without an order; and Storm's own text leaves out variables that are true.
     variables = sorted(values.get_all_variables(), key=lambda variable: variable.index)
     columns = [
         [f"{variable.name}={str(value).lower()}" for value in values.get_values_states(variable)]

@@ -33,7 +33,14 @@ from surestep._json import converted, read_json
 from surestep._settings import check_setting
 from surestep._version import __version__
 from surestep.errors import InvalidModel, InvalidParameter, named_in_errors
-from surestep.io.models.checker import RESERVED, Actions, CheckerModel, from_checker, to_checker
+from surestep.io.models.checker import (
+    RESERVED,
+    Actions,
+    CheckerModel,
+    from_checker,
+    merged_branches,
+    to_checker,
+)
 from surestep.model.mdp import FiniteMDP
 from surestep.model.pairs import Labels
 from surestep.model.statements import is_unicode
@@ -274,9 +281,17 @@ def read_umb(path: Path, reward: str | None) -> CheckerModel:
             for identifier, label in index.annotations.aps.items()
             if "states" in label.applies_to
         }
+        branches = {
+            "offsets": offsets,
+            "successor": successor,
+            "probability": probability,
+            "reward": rewards["branches"],
+        }
+        if arrays.repeated_in_run(successor, offsets).any():
+            branches = merged_branches(offsets, successor, probability, rewards["branches"])
         return CheckerModel(
             choice_offsets=runs(archive, CHOICES, system.states, system.choices),
-            **merged_branches(offsets, successor, probability, rewards["branches"]),
+            **branches,
             choice_reward=rewards["choices"],
             state_reward=rewards["states"],
             initial=bits(archive, "state-is-initial.bin", system.states),
@@ -290,35 +305,7 @@ def read_umb(path: Path, reward: str | None) -> CheckerModel:
         )
 
 
-# ---- branches and what they earn --------------------------------------------------------------
-
-
-def merged_branches(
-    offsets: IntArray, successor: IntArray, probability: FloatArray, reward: FloatArray
-) -> dict[str, AnyArray]:
-    """Merges branches of a choice that lead to the same state.
-
-    Their probabilities add up, and their rewards average.
-    """
-    if arrays.repeated_in_run(successor, offsets).any():
-        choice = arrays.run_owners(offsets)
-        order = np.lexsort((successor, choice))
-        first = np.flatnonzero(arrays.first_of_equal(choice[order], successor[order]))
-        kept = order[first]
-        chances = probability[order]
-        total = np.add.reduceat(chances, first)
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            earned = np.add.reduceat(chances * reward[order], first)
-            reward = np.where(total > 0, earned / total, 0.0)
-        offsets = arrays.offsets_of(np.bincount(choice[kept], minlength=offsets.size - 1))
-        successor = successor[kept]
-        probability = total
-    return {
-        "offsets": offsets,
-        "successor": successor,
-        "probability": probability,
-        "reward": reward,
-    }
+# ---- rewards ----------------------------------------------------------------------------------
 
 
 def read_reward_structure(
@@ -546,14 +533,14 @@ GZIP = b"\x1f\x8b"
 XZ = b"\xfd7zXZ\x00"
 BLOCK = tarfile.BLOCKSIZE
 PIECE = 1 << 12  # bytes that are read at a time: gzip makes 4 MB of them at most
-IN_MEMORY = 1 << 20  # bytes; what is unpacked beyond them waits on the disk
+IN_MEMORY = 1 << 20  # unpacked bytes; more of them wait on the disk
 # Bytes that a compressed byte, and any file, may become. Models grow by a factor of 3 to 50, since
 # offsets and successors differ from each other; only a file of little but zeros grows by 1,000.
 GROWTH = 200
 ALLOWANCE = 1 << 24
 XZ_MEMORY = 1 << 28  # bytes; the strongest setting of xz needs a quarter of it
 MOST_MEMBERS = 1 << 12  # a model has a few files for each reward structure and label
-MOST_HEADER = 1 << 13  # bytes that say of one file what it is called and how long it is
+MOST_HEADER = 1 << 13  # bytes that tell the name and the length of one file
 PAX_RECORD = re.compile(rb"(\d+) ([^=]+)=(.*)\n", re.DOTALL)
 
 
