@@ -200,7 +200,7 @@ def test_changes_are_drawn_in_the_order_of_what_they_gain(result):
     gains = np.zeros(table.pairs.num_states)
     for k, state in enumerate(table.pairs.state):
         moved = table.probability[k] - table.behavior[k]
-        gains[state] += moved * table.advantage[k] * table.decisions[state]
+        gains[state] += moved * table.advantage[k] * table.visits[table.pairs.state == state].sum()
     ordered = plots.most_changed(table)
     assert set(ordered) == set(np.flatnonzero(table.changed))
     assert (np.diff(gains[ordered]) <= 1e-12).all()

@@ -117,7 +117,7 @@ def print_answer(findings: Findings) -> None:
     """Prints the first screen of the report, the stress test, and what was taken by default."""
     from surestep.checks import failed
     from surestep.report.answer import answer_section
-    from surestep.report.stress_test import found_words, no_rehearsal_words
+    from surestep.report.stress_test import no_rehearsal_words, outcome_words
 
     most = 1 if failed(findings.record.checks) else SHOWN_CHANGES
     answer = answer_section(findings, most=most)
@@ -131,7 +131,7 @@ def print_answer(findings: Findings) -> None:
     elif findings.rehearsal is None:
         say_sentences(no_rehearsal_words(findings))
     else:
-        say_sentences(found_words(findings.rehearsal)[0])
+        say_sentences(outcome_words(findings.rehearsal))
     read = findings.record.data
     columns = ", ".join(chain(*findings.record.parameters.columns.values()))
     episodes = "" if read["episodes"] is None else f", {read['episodes']:,} episodes"

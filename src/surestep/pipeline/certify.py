@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-import surestep.io.labels.label_tables as label_tables
 from surestep._arrays import IntArray, first_where
 from surestep._files import read_path
 from surestep._progress import Progress, telling
@@ -22,7 +21,12 @@ from surestep.checks import CHECKS, Check
 from surestep.description import RANGES, described, given_as
 from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
-from surestep.io.labels.label_tables import PairTable, propensities_vary
+from surestep.io.labels.label_tables import (
+    PairTable,
+    check_listed,
+    check_log_fits,
+    propensities_vary,
+)
 from surestep.io.logs.inspection import inspect_log
 from surestep.io.logs.source import LogSource
 from surestep.model import Certificate, Policy, Problem, Statement
@@ -475,10 +479,10 @@ def other_log(saved: Result, counts: LabelledCounts, log: LogSource | None) -> A
     going = {label for label, yes in zip(counts.states, counts.goes_on, strict=False) if yes}
     ends = {*words.states[deciding:]} - going
     met = [label for label in (*counts.states, *counts.end_states()) if label not in ends]
-    label_tables.check_listed(
+    check_listed(
         "state", words.state_columns, words.states[:deciding], met, where="the policy", log=log
     )
-    label_tables.check_log_fits(pairs_in(saved) if estimated else table_of(saved), counts, log)
+    check_log_fits(pairs_in(saved) if estimated else table_of(saved), counts, log)
     behavior = Policy(table.pairs, table.behavior, estimated=estimated)
     if not estimated:
         check_same_behavior(behavior, counts)

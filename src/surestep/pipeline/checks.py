@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray
+from surestep._arrays import BoolArray, FloatArray, run_sums
 from surestep.certificates.episodes import split_of
 from surestep.checks import Check, check_log, copies, outcomes
 from surestep.checks.check import GivenPolicy, GivenPractice, GivenResult
@@ -198,7 +197,7 @@ def given_policy(table: PolicyTable, model: FiniteMDP) -> GivenPolicy | None:
     """Returns the new policy and where it goes in a model; None where it is the current one."""
     if not table.changed.any():
         return None
-    time = arrays.run_sums(occupancy(model, table.policy), table.pairs.offsets)
+    time = run_sums(occupancy(model, table.policy), table.pairs.offsets)
     return GivenPolicy(
         pairs=table.pairs,
         probability=table.probability,

@@ -8,11 +8,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-import surestep._arrays as arrays
 import surestep.results.findings as found
-from surestep._arrays import BoolArray, FloatArray
+from surestep._arrays import (
+    BoolArray,
+    FloatArray,
+    freeze,
+    offsets_of,
+    run_lengths,
+    run_owners,
+    run_sums,
+)
 from surestep.algorithms import Algorithm
-from surestep.algorithms.limits import NO_LIMITS, Limited, Limits
+from surestep.algorithms.limits import Limited
 from surestep.certificates import Certifier
 from surestep.choosing_n_wedge import AutoNWedge, Choice, ConstrainedChoice, Improving
 from surestep.errors import CertificateRefused, InvalidParameter, said
@@ -50,7 +57,7 @@ def policy_table(
     held_out = np.zeros_like(visits) if judging is None else judging.counts.visits
     q = q_values(estimate, improvement.plan.value)
     # Q(s,a) − Σ_b π_b(b|s) Q(s,b) for every pair [K].
-    usual = arrays.run_sums(behavior.probability * q, behavior.pairs.offsets)
+    usual = run_sums(behavior.probability * q, behavior.pairs.offsets)
     evidence = problem if judging is None else judging
     low, high = advantage_intervals(evidence, improvement.plan.value, delta)
     kept_by = improvement.kept_by
@@ -60,16 +67,16 @@ def policy_table(
         probability=improvement.policy.probability,
         behavior=behavior.probability,
         visits=visits,
-        trusted=None if n_wedge is None else arrays.freeze(visits > n_wedge),
-        q=arrays.freeze(q),
-        advantage=arrays.freeze(q - usual[behavior.pairs.state]),
+        trusted=None if n_wedge is None else freeze(visits > n_wedge),
+        q=freeze(q),
+        advantage=freeze(q - usual[behavior.pairs.state]),
         quiet=quiet,
-        held_out_visits=arrays.freeze(held_out),
+        held_out_visits=freeze(held_out),
         advantage_low=low,
         advantage_high=high,
         n_wedge=n_wedge,
         allowed=allowed,
-        kept_by=None if kept_by is None else arrays.freeze(np.array(kept_by)),
+        kept_by=None if kept_by is None else freeze(np.array(kept_by)),
     )
 
 
@@ -85,19 +92,19 @@ def in_order_of_labels(findings: found.Findings, numbering: Numbering) -> found.
         actions=tuple(words.actions[a] for a in np.argsort(numbering.action)),
     )
     moved = {
-        name: arrays.freeze(values[pair])
+        name: freeze(values[pair])
         for name in COLUMNS
         if (values := getattr(table, name)) is not None
     }
-    offsets = arrays.offsets_of(arrays.run_lengths(table.pairs.offsets)[state])
+    offsets = offsets_of(run_lengths(table.pairs.offsets)[state])
     pairs = words.pairs_of(
-        np.stack([arrays.run_owners(offsets), numbering.action[table.pairs.action][pair]], axis=1)
+        np.stack([run_owners(offsets), numbering.action[table.pairs.action][pair]], axis=1)
     )
-    quiet = arrays.freeze(table.quiet[state])
+    quiet = freeze(table.quiet[state])
     return replace(
         findings,
         table=replace(table, vocabulary=words, pairs=pairs, quiet=quiet, **moved),
-        behavior_occupancy=arrays.freeze(findings.behavior_occupancy[state]),
+        behavior_occupancy=freeze(findings.behavior_occupancy[state]),
         changes=tuple(c._replace(state=int(numbering.state[c.state])) for c in findings.changes),
         wanted=tuple(w._replace(pair=int(numbering.pair[w.pair])) for w in findings.wanted),
     )
@@ -138,14 +145,14 @@ def findings_of(
 
 def decision_visits(estimate: FiniteMDP, policy: Policy, table: PolicyTable) -> FloatArray:
     """Expected discounted visits of each state [S] under the policy; 0 where nothing is decided."""
-    visits: FloatArray = arrays.run_sums(occupancy(estimate, policy), estimate.pairs.offsets)
+    visits: FloatArray = run_sums(occupancy(estimate, policy), estimate.pairs.offsets)
     return np.where(table.quiet, 0.0, visits)
 
 
 def shares(visits: FloatArray) -> FloatArray:
     """Visits as shares of all; 0 where there are none at all."""
     total = float(visits.sum())
-    return arrays.freeze(visits / total if total > 0 else np.zeros(visits.size))
+    return freeze(visits / total if total > 0 else np.zeros(visits.size))
 
 
 def evidence_of(
@@ -172,7 +179,7 @@ def state_changes(
     ρ(π_I) − ρ(π_b) = Σ_s d_b(s) Σ_a π_I(a|s) · advantage(s,a), with d_b the discounted visits under
     π_b and the advantage of `PolicyTable`: the performance difference lemma with Q of π_I.
     """
-    advantage = arrays.run_sums(table.probability * table.advantage, table.pairs.offsets)
+    advantage = run_sums(table.probability * table.advantage, table.pairs.offsets)
     contribution = visits * advantage
     share = shares(visits)
     changed = np.flatnonzero(table.changed)
@@ -216,13 +223,12 @@ class Settled(NamedTuple):
     improvement: Improvement
     choice: Choice | None = None  # None where nothing was chosen
     chosen_by: Certifier | None = None
-    limits: Limits = NO_LIMITS
 
 
 def settle(algorithm: Improving, problem: Problem) -> Settled:
     """Improves, and where N∧ is to be chosen, chooses."""
     if isinstance(algorithm, Limited):
-        return Settled(algorithm.algorithm, algorithm.improve(problem), limits=algorithm.limits)
+        return Settled(algorithm.algorithm, algorithm.improve(problem))
     if not isinstance(algorithm, AutoNWedge | ConstrainedChoice):
         return Settled(algorithm, algorithm.improve(problem))
     try:
@@ -234,4 +240,4 @@ def settle(algorithm: Improving, problem: Problem) -> Settled:
         ) from None
     best = choice.best
     judge = choice.chosen_by if isinstance(algorithm, AutoNWedge) else None  # else N∧ was given
-    return Settled(best.algorithm, best.improvement, choice, judge, algorithm.limits)
+    return Settled(best.algorithm, best.improvement, choice, judge)

@@ -349,7 +349,7 @@ def prepared(evidence: Evidence) -> Assignment:
     judging = None
     if split is not None:
         training = episodes.training_for(problem, split)
-        if evidence.behavior in ESTIMATED:
+        if evidence.kinds["behavior"] in ESTIMATED:
             check_share(episodes.split_of(split)[0], episodes.log_of(problem).num_episodes)
             # What certifies must have no part in the policy that it compares with.
             behavior = estimate_behavior(training.counts)
@@ -453,7 +453,7 @@ def table_of(
         delta=evidence.terms.level,
         allowed=parts.allowed,
     )
-    if table.changed.any() or evidence.behavior not in ESTIMATED:
+    if table.changed.any() or evidence.kinds["behavior"] not in ESTIMATED:
         return table
     # What changes nothing is what was done: the estimate of all of the log, not of a part.
     as_done = estimate_behavior(question.problem.counts).probability

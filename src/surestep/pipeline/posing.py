@@ -12,8 +12,7 @@ from fractions import Fraction
 import duckdb
 import numpy as np
 
-import surestep._arrays as arrays
-from surestep._arrays import BoolArray, affected
+from surestep._arrays import BoolArray, affected, altered
 from surestep.certificates.refuting import SAME, check_returns, check_values
 from surestep.description import Description, Stakes
 from surestep.errors import InvalidParameter, RefutedBounds, said
@@ -84,7 +83,7 @@ def with_signals(
         return problem
     first = next(iter(description.signals.items()), None)
     name, cost = (problem.name, False) if first is None else (first[0], first[1].cost)
-    return arrays.altered(problem, name=name, cost=cost, signals=tuple(signals))
+    return altered(problem, name=name, cost=cost, signals=tuple(signals))
 
 
 def further_signal(

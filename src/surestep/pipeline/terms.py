@@ -11,9 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import surestep._arrays as arrays
 import surestep.description as keys
-from surestep._arrays import BoolArray
+from surestep._arrays import BoolArray, in_digits, least_draws, shown
 from surestep.algorithms import SPIBB, Algorithm, make_algorithm
 from surestep.algorithms.constrained import Constrained
 from surestep.algorithms.limits import Limits, limited
@@ -24,7 +23,6 @@ from surestep.certificates import Certifier, certify
 from surestep.certificates.episodes import holds_out, needs_episodes, split_of
 from surestep.certificates.registry import Asked, NoClaim, read_settings
 from surestep.choosing_n_wedge import AutoNWedge, ConstrainedChoice, Improving, n_wedge_setting
-from surestep.description import Behavior, Description, MethodKeys, Stakes
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds, said
 from surestep.io.counts.labelled import LabelledCounts
 from surestep.io.logs.loading import STOPPED, UNFINISHED
@@ -79,15 +77,15 @@ class DataFacts(NamedTuple):
 class Terms:
     """The terms of an improvement as a user gave them, checked; None where nothing was said."""
 
-    stakes: Stakes
-    method: MethodKeys
-    behavior: Behavior  # of which only the logger
+    stakes: keys.Stakes
+    method: keys.MethodKeys
+    behavior: keys.Behavior  # of which only the logger
     algorithm: Algorithm | None = None  # an object of Python, for which `method` has a text
     certificates: Sequence[str | Certifier] | None = None  # likewise; the one to stand by first
     has_episodes: bool = True  # what the data say, once they are known: whole ones, not counts
 
     @classmethod
-    def of(cls, description: Description | None = None, **given: Any) -> Terms:
+    def of(cls, description: keys.Description | None = None, **given: Any) -> Terms:
         """Returns the terms of a description; what is given in Python stands above it."""
         algorithm = given.get("algorithm")
         certificates = given.get("certificates")
@@ -110,7 +108,7 @@ class Terms:
             )
         own = None if isinstance(algorithm, str) else algorithm
         return cls(
-            told.stakes, told.method, Behavior(logger=told.behavior.logger), own, certificates
+            told.stakes, told.method, keys.Behavior(logger=told.behavior.logger), own, certificates
         )
 
     def __post_init__(self) -> None:
@@ -140,7 +138,7 @@ class Terms:
             found = ", ".join(texts) or "none"
             yield f"the certificates asked for are {found}; expected at least one, and none twice"
         if method.worlds:
-            least = arrays.in_digits(self.least_worlds)
+            least = in_digits(self.least_worlds)
             if method.worlds < self.least_worlds:
                 yield (
                     f"worlds is {method.worlds}, expected 0, or at least {least} "
@@ -163,7 +161,7 @@ class Terms:
                 theirs = asked.settings.get(name)
                 if ours is not None and theirs not in (None, 0, ours):
                     yield (
-                        f"{name} is {arrays.shown(ours)}, but {asked} says {arrays.shown(theirs)}; "
+                        f"{name} is {shown(ours)}, but {asked} says {shown(theirs)}; "
                         "expected the same: the log is split once"
                     )
 
@@ -244,7 +242,7 @@ class Terms:
         """Counts the worlds of each kind that a rehearsal needs, to calibrate a posterior."""
         first = self.asked[0]
         return (
-            arrays.least_draws(float(first.settings.get("delta", self.level)))
+            least_draws(float(first.settings.get("delta", self.level)))
             if first.type.calibrates
             else 1
         )

@@ -7,8 +7,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-import surestep._arrays as arrays
-from surestep._arrays import FloatArray
+from surestep._arrays import FloatArray, run_sums
 from surestep.certificates.registry import BY_EXTENSION, may_be_believed, standing_of
 from surestep.checks import Check
 from surestep.checks.words import asked, forbids_proof
@@ -73,7 +72,7 @@ class Findings:
     def changed_share(self) -> float:
         """The share of the decisions of π_b that would be others."""
         table = self.table
-        moved = arrays.run_sums(np.abs(table.probability - table.behavior), table.pairs.offsets) / 2
+        moved = run_sums(np.abs(table.probability - table.behavior), table.pairs.offsets) / 2
         return math.fsum(one.occupancy * float(moved[one.state]) for one in self.changes)
 
     @property

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-import surestep._arrays as arrays
-from surestep._arrays import FloatArray, IntArray
+from surestep._arrays import FloatArray, IntArray, run_sums
 from surestep._drawing import BLUE, COLOURS, draw_levels, drawing, typeset
 from surestep._words import floored, harmless, signed
 from surestep.certificates.registry import BUILT_IN, standing_name, standing_of
@@ -105,7 +104,8 @@ def pair_name(table: PolicyTable, pair: int) -> str:
 def most_changed(table: PolicyTable) -> IntArray:
     """Returns the changed states, by their decisions times Σ_a (π_I − π_b)(a|s) A(s,a)."""
     moved = (table.probability - table.behavior) * table.advantage
-    worth = arrays.run_sums(moved, table.pairs.offsets) * table.decisions
+    offsets = table.pairs.offsets
+    worth = run_sums(moved, offsets) * run_sums(table.visits, offsets)
     states = np.flatnonzero(table.changed)
     return states[np.argsort(-worth[states], kind="stable")]
 

@@ -15,8 +15,7 @@ import msgspec
 import numpy as np
 from scipy.special import ndtri
 
-import surestep._arrays as arrays
-from surestep._arrays import FloatArray
+from surestep._arrays import FloatArray, run_lengths
 from surestep._files import failing_to_read
 from surestep._json import read_json, typed
 from surestep.checks import Check
@@ -308,7 +307,7 @@ def baseline_of(
     """Returns the baseline; `value` [S] is that of π_b in the model, `model` its performance."""
     log = log.with_outcomes()
     first = log.episode_offsets[:-1]
-    step = np.arange(log.num_steps) - np.repeat(first, arrays.run_lengths(log.episode_offsets))
+    step = np.arange(log.num_steps) - np.repeat(first, run_lengths(log.episode_offsets))
     weight = discount**step
     earned = np.add.reduceat(weight * log.reward, first)
     last = log.episode_offsets[1:] - 1

@@ -20,7 +20,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 import surestep.results.acting as acting
-from surestep._files import failing_to_read, read_path
+from surestep._files import read_path
 from surestep._json import converted
 from surestep._reprs import frame_of, short_repr
 from surestep._version import __version__
@@ -369,17 +369,6 @@ def load(directory: str | Path, *, allow_query: bool = False) -> Result:
         return result
     except SurestepError as problem:
         raise type(problem)(f"{folder}: {problem}") from None
-
-
-def strangers(folder: Path, result: Result | None = None) -> list[str]:
-    """Returns the names in the folder of a finished result that do not belong there.
-
-    Before it is loaded, those that belong to no result.
-    """
-    tested = result is None or result.rehearsal is not None
-    known = {RUN, *FILES, REHEARSAL} if tested else {RUN, *FILES}
-    with failing_to_read(folder):
-        return sorted({path.name for path in folder.iterdir()} - known)
 
 
 def certificates_to_json(certificates: Sequence[Certificate]) -> str:
