@@ -3,6 +3,7 @@
 from dataclasses import replace
 from itertools import product
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +12,6 @@ import surestep
 from surestep.errors import InvalidParameter
 from surestep.pipeline import explain, in_words
 from surestep.results import Decision, Default
-from surestep.results.acting import answer_in
 
 EDGES = (10, 20, 30, 40)
 MET = [(5.0, 1.0), (15.0, 1.0), (45.0, 1.0), (15.0, 9.0)]  # age and dose, of ward x
@@ -61,9 +61,10 @@ def test_a_default_action_is_taken_and_said_to_be_one(result):
 
 def test_a_known_behavior_policy_decides_where_the_log_goes_no_further(result):
     table = replace(result.table, quiet=np.zeros_like(result.table.quiet))
-    for known, fallback in ((True, None), (False, "default")):
-        decided = answer_in(table, row(*GONE), rng(), Default("stay"), behavior_known=known)
-        assert decided.fallback == fallback
+    for behavior, fallback in (("uniform", None), ("estimate", "default")):
+        parameters = msgspec.structs.replace(result.record.parameters, behavior=behavior)
+        made = replace(result, table=table, record=replace(result.record, parameters=parameters))
+        assert made.act(row(*GONE), rng(), Default("stay")).fallback == fallback
 
 
 def test_a_row_has_all_columns_and_a_fallback_is_one(result):

@@ -24,7 +24,7 @@ from surestep import Problem
 from surestep import _reprs as frames
 from surestep._words import floored, signed
 from surestep.errors import InvalidParameter, MissingExtra
-from surestep.results import plots
+from surestep.results import Result, plots
 
 VISITS = st.lists(st.integers(0, 3000), min_size=1, max_size=16)
 GAINS = st.one_of(
@@ -245,7 +245,8 @@ def test_the_stress_test_is_drawn_world_by_world(result):
     pytest.importorskip("matplotlib")
     findings = rehearsed_findings()
     claims = (findings.certificate, *findings.others)
-    figure = plots.Plots(findings.table, claims, findings.rehearsal, findings.gain).rehearsal()
+    tested = Result(findings.table, claims, findings.record, "", findings.rehearsal)
+    figure = tested.plot.rehearsal()
     gain = findings.rehearsal.gain[:, 0]
     legend = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     worse = (gain < -findings.rehearsal.tolerance).sum()

@@ -28,8 +28,14 @@ UNFINISHED = "NOT YET STRESS TESTED: too few worlds in the time given; the same 
     "improve", cls=Grouped, short_help="From a log of decisions to a better policy, and a report."
 )
 @described(*READING, *ASKING, *IMPROVING)
-@options.question(
-    "-o", "--output", type=options.FOLDER, required=True, help="A new folder, or one to go on with."
+@click.option(
+    "-o",
+    "--output",
+    cls=options.Option,
+    group="The question",
+    type=options.FOLDER,
+    required=True,
+    help="A new folder, or one to go on with.",
 )
 @options.stress_test("Do the stress test")
 @options.json_instead

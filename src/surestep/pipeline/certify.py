@@ -39,7 +39,7 @@ from surestep.pipeline.terms import DataFacts, Terms, with_algorithm
 from surestep.pipeline.verify import check_said, open_again
 from surestep.report.answer import Verdict, verdict
 from surestep.results.findings import belief_in
-from surestep.results.record import InputFile
+from surestep.results.record import ROW_PROPENSITIES, InputFile
 from surestep.results.result import POLICY, Result, load
 
 Declared = tuple[tuple[float, float] | None, ...]  # running, ending and returns
@@ -300,7 +300,6 @@ def declared_in(claim: Certificate) -> Declared:
 class SavedPolicy:
     """A saved policy, and the problem that a log poses about it."""
 
-    result: Result
     terms: Terms
     certifiers: tuple[Certifier, ...]  # those that were asked for
     splits: frozenset[tuple[float, int | None]]  # those by which this log made the policy
@@ -358,7 +357,8 @@ class SavedPolicy:
             parts = replace(parts, behavior=behavior)
         policy = Policy(parts.counts.pairs, table.probability)
         visits = table.visits
-        parts = numbered(parts, source, counts, whole, of_rows=record.has_row_propensities)
+        of_rows = record.parameters.behavior == ROW_PROPENSITIES
+        parts = numbered(parts, source, counts, whole, of_rows=of_rows)
         problem = problem_of(parts, terms, facts)
         check_declared(terms, problem, counts, log, parts.log)
         problem = with_signals(problem, described(record.description), source, parts, terms)
@@ -369,7 +369,6 @@ class SavedPolicy:
             policy = parts.numbering.policy(policy)
             visits = visits[parts.numbering.pair] if same_log else visits
         return cls(
-            result=saved,
             terms=terms,
             certifiers=certifiers,
             splits=frozenset(splits),
@@ -390,11 +389,9 @@ class SavedPolicy:
             return
         if not self.same_log and self.shares_files:
             raise CertificateRefused(Statement("made-from-some-of-log"))
-        alike = split_of(certifier) in self.splits
-        if alike and self.same_log:
-            alike = np.array_equal(
-                training_for(self.problem, certifier).counts.visits, self.chosen_by
-            )
+        alike = split_of(certifier) in self.splits and np.array_equal(
+            training_for(self.problem, certifier).counts.visits, self.chosen_by
+        )
         if self.same_log and not alike:
             raise CertificateRefused(Statement("made-from-log", {"kind": certifier.name}))
 
@@ -487,7 +484,7 @@ def other_log(saved: Result, counts: LabelledCounts, log: LogSource | None) -> A
     if not estimated:
         check_same_behavior(behavior, counts)
     premises = (*of_recording(counts), Statement("behavior-of-result"))
-    if saved.record.has_row_propensities and propensities_vary(counts):
+    if saved.record.parameters.behavior == ROW_PROPENSITIES and propensities_vary(counts):
         premises += (Statement("acted-on-more"),)
     return Assembly(words, counts.to_counts(table.pairs), behavior, table.quiet, premises)
 

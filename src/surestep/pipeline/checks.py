@@ -55,8 +55,11 @@ def hidden_in(
     if isinstance(log, str) or source is None:
         return []
     before = several(source.description.columns.known_before)
-    columns = dict(zip(source.columns.state, zip(*labels, strict=True), strict=True))
-    columns = {name: texts for name, texts in columns.items() if name not in before}
+    columns = {
+        name: texts
+        for name, texts in zip(source.columns.state, zip(*labels, strict=True), strict=True)
+        if name not in before
+    }
     found = [outcomes.check(log, columns)]
     if log.num_steps <= MOST_CHECKED:
         found.append(copies.check(log, source.contents()))

@@ -49,7 +49,6 @@ from surestep.results.record import ROW_PROPENSITIES, InputFile
 
 Inferred = Literal["uniform", "propensities", "row-propensities", "estimate"]
 MOST_LOADED = 5_000_000  # rows of a log that are loaded where no claim needs its steps
-AS_DECLARED = Statement("pairs-declared")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +61,6 @@ class Evidence:
     assembly: Assembly
     resting: tuple[Label, ...]  # states in which nothing is decided, in the order of labels
     kinds: Mapping[str, Any]  # of what was given beside the log, as in `Parameters`
-    columns: Mapping[str, Sequence[str]]  # by role
     description: keys.Description
     files: tuple[InputFile, ...]
     defaults: tuple[str, ...]  # of the above, what nobody said
@@ -135,7 +133,6 @@ def gather(
         ),
         resting=tuple(words.states[s] for s in np.flatnonzero(parts.quiet)),
         kinds=kinds,
-        columns=log.columns_in_files,
         description=keys.described(said),
         files=tuple(InputFile.of(*file) for file in files),
         defaults=("behavior",) if given["behavior"] is None else (),
@@ -380,7 +377,7 @@ def assemble(
         lists = {"states": states, "actions": actions}
         found = [what for what, given in lists.items() if given is None]
         beyond = [Statement("nothing-beyond-observed", {"what": what}) for what in found]
-        premises = (*([AS_DECLARED] if tables else beyond), *premises, *said)
+        premises = (*([Statement("pairs-declared")] if tables else beyond), *premises, *said)
     premises += (Statement("states-learnt"),) if learnt else ()
     return Assembly(vocabulary, observed, policy, quiet, premises)
 

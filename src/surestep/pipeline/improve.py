@@ -369,7 +369,6 @@ def prepared(evidence: Evidence) -> Assignment:
         told=told,
         certifiers=certifiers,
         belief=believed[0] if beside else None,
-        numbering=parts.numbering,
     )
 
 
@@ -422,8 +421,8 @@ def draft_with(
         record=record(how),
         judging=question.judging,
     )
-    if question.numbering is not None:
-        findings = in_order_of_labels(findings, question.numbering)
+    if evidence.assembly.numbering is not None:
+        findings = in_order_of_labels(findings, evidence.assembly.numbering)
     return Draft(findings, question, how, record, evidence.terms.least_worlds)
 
 
@@ -497,8 +496,7 @@ def earned(question: Assignment, value: FloatArray, model: float) -> Baseline | 
     log = question.problem.log
     if log is None:
         return None
-    part = question.training.log
-    chosen_by = log if part is None else part
+    chosen_by = log if question.training.log is None else question.training.log
     return baseline_of(
         log,
         question.problem.single_discount,

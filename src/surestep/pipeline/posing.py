@@ -98,11 +98,10 @@ def further_signal(
     counts, log = counted(source, description, name)
     facts = DataFacts.of(counts)
     own = replace(terms, stakes=Stakes(discount=terms.discount, **rule.stakes))
-    steps = None
-    if log is not None and parts.log is not None:
-        steps = log.load(parts.counts.pairs, counts)
-    found = counts.to_counts(parts.counts.pairs) if steps is None else steps.counts()
-    problem = problem_of(replace(parts, counts=found, log=steps), own, facts)
+    pairs = parts.counts.pairs
+    steps = None if log is None or parts.log is None else log.load(pairs, counts)
+    visits = counts.to_counts(pairs) if steps is None else steps.counts()
+    problem = problem_of(replace(parts, counts=visits, log=steps), own, facts)
     check_declared(own, problem, counts, log, steps)
     return Signal(
         name=name,

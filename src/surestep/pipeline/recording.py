@@ -107,7 +107,7 @@ def parameters_of(
         returns=stakes.returns,
         unseen=terms.used("unseen"),
         **evidence.kinds,
-        columns={role: list(names) for role, names in evidence.columns.items()},
+        columns={role: list(names) for role, names in evidence.source.columns_in_files.items()},
         seeds=seeds,
         certificates=[str(asked) for asked in terms.asked],
         train_share=split and split.train_share,

@@ -14,8 +14,6 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from surestep._progress import Progress
 from surestep.algorithms.registry import needs_log
 from surestep.certificates import Certifier
@@ -24,7 +22,6 @@ from surestep.certificates.registry import only_believed
 from surestep.choosing_n_wedge import Improving
 from surestep.model import Problem
 from surestep.model.known import Known
-from surestep.model.numbering import Numbering
 from surestep.parallel import available_cores
 from surestep.pipeline.recording import Rehearsed, versions_with
 from surestep.pipeline.terms import Terms
@@ -51,7 +48,6 @@ class Assignment(NamedTuple):
     told: Known  # what the certifiers were told
     certifiers: tuple[Certifier, ...]  # the result stands by the first
     belief: Certifier | None  # what is only believed, if that is not the first itself
-    numbering: Numbering | None = None  # of the problem, by first appearance
 
     @property
     def rehearsed(self) -> list[Certifier]:
@@ -65,11 +61,6 @@ class Assignment(NamedTuple):
             return False
         whole = needs_log(self.algorithm) or any(map(needs_episodes, self.rehearsed))
         return not whole or worlds * int(self.problem.counts.visits.sum()) <= decisions
-
-    @property
-    def believes(self) -> bool:
-        """Tells whether something is only believed."""
-        return any(only_believed(certifier.name) for certifier in self.rehearsed)
 
 
 def planned(terms: Terms, question: Assignment) -> Rehearsed:
@@ -88,9 +79,9 @@ def planned(terms: Terms, question: Assignment) -> Rehearsed:
         worlds = usual if question.fits(usual, MOST_AT_OWN_SIZE) else 0
     if worlds > 0:
         return Rehearsed(worlds, sizes)
-    return Rehearsed(
-        0, OWN_SIZE if question.believes else (), why_none="the log is too large for one by default"
-    )
+    believes = any(only_believed(certifier.name) for certifier in question.rehearsed)
+    too_large = "the log is too large for one by default"
+    return Rehearsed(0, OWN_SIZE if believes else (), why_none=too_large)
 
 
 class Effort(NamedTuple):
@@ -156,7 +147,7 @@ def rehearsal_of(
         question.algorithm,
         question.certifiers[0],
         belief=question.belief,
-        rng=np.random.default_rng(how.seed),
+        rng=how.seed,
         worlds=how.worlds,
         sizes=how.sizes,
         workers=effort.cores(how.worlds),

@@ -67,11 +67,6 @@ class DataFacts(NamedTuple):
         )
         return cls(ranges, bool((least != greatest).any()), least.size, counts.episodes.recorded)
 
-    @property
-    def rewards(self) -> tuple[float, float]:
-        """Returns the smallest and the largest reward, and 0, which an end earns."""
-        return with_zero(self.ranges.rewards)
-
 
 @dataclass(frozen=True, slots=True)
 class Terms:
@@ -207,7 +202,7 @@ class Terms:
             delta=self.level,
             reward_bounds=self.ranges(facts).rewards if self.is_declared else None,
             ranges=self.declared_ranges,
-            rewards_seen=facts.rewards,
+            rewards_seen=with_zero(facts.ranges.rewards),
             rewards_vary=facts.rewards_vary,
             transitions=facts.transitions,
             seed=SEED,

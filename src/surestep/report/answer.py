@@ -290,9 +290,11 @@ def proof_words(record: Record, claims: Sequence[Certificate]) -> str | None:
     if wanted is None:
         return f"More episodes like these alone would not settle it.{ranges}"
     size = f"{about(wanted)} to {about(AT_MOST_TIMES * wanted).removeprefix('about ')} in all"
-    said = f"The log has {there:,} episodes; {size}"
-    if wanted <= there:
-        said = f"A proof was within reach: a log of this size to {AT_MOST_TIMES} times that"
+    said = (
+        f"A proof was within reach: a log of this size to {AT_MOST_TIMES} times that"
+        if wanted <= there
+        else f"The log has {there:,} episodes; {size}"
+    )
     return f"{said} may settle it.{ranges} {LOOK_AGAIN}"
 
 
@@ -357,9 +359,11 @@ def opposed(findings: Findings) -> list[Item]:
     if lost := findings.record.data["dropped"].get(UNFINISHED):
         items.append(lost_item(lost, findings))
     if findings.record.behavior_is_estimated:
-        text = "Gains compare with what the log shows was done, which is only an estimate of it."
-        if findings.certificate.assumes("practice-as-recorded"):
-            text = "The guarantee compares with what episodes returned, all else with an estimate."
+        text = (
+            "The guarantee compares with what episodes returned, all else with an estimate."
+            if findings.certificate.assumes("practice-as-recorded")
+            else "Gains compare with what the log shows was done, which is only an estimate of it."
+        )
         items.append(Item("The current policy was estimated", text, sign="!", mood="caution"))
     return items
 
@@ -384,10 +388,8 @@ def lost_item(lost: int, findings: Findings) -> Item:
 def nothing_against(checks: Sequence[Check]) -> str:
     """Returns that no test failed, and what none can see."""
     tested = sum(check.outcome == "passed" for check in checks)
-    found = "Nothing could be tested."
-    if tested:
-        found = f"{counted(tested, 'test')} looked for faults in the data, and found none."
-    return f"{found} {HIDDEN}"
+    faults = f"{counted(tested, 'test')} looked for faults in the data, and found none."
+    return f"{faults if tested else 'Nothing could be tested.'} {HIDDEN}"
 
 
 def how_many(findings: Findings) -> str:

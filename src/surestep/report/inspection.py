@@ -5,6 +5,7 @@ from surestep._words import counted, harmless, listed, number, percent
 from surestep.checks import failed
 from surestep.checks.words import summary
 from surestep.errors import said
+from surestep.io.labels.vocabulary import called
 from surestep.io.logs.findings import Example
 from surestep.io.logs.inspection import Rewards
 from surestep.report.checks import checks_section
@@ -136,15 +137,19 @@ def states_table(inspection: Inspection) -> show.Table:
     """Returns visits by states and actions, the busiest first; too few stand in brackets."""
     actions = sorted(enumerate(inspection.actions), key=lambda each: -each[1].visits)
     order = [place for place, _ in actions[:MOST_ACTIONS]]
-    names = [", ".join(inspection.action_name(inspection.actions[i].action)) for i in order]
-    columns = [*(show.Column(name) for name in inspection.columns.state), *show.numbers(*names)]
+    roles = inspection.columns
+    names = [
+        ", ".join(called(inspection.actions[i].action, roles.action, inspection.names))
+        for i in order
+    ]
+    columns = [*(show.Column(name) for name in roles.state), *show.numbers(*names)]
 
     def cell(visits: int) -> show.Cell:
         text = f"{visits:,}" if visits > inspection.n_wedge else f"({visits:,})" if visits else "·"
         return show.Amount(text, visits)
 
     rows = [
-        [*inspection.state_name(use.state), *(cell(use.visits[i]) for i in order)]
+        [*called(use.state, roles.state, inspection.names), *(cell(use.visits[i]) for i in order)]
         for use in inspection.busiest
     ]
     caption = (
@@ -159,7 +164,7 @@ def actions_table(inspection: Inspection) -> show.Table:
     total = inspection.visits or 1
     rows = [
         [
-            *inspection.action_name(use.action),
+            *called(use.action, inspection.columns.action, inspection.names),
             show.Amount(f"{use.visits:,}", use.visits),
             show.Amount(percent(use.visits / total), use.visits),
             show.Amount(f"{use.states:,}", use.states),
@@ -174,14 +179,16 @@ def actions_table(inspection: Inspection) -> show.Table:
 
 def suspicious(inspection: Inspection) -> list[show.Item]:
     """Returns what looks wrong, with the first places."""
-    items = []
-    for suspicion in inspection.suspicions:
-        places = "; ".join(map(place, suspicion.examples))
-        if suspicion.refused:
-            items.append(show.Item("", f"{suspicion.says} (refused)", places, "✗", "bad"))
-        else:
-            items.append(show.Item("", suspicion.says, places, "!", "caution"))
-    return items
+    return [
+        show.Item(
+            "",
+            f"{suspicion.says}{' (refused)' if suspicion.refused else ''}",
+            "; ".join(map(place, suspicion.examples)),
+            sign="✗" if suspicion.refused else "!",
+            mood="bad" if suspicion.refused else "caution",
+        )
+        for suspicion in inspection.suspicions
+    ]
 
 
 def place(example: Example) -> str:

@@ -13,7 +13,6 @@ from surestep.checks import Check
 from surestep.checks.words import asked, forbids_proof
 from surestep.model import Certificate
 from surestep.model.certificate import Rung
-from surestep.model.noun import noun
 from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
 from surestep.results.record import Record
@@ -43,7 +42,6 @@ class WantedPair(NamedTuple):
 DECLINED = "none was asked for"
 
 
-@noun("performance", "behavior_performance", "n_wedge", "certificate.kind", "certificate.lower")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
     """The result with everything around it that a reader should see."""

@@ -28,6 +28,8 @@ from surestep.sections import Caption, Flag, Histogram, Layer, Strip, Strips, To
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from surestep.results.result import Result
+
 MOST_STATES = 10
 LONGEST = 40  # characters of a name beside an axis
 TONES: dict[str, Tone] = {"proved": "blue", "asymptotic": "purple", "posterior": "orange"}
@@ -39,35 +41,31 @@ SMALLEST, LARGEST = 1e-300, 1e300  # beyond, differences of numbers are no longe
 class Plots:
     """The pictures of one result."""
 
-    table: PolicyTable
-    certificates_made: tuple[Certificate, ...]  # the first is the one to stand by
-    stress_test: Rehearsal | None
-    gain: float  # that the model expects
+    result: Result
 
     def __call__(self) -> Figure:
         """Draws the changes that matter most, or what is claimed of a policy without any."""
-        return self.changes() if self.table.changed.any() else self.certificates()
+        return self.changes() if self.result.table.changed.any() else self.certificates()
 
     def changes(self) -> Figure:
         """Draws the changes that matter most: how often an action is taken today, and then.
 
         They are ordered by how often the log decides there, times what one decision gains.
         """
-        if not self.table.changed.any():
+        table = self.result.table
+        if not table.changed.any():
             raise InvalidParameter("the policy changes nothing, expected a change to draw")
-        changed = most_changed(self.table)
-        pairs = [
-            gaining_action(self.table, state) for state in changed[:MOST_STATES][::-1].tolist()
-        ]
+        changed = most_changed(table)
+        pairs = [gaining_action(table, state) for state in changed[:MOST_STATES][::-1].tolist()]
         places = range(len(pairs))
-        today = self.table.behavior[pairs]
-        new = self.table.probability[pairs]
+        today = table.behavior[pairs]
+        new = table.probability[pairs]
         with drawing(7.5, 1.6 + 0.35 * len(pairs)) as figure:
             axes = figure.subplots()
             axes.hlines(places, today, new, color=BLUE)
             axes.plot(today, places, "o", color=BLUE, markerfacecolor="white", label="today")
             axes.plot(new, places, "o", color=BLUE, label="new")
-            axes.set_yticks(places, [pair_name(self.table, pair) for pair in pairs])
+            axes.set_yticks(places, [pair_name(table, pair) for pair in pairs])
             axes.set_xlim(-0.03, 1.03)
             axes.set_xlabel("how often the action is taken")
             axes.xaxis.set_major_formatter("{x:.0%}")
@@ -77,17 +75,19 @@ class Plots:
 
     def certificates(self) -> Figure:
         """Draws what each certificate claims at least of the gain, beside what is estimated."""
-        kinds = [claim.kind for claim in self.certificates_made]
-        return drawn(claims_picture(self.gain, self.certificates_made, kinds))
+        claims = self.result.certificates
+        kinds = [claim.kind for claim in claims]
+        return drawn(claims_picture(self.result.estimated_gain, claims, kinds))
 
     def rehearsal(self) -> Figure:
         """Draws the true gains in the worlds of the stress test, with data as much as the log."""
-        test = self.stress_test
+        test = self.result.rehearsal
         if test is None or test.gain.size == 0:
             raise InvalidParameter(
                 "there is no stress test in worlds of several kinds; make the result with worlds=10"
             )
-        return drawn(gains_picture(self.gain, self.certificates_made[0].lower, test))
+        lower = self.result.certificate.lower
+        return drawn(gains_picture(self.result.estimated_gain, lower, test))
 
 
 # ---- as values ----------------------------------------------------------------------------------

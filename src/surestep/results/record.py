@@ -182,11 +182,6 @@ class Record:
         """Returns what gains are, and per what, as readers know it."""
         return str(self.description.get("stakes", {}).get("unit", "per episode"))
 
-    @property
-    def has_row_propensities(self) -> bool:
-        """Tells whether each row of the log says how likely its own action was."""
-        return self.parameters.behavior == ROW_PROPENSITIES
-
     def to_json(self, outputs: Mapping[str, str]) -> str:
         """Returns the record as JSON.
 
@@ -315,9 +310,11 @@ def baseline_of(
     after = np.where(cut_off, weight[last] * discount * value[log.next_state[last]], 0.0)
     returns = earned + after
     mean = float(returns.mean())
-    half = abs(mean - model)  # one episode contradicts nothing
-    if returns.size > 1:
-        half = usual(LEVEL) * float(returns.std(ddof=1)) / math.sqrt(returns.size)
+    half = (
+        usual(LEVEL) * float(returns.std(ddof=1)) / math.sqrt(returns.size)
+        if returns.size > 1
+        else abs(mean - model)  # one episode contradicts nothing
+    )
     return Baseline(
         mean=mean,
         low=mean - half,

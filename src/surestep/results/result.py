@@ -14,12 +14,11 @@ from functools import partial
 from html import escape
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 import surestep._arrays as arrays
-import surestep.results.acting as acting
 from surestep._files import read_path
 from surestep._json import converted
 from surestep._reprs import frame_of, short_repr
@@ -29,7 +28,7 @@ from surestep.description import described
 from surestep.errors import InvalidParameter, InvalidResult, SurestepError
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.learnt_states import LearntStates
-from surestep.io.labels.vocabulary import read_columns, with_names
+from surestep.io.labels.vocabulary import Label, read_columns, with_names
 from surestep.io.logs.columns import closest
 from surestep.io.logs.frames import column_names, is_frame, plain_values
 from surestep.io.logs.query import Keys, Query, prepared_case
@@ -51,6 +50,54 @@ POLICY, PARQUET, CERTIFICATE, CERTIFICATES, REPORT = FILES = (
     "certificates.json",
     "report.html",
 )
+
+
+Action = str | tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """A fallback: one action, whatever the state is.
+
+    Parameters
+    ----------
+    action : str, sequence or mapping
+        An action that the policy knows: a text, one text a column, or a row.
+
+    Examples
+    --------
+    >>> from surestep.results import Default
+    >>> table = {"state": ["mild"] * 60, "action": ["wait", "treat"] * 30, "reward": [1, 0] * 30}
+    >>> result = surestep.improve(table, discount=0, ending=(0, 1), worlds=0)
+    >>> result.act("unheard-of", 0, Default("wait"))
+    Decision(action='wait', fallback='default', followed=None)
+    """
+
+    action: object
+
+
+class Decision(NamedTuple):
+    """An action, and whose it is.
+
+    Parameters
+    ----------
+    action : str or tuple of str
+        The action: a text, or one text a column.
+    fallback : "default" or None
+        The fallback that chose it; None: it is an action of π_I.
+    followed : tuple of str or None
+        The state whose row of the policy was followed; None where no row was.
+
+    Examples
+    --------
+    >>> from surestep.results import Decision
+    >>> Decision("wait", None, ("mild",)).action
+    'wait'
+    """
+
+    action: Action
+    fallback: Literal["default"] | None
+    followed: Label | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +177,7 @@ class Result:
     @property
     def plot(self) -> Plots:
         """Returns the pictures of the result: `plot.changes()` and others; needs Matplotlib."""
-        return Plots(self.table, self.certificates, self.rehearsal, self.estimated_gain)
+        return Plots(self)
 
     def to_frame(self) -> Any:
         """Returns the rows of policy.csv as a data frame.
@@ -172,7 +219,7 @@ class Result:
         self,
         state: object,
         rng: np.random.Generator | int,
-        fallback: acting.Default | None = None,
+        fallback: Default | None = None,
         *,
         tables: Mapping[str, str] | None = None,
     ) -> Any:
@@ -205,7 +252,7 @@ class Result:
         """
         rng = arrays.generator(rng)
         if fallback is not None:
-            arrays.expect("fallback", fallback, acting.Default)
+            arrays.expect("fallback", fallback, Default)
         several = isinstance(state, list) and all(isinstance(row, Mapping) for row in state)
         if self.record.query is not None and (several or is_frame(state)):
             return self._answer(self._prepared(state, tables or {}), rng, fallback)
@@ -220,11 +267,38 @@ class Result:
         return answers
 
     def _answer(
-        self, state: object, rng: np.random.Generator, fallback: acting.Default | None
-    ) -> acting.Action | acting.Decision:
-        """Draws an action in one state."""
-        known = self.record.parameters.behavior in ("table", "uniform")
-        return acting.answer_in(self.table, state, rng, fallback, behavior_known=known)
+        self, state: object, rng: np.random.Generator, fallback: Default | None
+    ) -> Action | Decision:
+        """Draws an action in one state; a fallback acts where π_I has no grounds to decide.
+
+        That is in a state that the log never decides in, unless a π_b that is known says what is
+        done there.
+        """
+        table = self.table
+        words = table.vocabulary
+        if fallback is None:
+            s = words.index("state", state)
+            if table.quiet[s]:
+                raise InvalidParameter(
+                    f"nothing is ever decided in state {state!r}: episodes end there, or the log "
+                    "goes no further"
+                )
+            return self._drawn(s, rng)
+        label = words.label_of("state", state)
+        place = words.state_places.get(label, -1)
+        behavior_known = self.record.parameters.behavior in ("table", "uniform")
+        decides = place >= 0 and not table.quiet[place]
+        if decides and (behavior_known or table.all_decisions[place] > 0):
+            return Decision(self._drawn(place, rng), None, label)
+        default = words.actions[words.index("action", fallback.action)]
+        return Decision(as_action(default), "default", None)
+
+    def _drawn(self, state: int, rng: np.random.Generator) -> Action:
+        """Draws an action of a state by the probabilities of π_I."""
+        pairs = self.table.pairs
+        run = slice(pairs.offsets[state], pairs.offsets[state + 1])
+        chosen = rng.choice(pairs.action[run], p=self.table.probability[run])
+        return as_action(self.table.vocabulary.actions[int(chosen)])
 
     def _prepared(self, case: Any, tables: Mapping[str, str]) -> dict[str, object]:
         """Returns what the query makes of the last of the rows of a case so far."""
@@ -296,6 +370,11 @@ class Result:
             The folder, which must not be there.
         """
         save(read_path(directory), self.files())
+
+
+def as_action(label: Label) -> Action:
+    """Returns an action as a text, or as one a column."""
+    return label[0] if len(label) == 1 else label
 
 
 def rows_in(frame: object, columns: Sequence[str]) -> list[dict[str, object]]:
