@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from surestep.results.findings import Findings
     from surestep.results.result import Result
 
-SHOWN_CHANGES = 2  # 1 where checks failed, of which more is to be said
+SHOWN_CHANGES = 2  # 1 where checks failed, which take more room
 UNFINISHED = "NOT YET STRESS TESTED: too few worlds in the time given; the same command goes on."
 
 

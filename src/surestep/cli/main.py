@@ -102,7 +102,7 @@ def print_note(message: Warning | str, *where: object, **places: object) -> None
 
 
 def broken_output(stdout: TextIO) -> str:
-    """Returns what is wrong with standard output, or nothing; it is then out of the way."""
+    """Says why standard output cannot be written, and closes it; empty where it can be."""
     try:
         stdout.write("\n")
         stdout.flush()

@@ -259,5 +259,5 @@ allow_query = click.option(
 
 
 def declared_range(name: str) -> Adding:
-    """Returns the option of what may be earned."""
+    """Returns the option of a range of rewards or returns."""
     return click.option(f"--{name}", help=keys.HELP[f"stakes.{name}"], **EARNED)

@@ -96,7 +96,7 @@ def state_of(given: tuple[str, ...], columns: tuple[str, ...]) -> dict[str, str]
 
 
 def explanation_section(explanation: Explanation) -> Section:
-    """Returns the actions side by side, and what decides between them."""
+    """Returns the actions side by side, and the reasons to choose between them."""
     from surestep._words import Scale, number
     from surestep.pipeline import in_words
 
@@ -171,8 +171,9 @@ def certify_command(
         if kinds or output or any(given is not None for given in declared.values()):
             raise click.UsageError("--check makes what is in the file again, and takes no more")
         with task_progress() as progress:
-            claims = read_certificates(check)
-            check_certificates(result, description, claims, progress=progress, **how)
+            check_certificates(
+                result, description, read_certificates(check), progress=progress, **how
+            )
         if not is_as_written(check, load(result)):
             say("not confirmed: the same claims, in other words or with another verdict")
             raise SystemExit(1)

@@ -92,7 +92,7 @@ class Judged:
         return self.certificates[0] if self.fresh else self.result.certificate
 
     def verdict(self, claim: Certificate) -> Verdict:
-        """Returns what one of the claims tells a reader to do.
+        """Returns the line to act on that follows from one of the claims.
 
         Parameters
         ----------
@@ -282,7 +282,7 @@ def check_certificates(
 
 
 def declared_in(claim: Certificate) -> Declared:
-    """Returns what was declared of rewards when a claim was made: it is among its assumptions."""
+    """Reads from the assumptions of a claim which ranges were declared when it was made."""
     said = {statement.code: statement.values for statement in claim.assumptions}
     steps = said.get("rewards-as-declared")
 
@@ -432,7 +432,7 @@ def log_again(
 
 
 def given_in(saved: Result) -> dict[str, Any]:
-    """Returns what was given beside the log of a result, as it stands in the folder."""
+    """Returns the arguments of `assemble` that the folder of a result holds: lists and π_b."""
     parameters = saved.record.parameters
     words = saved.table.vocabulary
     inside = {

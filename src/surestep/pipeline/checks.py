@@ -215,7 +215,7 @@ def given_policy(table: PolicyTable, model: FiniteMDP) -> GivenPolicy | None:
 
 
 def in_open_bins(vocabulary: Vocabulary) -> BoolArray:
-    """Returns the states [S] a column of which is a bin without an end."""
+    """Marks the states [S] that have a bin without an end in one of their columns."""
     is_open = np.zeros(len(vocabulary.states), np.bool_)
     for place, column in enumerate(vocabulary.state_columns):
         if column in vocabulary.binnings:
@@ -225,5 +225,5 @@ def in_open_bins(vocabulary: Vocabulary) -> BoolArray:
 
 
 def state_names(vocabulary: Vocabulary) -> list[str]:
-    """Returns what states are called, one text each."""
+    """Returns the names of states as people call them, one text each."""
     return [joined(vocabulary.state_name(state)) for state in range(len(vocabulary.states))]

@@ -374,9 +374,11 @@ def assemble(
         policy = Policy(pairs, np.concatenate([behavior.probability, certain]))
     else:
         policy, said = inferred_policy(behavior, counts, observed)
-        lists = {"states": states, "actions": actions}
-        found = [what for what, given in lists.items() if given is None]
-        beyond = [Statement("nothing-beyond-observed", {"what": what}) for what in found]
+        beyond = [
+            Statement("nothing-beyond-observed", {"what": what})
+            for what, listed in (("states", states), ("actions", actions))
+            if listed is None
+        ]
         premises = (*([Statement("pairs-declared")] if tables else beyond), *premises, *said)
     premises += (Statement("states-learnt"),) if learnt else ()
     return Assembly(vocabulary, observed, policy, quiet, premises)
@@ -405,8 +407,7 @@ def inferred_policy(
         logged = policy_from_propensities(numbered.pairs, *ranges)
         said = []
         if logged.states_completed:
-            states = {"states": logged.states_completed}
-            said.append(Statement("propensities-completed", states))
+            said.append(Statement("propensities-completed", {"states": logged.states_completed}))
         if logged.states_unseen > np.count_nonzero(numbered.terminal):
             said.append(Statement("undecided-states-any-action"))
         return logged.policy, tuple(said)

@@ -158,7 +158,7 @@ def shares(visits: FloatArray) -> FloatArray:
 def evidence_of(
     improvement: Improvement, judging: Problem | None, delta: float
 ) -> Sequence[found.Confirmation | None]:
-    """Returns what the rows that judge say of a change in each state [S]; None where none judge.
+    """Tells for each state [S] whether the rows that judge confirm a change; None: no rows judge.
 
     A change is confirmed where its interval is above 0, contradicted where it is below; the
     intervals of all changes hold together with about 1 − δ.

@@ -296,7 +296,7 @@ class Draft:
         return replace(self, findings=findings, record=lambda how: moved(self.record(how)))
 
     def finished(self, progress: Progress, effort: Effort = ALONE) -> Findings:
-        """Returns the findings with a stress test, which goes on from what the folder has of it.
+        """Runs the stress test, or goes on with its finished parts; returns the findings with it.
 
         Where a time limit leaves too few worlds, it is still without.
         """
@@ -369,6 +369,7 @@ def prepared(evidence: Evidence) -> Assignment:
         told=told,
         certifiers=certifiers,
         belief=believed[0] if beside else None,
+        numbering=parts.numbering,
     )
 
 
@@ -421,8 +422,8 @@ def draft_with(
         record=record(how),
         judging=question.judging,
     )
-    if evidence.assembly.numbering is not None:
-        findings = in_order_of_labels(findings, evidence.assembly.numbering)
+    if question.numbering is not None:
+        findings = in_order_of_labels(findings, question.numbering)
     return Draft(findings, question, how, record, evidence.terms.least_worlds)
 
 
@@ -462,7 +463,7 @@ def table_of(
 def estimates_of(
     evidence: Evidence, question: Assignment, settled: Settled, model: FiniteMDP
 ) -> Estimates:
-    """Returns what models of the parts of the log expect of both policies."""
+    """Estimates the returns of both policies by models of the parts of the log."""
     problem = question.problem
     part = question.training
     policy = settled.improvement.policy
@@ -492,7 +493,7 @@ def estimates_of(
 
 
 def earned(question: Assignment, value: FloatArray, model: float) -> Baseline | None:
-    """Returns what the episodes of the log earned; None where there are no whole ones."""
+    """Computes the mean return of the episodes of the log; None without whole episodes."""
     log = question.problem.log
     if log is None:
         return None

@@ -180,7 +180,7 @@ def thin_places(
     by_tried: Sequence[int],
     by_trusted: Sequence[int],
 ) -> Iterator[found.Caution]:
-    """Yields what the log is too thin for."""
+    """Yields cautions about states and actions with too few visits."""
     states = sum(by_trusted)
     free = sum(by_trusted[2:])
     alone = sum(by_tried[1:2])

@@ -36,7 +36,7 @@ NO_CONDITION = re.compile(
 
 
 def problem_of(parts: Assembly, terms: Terms, facts: DataFacts) -> Problem:
-    """Returns the problem under the terms; what was taken for granted goes into its premises."""
+    """Poses the problem under the terms; all that is assumed on the way is among its premises."""
     premises = parts.premises + terms.premises(facts)
     log = parts.log if parts.looked_at else None
     if log is not None and log.order is not None and not parts.has_times:
@@ -233,9 +233,11 @@ def check_ranges(ranges: Ranges, counts: LabelledCounts, source: LogSource | Non
         outside = (rows.least_reward < math.ceil(least)) | (rows.greatest_reward > math.floor(most))
         beyond |= over & outside.astype(np.bool_)
     counted = bool(beyond.any())
-    where = ""
-    if source is not None and (counted or counts.dropped_rewards):
-        where = source.first_beyond(*ranges, counted=counted)
+    where = (
+        source.first_beyond(*ranges, counted=counted)
+        if source is not None and (counted or counts.dropped_rewards)
+        else ""
+    )
     if counted and not where:
         first = int(np.argmax(beyond))
         state, action = counts.states[rows.state[first]], counts.actions[rows.action[first]]
@@ -252,7 +254,7 @@ def check_ranges(ranges: Ranges, counts: LabelledCounts, source: LogSource | Non
 
 
 def dropped_beyond(ranges: Ranges, counts: LabelledCounts, slack: float = 0.0) -> str:
-    """Returns what a row earns that counts leave out, where no such step may; empty: none does."""
+    """Names a row that counts leave out and whose reward is outside the ranges; empty: no row."""
     for why, ends in counts.dropped_rewards.items():
         may_be = (ranges.running,) if why == STOPPED else ranges
         for reward in ends:

@@ -22,6 +22,7 @@ from surestep.certificates.registry import only_believed
 from surestep.choosing_n_wedge import Improving
 from surestep.model import Problem
 from surestep.model.known import Known
+from surestep.model.numbering import Numbering
 from surestep.parallel import available_cores
 from surestep.pipeline.recording import Rehearsed, versions_with
 from surestep.pipeline.terms import Terms
@@ -48,6 +49,7 @@ class Assignment(NamedTuple):
     told: Known  # what the certifiers were told
     certifiers: tuple[Certifier, ...]  # the result stands by the first
     belief: Certifier | None  # what is only believed, if that is not the first itself
+    numbering: Numbering | None = None  # of the problem, by first appearance
 
     @property
     def rehearsed(self) -> list[Certifier]:
@@ -80,8 +82,9 @@ def planned(terms: Terms, question: Assignment) -> Rehearsed:
     if worlds > 0:
         return Rehearsed(worlds, sizes)
     believes = any(only_believed(certifier.name) for certifier in question.rehearsed)
-    too_large = "the log is too large for one by default"
-    return Rehearsed(0, OWN_SIZE if believes else (), why_none=too_large)
+    return Rehearsed(
+        0, OWN_SIZE if believes else (), why_none="the log is too large for one by default"
+    )
 
 
 class Effort(NamedTuple):

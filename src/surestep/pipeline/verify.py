@@ -228,7 +228,7 @@ def open_again(
 ) -> LogSource | CountsSource:
     """Opens a log as the record says; or counts, where the result was made from counts.
 
-    The files are those of whoever asks, and so is a query. `columns_and_bins` are those for another
+    The files and the query are those of the caller. `columns_and_bins` are those for another
     log, in which those of the record would not mean the same.
     """
     if isinstance(frame, LogSource):

@@ -190,7 +190,7 @@ def within_seen(claim: Certificate) -> str:
 
 
 def claim_sentence(claim: Certificate, unit: str) -> str:
-    """Returns what a certificate says of the difference of both policies."""
+    """Puts the lower bound of a certificate into a sentence."""
     if claim.lower is None:
         return f"There is no guarantee: {' '.join(map(str, claim.notes))}"
     sure = percent(1 - claim.delta)
@@ -207,13 +207,13 @@ def claim_sentence(claim: Certificate, unit: str) -> str:
 
 
 def than_estimated(claim: Certificate) -> str:
-    """Returns what a gain is more than, where that is only an estimate; else nothing."""
+    """Returns words for a gain over an estimate of the current policy; else an empty text."""
     compares = claim.assumes("behavior-estimated-apart", "behavior-estimated")
     return " more than an estimate of what is done now" if compares else ""
 
 
 def open_question(claim: Certificate, unit: str) -> str:
-    """Returns the one question whose answer would make it a proof, and what either answer means."""
+    """Asks the one question whose answer would make it a proof, and explains both answers."""
     seen = next(said.values for said in claim.assumptions if said.code == WITHIN_SEEN)
     ends = {name: number(value) for name, value in seen.items() if isinstance(value, int | float)}
     return (
@@ -228,7 +228,7 @@ def open_question(claim: Certificate, unit: str) -> str:
 
 
 def belief_words(belief: Certificate, rehearsal: Rehearsal | None, unit: str) -> str:
-    """Returns what is believed, and how often such beliefs were wrong where nothing was to gain."""
+    """Puts a belief into words, and how often such beliefs were wrong without any gain."""
     wrong = None if rehearsal is None else rehearsal.wrong_beliefs
     measured = "How often such beliefs are wrong was not measured."
     if wrong is not None:
@@ -277,7 +277,7 @@ def not_shown(
 
 
 def proof_words(record: Record, claims: Sequence[Certificate]) -> str | None:
-    """Returns what would settle it; None where nobody can say, as where it hangs on stops."""
+    """Says how many episodes would settle it; None where that is unknown, as with lost cases."""
     claim = claims[0]
     found = record.estimates
     stops = any(each.assumes(*HOW_STOPPED) for each in claims)
@@ -347,7 +347,7 @@ def estimate_key(record: Record, gain: float) -> Key:
 
 
 def opposed(findings: Findings) -> list[Item]:
-    """Returns what speaks against the new policy, a line each."""
+    """Lists the reasons against the new policy: failed checks, contradicted changes, lost cases."""
     items = [
         Item(title(check), says(check), sign="✗", mood="bad")
         for check in failed(findings.record.checks)
@@ -369,7 +369,7 @@ def opposed(findings: Findings) -> list[Item]:
 
 
 def lost_item(lost: int, findings: Findings) -> Item:
-    """Returns how many cases stopped for an unknown reason, and what they may change."""
+    """Counts the cases that stopped for unknown reasons, and says how they may change the gain."""
     found = findings.record.estimates
     many = findings.record.data["episodes"]
     of_all = "" if many is None else f" of {many:,}"
@@ -386,14 +386,14 @@ def lost_item(lost: int, findings: Findings) -> Item:
 
 
 def nothing_against(checks: Sequence[Check]) -> str:
-    """Returns that no test failed, and what none can see."""
+    """Says how many tests passed, and that none of them sees unrecorded reasons of people."""
     tested = sum(check.outcome == "passed" for check in checks)
     faults = f"{counted(tested, 'test')} looked for faults in the data, and found none."
     return f"{faults if tested else 'Nothing could be tested.'} {HIDDEN}"
 
 
 def how_many(findings: Findings) -> str:
-    """Returns how much changes, and what the rows set aside say of it."""
+    """Counts the situations that change, and those that rows set aside confirm."""
     many = counted(findings.table.num_deciding, "situation")
     evidence = [change.evidence for change in findings.changes]
     found = ", ".join(f"{evidence.count(word):,} {word}" for word in get_args(Confirmation))

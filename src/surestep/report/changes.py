@@ -127,7 +127,7 @@ def moves_words(table: PolicyTable, states: Sequence[int]) -> str:
 
 
 def table_section(findings: Findings) -> Section:
-    """Returns all situations with what is done there, the changed ones first."""
+    """Returns a table of all situations and their actions, the changed ones first."""
     table = findings.table
     shares = Scale.of(change.contribution for change in findings.changes)
     gains = Scale.of(change.advantage for change in findings.changes)

@@ -13,7 +13,7 @@ MOST_WANTED = 20
 
 
 def data_section(findings: Findings) -> Section:
-    """Returns what the log holds."""
+    """Describes the size and the coverage of the log."""
     return Section(
         "data",
         "The data",

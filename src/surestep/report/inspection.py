@@ -79,7 +79,7 @@ def overview(inspection: Inspection) -> show.Section:
 
 
 def spreads(inspection: Inspection) -> list[show.Picture]:
-    """Returns how long episodes are, and what rewards there are."""
+    """Draws the lengths of episodes and the rewards as histograms."""
     pictures: list[show.Picture] = []
     episodes = inspection.episodes
     rewards = inspection.rewards
@@ -178,7 +178,7 @@ def actions_table(inspection: Inspection) -> show.Table:
 
 
 def suspicious(inspection: Inspection) -> list[show.Item]:
-    """Returns what looks wrong, with the first places."""
+    """Lists suspicious rows, with the first places of each kind."""
     return [
         show.Item(
             "",
@@ -192,7 +192,7 @@ def suspicious(inspection: Inspection) -> list[show.Item]:
 
 
 def place(example: Example) -> str:
-    """Returns where a row stands, and what is there."""
+    """Names the place of a row, and the value there."""
     file, row, episode, step, value = example
     parts = [] if file is None else [harmless(file, 200)]
     parts.append(f"row {row:,}")

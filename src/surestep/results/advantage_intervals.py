@@ -63,7 +63,7 @@ def advantage_intervals(problem: Problem, value: FloatArray, delta: float) -> En
 
 
 def change_intervals(problem: Problem, value: FloatArray, policy: Policy, delta: float) -> Ends:
-    """Returns the ends [S] of intervals for what one decision gains in each state that changes.
+    """Returns the ends [S] of intervals for the gain of one decision in each state that changes.
 
     All of them hold together with 1 − δ; in other states both ends are 0. `value` [S] is that of
     the policy, which the data of the problem did not choose.
@@ -157,7 +157,7 @@ def gains_of_lost(
 
 
 def step_means(problem: Problem, value: FloatArray) -> Ends:
-    """Returns the mean m of what a step of each pair [K] is worth, and v/n, the doubt about it."""
+    """Returns the mean worth m of a step of each pair [K], and v/n, the variance of that mean."""
     counts = problem.counts
     pair = run_owners(counts.offsets)
     times = counts.times.astype(np.float64)

@@ -79,7 +79,7 @@ class Inspection:
     columns: ColumnMapping
     n_wedge: int
     rows: int
-    unfinished: int  # rows of which nobody knows where they led; they are no visits
+    unfinished: int  # rows that led nobody knows where; they are no visits
     states: int  # in which someone decided
     states_only_reached: int  # next states in which nobody decided
     actions: tuple[ActionUse, ...]

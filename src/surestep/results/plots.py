@@ -44,7 +44,7 @@ class Plots:
     result: Result
 
     def __call__(self) -> Figure:
-        """Draws the changes that matter most, or what is claimed of a policy without any."""
+        """Draws the changes that matter most; of a policy that changes nothing, its claims."""
         return self.changes() if self.result.table.changed.any() else self.certificates()
 
     def changes(self) -> Figure:
@@ -74,7 +74,7 @@ class Plots:
         return figure
 
     def certificates(self) -> Figure:
-        """Draws what each certificate claims at least of the gain, beside what is estimated."""
+        """Draws the lower bound L of each certificate, beside the estimated gain."""
         claims = self.result.certificates
         kinds = [claim.kind for claim in claims]
         return drawn(claims_picture(self.result.estimated_gain, claims, kinds))
@@ -149,7 +149,7 @@ def within_reach(value: float) -> float:
 def tone_of(claim: Certificate) -> Tone:
     """Returns the tone of a claim: green only where a gain is proved, built in and declared.
 
-    Nor is it green where rows are left out of which nobody knows where they led.
+    Nor is it green where the claim leaves out rows that led nobody knows where.
     """
     proved = standing_of(claim) == "proved" and (claim.lower or 0.0) > 0
     if not proved or claim.kind not in BUILT_IN or claim.assumes(WITHIN_SEEN, STOPPING.code):
@@ -181,7 +181,7 @@ def own_size(rehearsal: Rehearsal) -> float:
 
 
 def flags_of(gain: float, lower: float | None = None) -> list[Flag]:
-    """Returns what gains are to be compared with."""
+    """Marks 0, the estimated gain and a lower bound on an axis of gains."""
     flags = [Flag(0.0, "no difference"), Flag(gain, f"estimate {signed(gain)}")]
     return flags if lower is None else [*flags, Flag(lower, f"L = {signed(floored(lower))}")]
 

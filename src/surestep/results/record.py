@@ -174,12 +174,12 @@ class Record:
 
     @property
     def behavior_is_estimated(self) -> bool:
-        """Tells whether π_b of a state was read off the log, from what was done there."""
+        """Tells whether π_b was estimated from the actions in the log."""
         return self.parameters.behavior in ESTIMATED
 
     @property
     def unit(self) -> str:
-        """Returns what gains are, and per what, as readers know it."""
+        """Returns the unit of gains, such as 'per episode'."""
         return str(self.description.get("stakes", {}).get("unit", "per episode"))
 
     def to_json(self, outputs: Mapping[str, str]) -> str:
@@ -236,7 +236,7 @@ class Record:
 
 
 def current_machine() -> dict[str, str]:
-    """Returns what decides the last bits of a result: the system, the processor, and a GPU."""
+    """Returns the system, the processor and the GPU; the last bits of a result depend on them."""
     from llvmlite.binding import get_host_cpu_name
 
     from surestep.kernels.devices import usable_gpu

@@ -301,7 +301,7 @@ class Result:
         return as_action(self.table.vocabulary.actions[int(chosen)])
 
     def _prepared(self, case: Any, tables: Mapping[str, str]) -> dict[str, object]:
-        """Returns what the query makes of the last of the rows of a case so far."""
+        """Runs the query on the rows of a case so far; returns the last row that it makes."""
         query = self.record.description["query"]
         said = self.record.query or {}
         if not self.runs_query:

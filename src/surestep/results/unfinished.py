@@ -37,7 +37,7 @@ def read_file(folder: Path, name: str) -> bytes:
 
 
 def record_in(folder: Path) -> dict[str, Any]:
-    """Returns what the record in a folder says; nothing where there is none."""
+    """Reads the record in a folder; returns an empty one where there is none."""
     try:
         record = json.loads(read_file(folder, RUN))
     except (SurestepError, ValueError, RecursionError):
