@@ -121,8 +121,12 @@ def bounds_section(
         refused = [answer.method for answer in answers if answer.refusal == refusal]
         sentences.append(f"No answer from {', '.join(refused)}: {refusal}.")
     captions.append("as-published: the papers' own claim, with known gaps (docs/bounds.md)")
-    table = Table("bounds", "; ".join(captions), columns, rows)
-    return Section("bounds", "Bounds", sentences, tables=[table])
+    return Section(
+        "bounds",
+        "Bounds",
+        sentences,
+        tables=[Table("bounds", "; ".join(captions), columns, rows)],
+    )
 
 
 def says(answer: BoundAnswer) -> list[str]:

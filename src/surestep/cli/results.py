@@ -51,8 +51,8 @@ def verify_command(output: Path, description: Description, **how: Any) -> None:
         say(f"{agreed}; all else is as its run.json says")
         return
     values = verification.level == "same values"
-    found = "not confirmed: the same values, but not the same bytes" if values else "refuted"
-    say(found, fg="yellow" if values else "red", bold=True)
+    outcome = "not confirmed: the same values, but not the same bytes" if values else "refuted"
+    say(outcome, fg="yellow" if values else "red", bold=True)
     say(verification.difference, agreed if values else None)
     raise SystemExit(1)
 
@@ -121,8 +121,12 @@ def explanation_section(explanation: Explanation) -> Section:
     left = f"without {len(hidden):,} that nobody tried (--json has all)" if hidden else ""
     parts = [rows[i : i + 16] for i in range(0, len(rows), 16)]  # more is not printed of a table
     tables = [Table("actions", left, columns, part) for part in parts]
-    why = Section("why", "What decides", in_words(explanation))
-    return Section("state", title, tables=tables, parts=[why])
+    return Section(
+        "state",
+        title,
+        tables=tables,
+        parts=[Section("why", "What decides", in_words(explanation))],
+    )
 
 
 @click.command("certify", short_help="Certify a saved policy by other kinds, or by another log.")

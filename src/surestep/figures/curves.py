@@ -273,12 +273,12 @@ def short_size(size: int) -> str:
 
 def levels_of(panel: Panel) -> dict[str, float]:
     """Returns the levels to compare points with, where all points of the panel share them."""
-    found = {}
+    levels = {}
     for name in dict.fromkeys(name for point in panel.points for name in point.levels):
         values = [point.levels[name] for point in panel.points if name in point.levels]
         if max(values) - min(values) <= 1e-9 * max(map(abs, values)):
-            found[name] = max(values)
-    return found
+            levels[name] = max(values)
+    return levels
 
 
 def label_panel(axes: Axes, panel: Panel, layout: Layout) -> None:

@@ -213,7 +213,9 @@ def certify_result(
             checks = ()
             if isinstance(source, LogSource):
                 checks = inspection_checks(source, inspect_log(source))
-            checks = tuple(each for each in checks if CHECKS[each.code].forbids_proof is not None)
+            checks = tuple(
+                check for check in checks if CHECKS[check.code].forbids_proof is not None
+            )
     return Judged(
         certificates=tuple(claims),
         result=saved,
@@ -345,8 +347,7 @@ class SavedPolicy:
             splits = {split_of(certifier) for certifier in made if holds_out(certifier)}
         told = told if splits else told._replace(split=NO_SPLIT)
         told = told._replace(delta=told.delta if delta is None else delta)
-        chosen = record.parameters.n_wedge_chosen_by is not None
-        n_wedge = None if chosen else record.parameters.n_wedge
+        n_wedge = None if record.parameters.n_wedge_chosen_by else record.parameters.n_wedge
         told = with_algorithm(told, algorithm_of(record.parameters.algorithm), n_wedge)
         certifiers = tuple(kind.make_with(told) for kind in kinds)
         whole = [certifier.name for certifier in certifiers if needs_episodes(certifier)]
@@ -441,11 +442,11 @@ def given_in(saved: Result) -> dict[str, Any]:
         "possible": pairs_in(saved),
     }
     listed = {name: each for name, each in inside.items() if getattr(parameters, name) == "listed"}
-    behavior = table_of(saved) if parameters.behavior == "table" else parameters.behavior
+    behavior = behavior_table_of(saved) if parameters.behavior == "table" else parameters.behavior
     return {"behavior": behavior, "learnt": words.learnt, **listed}
 
 
-def table_of(saved: Result) -> PairTable:
+def behavior_table_of(saved: Result) -> PairTable:
     """Returns the behavior policy as it stands in the folder."""
     return replace(pairs_in(saved), probability=saved.table.behavior[saved.table.decided])
 
@@ -479,7 +480,7 @@ def other_log(saved: Result, counts: LabelledCounts, log: LogSource | None) -> A
     check_listed(
         "state", words.state_columns, words.states[:deciding], met, where="the policy", log=log
     )
-    check_log_fits(pairs_in(saved) if estimated else table_of(saved), counts, log)
+    check_log_fits(pairs_in(saved) if estimated else behavior_table_of(saved), counts, log)
     behavior = Policy(table.pairs, table.behavior, estimated=estimated)
     if not estimated:
         check_same_behavior(behavior, counts)

@@ -86,7 +86,7 @@ def describe(description: Description, folder: Path) -> str:
         state = guesses.pop("state")
         before = tuple(name for name in state.columns if name not in after)
         guesses |= {"state": state._replace(columns=before)} if before else {}
-    return text_of(description, columns, guesses, folder, after)
+    return description_text(description, columns, guesses, folder, after)
 
 
 def told_after(
@@ -96,7 +96,7 @@ def told_after(
     if not {"episode", "step", "state"} <= guesses.keys():
         return {}
     state, (episode,), (step,) = (guesses[x].columns for x in ("state", "episode", "step"))
-    names = [each.name for each in columns if each.name in state and each.distinct <= FEW]
+    names = [column.name for column in columns if column.name in state and column.distinct <= FEW]
     texts = [f"coalesce(CAST({sql_name(name)} AS VARCHAR), '')" for name in (episode, *names)]
     number = f"TRY_CAST(CAST({sql_name(step)} AS VARCHAR) AS DOUBLE)"
     rows = database.execute(
@@ -105,10 +105,10 @@ def told_after(
     ).fetchall()
     episodes, *values = zip(*rows, strict=True)
     offsets = ends_of_equal(np.unique(episodes, return_inverse=True)[1])
-    found = outcomes.columns_told_after(
+    told = outcomes.columns_told_after(
         dict(zip(names, values, strict=True)), np.arange(len(rows)), offsets
     )
-    there = {name: [text for text in texts if text] for name, texts in found.items()}
+    there = {name: [text for text in texts if text] for name, texts in told.items()}
     return {name: texts for name, texts in there.items() if texts}  # not of missing ones
 
 
@@ -134,21 +134,21 @@ def look(database: Any, types: Mapping[str, str], description: Description) -> l
             there,
         )
         parts.append(f"row({', '.join(facts)})")
-    found = database.execute(f"SELECT {', '.join(parts)} FROM {FIRST_ROWS}").fetchone()
-    return [Column._make(facts) for facts in found]
+    row = database.execute(f"SELECT {', '.join(parts)} FROM {FIRST_ROWS}").fetchone()
+    return [Column._make(facts) for facts in row]
 
 
 def guess(columns: Sequence[Column]) -> dict[str, Guess]:
     """Returns the columns of each role: by their names, else by hints in names and content."""
     guesses = dict[str, Guess]()
-    free = {each.name: each for each in columns if not each.name.lower().startswith(NO_ROLE)}
+    free = {
+        column.name: column for column in columns if not column.name.lower().startswith(NO_ROLE)
+    }
     for role, usual in ROLES.items():
-        for name in usual.aliases:
-            same = [column for column in free if column.lower() == name]
-            if same:
-                guesses[role] = Guess((same[0],), "by its name")
-                free.pop(same[0])
-                break
+        same = [name for alias in usual.aliases for name in free if name.lower() == alias]
+        if same:
+            guesses[role] = Guess((same[0],), "by its name")
+            free.pop(same[0])
     for role in HINTS:
         if role in guesses:
             continue
@@ -158,7 +158,7 @@ def guess(columns: Sequence[Column]) -> dict[str, Guess]:
             free.pop(likely[0].name)
         elif role == "step" and guesses.get("episode", NOTHING).why == BY_NAME:
             named = guesses.pop("episode").columns  # of no use without steps
-            free |= {each.name: each for each in columns if each.name in named}
+            free |= {column.name: column for column in columns if column.name in named}
     if "state" not in guesses:
         following = {f"next_{name}" for name in free}
         fit = [
@@ -177,17 +177,17 @@ def guess(columns: Sequence[Column]) -> dict[str, Guess]:
 def likely_columns(role: str, free: Sequence[Column], guesses: Mapping[str, Guess]) -> list[Column]:
     """Returns the columns that hints make likely for a role, the most likely one first."""
     hints = HINTS[role]
-    likely = [each for each in free if has_hint(each.name, hints) and fits(role, each)]
+    likely = [column for column in free if has_hint(column.name, hints) and fits(role, column)]
     if role == "step":
         likely = likely if "episode" in guesses else []
         return sorted(
-            [*[each for each in free if each.stamps], *likely],
-            key=lambda each: not has_hint(each.name, hints),
+            [*[column for column in free if column.stamps], *likely],
+            key=lambda column: not has_hint(column.name, hints),
         )
     if role == "episode":
-        likely.sort(key=lambda each: (not has_hint(each.name, ("id",)), -each.distinct))
+        likely.sort(key=lambda column: (not has_hint(column.name, ("id",)), -column.distinct))
     if role == "action":
-        likely.sort(key=lambda each: each.name.lower() not in hints)
+        likely.sort(key=lambda column: column.name.lower() not in hints)
     return likely
 
 
@@ -208,7 +208,7 @@ def has_hint(name: str, hints: Sequence[str]) -> bool:
     return not known.isdisjoint(hints)
 
 
-def text_of(
+def description_text(
     description: Description,
     columns: Sequence[Column],
     guesses: Mapping[str, Guess],
@@ -217,7 +217,7 @@ def text_of(
 ) -> str:
     """Fills in the template of descriptions; values of columns `after` stand in last rows only."""
     by_name = {column.name: column for column in columns}
-    used = {role: [by_name[name] for name in each.columns] for role, each in guesses.items()}
+    used = {role: [by_name[name] for name in chosen.columns] for role, chosen in guesses.items()}
     taken = {*chain(*used.values())}
     others = [column for column in columns if column not in taken]
     later = [column.name for column in others if has_hint(column.name, LATER)]

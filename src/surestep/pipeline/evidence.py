@@ -101,8 +101,9 @@ def gather(
     certifiers = tuple(asked.make_with(told) for asked in terms.asked)
     behavior = behavior_of(given["behavior"], counts)
     seen = keys.is_word(SOURCES["possible"], given["possible"])
-    listed = not seen and given["possible"] is not None
-    possible = pair_table_of(given["possible"], counts) if listed else None
+    possible = (
+        None if seen or given["possible"] is None else pair_table_of(given["possible"], counts)
+    )
     limits = None if given["allowed"] is None else pair_table_of(given["allowed"], counts)
     lists = {name: labels_of(given[name], name[:-1], counts) for name in ("states", "actions")}
     kinds = {name: "observed" if labels is None else "listed" for name, labels in lists.items()}
@@ -336,7 +337,7 @@ def assemble(
     log: LogSource | None = None,
 ) -> Assembly:
     """Numbers the labels, counts over the numbers, and finds the behavior policy."""
-    tables = [each for each in (behavior, possible) if isinstance(each, PairTable)]
+    tables = [given for given in (behavior, possible) if isinstance(given, PairTable)]
     if len(tables) == 2 or (tables and (states is not None or actions is not None)):
         which = "behavior table" if tables[0] is behavior else "table of what is possible"
         raise InvalidParameter(

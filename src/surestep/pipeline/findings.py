@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-import surestep.results.findings as found
+import surestep.results.findings as results
 from surestep._arrays import (
     BoolArray,
     FloatArray,
@@ -80,7 +80,7 @@ def policy_table(
     )
 
 
-def in_order_of_labels(findings: found.Findings, numbering: Numbering) -> found.Findings:
+def in_order_of_labels(findings: results.Findings, numbering: Numbering) -> results.Findings:
     """Returns findings in numbers by first appearance with those that a numbering had before."""
     table = findings.table
     state = np.argsort(numbering.state)
@@ -120,7 +120,7 @@ def findings_of(
     no_rehearsal: str,
     record: Record,
     judging: Problem | None,
-) -> found.Findings:
+) -> results.Findings:
     """All that the report shows before a stress test; `estimate` is the estimated MDP.
 
     `judging` is the problem of data that did not choose the policy.
@@ -128,7 +128,7 @@ def findings_of(
     improvement = settled.improvement
     visits = decision_visits(estimate, problem.behavior, table)
     ours = decision_visits(estimate, improvement.policy, table)
-    return found.Findings(
+    return results.Findings(
         table=table,
         behavior_occupancy=shares(visits),
         changes=state_changes(
@@ -157,7 +157,7 @@ def shares(visits: FloatArray) -> FloatArray:
 
 def evidence_of(
     improvement: Improvement, judging: Problem | None, delta: float
-) -> Sequence[found.Confirmation | None]:
+) -> Sequence[results.Confirmation | None]:
     """Tells for each state [S] whether the rows that judge confirm a change; None: no rows judge.
 
     A change is confirmed where its interval is above 0, contradicted where it is below; the
@@ -167,13 +167,13 @@ def evidence_of(
     if judging is None:
         return [None] * value.size
     low, high = change_intervals(judging, value, improvement.policy, delta)
-    words: tuple[found.Confirmation, ...] = ("contradicted", "open", "confirmed")
+    words: tuple[results.Confirmation, ...] = ("contradicted", "open", "confirmed")
     return [words[1 + int(a > 0) - int(b < 0)] for a, b in zip(low, high, strict=True)]
 
 
 def state_changes(
-    table: PolicyTable, visits: FloatArray, evidence: Sequence[found.Confirmation | None]
-) -> tuple[found.StateChange, ...]:
+    table: PolicyTable, visits: FloatArray, evidence: Sequence[results.Confirmation | None]
+) -> tuple[results.StateChange, ...]:
     """The states where π_I differs from π_b, the largest contribution to the gain first.
 
     ρ(π_I) − ρ(π_b) = Σ_s d_b(s) Σ_a π_I(a|s) · advantage(s,a), with d_b the discounted visits under
@@ -185,7 +185,7 @@ def state_changes(
     changed = np.flatnonzero(table.changed)
     order = changed[np.argsort(-np.abs(contribution[changed]), kind="stable")]
     return tuple(
-        found.StateChange(
+        results.StateChange(
             int(s), float(share[s]), float(advantage[s]), float(contribution[s]), evidence[s]
         )
         for s in order
@@ -194,7 +194,7 @@ def state_changes(
 
 def wanted_pairs(
     table: PolicyTable, visits: FloatArray, improvement: Improvement
-) -> tuple[found.WantedPair, ...]:
+) -> tuple[results.WantedPair, ...]:
     """Pairs seen too seldom to be trusted that look better than what π_I does there.
 
     Only pairs that were tried a few times: of the others, little but luck is known. And only pairs
@@ -210,7 +210,9 @@ def wanted_pairs(
     promise = np.where(wanted, visits[state] * better, 0.0)
     order = np.argsort(-promise, kind="stable")[:MOST_WANTED]
     return tuple(
-        found.WantedPair(int(k), improvement.n_wedge + 1 - int(table.visits[k]), float(promise[k]))
+        results.WantedPair(
+            int(k), improvement.n_wedge + 1 - int(table.visits[k]), float(promise[k])
+        )
         for k in order
         if promise[k] > 0
     )

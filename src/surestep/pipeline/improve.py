@@ -308,8 +308,8 @@ class Draft:
             )
         except OutOfTime:
             return self.findings
-        found = replace(self.findings, rehearsal=rehearsal, no_rehearsal=how.why_none)
-        return replace(found, record=self.record(how))
+        tested = replace(self.findings, rehearsal=rehearsal, no_rehearsal=how.why_none)
+        return replace(tested, record=self.record(how))
 
 
 def draft(

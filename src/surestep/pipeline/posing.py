@@ -147,14 +147,14 @@ def unsafe_states(condition: str, words: Vocabulary) -> BoolArray:
         database.execute("SET enable_external_access = false; SET lock_configuration = true")
         typed = ", ".join(f"{number_or_text(database, name)} AS {sql_name(name)}" for name in table)
         try:
-            found = database.execute(
+            answer = database.execute(
                 f"SELECT coalesce({condition}, false)::BOOLEAN FROM "
                 f"(SELECT place, {typed} FROM states) ORDER BY place"
             ).fetchnumpy()
         except duckdb.Error as problem:
             why = str(problem).splitlines()[0]
             raise InvalidParameter(f"unsafe.states is {condition!r}: {why}; {expected}") from None
-    (holds,) = found.values()
+    (holds,) = answer.values()
     if not holds.any():
         shown = "; ".join(f"{name} is {', '.join(some(labels))}" for name, labels in table.items())
         raise InvalidParameter(

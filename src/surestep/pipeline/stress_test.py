@@ -144,7 +144,9 @@ def rehearsal_of(
     Of what a time limit ends, there are `least_worlds` of each kind at least, or all of them.
     """
     folder = effort.folder
-    versions = versions_with(question.algorithm.name, (each.name for each in question.rehearsed))
+    versions = versions_with(
+        question.algorithm.name, (certifier.name for certifier in question.rehearsed)
+    )
     rehearsal = rehearse(
         question.problem,
         question.algorithm,

@@ -130,8 +130,8 @@ class Terms:
             )
         texts = [str(asked) for asked in self.asked]
         if not texts or len(set(texts)) < len(texts):
-            found = ", ".join(texts) or "none"
-            yield f"the certificates asked for are {found}; expected at least one, and none twice"
+            kinds = ", ".join(texts) or "none"
+            yield f"the certificates asked for are {kinds}; expected at least one, and none twice"
         if method.worlds:
             least = in_digits(self.least_worlds)
             if method.worlds < self.least_worlds:
@@ -214,7 +214,7 @@ class Terms:
         """Returns the names of the algorithm and certifiers that look at whole episodes."""
         algorithm: Any = self.algorithm or kind_of(self.named[0])
         own = [algorithm.name] if needs_log(algorithm) else []
-        return own + [each.name for each in certifiers if needs_episodes(each)]
+        return own + [certifier.name for certifier in certifiers if needs_episodes(certifier)]
 
     def share_of(self, episodes: int) -> float:
         """Returns the share of so many recorded episodes that chooses the policy."""

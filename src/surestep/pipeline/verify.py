@@ -162,12 +162,12 @@ def verify_result(
         here = draft(evidence, tell, time_limit=record.parameters.time_limit)
         made = result_of(here.like(record).finished(tell))
     then, now = (
-        {name: asdict(each)[name] for name in MADE_WITH} for each in (record, here.findings.record)
+        {name: asdict(one)[name] for name in MADE_WITH} for one in (record, here.findings.record)
     )
-    found = comparison(folder, saved, made, difference(RUN, then, now))
-    if found.level == "refuted":
+    verification = comparison(folder, saved, made, difference(RUN, then, now))
+    if verification.level == "refuted":
         check_same_files(record, evidence)
-    return replace(found, compared=compared)
+    return replace(verification, compared=compared)
 
 
 def comparison(folder: Path, saved: Result, made: Result, moved: str) -> Verification:
@@ -324,8 +324,8 @@ def check_given(record: Record, given: Mapping[str, Any]) -> None:
         used = getattr(record.parameters, name)
         told = keys.at(keys.described(record.description), path)
         file = "table" if name == "behavior" else "listed"
-        known = [each for each in (given[name], told) if each is not None]
-        kinds = {each if keys.is_word(path, each) else file for each in known}
+        known = [value for value in (given[name], told) if value is not None]
+        kinds = {value if keys.is_word(path, value) else file for value in known}
         if kinds - {used} or (given[name] is None and used == file):
             raise ResultMismatch(
                 f"{path} was {used!r} when the result was made, and is "

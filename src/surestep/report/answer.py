@@ -155,8 +155,7 @@ def verdict(
     settling = None if record is None else proof_words(record, certificates)
     if believed is not None:
         pilot = "Try it on some cases, go on as before with others, and compare."
-        said = belief_words(believed, rehearsal, unit)
-        why = " ".join(filter(None, (pilot, said, settling)))
+        why = " ".join(filter(None, (pilot, belief_words(believed, rehearsal, unit), settling)))
         return Verdict(rung, "caution", "Pilot it", why)
     said = not_shown(certificates, belief, record, rehearsal=rehearsal, awaited=awaited)
     why = " ".join(filter(None, (doubts, said, settling)))
@@ -279,12 +278,12 @@ def not_shown(
 def proof_words(record: Record, claims: Sequence[Certificate]) -> str | None:
     """Says how many episodes would settle it; None where that is unknown, as with lost cases."""
     claim = claims[0]
-    found = record.estimates
-    stops = any(each.assumes(*HOW_STOPPED) for each in claims)
-    lost = found.get("held_out_gain", 1.0) <= 0 or bool(claim.signals) or stops
-    if "episodes_for_proof" not in found or lost or claim.lower is None:
+    estimates = record.estimates
+    stops = any(certificate.assumes(*HOW_STOPPED) for certificate in claims)
+    lost = estimates.get("held_out_gain", 1.0) <= 0 or bool(claim.signals) or stops
+    if "episodes_for_proof" not in estimates or lost or claim.lower is None:
         return None
-    wanted = found["episodes_for_proof"]
+    wanted = estimates["episodes_for_proof"]
     there = record.data["episodes"]
     ranges = " Declared `returns` may do with less." if claim.assumes(WITHIN_SEEN) else ""
     if wanted is None:
@@ -334,10 +333,10 @@ def counted_on(claims: Sequence[Certificate], judged: Verdict, record: Record | 
 
 def estimate_key(record: Record, gain: float) -> Key:
     """Returns the estimated gain with its interval, and the data it comes from."""
-    found = record.estimates
+    estimates = record.estimates
     meaning = f"{record.unit}; too high, as the rows that chose the policy flatter it"
-    if "held_out_gain" in found:
-        low, high = (signed(found[end], DIGITS) for end in ("held_out_low", "held_out_high"))
+    if "held_out_gain" in estimates:
+        low, high = (signed(estimates[end], DIGITS) for end in ("held_out_low", "held_out_high"))
         probably = f"probably {low} to {high}, by rows set aside for checking"
         meaning = f"{record.unit}, {probably}; do not promise it"
     return Key("Best guess", signed(gain, DIGITS), meaning)
@@ -370,18 +369,20 @@ def opposed(findings: Findings) -> list[Item]:
 
 def lost_item(lost: int, findings: Findings) -> Item:
     """Counts the cases that stopped for unknown reasons, and says how they may change the gain."""
-    found = findings.record.estimates
+    estimates = findings.record.estimates
     many = findings.record.data["episodes"]
     of_all = "" if many is None else f" of {many:,}"
     said = f"{lost:,}{of_all} cases stopped for unknown reasons."
     what_if = "What they may change cannot be told without their rows."
-    if "lost_worst" in found:
-        worst, opposed = (signed(found[name], DIGITS) for name in ("lost_worst", "lost_opposed"))
+    if "lost_worst" in estimates:
+        worst, opposed = (
+            signed(estimates[name], DIGITS) for name in ("lost_worst", "lost_opposed")
+        )
         what_if = (
             f"If all of them went as badly as can be, the best guess is {worst}; if only those of "
             f"the new policy did, and those of today's policy went as well as can be, {opposed}."
         )
-    mood: Mood = "bad" if found.get("lost_worst", 0.0) <= 0 else "caution"
+    mood: Mood = "bad" if estimates.get("lost_worst", 0.0) <= 0 else "caution"
     return Item("Lost cases", f"{said} {what_if}", "Find out why they stopped.", "!", mood)
 
 
@@ -396,8 +397,8 @@ def how_many(findings: Findings) -> str:
     """Counts the situations that change, and those that rows set aside confirm."""
     many = counted(findings.table.num_deciding, "situation")
     evidence = [change.evidence for change in findings.changes]
-    found = ", ".join(f"{evidence.count(word):,} {word}" for word in get_args(Confirmation))
-    rest = f" By rows set aside for checking: {found}." if any(evidence) else ""
+    judged = ", ".join(f"{evidence.count(word):,} {word}" for word in get_args(Confirmation))
+    rest = f" By rows set aside for checking: {judged}." if any(evidence) else ""
     return (
         f"The new policy decides otherwise in {len(findings.changes):,} of {many}, and changes "
         f"{percent(findings.changed_share)} of today's decisions.{rest}"

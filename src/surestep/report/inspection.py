@@ -18,7 +18,9 @@ DISCOUNTS = (0.9, 0.95, 0.99)  # that many would choose from
 
 def inspection_sections(inspection: Inspection, following: str) -> list[show.Section]:
     """Returns the sections of an inspection; `following` is the command to run next."""
-    cautions = [show.Item("", each.says, sign="!", mood="caution") for each in inspection.cautions]
+    cautions = [
+        show.Item("", caution.says, sign="!", mood="caution") for caution in inspection.cautions
+    ]
     enough = show.Item(
         "", "Nothing: every state has actions to choose from.", sign="✓", mood="good"
     )
@@ -135,7 +137,7 @@ def coverage_section(inspection: Inspection) -> show.Section:
 
 def states_table(inspection: Inspection) -> show.Table:
     """Returns visits by states and actions, the busiest first; too few stand in brackets."""
-    actions = sorted(enumerate(inspection.actions), key=lambda each: -each[1].visits)
+    actions = sorted(enumerate(inspection.actions), key=lambda placed: -placed[1].visits)
     order = [place for place, _ in actions[:MOST_ACTIONS]]
     roles = inspection.columns
     names = [

@@ -86,8 +86,8 @@ def gain_interval(
     counts = problem.counts
     model = problem.estimate()
     both = (policy, problem.behavior)
-    ours, theirs = (evaluate(model, each) for each in both)
-    our_visits, their_visits = (occupancy(model, each) for each in both)
+    ours, theirs = (evaluate(model, chosen) for chosen in both)
+    our_visits, their_visits = (occupancy(model, chosen) for chosen in both)
     pair = run_owners(counts.offsets)
     number = counts.visits + 2.0
     reward, least, greatest = reward_moments(counts)
@@ -138,8 +138,8 @@ def gains_of_lost(
     known = np.where(lost_steps > 0, visits / steps, 1.0)
     situations = problem.counts.pairs.state[visits > 0]
 
-    def supposed(each: Policy, *, best: bool) -> float:
-        value = evaluate(model, each)[situations]
+    def supposed(chosen: Policy, *, best: bool) -> float:
+        value = evaluate(model, chosen)[situations]
         pick = np.maximum if best else np.minimum
         worth = pick(ending[best], reward + problem.single_discount * pick.reduce(value))
         added = np.bincount(pair, weights=worth, minlength=visits.size) / steps
@@ -149,7 +149,7 @@ def gains_of_lost(
             discount=known * model.discount,
             ending_reward=np.where(visits == 0, known * model.ending_reward + added, 0.0),
         )
-        return performance(filled, each)
+        return performance(filled, chosen)
 
     worst = supposed(policy, best=False)
     today = problem.behavior

@@ -76,8 +76,9 @@ class Plots:
     def certificates(self) -> Figure:
         """Draws the lower bound L of each certificate, beside the estimated gain."""
         claims = self.result.certificates
-        kinds = [claim.kind for claim in claims]
-        return drawn(claims_picture(self.result.estimated_gain, claims, kinds))
+        return figure_of(
+            claims_picture(self.result.estimated_gain, claims, [claim.kind for claim in claims])
+        )
 
     def rehearsal(self) -> Figure:
         """Draws the true gains in the worlds of the stress test, with data as much as the log."""
@@ -86,8 +87,9 @@ class Plots:
             raise InvalidParameter(
                 "there is no stress test in worlds of several kinds; make the result with worlds=10"
             )
-        lower = self.result.certificate.lower
-        return drawn(gains_picture(self.result.estimated_gain, lower, test))
+        return figure_of(
+            gains_picture(self.result.estimated_gain, self.result.certificate.lower, test)
+        )
 
 
 # ---- as values ----------------------------------------------------------------------------------
@@ -189,7 +191,7 @@ def flags_of(gain: float, lower: float | None = None) -> list[Flag]:
 # ---- by Matplotlib ------------------------------------------------------------------------------
 
 
-def drawn(picture: Strips | Histogram) -> Figure:
+def figure_of(picture: Strips | Histogram) -> Figure:
     """Returns the picture as a figure: ranges below each other, or bars on top of each other."""
     lines = len(picture.strips) if isinstance(picture, Strips) else 5
     with drawing(7.5, 1.6 + 0.45 * lines) as figure:

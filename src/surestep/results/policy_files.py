@@ -133,8 +133,7 @@ def policy_parquet_rows(path: Path) -> list[dict[str, object]]:
 
     with in_memory(threads=1) as database:
         try:
-            scan = f"SELECT * FROM read_parquet({file_list([path])})"
-            rows = database.execute(scan).fetchall()
+            rows = database.execute(f"FROM read_parquet({file_list([path])})").fetchall()
             columns = [column[0] for column in database.description]
             return [dict(zip(columns, row, strict=True)) for row in rows]
         except duckdb.Error as problem:

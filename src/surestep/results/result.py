@@ -334,7 +334,9 @@ class Result:
         """Returns the rows of a table, with the columns that say their states."""
         words = self.table.vocabulary
         plain = [name for name in words.state_columns if name not in words.learnt]
-        columns = dict.fromkeys([*plain, *chain(*(each.columns for each in words.learnt.values()))])
+        columns = dict.fromkeys(
+            [*plain, *chain(*(learnt.columns for learnt in words.learnt.values()))]
+        )
         there = [str(name) for name in column_names(frame)]
         for name in columns:
             if name not in there:
@@ -479,8 +481,9 @@ def is_as_written(path: Path, result: Result) -> bool:
     content = read_unique_json(text_of(path.parent, path.name))
     listed = content if isinstance(content, list) else [content]
     return all(
-        Certificate.from_content(each).content(result.verdict if VERDICT in each else None) == each
-        for each in listed
+        Certificate.from_content(claim).content(result.verdict if VERDICT in claim else None)
+        == claim
+        for claim in listed
     )
 
 
