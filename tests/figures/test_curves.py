@@ -284,7 +284,7 @@ def test_every_result_is_on_a_line_of_a_panel_and_names_tell_lines_of_a_panel_ap
     assert len({(panel.row, panel.column) for panel in found.panels}) == len(found.panels)
     for panel in found.panels:
         assert len({point.parts["metric"] for point in panel.points}) <= 1
-        lines = {found.line(point) for point in panel.points}
+        lines = {tuple(point.parts[part] for part in found.parts) for point in panel.points}
         assert len({found.names[line] for line in lines}) == len(lines)
 
 

@@ -144,7 +144,7 @@ def test_pairs_are_found_by_their_labels_whatever_the_order_of_these(drawn, aged
     rows = [(i, 0, *row, True) for i, row in enumerate(drawn)]
     for kinds in ((), ("stitched",)):
         made = made_of(aged, rows, kinds)
-        saved, counts = made.result.table, made.problem.counts
+        saved, counts = surestep.load(aged).table, made.problem.counts
         assert by_label(counts.pairs, made.policy.probability) == by_label(
             saved.pairs, saved.probability
         )

@@ -226,7 +226,12 @@ def drafted_once(monkeypatch):
     """Drafts only once for each log and set of terms, which is all that a draft depends on."""
 
     def draft_once(evidence, progress, *, time_limit=None):
-        given = counts_digest(evidence.counts), evidence.columns, evidence.files, evidence.defaults
+        given = (
+            counts_digest(evidence.counts),
+            evidence.source.columns_in_files,
+            evidence.files,
+            evidence.defaults,
+        )
         asked = repr((given, evidence.terms, time_limit))
         if asked not in DRAFTS:
             DRAFTS[asked] = draft(evidence, progress, time_limit=time_limit)

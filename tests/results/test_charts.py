@@ -24,7 +24,7 @@ from surestep import Problem
 from surestep import _reprs as frames
 from surestep._words import floored, signed
 from surestep.errors import InvalidParameter, MissingExtra
-from surestep.results import plots
+from surestep.results import Result, plots
 
 VISITS = st.lists(st.integers(0, 3000), min_size=1, max_size=16)
 GAINS = st.one_of(
@@ -200,7 +200,7 @@ def test_changes_are_drawn_in_the_order_of_what_they_gain(result):
     gains = np.zeros(table.pairs.num_states)
     for k, state in enumerate(table.pairs.state):
         moved = table.probability[k] - table.behavior[k]
-        gains[state] += moved * table.advantage[k] * table.decisions[state]
+        gains[state] += moved * table.advantage[k] * table.visits[table.pairs.state == state].sum()
     ordered = plots.most_changed(table)
     assert set(ordered) == set(np.flatnonzero(table.changed))
     assert (np.diff(gains[ordered]) <= 1e-12).all()
@@ -245,7 +245,8 @@ def test_the_stress_test_is_drawn_world_by_world(result):
     pytest.importorskip("matplotlib")
     findings = rehearsed_findings()
     claims = (findings.certificate, *findings.others)
-    figure = plots.Plots(findings.table, claims, findings.rehearsal, findings.gain).rehearsal()
+    tested = Result(findings.table, claims, findings.record, "", findings.rehearsal)
+    figure = tested.plot.rehearsal()
     gain = findings.rehearsal.gain[:, 0]
     legend = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     worse = (gain < -findings.rehearsal.tolerance).sum()

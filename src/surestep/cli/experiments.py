@@ -149,7 +149,6 @@ def compare_command(
     from surestep.experiments import tables as words
     from surestep.experiments.comparison import USUAL
     from surestep.experiments.runs import selected
-    from surestep.experiments.tables import as_csv, claim_rows, comparison_rows
 
     write = words.as_latex if kind == "latex" else words.as_markdown
     rows = []
@@ -163,7 +162,7 @@ def compare_command(
                     "they are wrong and how much they say, expected no --metric, --value, --against"
                 )
             cells = family_summaries(selected(run, selection))
-            rows += claim_rows(cells)
+            rows += words.claim_rows(cells)
             tables += words.claim_tables(cells)
             notes.append(words.CLAIM_INTERVALS)
         else:
@@ -171,11 +170,11 @@ def compare_command(
             compared = compare_run(
                 run, selection, metrics=metrics or USUAL, value=of, against=against
             )
-            rows += comparison_rows(compared)
+            rows += words.comparison_rows(compared)
             tables += [words.comparison_table(one, of) for one in compared]
             notes.append(words.INTERVALS)
     if kind == "csv":
-        say(as_csv(rows).rstrip("\n"))
+        say(words.as_csv(rows).rstrip("\n"))
     else:
         say(*(f"{write(table)}\n" for table in tables))
     say(*dict.fromkeys(notes), err=True)

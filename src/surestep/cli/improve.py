@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from surestep.results.findings import Findings
     from surestep.results.result import Result
 
-SHOWN_CHANGES = 2  # 1 where checks failed, of which more is to be said
+SHOWN_CHANGES = 2  # 1 where checks failed, which take more room
 UNFINISHED = "NOT YET STRESS TESTED: too few worlds in the time given; the same command goes on."
 
 
@@ -28,8 +28,14 @@ UNFINISHED = "NOT YET STRESS TESTED: too few worlds in the time given; the same 
     "improve", cls=Grouped, short_help="From a log of decisions to a better policy, and a report."
 )
 @described(*READING, *ASKING, *IMPROVING)
-@options.question(
-    "-o", "--output", type=options.FOLDER, required=True, help="A new folder, or one to go on with."
+@click.option(
+    "-o",
+    "--output",
+    cls=options.Option,
+    group="The question",
+    type=options.FOLDER,
+    required=True,
+    help="A new folder, or one to go on with.",
 )
 @options.stress_test("Do the stress test")
 @options.json_instead
@@ -117,7 +123,7 @@ def print_answer(findings: Findings) -> None:
     """Prints the first screen of the report, the stress test, and what was taken by default."""
     from surestep.checks import failed
     from surestep.report.answer import answer_section
-    from surestep.report.stress_test import found_words, no_rehearsal_words
+    from surestep.report.stress_test import no_rehearsal_words, outcome_words
 
     most = 1 if failed(findings.record.checks) else SHOWN_CHANGES
     answer = answer_section(findings, most=most)
@@ -131,7 +137,7 @@ def print_answer(findings: Findings) -> None:
     elif findings.rehearsal is None:
         say_sentences(no_rehearsal_words(findings))
     else:
-        say_sentences(found_words(findings.rehearsal)[0])
+        say_sentences(outcome_words(findings.rehearsal))
     read = findings.record.data
     columns = ", ".join(chain(*findings.record.parameters.columns.values()))
     episodes = "" if read["episodes"] is None else f", {read['episodes']:,} episodes"

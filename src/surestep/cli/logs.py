@@ -11,7 +11,6 @@ from surestep._progress import task_progress
 from surestep._words import counted
 from surestep.cli import options
 from surestep.cli.terminal import say, say_json, say_wrote, shell_word, show
-from surestep.description import READING, SUFFIX, Description, several
 
 USUAL = keys.DEFAULTS["least_visits"] - 1  # N∧
 
@@ -53,7 +52,7 @@ def describe_command(
     if output is None and not Path(logs[0]).exists():
         matching(Path(logs[0]))  # says if it is an address
         raise FileFailure(f"{logs[0]} is no file or folder; name the file to write with -o")
-    target = Path(logs[0]).with_suffix(SUFFIX) if output is None else output
+    target = Path(logs[0]).with_suffix(keys.SUFFIX) if output is None else output
     check_output(target)
     if output is None and target.exists():
         raise FileFailure(f"{target} is there already; name another file with -o")
@@ -65,12 +64,12 @@ def describe_command(
 @click.command(
     "inspect", cls=options.Grouped, short_help="Look at a log: coverage, overlap, suspicious rows."
 )
-@options.described(*READING, "behavior.policy")
+@options.described(*keys.READING, "behavior.policy")
 @click.option("--n-wedge", type=options.NATURAL, default=USUAL, help="N∧: more visits are trusted.")
 @options.output_file("Write a page (HTML) as well.")
 @options.json_instead
 def inspect_command(
-    description: Description,
+    description: keys.Description,
     memory_limit: str | None,
     n_wedge: int,
     output: Path | None,
@@ -93,7 +92,7 @@ def inspect_command(
     from surestep.report.page import page
     from surestep.results.inspection import as_json as plain
 
-    if any(map(is_counts_file, several(description.files))):
+    if any(map(is_counts_file, keys.several(description.files))):
         raise click.UsageError("These are counts; inspect looks at the log that was counted.")
     with task_progress() as progress:
         progress("looking at the log", 0, 1)
@@ -117,7 +116,7 @@ def inspect_command(
         say_wrote(output)
 
 
-def next_command(description: Description, *, ends: bool) -> str:
+def next_command(description: keys.Description, *, ends: bool) -> str:
     """Returns a command that improves the behavior behind the log; its discount is to be chosen.
 
     So is how episodes end where nobody says it, which is not to be seen in the log.
@@ -125,7 +124,7 @@ def next_command(description: Description, *, ends: bool) -> str:
     given = click.get_current_context().params
     logs = given["logs"]
     said = {name for name, value in given.items() if value}
-    if logs[0].endswith(SUFFIX) and said <= {"logs", "n_wedge", "output", "as_json"}:
+    if logs[0].endswith(keys.SUFFIX) and said <= {"logs", "n_wedge", "output", "as_json"}:
         words = f"surestep improve {shell_word(logs[0])}"
     else:
         words = keys.command("improve", description, quote=shell_word)
@@ -138,11 +137,11 @@ def next_command(description: Description, *, ends: bool) -> str:
     cls=options.Grouped,
     short_help="Count a log: tables of decisions to a small, mergeable file.",
 )
-@options.described(*READING)
+@options.described(*keys.READING)
 @options.output_file("The file of counts to write.", required=True)
 @options.cluster("Count the files, a task each,")
 def count_command(
-    description: Description,
+    description: keys.Description,
     output: Path,
     memory_limit: str | None,
     engine: str,
@@ -163,7 +162,7 @@ def count_command(
     from surestep.parallel import reach
 
     reach(engine, address)
-    if any(map(is_counts_file, several(description.files))):
+    if any(map(is_counts_file, keys.several(description.files))):
         raise click.UsageError("These are counts already; put them together with surestep merge.")
     source = open_log(description, memory_limit=memory_limit)
     say(source.columns)

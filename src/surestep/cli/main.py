@@ -102,7 +102,7 @@ def print_note(message: Warning | str, *where: object, **places: object) -> None
 
 
 def broken_output(stdout: TextIO) -> str:
-    """Returns what is wrong with standard output, or nothing; it is then out of the way."""
+    """Says why standard output cannot be written, and closes it; empty where it can be."""
     try:
         stdout.write("\n")
         stdout.flush()
@@ -128,7 +128,7 @@ main.commands = dict.fromkeys(VERBS, main)  # click looks there for what may hav
 
 # ---- The end of a command that is told to: by Ctrl-C, by the system, or by a terminal that closes
 
-SIGNALS = [each for each in signal.Signals if each.name in ("SIGINT", "SIGTERM", "SIGHUP")]
+SIGNALS = [one for one in signal.Signals if one.name in ("SIGINT", "SIGTERM", "SIGHUP")]
 LATER = 0.1  # seconds
 PATIENCE = 1.0  # seconds in which another signal is the same wish: some senders send two
 
@@ -149,7 +149,7 @@ def signals_end() -> Iterator[list[int]]:
 
     def end(number: int, frame: FrameType | None) -> None:
         nonlocal first
-        if any(each.f_globals.get("__name__") == "duckdb" for each, _ in walk_stack(frame)):
+        if any(one.f_globals.get("__name__") == "duckdb" for one, _ in walk_stack(frame)):
             # Raised while it is imported, it would abort the process in DuckDB's binding.
             threading.Timer(LATER, signal.raise_signal, [number]).start()
             return

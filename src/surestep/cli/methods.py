@@ -93,7 +93,7 @@ def bound_command(as_json: bool, **asked: Any) -> None:
 def bounds_section(
     answers: Sequence[BoundAnswer], span: float, asked: Mapping[str, Any]
 ) -> Section:
-    """Returns the bounds side by side, and what they mean: loudly where that is nothing."""
+    """Compares the bounds in a table, and says loudly where one guarantees nothing."""
     visits, zeta = asked["visits"], asked["zeta"]
     columns = [*map(Column, ("bound", "covers", "standing"))]
     captions = list[str]()
@@ -121,12 +121,16 @@ def bounds_section(
         refused = [answer.method for answer in answers if answer.refusal == refusal]
         sentences.append(f"No answer from {', '.join(refused)}: {refusal}.")
     captions.append("as-published: the papers' own claim, with known gaps (docs/bounds.md)")
-    table = Table("bounds", "; ".join(captions), columns, rows)
-    return Section("bounds", "Bounds", sentences, tables=[table])
+    return Section(
+        "bounds",
+        "Bounds",
+        sentences,
+        tables=[Table("bounds", "; ".join(captions), columns, rows)],
+    )
 
 
 def says(answer: BoundAnswer) -> list[str]:
-    """Returns the ζ of an answer, and what it says."""
+    """Returns the cells of ζ and of its meaning."""
     if answer.zeta is None:
         return ["–", ""]
     meaning = "limits loss" if answer.zeta >= 0 else "claims gain"

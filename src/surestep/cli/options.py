@@ -42,7 +42,6 @@ class Grouped(click.Command):
 
 expert = partial(click.option, cls=Option, group="For experts")
 setting = partial(click.option, "--set", "assigned", cls=Option, multiple=True, metavar="KEY=VALUE")
-question = partial(click.option, cls=Option, group="The question")
 memory_limit = expert(
     "--memory-limit", metavar="SIZE", help="Such as 2GB; the rest spills to disk."
 )
@@ -260,5 +259,5 @@ allow_query = click.option(
 
 
 def declared_range(name: str) -> Adding:
-    """Returns the option of what may be earned."""
+    """Returns the option of a range of rewards or returns."""
     return click.option(f"--{name}", help=keys.HELP[f"stakes.{name}"], **EARNED)

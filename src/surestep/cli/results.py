@@ -51,8 +51,8 @@ def verify_command(output: Path, description: Description, **how: Any) -> None:
         say(f"{agreed}; all else is as its run.json says")
         return
     values = verification.level == "same values"
-    found = "not confirmed: the same values, but not the same bytes" if values else "refuted"
-    say(found, fg="yellow" if values else "red", bold=True)
+    outcome = "not confirmed: the same values, but not the same bytes" if values else "refuted"
+    say(outcome, fg="yellow" if values else "red", bold=True)
     say(verification.difference, agreed if values else None)
     raise SystemExit(1)
 
@@ -96,7 +96,7 @@ def state_of(given: tuple[str, ...], columns: tuple[str, ...]) -> dict[str, str]
 
 
 def explanation_section(explanation: Explanation) -> Section:
-    """Returns the actions side by side, and what decides between them."""
+    """Returns the actions side by side, and the reasons to choose between them."""
     from surestep._words import Scale, number
     from surestep.pipeline import in_words
 
@@ -121,8 +121,12 @@ def explanation_section(explanation: Explanation) -> Section:
     left = f"without {len(hidden):,} that nobody tried (--json has all)" if hidden else ""
     parts = [rows[i : i + 16] for i in range(0, len(rows), 16)]  # more is not printed of a table
     tables = [Table("actions", left, columns, part) for part in parts]
-    why = Section("why", "What decides", in_words(explanation))
-    return Section("state", title, tables=tables, parts=[why])
+    return Section(
+        "state",
+        title,
+        tables=tables,
+        parts=[Section("why", "What decides", in_words(explanation))],
+    )
 
 
 @click.command("certify", short_help="Certify a saved policy by other kinds, or by another log.")
@@ -171,8 +175,9 @@ def certify_command(
         if kinds or output or any(given is not None for given in declared.values()):
             raise click.UsageError("--check makes what is in the file again, and takes no more")
         with task_progress() as progress:
-            claims = read_certificates(check)
-            check_certificates(result, description, claims, progress=progress, **how)
+            check_certificates(
+                result, description, read_certificates(check), progress=progress, **how
+            )
         if not is_as_written(check, load(result)):
             say("not confirmed: the same claims, in other words or with another verdict")
             raise SystemExit(1)

@@ -37,8 +37,9 @@ def say(*texts: object, err: bool = False, **style: Any) -> None:
     plain = False if os.environ.get("NO_COLOR") else None  # as rich has it
     for text in texts:
         if text is not None:  # to the stream itself: click takes one without our letters for UTF-8
-            stream = sys.stderr if err else sys.stdout
-            click.secho(lines(str(text)), file=stream, color=plain, **style)
+            click.secho(
+                lines(str(text)), file=sys.stderr if err else sys.stdout, color=plain, **style
+            )
 
 
 def shell_word(text: str) -> str:

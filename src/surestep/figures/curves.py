@@ -62,10 +62,6 @@ class Layout(NamedTuple):
     parts: tuple[str, ...]  # that tell lines apart
     names: dict[Line, str]
 
-    def line(self, point: Point) -> Line:
-        """Returns the line on which a point is."""
-        return tuple(point.parts[part] for part in self.parts)
-
 
 def layout_of(
     points: Sequence[Point], columns: str | None = None, rows: str | None = None
@@ -204,7 +200,7 @@ def draw_layout(layout: Layout, kind: str, *, intervals: bool, bars: bool) -> by
             pen.draw_levels(axes, levels_of(panel))
             together: dict[Line, list[Point]] = {line: [] for line in looks}
             for point in sorted(panel.points, key=lambda point: point.size):
-                together[layout.line(point)].append(point)
+                together[tuple(point.parts[part] for part in layout.parts)].append(point)
             draw_series(
                 axes,
                 [(looks[line], points) for line, points in together.items()],
@@ -277,12 +273,12 @@ def short_size(size: int) -> str:
 
 def levels_of(panel: Panel) -> dict[str, float]:
     """Returns the levels to compare points with, where all points of the panel share them."""
-    found = {}
+    levels = {}
     for name in dict.fromkeys(name for point in panel.points for name in point.levels):
         values = [point.levels[name] for point in panel.points if name in point.levels]
         if max(values) - min(values) <= 1e-9 * max(map(abs, values)):
-            found[name] = max(values)
-    return found
+            levels[name] = max(values)
+    return levels
 
 
 def label_panel(axes: Axes, panel: Panel, layout: Layout) -> None:
@@ -290,9 +286,8 @@ def label_panel(axes: Axes, panel: Panel, layout: Layout) -> None:
 
     What a row is for stands beside it, or where columns are for metrics above its first panel.
     """
-    title = words_for(layout.columns, panel.of_column)
-    if layout.columns == N_WEDGE:
-        title = used_words(panel) or title
+    used = used_words(panel) if layout.columns == N_WEDGE else ""
+    title = used or words_for(layout.columns, panel.of_column)
     scale = panel.points[0].scale
     of_row = [*map(words_for, layout.rows, panel.of_row)]
     if layout.columns != METRIC:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-import surestep.io.labels.label_tables as label_tables
 from surestep._arrays import IntArray, first_where
 from surestep._files import read_path
 from surestep._progress import Progress, telling
@@ -22,7 +21,12 @@ from surestep.checks import CHECKS, Check
 from surestep.description import RANGES, described, given_as
 from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
-from surestep.io.labels.label_tables import PairTable, propensities_vary
+from surestep.io.labels.label_tables import (
+    PairTable,
+    check_listed,
+    check_log_fits,
+    propensities_vary,
+)
 from surestep.io.logs.inspection import inspect_log
 from surestep.io.logs.source import LogSource
 from surestep.model import Certificate, Policy, Problem, Statement
@@ -35,7 +39,7 @@ from surestep.pipeline.terms import DataFacts, Terms, with_algorithm
 from surestep.pipeline.verify import check_said, open_again
 from surestep.report.answer import Verdict, verdict
 from surestep.results.findings import belief_in
-from surestep.results.record import InputFile
+from surestep.results.record import ROW_PROPENSITIES, InputFile
 from surestep.results.result import POLICY, Result, load
 
 Declared = tuple[tuple[float, float] | None, ...]  # running, ending and returns
@@ -88,7 +92,7 @@ class Judged:
         return self.certificates[0] if self.fresh else self.result.certificate
 
     def verdict(self, claim: Certificate) -> Verdict:
-        """Returns what one of the claims tells a reader to do.
+        """Returns the line to act on that follows from one of the claims.
 
         Parameters
         ----------
@@ -209,7 +213,9 @@ def certify_result(
             checks = ()
             if isinstance(source, LogSource):
                 checks = inspection_checks(source, inspect_log(source))
-            checks = tuple(each for each in checks if CHECKS[each.code].forbids_proof is not None)
+            checks = tuple(
+                check for check in checks if CHECKS[check.code].forbids_proof is not None
+            )
     return Judged(
         certificates=tuple(claims),
         result=saved,
@@ -278,7 +284,7 @@ def check_certificates(
 
 
 def declared_in(claim: Certificate) -> Declared:
-    """Returns what was declared of rewards when a claim was made: it is among its assumptions."""
+    """Reads from the assumptions of a claim which ranges were declared when it was made."""
     said = {statement.code: statement.values for statement in claim.assumptions}
     steps = said.get("rewards-as-declared")
 
@@ -296,7 +302,6 @@ def declared_in(claim: Certificate) -> Declared:
 class SavedPolicy:
     """A saved policy, and the problem that a log poses about it."""
 
-    result: Result
     terms: Terms
     certifiers: tuple[Certifier, ...]  # those that were asked for
     splits: frozenset[tuple[float, int | None]]  # those by which this log made the policy
@@ -342,8 +347,7 @@ class SavedPolicy:
             splits = {split_of(certifier) for certifier in made if holds_out(certifier)}
         told = told if splits else told._replace(split=NO_SPLIT)
         told = told._replace(delta=told.delta if delta is None else delta)
-        chosen = record.parameters.n_wedge_chosen_by is not None
-        n_wedge = None if chosen else record.parameters.n_wedge
+        n_wedge = None if record.parameters.n_wedge_chosen_by else record.parameters.n_wedge
         told = with_algorithm(told, algorithm_of(record.parameters.algorithm), n_wedge)
         certifiers = tuple(kind.make_with(told) for kind in kinds)
         whole = [certifier.name for certifier in certifiers if needs_episodes(certifier)]
@@ -354,7 +358,8 @@ class SavedPolicy:
             parts = replace(parts, behavior=behavior)
         policy = Policy(parts.counts.pairs, table.probability)
         visits = table.visits
-        parts = numbered(parts, source, counts, whole, of_rows=record.has_row_propensities)
+        of_rows = record.parameters.behavior == ROW_PROPENSITIES
+        parts = numbered(parts, source, counts, whole, of_rows=of_rows)
         problem = problem_of(parts, terms, facts)
         check_declared(terms, problem, counts, log, parts.log)
         problem = with_signals(problem, described(record.description), source, parts, terms)
@@ -365,7 +370,6 @@ class SavedPolicy:
             policy = parts.numbering.policy(policy)
             visits = visits[parts.numbering.pair] if same_log else visits
         return cls(
-            result=saved,
             terms=terms,
             certifiers=certifiers,
             splits=frozenset(splits),
@@ -386,11 +390,9 @@ class SavedPolicy:
             return
         if not self.same_log and self.shares_files:
             raise CertificateRefused(Statement("made-from-some-of-log"))
-        alike = split_of(certifier) in self.splits
-        if alike and self.same_log:
-            alike = np.array_equal(
-                training_for(self.problem, certifier).counts.visits, self.chosen_by
-            )
+        alike = split_of(certifier) in self.splits and np.array_equal(
+            training_for(self.problem, certifier).counts.visits, self.chosen_by
+        )
         if self.same_log and not alike:
             raise CertificateRefused(Statement("made-from-log", {"kind": certifier.name}))
 
@@ -431,7 +433,7 @@ def log_again(
 
 
 def given_in(saved: Result) -> dict[str, Any]:
-    """Returns what was given beside the log of a result, as it stands in the folder."""
+    """Returns the arguments of `assemble` that the folder of a result holds: lists and π_b."""
     parameters = saved.record.parameters
     words = saved.table.vocabulary
     inside = {
@@ -440,11 +442,11 @@ def given_in(saved: Result) -> dict[str, Any]:
         "possible": pairs_in(saved),
     }
     listed = {name: each for name, each in inside.items() if getattr(parameters, name) == "listed"}
-    behavior = table_of(saved) if parameters.behavior == "table" else parameters.behavior
+    behavior = behavior_table_of(saved) if parameters.behavior == "table" else parameters.behavior
     return {"behavior": behavior, "learnt": words.learnt, **listed}
 
 
-def table_of(saved: Result) -> PairTable:
+def behavior_table_of(saved: Result) -> PairTable:
     """Returns the behavior policy as it stands in the folder."""
     return replace(pairs_in(saved), probability=saved.table.behavior[saved.table.decided])
 
@@ -475,15 +477,15 @@ def other_log(saved: Result, counts: LabelledCounts, log: LogSource | None) -> A
     going = {label for label, yes in zip(counts.states, counts.goes_on, strict=False) if yes}
     ends = {*words.states[deciding:]} - going
     met = [label for label in (*counts.states, *counts.end_states()) if label not in ends]
-    label_tables.check_listed(
+    check_listed(
         "state", words.state_columns, words.states[:deciding], met, where="the policy", log=log
     )
-    label_tables.check_log_fits(pairs_in(saved) if estimated else table_of(saved), counts, log)
+    check_log_fits(pairs_in(saved) if estimated else behavior_table_of(saved), counts, log)
     behavior = Policy(table.pairs, table.behavior, estimated=estimated)
     if not estimated:
         check_same_behavior(behavior, counts)
     premises = (*of_recording(counts), Statement("behavior-of-result"))
-    if saved.record.has_row_propensities and propensities_vary(counts):
+    if saved.record.parameters.behavior == ROW_PROPENSITIES and propensities_vary(counts):
         premises += (Statement("acted-on-more"),)
     return Assembly(words, counts.to_counts(table.pairs), behavior, table.quiet, premises)
 

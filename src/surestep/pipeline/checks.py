@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray
+from surestep._arrays import BoolArray, FloatArray, run_sums
 from surestep.certificates.episodes import split_of
 from surestep.checks import Check, check_log, copies, outcomes
 from surestep.checks.check import GivenPolicy, GivenPractice, GivenResult
@@ -39,10 +38,10 @@ def inspection_checks(source: LogSource, facts: LogFacts) -> tuple[Check, ...]:
     end = ("",) * len(source.columns.state)
     drawn_from = 0 if facts.episodes is None or part is source else facts.episodes.number
     hidden = hidden_in(log, part, [labels.get(name, end) for name in names], drawn_from)
-    found = check_log(
+    of_log = check_log(
         log, names, discount=source.description.stakes.discount, drawn_from=drawn_from
     )
-    return (*hidden, *found, Check.unchecked("hidden-causes", "no-result"))
+    return (*hidden, *of_log, Check.unchecked("hidden-causes", "no-result"))
 
 
 def hidden_in(
@@ -55,12 +54,15 @@ def hidden_in(
     if isinstance(log, str) or source is None:
         return []
     before = several(source.description.columns.known_before)
-    columns = dict(zip(source.columns.state, zip(*labels, strict=True), strict=True))
-    columns = {name: texts for name, texts in columns.items() if name not in before}
-    found = [outcomes.check(log, columns)]
+    columns = {
+        name: texts
+        for name, texts in zip(source.columns.state, zip(*labels, strict=True), strict=True)
+        if name not in before
+    }
+    checks = [outcomes.check(log, columns)]
     if log.num_steps <= MOST_CHECKED:
-        found.append(copies.check(log, source.contents()))
-    return of_drawn(found, log.num_episodes, drawn_from or log.num_episodes)
+        checks.append(copies.check(log, source.contents()))
+    return of_drawn(checks, log.num_episodes, drawn_from or log.num_episodes)
 
 
 def log_of_facts(
@@ -71,7 +73,7 @@ def log_of_facts(
         return "no-episodes", None
     if any(suspicion.refused for suspicion in facts.suspicions):
         return "refused", None
-    part = drawn(source, facts.rows, facts.episodes.number, facts.binnings)
+    part = log_or_sample(source, facts.rows, facts.episodes.number, facts.binnings)
     if part is None:
         return "too-large", None
     try:
@@ -82,7 +84,7 @@ def log_of_facts(
     return by_appearance(log, never_left).log(log), part  # as in a result
 
 
-def drawn(
+def log_or_sample(
     source: LogSource, rows: int, episodes: int, binnings: Mapping[str, Binning]
 ) -> LogSource | None:
     """Returns the log, or some episodes of a large one; None where these would be too few."""
@@ -137,7 +139,7 @@ def result_checks(
     drawn_from = 0 if source is evidence.log_source else evidence.counts.episodes.recorded
     hidden = hidden_in(log, source, words.states, drawn_from)
     of_log = check_log(log, state_names(words), discount=discount, drawn_from=drawn_from)
-    logs = {each.name: each.problem.log for each in problem.signals if not each.is_chance}
+    logs = {signal.name: signal.problem.log for signal in problem.signals if not signal.is_chance}
     return (*hidden, *of_log, *check_signals(logs), *check_result(result))
 
 
@@ -187,7 +189,7 @@ def log_of(
         return "no-episodes", None
     if problem.log is not None and STOPPED not in counts.dropped:
         return problem.log, source
-    part = drawn(source, counts.rows_read, counts.episodes.recorded, counts.binnings)
+    part = log_or_sample(source, counts.rows_read, counts.episodes.recorded, counts.binnings)
     if part is None:
         return ("too-large", None) if problem.log is None else (problem.log, source)
     return part.load(problem.counts.pairs, (counts if part is source else None), stopped=True), part
@@ -197,7 +199,7 @@ def given_policy(table: PolicyTable, model: FiniteMDP) -> GivenPolicy | None:
     """Returns the new policy and where it goes in a model; None where it is the current one."""
     if not table.changed.any():
         return None
-    time = arrays.run_sums(occupancy(model, table.policy), table.pairs.offsets)
+    time = run_sums(occupancy(model, table.policy), table.pairs.offsets)
     return GivenPolicy(
         pairs=table.pairs,
         probability=table.probability,
@@ -212,7 +214,7 @@ def given_policy(table: PolicyTable, model: FiniteMDP) -> GivenPolicy | None:
 
 
 def in_open_bins(vocabulary: Vocabulary) -> BoolArray:
-    """Returns the states [S] a column of which is a bin without an end."""
+    """Marks the states [S] that have a bin without an end in one of their columns."""
     is_open = np.zeros(len(vocabulary.states), np.bool_)
     for place, column in enumerate(vocabulary.state_columns):
         if column in vocabulary.binnings:
@@ -222,5 +224,5 @@ def in_open_bins(vocabulary: Vocabulary) -> BoolArray:
 
 
 def state_names(vocabulary: Vocabulary) -> list[str]:
-    """Returns what states are called, one text each."""
+    """Returns the names of states as people call them, one text each."""
     return [joined(vocabulary.state_name(state)) for state in range(len(vocabulary.states))]

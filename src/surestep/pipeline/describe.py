@@ -3,10 +3,12 @@
 import math
 import os
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from surestep.checks import outcomes
 from surestep.checks.shuffling import ends_of_equal
@@ -72,7 +74,7 @@ NOTHING = Guess((), "")
 
 
 def describe(description: Description, folder: Path) -> str:
-    """Returns a description of a log as TOML, with what was guessed and why as comments.
+    """Describes a log as TOML; comments say which columns were guessed, and why.
 
     It is to lie in the folder, and names its files from there.
     """
@@ -84,7 +86,7 @@ def describe(description: Description, folder: Path) -> str:
         state = guesses.pop("state")
         before = tuple(name for name in state.columns if name not in after)
         guesses |= {"state": state._replace(columns=before)} if before else {}
-    return text_of(description, columns, guesses, folder, after)
+    return description_text(description, columns, guesses, folder, after)
 
 
 def told_after(
@@ -94,7 +96,7 @@ def told_after(
     if not {"episode", "step", "state"} <= guesses.keys():
         return {}
     state, (episode,), (step,) = (guesses[x].columns for x in ("state", "episode", "step"))
-    names = [each.name for each in columns if each.name in state and each.distinct <= FEW]
+    names = [column.name for column in columns if column.name in state and column.distinct <= FEW]
     texts = [f"coalesce(CAST({sql_name(name)} AS VARCHAR), '')" for name in (episode, *names)]
     number = f"TRY_CAST(CAST({sql_name(step)} AS VARCHAR) AS DOUBLE)"
     rows = database.execute(
@@ -103,10 +105,10 @@ def told_after(
     ).fetchall()
     episodes, *values = zip(*rows, strict=True)
     offsets = ends_of_equal(np.unique(episodes, return_inverse=True)[1])
-    found = outcomes.columns_told_after(
+    told = outcomes.columns_told_after(
         dict(zip(names, values, strict=True)), np.arange(len(rows)), offsets
     )
-    there = {name: [text for text in texts if text] for name, texts in found.items()}
+    there = {name: [text for text in texts if text] for name, texts in told.items()}
     return {name: texts for name, texts in there.items() if texts}  # not of missing ones
 
 
@@ -132,21 +134,21 @@ def look(database: Any, types: Mapping[str, str], description: Description) -> l
             there,
         )
         parts.append(f"row({', '.join(facts)})")
-    found = database.execute(f"SELECT {', '.join(parts)} FROM {FIRST_ROWS}").fetchone()
-    return [Column._make(facts) for facts in found]
+    row = database.execute(f"SELECT {', '.join(parts)} FROM {FIRST_ROWS}").fetchone()
+    return [Column._make(facts) for facts in row]
 
 
 def guess(columns: Sequence[Column]) -> dict[str, Guess]:
     """Returns the columns of each role: by their names, else by hints in names and content."""
     guesses = dict[str, Guess]()
-    free = {each.name: each for each in columns if not each.name.lower().startswith(NO_ROLE)}
+    free = {
+        column.name: column for column in columns if not column.name.lower().startswith(NO_ROLE)
+    }
     for role, usual in ROLES.items():
-        for name in usual.aliases:
-            same = [column for column in free if column.lower() == name]
-            if same:
-                guesses[role] = Guess((same[0],), "by its name")
-                free.pop(same[0])
-                break
+        same = [name for alias in usual.aliases for name in free if name.lower() == alias]
+        if same:
+            guesses[role] = Guess((same[0],), "by its name")
+            free.pop(same[0])
     for role in HINTS:
         if role in guesses:
             continue
@@ -156,7 +158,7 @@ def guess(columns: Sequence[Column]) -> dict[str, Guess]:
             free.pop(likely[0].name)
         elif role == "step" and guesses.get("episode", NOTHING).why == BY_NAME:
             named = guesses.pop("episode").columns  # of no use without steps
-            free |= {each.name: each for each in columns if each.name in named}
+            free |= {column.name: column for column in columns if column.name in named}
     if "state" not in guesses:
         following = {f"next_{name}" for name in free}
         fit = [
@@ -175,22 +177,22 @@ def guess(columns: Sequence[Column]) -> dict[str, Guess]:
 def likely_columns(role: str, free: Sequence[Column], guesses: Mapping[str, Guess]) -> list[Column]:
     """Returns the columns that hints make likely for a role, the most likely one first."""
     hints = HINTS[role]
-    likely = [each for each in free if has_hint(each.name, hints) and fits(role, each)]
+    likely = [column for column in free if has_hint(column.name, hints) and fits(role, column)]
     if role == "step":
         likely = likely if "episode" in guesses else []
         return sorted(
-            [*[each for each in free if each.stamps], *likely],
-            key=lambda each: not has_hint(each.name, hints),
+            [*[column for column in free if column.stamps], *likely],
+            key=lambda column: not has_hint(column.name, hints),
         )
     if role == "episode":
-        likely.sort(key=lambda each: (not has_hint(each.name, ("id",)), -each.distinct))
+        likely.sort(key=lambda column: (not has_hint(column.name, ("id",)), -column.distinct))
     if role == "action":
-        likely.sort(key=lambda each: each.name.lower() not in hints)
+        likely.sort(key=lambda column: column.name.lower() not in hints)
     return likely
 
 
 def fits(role: str, column: Column) -> bool:
-    """Tells whether a column holds what columns of a role hold."""
+    """Tells whether the values of a column fit a role."""
     if role == "episode":
         many = MANY <= column.distinct <= column.rows / 2 and not column.stamps
         return many and not has_hint(column.name, HINTS["action"])
@@ -206,132 +208,44 @@ def has_hint(name: str, hints: Sequence[str]) -> bool:
     return not known.isdisjoint(hints)
 
 
-def text_of(
+def description_text(
     description: Description,
     columns: Sequence[Column],
     guesses: Mapping[str, Guess],
     folder: Path,
     after: Mapping[str, Sequence[str]],
 ) -> str:
-    """Returns the text of the file; values of columns `after` stand in last rows only."""
+    """Fills in the template of descriptions; values of columns `after` stand in last rows only."""
     by_name = {column.name: column for column in columns}
-    lines = reading_lines(description, by_name, guesses, folder)
-    lines += ["", "[columns]", *role_lines(guesses), *column_notes(columns, guesses, after)]
-    states = [by_name[name] for name in guesses.get("state", NOTHING).columns]
-    fine = [column for column in states if column.numbers and column.distinct > FEW]
-    lines += ["", "[bins]"] if fine else []
-    for column in fine:
-        note = f"{column.distinct:,} different numbers; or width, or edges"
-        lines.append(f"{key_text(column.name)} = {{ quantiles = 10 }}  # {note}")
-    lines += ["", "[behavior]", *behavior_lines(several(description.files), guesses, folder)]
-    lines += ["", "[stakes]", *stakes_lines(by_name, guesses)]
-    return "\n".join(lines) + "\n"
-
-
-def reading_lines(
-    description: Description,
-    by_name: Mapping[str, Column],
-    guesses: Mapping[str, Guess],
-    folder: Path,
-) -> list[str]:
-    """Returns the files, how they are read, and how episodes end."""
-    names = [from_folder(file, folder) for file in several(description.files)]
-    lines = [f"files = {written(names)}"]
-    if description.reader.given():
-        lines.append(f"reader = {written(description.reader.given())}")
-    step = "".join(guesses.get("step", NOTHING).columns)
-    gap = by_name[step].gap if step else 1.0
-    if gap > 1 and gap.is_integer():
-        numbered = f"SELECT * REPLACE ({sql_name(step)} // {gap:.0f} AS {sql_name(step)}) FROM log"
-        lines.append(f"query = {written(numbered)}  # it goes up by {gap:.0f}; steps have no gaps")
-    else:
-        lines.append('# query = "SELECT * FROM log WHERE …"  # to prepare rows: docs/recipes.md')
-    told = {"terminated", "truncated", "next_state"} & guesses.keys()
-    if "episode" in guesses and not told:
-        lines += [
-            "# How do episodes end? No column tells. Choose one, if it is true:",
-            '# ends = "complete"  # the last row of every episode ends it',
-            '# ends = "clock"     # recording stops after so many steps, or at a date',
-        ]
-    return lines
-
-
-def role_lines(guesses: Mapping[str, Guess]) -> list[str]:
-    """Returns a line for each role with a column, and for those that must be named."""
-    lines = []
-    for role, usual in ROLES.items():
-        if role in guesses:
-            value = guesses[role].columns
-            shown = written(list(value) if len(value) > 1 else value[0])
-            lines.append(f"{role} = {shown}  # {guesses[role].why}")
-        elif role == "episode" and "next_state" not in guesses:
-            alone = "; or take out step, if" if "step" in guesses else "; without it,"
-            lines.append(
-                f"# episode = {written('episode')}  # not found: name it{alone} every row "
-                "is a case by itself"
-            )
-        elif usual.needed or (role == "step" and "episode" in guesses):
-            lines.append(f"# {role} = {written(usual.aliases[0])}  # not found: name it")
-    return lines
-
-
-def column_notes(
-    columns: Sequence[Column], guesses: Mapping[str, Guess], after: Mapping[str, Sequence[str]]
-) -> list[str]:
-    """Returns comments on columns without a role, known too late, or with missing values."""
-    used = {name for each in guesses.values() for name in each.columns}
-    others = [column.name for column in columns if column.name not in used]
-    later = [name for name in others if has_hint(name, LATER)]
-    lines = [f"# not used: {', '.join(map(written, others))}"] if others else []
-    if later:
-        lines.append(f"# known only after the decision? {', '.join(map(written, later))}")
-    for name, values in after.items():
-        shown = ", ".join(map(written, values))
-        lines.append(f"# {written(name)} is known after the decision: last rows alone have {shown}")
-        if "terminated" not in guesses:
-            over = f"{sql_name(name)} IN ({', '.join(map(sql_text, values))}) AS terminated"
-            query = written(f"SELECT *, {over} FROM log")
-            lines.append(f"# If these are how episodes end: query = {query}")
-    costs = [name for name in later if has_hint(name, COSTS)]
-    if costs and "reward" not in guesses:
-        sign = written(f"SELECT *, -{sql_name(costs[0])} AS reward FROM log")
-        lines.append(f"# A reward is what should grow. If that is a cost: query = {sign}")
-    following = guesses.get("next_state", NOTHING).columns
-    return lines + [
-        f"# {written(each.name)} is missing in {each.missing:,} rows: see docs/recipes.md"
-        for each in columns
-        if each.missing and each.name in used and each.name not in following
-    ]
-
-
-def stakes_lines(by_name: Mapping[str, Column], guesses: Mapping[str, Guess]) -> list[str]:
-    """Returns a discount to be chosen, and the rewards that the log shows."""
-    lines = ["discount = 0.95  # choose it: how much the next step counts, from 0 to 1"]
-    if not {"episode", "next_state"} & guesses.keys():
-        lines[0] += "; 0 if every row is a case by itself"
-    for name in guesses.get("reward", NOTHING).columns:
-        low, high = by_name[name].least, by_name[name].greatest
-        if low is not None and high is not None:
-            seen = written([low, high])
-            lines += [
-                f"# The log shows rewards from {low:g} to {high:g}. What can a "
-                "step earn at least and at most, also if no row shows it?",
-                f"# running = {seen}  # a step after which it goes on",
-                f"# ending = {seen}  # a step that ends its episode",
-                '# unit = "€ per case"  # what rewards are, and what an episode is, for readers',
-            ]
-    return lines
-
-
-def behavior_lines(files: Sequence[str], guesses: Mapping[str, Guess], folder: Path) -> list[str]:
-    """Returns the line about the policy that made the log."""
-    beside = Path(files[0]).with_name(f"{Path(files[0]).stem}_policy.csv")
-    if beside.is_file():
-        name = written(from_folder(beside, folder))
-        return [f"policy = {name}  # there is such a file beside the log"]
-    if "propensity" in guesses:
-        return ['policy = "propensities"  # its probabilities are in the log']
-    return ['policy = "estimate"  # or a table of state, action, probability, which is better']
+    used = {role: [by_name[name] for name in chosen.columns] for role, chosen in guesses.items()}
+    taken = {*chain(*used.values())}
+    others = [column for column in columns if column not in taken]
+    later = [column.name for column in others if has_hint(column.name, LATER)]
+    following = used.get("next_state", ())
+    files = several(description.files)
+    policy = Path(files[0]).with_name(f"{Path(files[0]).stem}_policy.csv")
+    environment = Environment(
+        loader=PackageLoader("surestep.pipeline"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"written": written, "key": key_text, "sql": sql_name, "text": sql_text}
+    return environment.get_template("description.toml.jinja").render(
+        files=[from_folder(file, folder) for file in files],
+        reader=description.reader.given(),
+        step=next(iter(used.get("step", ())), None),
+        roles=ROLES,
+        guesses=guesses,
+        others=[column.name for column in others],
+        later=later,
+        after=after,
+        costs=[name for name in later if has_hint(name, COSTS)],
+        missing=[x for x in columns if x.missing and x not in others and x not in following],
+        fine=[x for x in used.get("state", ()) if x.numbers and x.distinct > FEW],
+        policy=from_folder(policy, folder) if policy.is_file() else "",
+        rewards=used.get("reward", ()),
+    )
 
 
 def from_folder(file: str | Path, folder: Path) -> str:

@@ -16,18 +16,24 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-import surestep._arrays as arrays
 import surestep.description as keys
-import surestep.io.labels.label_tables as label_tables
-from surestep._arrays import BoolArray
+from surestep._arrays import BoolArray, freeze
 from surestep._files import read_path
 from surestep._names import unknown
 from surestep.certificates import Certifier
-from surestep.description import Description
 from surestep.errors import InvalidParameter
 from surestep.io.counts.file import is_counts_file, read_counts
 from surestep.io.counts.labelled import LabelledCounts, merge_counts
-from surestep.io.labels.label_tables import PairTable
+from surestep.io.labels.label_tables import (
+    PairTable,
+    check_listed,
+    check_log_fits,
+    policy_from_propensities,
+    propensities_vary,
+    propensity_ranges,
+    read_label_table,
+    read_pairs,
+)
 from surestep.io.labels.learnt_states import LearntStates, learn
 from surestep.io.labels.vocabulary import Label, Vocabulary, check_labels, in_order, with_names
 from surestep.io.logs.columns import naming
@@ -43,7 +49,6 @@ from surestep.results.record import ROW_PROPENSITIES, InputFile
 
 Inferred = Literal["uniform", "propensities", "row-propensities", "estimate"]
 MOST_LOADED = 5_000_000  # rows of a log that are loaded where no claim needs its steps
-AS_DECLARED = Statement("pairs-declared")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,17 +61,11 @@ class Evidence:
     assembly: Assembly
     resting: tuple[Label, ...]  # states in which nothing is decided, in the order of labels
     kinds: Mapping[str, Any]  # of what was given beside the log, as in `Parameters`
-    columns: Mapping[str, Sequence[str]]  # by role
-    description: Description
+    description: keys.Description
     files: tuple[InputFile, ...]
     defaults: tuple[str, ...]  # of the above, what nobody said
     source: LogSource | CountsSource
     facts: DataFacts
-
-    @property
-    def behavior(self) -> str:
-        """Returns how the behavior policy was found."""
-        return str(self.kinds["behavior"])
 
     @property
     def log_source(self) -> LogSource | None:
@@ -102,8 +101,9 @@ def gather(
     certifiers = tuple(asked.make_with(told) for asked in terms.asked)
     behavior = behavior_of(given["behavior"], counts)
     seen = keys.is_word(SOURCES["possible"], given["possible"])
-    listed = not seen and given["possible"] is not None
-    possible = pair_table_of(given["possible"], counts) if listed else None
+    possible = (
+        None if seen or given["possible"] is None else pair_table_of(given["possible"], counts)
+    )
     limits = None if given["allowed"] is None else pair_table_of(given["allowed"], counts)
     lists = {name: labels_of(given[name], name[:-1], counts) for name in ("states", "actions")}
     kinds = {name: "observed" if labels is None else "listed" for name, labels in lists.items()}
@@ -137,7 +137,6 @@ def gather(
         ),
         resting=tuple(words.states[s] for s in np.flatnonzero(parts.quiet)),
         kinds=kinds,
-        columns=log.columns_in_files,
         description=keys.described(said),
         files=tuple(InputFile.of(*file) for file in files),
         defaults=("behavior",) if given["behavior"] is None else (),
@@ -196,7 +195,7 @@ class CountsSource:
 
     labelled: LabelledCounts
     files: tuple[Path, ...] = ()
-    description: Description = field(default_factory=Description)
+    description: keys.Description = field(default_factory=keys.Description)
     tables: tuple[str, ...] = ()
 
     @property
@@ -210,7 +209,7 @@ class CountsSource:
 
 
 def open_source(
-    description: Description, frame: object = None, memory_limit: str | None = None
+    description: keys.Description, frame: object = None, memory_limit: str | None = None
 ) -> LogSource | CountsSource:
     """Opens a log in files or in memory, or the counts of one that `surestep count` wrote."""
     files = tuple(map(read_path, keys.several(description.files)))
@@ -230,7 +229,7 @@ def open_source(
     return CountsSource(counts, files, description)
 
 
-def check_there(description: Description) -> None:
+def check_there(description: keys.Description) -> None:
     """Refuses a description one of whose files is not there."""
     for name in keys.several(description.files):
         matching(read_path(name))
@@ -242,7 +241,7 @@ def behavior_of(behavior: object, counts: LabelledCounts) -> PairTable | Inferre
     if behavior is None and not logged:
         return "estimate"
     if behavior is None:
-        return "row-propensities" if label_tables.propensities_vary(counts) else "propensities"
+        return "row-propensities" if propensities_vary(counts) else "propensities"
     if not isinstance(behavior, str) or behavior not in keys.WORDS_FOR_BEHAVIOR:
         return pair_table_of(behavior, counts, policy=True)
     word = cast(Inferred, behavior)
@@ -262,13 +261,13 @@ def labels_of(given: object, role: str, counts: LabelledCounts) -> tuple[Label, 
         return check_labels(role, columns, labels)
     if given is None:
         return None
-    table = label_tables.read_label_table(given, {role: columns}, counts.binnings)
+    table = read_label_table(given, {role: columns}, counts.binnings)
     return tuple(table.labels[role])
 
 
 def pair_table_of(given: object, counts: LabelledCounts, *, policy: bool = False) -> PairTable:
     """Reads the pairs in a file or table, of a policy with their probabilities."""
-    return label_tables.read_pairs(
+    return read_pairs(
         given, counts.state_columns, counts.action_columns, counts.binnings, policy=policy
     )
 
@@ -341,7 +340,7 @@ def assemble(
     log: LogSource | None = None,
 ) -> Assembly:
     """Numbers the labels, counts over the numbers, and finds the behavior policy."""
-    tables = [each for each in (behavior, possible) if isinstance(each, PairTable)]
+    tables = [given for given in (behavior, possible) if isinstance(given, PairTable)]
     if len(tables) == 2 or (tables and (states is not None or actions is not None)):
         which = "behavior table" if tables[0] is behavior else "table of what is possible"
         raise InvalidParameter(
@@ -351,7 +350,7 @@ def assemble(
     deciding: Sequence[Label]
     taken: Sequence[Label]
     for table in tables:
-        label_tables.check_log_fits(table, counts, log)
+        check_log_fits(table, counts, log)
         deciding, taken = table.vocabulary.states, table.vocabulary.actions
         enabled = np.stack([table.pairs.state, table.pairs.action])
     if not tables:
@@ -369,7 +368,7 @@ def assemble(
         counts.binnings,
         learnt=learnt or {},
     )
-    quiet = arrays.freeze(np.arange(len(vocabulary.states)) >= len(deciding))
+    quiet = freeze(np.arange(len(vocabulary.states)) >= len(deciding))
     alone = np.stack([np.flatnonzero(quiet), np.zeros(len(resting), np.int64)])
     pairs = vocabulary.pairs_of(np.concatenate([enabled, alone], axis=1).T)
     observed = counts.to_counts(pairs)
@@ -379,10 +378,12 @@ def assemble(
         policy = Policy(pairs, np.concatenate([behavior.probability, certain]))
     else:
         policy, said = inferred_policy(behavior, counts, observed)
-        lists = {"states": states, "actions": actions}
-        found = [what for what, given in lists.items() if given is None]
-        beyond = [Statement("nothing-beyond-observed", {"what": what}) for what in found]
-        premises = (*([AS_DECLARED] if tables else beyond), *premises, *said)
+        beyond = [
+            Statement("nothing-beyond-observed", {"what": what})
+            for what, listed in (("states", states), ("actions", actions))
+            if listed is None
+        ]
+        premises = (*([Statement("pairs-declared")] if tables else beyond), *premises, *said)
     premises += (Statement("states-learnt"),) if learnt else ()
     return Assembly(vocabulary, observed, policy, quiet, premises)
 
@@ -396,7 +397,7 @@ def within(assembly: Assembly, limits: PairTable) -> Assembly:
             f"{limits.name} has no pair of a state and an action that is possible there, so that "
             "nothing may be recommended; expected at least one"
         )
-    return replace(assembly, allowed=arrays.freeze(marked))
+    return replace(assembly, allowed=freeze(marked))
 
 
 def inferred_policy(
@@ -406,16 +407,15 @@ def inferred_policy(
     if how == "uniform":
         return Policy.uniform(numbered), ()
     if how == "propensities":
-        ranges = label_tables.propensity_ranges(counts, counts.pairs_of_rows(numbered.pairs))
-        logged = label_tables.policy_from_propensities(numbered.pairs, *ranges)
+        ranges = propensity_ranges(counts, counts.pairs_of_rows(numbered.pairs))
+        logged = policy_from_propensities(numbered.pairs, *ranges)
         said = []
         if logged.states_completed:
-            states = {"states": logged.states_completed}
-            said.append(Statement("propensities-completed", states))
+            said.append(Statement("propensities-completed", {"states": logged.states_completed}))
         if logged.states_unseen > np.count_nonzero(numbered.terminal):
             said.append(Statement("undecided-states-any-action"))
         return logged.policy, tuple(said)
-    varying = how == "row-propensities" and label_tables.propensities_vary(counts)
+    varying = how == "row-propensities" and propensities_vary(counts)
     return estimate_behavior(numbered), (Statement("acted-on-more"),) if varying else ()
 
 
@@ -428,9 +428,7 @@ def known_labels(
     ends = {*counts.end_states()} if role == "state" else set()
     if listed is not None:
         logged = [label for label in logged if label not in ends]
-        label_tables.check_listed(
-            role, columns, listed, logged, where=f"the list of {role}s", log=log
-        )
+        check_listed(role, columns, listed, logged, where=f"the list of {role}s", log=log)
     return in_order({*(logged if listed is None else listed)} - ends, columns, counts.binnings)
 
 

@@ -237,7 +237,7 @@ def in_words(explanation: Explanation) -> tuple[str, ...]:
     if spibb:
         sentences += spibb_words(explanation)
     else:
-        best = max(explanation.actions, key=lambda each: each.q)
+        best = max(explanation.actions, key=lambda action: action.q)
         sentences.append(
             f"The highest estimated value there has {name_of(best.called)} ({number(best.q, 5)})."
         )
@@ -264,9 +264,9 @@ def spibb_words(explanation: Explanation) -> list[str]:
         )
     if not free:
         return sentences
-    best = max(free, key=lambda each: each.q)
+    best = max(free, key=lambda action: action.q)
     if n_wedge is not None and len(free) > 1:
-        alone = max(each.probability for each in free) > 1 - 1e-9
+        alone = max(action.probability for action in free) > 1 - 1e-9
         sentences.append(
             f"Among {action_names(free)}, tried more often, {'all' if alone else 'the rest of the'}"
             f" probability goes to {name_of(best.called)}, whose estimated value is highest "

@@ -8,11 +8,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-import surestep._arrays as arrays
-import surestep.results.findings as found
-from surestep._arrays import BoolArray, FloatArray
+import surestep.results.findings as results
+from surestep._arrays import (
+    BoolArray,
+    FloatArray,
+    freeze,
+    offsets_of,
+    run_lengths,
+    run_owners,
+    run_sums,
+)
 from surestep.algorithms import Algorithm
-from surestep.algorithms.limits import NO_LIMITS, Limited, Limits
+from surestep.algorithms.limits import Limited
 from surestep.certificates import Certifier
 from surestep.choosing_n_wedge import AutoNWedge, Choice, ConstrainedChoice, Improving
 from surestep.errors import CertificateRefused, InvalidParameter, said
@@ -50,7 +57,7 @@ def policy_table(
     held_out = np.zeros_like(visits) if judging is None else judging.counts.visits
     q = q_values(estimate, improvement.plan.value)
     # Q(s,a) − Σ_b π_b(b|s) Q(s,b) for every pair [K].
-    usual = arrays.run_sums(behavior.probability * q, behavior.pairs.offsets)
+    usual = run_sums(behavior.probability * q, behavior.pairs.offsets)
     evidence = problem if judging is None else judging
     low, high = advantage_intervals(evidence, improvement.plan.value, delta)
     kept_by = improvement.kept_by
@@ -60,20 +67,20 @@ def policy_table(
         probability=improvement.policy.probability,
         behavior=behavior.probability,
         visits=visits,
-        trusted=None if n_wedge is None else arrays.freeze(visits > n_wedge),
-        q=arrays.freeze(q),
-        advantage=arrays.freeze(q - usual[behavior.pairs.state]),
+        trusted=None if n_wedge is None else freeze(visits > n_wedge),
+        q=freeze(q),
+        advantage=freeze(q - usual[behavior.pairs.state]),
         quiet=quiet,
-        held_out_visits=arrays.freeze(held_out),
+        held_out_visits=freeze(held_out),
         advantage_low=low,
         advantage_high=high,
         n_wedge=n_wedge,
         allowed=allowed,
-        kept_by=None if kept_by is None else arrays.freeze(np.array(kept_by)),
+        kept_by=None if kept_by is None else freeze(np.array(kept_by)),
     )
 
 
-def in_order_of_labels(findings: found.Findings, numbering: Numbering) -> found.Findings:
+def in_order_of_labels(findings: results.Findings, numbering: Numbering) -> results.Findings:
     """Returns findings in numbers by first appearance with those that a numbering had before."""
     table = findings.table
     state = np.argsort(numbering.state)
@@ -85,19 +92,19 @@ def in_order_of_labels(findings: found.Findings, numbering: Numbering) -> found.
         actions=tuple(words.actions[a] for a in np.argsort(numbering.action)),
     )
     moved = {
-        name: arrays.freeze(values[pair])
+        name: freeze(values[pair])
         for name in COLUMNS
         if (values := getattr(table, name)) is not None
     }
-    offsets = arrays.offsets_of(arrays.run_lengths(table.pairs.offsets)[state])
+    offsets = offsets_of(run_lengths(table.pairs.offsets)[state])
     pairs = words.pairs_of(
-        np.stack([arrays.run_owners(offsets), numbering.action[table.pairs.action][pair]], axis=1)
+        np.stack([run_owners(offsets), numbering.action[table.pairs.action][pair]], axis=1)
     )
-    quiet = arrays.freeze(table.quiet[state])
+    quiet = freeze(table.quiet[state])
     return replace(
         findings,
         table=replace(table, vocabulary=words, pairs=pairs, quiet=quiet, **moved),
-        behavior_occupancy=arrays.freeze(findings.behavior_occupancy[state]),
+        behavior_occupancy=freeze(findings.behavior_occupancy[state]),
         changes=tuple(c._replace(state=int(numbering.state[c.state])) for c in findings.changes),
         wanted=tuple(w._replace(pair=int(numbering.pair[w.pair])) for w in findings.wanted),
     )
@@ -113,7 +120,7 @@ def findings_of(
     no_rehearsal: str,
     record: Record,
     judging: Problem | None,
-) -> found.Findings:
+) -> results.Findings:
     """All that the report shows before a stress test; `estimate` is the estimated MDP.
 
     `judging` is the problem of data that did not choose the policy.
@@ -121,7 +128,7 @@ def findings_of(
     improvement = settled.improvement
     visits = decision_visits(estimate, problem.behavior, table)
     ours = decision_visits(estimate, improvement.policy, table)
-    return found.Findings(
+    return results.Findings(
         table=table,
         behavior_occupancy=shares(visits),
         changes=state_changes(
@@ -138,20 +145,20 @@ def findings_of(
 
 def decision_visits(estimate: FiniteMDP, policy: Policy, table: PolicyTable) -> FloatArray:
     """Expected discounted visits of each state [S] under the policy; 0 where nothing is decided."""
-    visits: FloatArray = arrays.run_sums(occupancy(estimate, policy), estimate.pairs.offsets)
+    visits: FloatArray = run_sums(occupancy(estimate, policy), estimate.pairs.offsets)
     return np.where(table.quiet, 0.0, visits)
 
 
 def shares(visits: FloatArray) -> FloatArray:
     """Visits as shares of all; 0 where there are none at all."""
     total = float(visits.sum())
-    return arrays.freeze(visits / total if total > 0 else np.zeros(visits.size))
+    return freeze(visits / total if total > 0 else np.zeros(visits.size))
 
 
 def evidence_of(
     improvement: Improvement, judging: Problem | None, delta: float
-) -> Sequence[found.Confirmation | None]:
-    """Returns what the rows that judge say of a change in each state [S]; None where none judge.
+) -> Sequence[results.Confirmation | None]:
+    """Tells for each state [S] whether the rows that judge confirm a change; None: no rows judge.
 
     A change is confirmed where its interval is above 0, contradicted where it is below; the
     intervals of all changes hold together with about 1 − δ.
@@ -160,25 +167,25 @@ def evidence_of(
     if judging is None:
         return [None] * value.size
     low, high = change_intervals(judging, value, improvement.policy, delta)
-    words: tuple[found.Confirmation, ...] = ("contradicted", "open", "confirmed")
+    words: tuple[results.Confirmation, ...] = ("contradicted", "open", "confirmed")
     return [words[1 + int(a > 0) - int(b < 0)] for a, b in zip(low, high, strict=True)]
 
 
 def state_changes(
-    table: PolicyTable, visits: FloatArray, evidence: Sequence[found.Confirmation | None]
-) -> tuple[found.StateChange, ...]:
+    table: PolicyTable, visits: FloatArray, evidence: Sequence[results.Confirmation | None]
+) -> tuple[results.StateChange, ...]:
     """The states where π_I differs from π_b, the largest contribution to the gain first.
 
     ρ(π_I) − ρ(π_b) = Σ_s d_b(s) Σ_a π_I(a|s) · advantage(s,a), with d_b the discounted visits under
     π_b and the advantage of `PolicyTable`: the performance difference lemma with Q of π_I.
     """
-    advantage = arrays.run_sums(table.probability * table.advantage, table.pairs.offsets)
+    advantage = run_sums(table.probability * table.advantage, table.pairs.offsets)
     contribution = visits * advantage
     share = shares(visits)
     changed = np.flatnonzero(table.changed)
     order = changed[np.argsort(-np.abs(contribution[changed]), kind="stable")]
     return tuple(
-        found.StateChange(
+        results.StateChange(
             int(s), float(share[s]), float(advantage[s]), float(contribution[s]), evidence[s]
         )
         for s in order
@@ -187,7 +194,7 @@ def state_changes(
 
 def wanted_pairs(
     table: PolicyTable, visits: FloatArray, improvement: Improvement
-) -> tuple[found.WantedPair, ...]:
+) -> tuple[results.WantedPair, ...]:
     """Pairs seen too seldom to be trusted that look better than what π_I does there.
 
     Only pairs that were tried a few times: of the others, little but luck is known. And only pairs
@@ -203,7 +210,9 @@ def wanted_pairs(
     promise = np.where(wanted, visits[state] * better, 0.0)
     order = np.argsort(-promise, kind="stable")[:MOST_WANTED]
     return tuple(
-        found.WantedPair(int(k), improvement.n_wedge + 1 - int(table.visits[k]), float(promise[k]))
+        results.WantedPair(
+            int(k), improvement.n_wedge + 1 - int(table.visits[k]), float(promise[k])
+        )
         for k in order
         if promise[k] > 0
     )
@@ -216,13 +225,12 @@ class Settled(NamedTuple):
     improvement: Improvement
     choice: Choice | None = None  # None where nothing was chosen
     chosen_by: Certifier | None = None
-    limits: Limits = NO_LIMITS
 
 
 def settle(algorithm: Improving, problem: Problem) -> Settled:
     """Improves, and where N∧ is to be chosen, chooses."""
     if isinstance(algorithm, Limited):
-        return Settled(algorithm.algorithm, algorithm.improve(problem), limits=algorithm.limits)
+        return Settled(algorithm.algorithm, algorithm.improve(problem))
     if not isinstance(algorithm, AutoNWedge | ConstrainedChoice):
         return Settled(algorithm, algorithm.improve(problem))
     try:
@@ -234,4 +242,4 @@ def settle(algorithm: Improving, problem: Problem) -> Settled:
         ) from None
     best = choice.best
     judge = choice.chosen_by if isinstance(algorithm, AutoNWedge) else None  # else N∧ was given
-    return Settled(best.algorithm, best.improvement, choice, judge, algorithm.limits)
+    return Settled(best.algorithm, best.improvement, choice, judge)

@@ -296,7 +296,7 @@ class Draft:
         return replace(self, findings=findings, record=lambda how: moved(self.record(how)))
 
     def finished(self, progress: Progress, effort: Effort = ALONE) -> Findings:
-        """Returns the findings with a stress test, which goes on from what the folder has of it.
+        """Runs the stress test, or goes on with its finished parts; returns the findings with it.
 
         Where a time limit leaves too few worlds, it is still without.
         """
@@ -308,8 +308,8 @@ class Draft:
             )
         except OutOfTime:
             return self.findings
-        found = replace(self.findings, rehearsal=rehearsal, no_rehearsal=how.why_none)
-        return replace(found, record=self.record(how))
+        tested = replace(self.findings, rehearsal=rehearsal, no_rehearsal=how.why_none)
+        return replace(tested, record=self.record(how))
 
 
 def draft(
@@ -349,7 +349,7 @@ def prepared(evidence: Evidence) -> Assignment:
     judging = None
     if split is not None:
         training = episodes.training_for(problem, split)
-        if evidence.behavior in ESTIMATED:
+        if evidence.kinds["behavior"] in ESTIMATED:
             check_share(episodes.split_of(split)[0], episodes.log_of(problem).num_episodes)
             # What certifies must have no part in the policy that it compares with.
             behavior = estimate_behavior(training.counts)
@@ -450,7 +450,7 @@ def table_of(
         delta=evidence.terms.level,
         allowed=parts.allowed,
     )
-    if table.changed.any() or evidence.behavior not in ESTIMATED:
+    if table.changed.any() or evidence.kinds["behavior"] not in ESTIMATED:
         return table
     # What changes nothing is what was done: the estimate of all of the log, not of a part.
     as_done = estimate_behavior(question.problem.counts).probability
@@ -460,7 +460,7 @@ def table_of(
 def estimates_of(
     evidence: Evidence, question: Assignment, settled: Settled, model: FiniteMDP
 ) -> Estimates:
-    """Returns what models of the parts of the log expect of both policies."""
+    """Estimates the returns of both policies by models of the parts of the log."""
     problem = question.problem
     part = question.training
     policy = settled.improvement.policy
@@ -490,12 +490,11 @@ def estimates_of(
 
 
 def earned(question: Assignment, value: FloatArray, model: float) -> Baseline | None:
-    """Returns what the episodes of the log earned; None where there are no whole ones."""
+    """Computes the mean return of the episodes of the log; None without whole episodes."""
     log = question.problem.log
     if log is None:
         return None
-    part = question.training.log
-    chosen_by = log if part is None else part
+    chosen_by = log if question.training.log is None else question.training.log
     return baseline_of(
         log,
         question.problem.single_discount,

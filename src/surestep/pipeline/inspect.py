@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-import surestep.results.inspection as found
+import surestep.results.inspection as results
 from surestep._arrays import BoolArray, IntArray
 from surestep.description import DEFAULTS, WORDS_FOR_BEHAVIOR, key_text
 from surestep.errors import InvalidParameter, said
@@ -56,17 +56,17 @@ CAUTIONS: Mapping[str, str] = {
 
 def caution(
     kind: str, number: int = 0, names: Sequence[str] = (), **values: object
-) -> found.Caution:
+) -> results.Caution:
     """Returns a caution of a kind, about so many things with these names."""
     pairs = f"{number:,} pair{' is' if number == 1 else 's are'}"
     some = ", ".join(names[:NAMED]) + (", …" if max(number, len(names)) > NAMED else "")
     values |= {"pairs": pairs, "names": some, "deviations": DEVIATIONS}
-    return found.Caution(kind, CAUTIONS[kind].format(number=number, **values))
+    return results.Caution(kind, CAUTIONS[kind].format(number=number, **values))
 
 
 def inspect(
     source: LogSource, *, n_wedge: int = DEFAULTS["least_visits"] - 1, behavior: object = None
-) -> found.Inspection:
+) -> results.Inspection:
     """Looks at a log; a pair with more than `n_wedge` visits is one that SPIBB would trust.
 
     By default that is the least N∧ that `improve` would choose.
@@ -80,7 +80,7 @@ def inspect(
     facts = inspect_log(source)
     roles = source.columns
     overlap = None
-    mismatches = list[found.Caution]()
+    mismatches = list[results.Caution]()
     named = source.description.behavior.policy
     behavior = named if behavior is None and named not in WORDS_FOR_BEHAVIOR else behavior
     if behavior is not None:
@@ -91,8 +91,8 @@ def inspect(
         sums_by(facts.action, taken, len(facts.actions)).tolist()
         for taken in (facts.visits, facts.visits > 0, facts.visits > n_wedge)
     )
-    actions = tuple(map(found.ActionUse, facts.actions, *uses))
-    return found.Inspection(
+    actions = tuple(map(results.ActionUse, facts.actions, *uses))
+    return results.Inspection(
         source=source.table.name,
         columns=roles,
         n_wedge=n_wedge,
@@ -123,14 +123,14 @@ def inspect(
 # ---- coverage ---------------------------------------------------------------------------------
 
 
-def coverage(facts: LogFacts, n_wedge: int) -> found.Coverage:
+def coverage(facts: LogFacts, n_wedge: int) -> results.Coverage:
     """Counts the visits of pairs."""
     pairs = len(facts.states) * len(facts.actions)
     visits = facts.visits[facts.visits > 0]
     trusted = visits[visits > n_wedge]
     never = pairs - visits.size
     bins = (VisitBin(0, 0, never), *visit_bins(visits, n_wedge)[1:])
-    return found.Coverage(pairs, never, trusted.size, int(trusted.sum()), bins)
+    return results.Coverage(pairs, never, trusted.size, int(trusted.sum()), bins)
 
 
 def states_by_pairs(facts: LogFacts, least: int) -> tuple[int, ...]:
@@ -144,18 +144,18 @@ def sums_by(place: IntArray, values: IntArray | BoolArray, size: int) -> IntArra
     return np.bincount(place, values, size).astype(np.int64)
 
 
-def busiest_states(facts: LogFacts) -> tuple[found.StateUse, ...]:
+def busiest_states(facts: LogFacts) -> tuple[results.StateUse, ...]:
     """Returns the states with most visits, equal ones in the order of their labels."""
     total = sums_by(facts.state, facts.visits, len(facts.states))
-    used = list[found.StateUse]()
+    used = list[results.StateUse]()
     for state in np.argsort(-total, kind="stable")[:BUSIEST]:
         pairs = slice(*np.searchsorted(facts.state, (state, state + 1)))
         row = sums_by(facts.action[pairs], facts.visits[pairs], len(facts.actions))
-        used.append(found.StateUse(facts.states[state], tuple(row.tolist())))
+        used.append(results.StateUse(facts.states[state], tuple(row.tolist())))
     return tuple(used)
 
 
-def episode_lengths(facts: LogFacts) -> found.EpisodeLengths | None:
+def episode_lengths(facts: LogFacts) -> results.EpisodeLengths | None:
     """Counts the episodes by length, in bins of equal width; None without whole episodes."""
     episodes = facts.episodes
     if episodes is None or not episodes.lengths.size:
@@ -168,7 +168,7 @@ def episode_lengths(facts: LogFacts) -> found.EpisodeLengths | None:
     edges = np.arange(low - 0.5, high + width, width)
     bins, _ = np.histogram(lengths, edges, weights=episodes.times)
     spread = tuple(edges.tolist()), tuple(bins.astype(int).tolist())
-    return found.EpisodeLengths(*episodes[:4], low, median, high, *spread)
+    return results.EpisodeLengths(*episodes[:4], low, median, high, *spread)
 
 
 # ---- what this means ----------------------------------------------------------------------------
@@ -176,11 +176,11 @@ def episode_lengths(facts: LogFacts) -> found.EpisodeLengths | None:
 
 def thin_places(
     n_wedge: int,
-    actions: Sequence[found.ActionUse],
+    actions: Sequence[results.ActionUse],
     by_tried: Sequence[int],
     by_trusted: Sequence[int],
-) -> Iterator[found.Caution]:
-    """Yields what the log is too thin for."""
+) -> Iterator[results.Caution]:
+    """Yields cautions about states and actions with too few visits."""
     states = sum(by_trusted)
     free = sum(by_trusted[2:])
     alone = sum(by_tried[1:2])
@@ -195,7 +195,7 @@ def thin_places(
         yield caution("seldom action", names=seldom, n_wedge=n_wedge)
 
 
-def fine_columns(facts: LogFacts, columns: ColumnMapping) -> Iterator[found.Caution]:
+def fine_columns(facts: LogFacts, columns: ColumnMapping) -> Iterator[results.Caution]:
     """Yields the columns of so many different numbers that they should be binned."""
 
     def rule(*names: str) -> str:
@@ -242,7 +242,7 @@ def different_numbers(
 # ---- overlap: how often a log takes what a policy takes, by its own frequencies or by a table ----
 
 
-def rare_pairs(facts: LogFacts) -> Iterator[found.Caution]:
+def rare_pairs(facts: LogFacts) -> Iterator[results.Caution]:
     """Yields that actions were tried in a state, but in few of its rows: thin overlap."""
     rows = sums_by(facts.state, facts.taken, len(facts.states))
     rare = facts.taken < RARE_SHARE * rows[facts.state]
@@ -250,7 +250,7 @@ def rare_pairs(facts: LogFacts) -> Iterator[found.Caution]:
         yield caution("thin overlap", int(rare.sum()), pair_names(facts, rare))
 
 
-def compare(facts: LogFacts, table: PairTable) -> tuple[found.Overlap, list[found.Caution]]:
+def compare(facts: LogFacts, table: PairTable) -> tuple[results.Overlap, list[results.Caution]]:
     """Compares the log with the policy that is said to have made it; what there is to be said."""
     words = table.vocabulary
     policy = table.probability
@@ -278,7 +278,7 @@ def compare(facts: LogFacts, table: PairTable) -> tuple[found.Overlap, list[foun
         "unlikely pair": pair_names(facts, unlikely),
         "unknown state": [repr(joined(facts.states[s])) for s in unknown[:NAMED]],
     }
-    overlap = found.Overlap(table.name, *counts, len(set(words.states) - set(facts.states)))
+    overlap = results.Overlap(table.name, *counts, len(set(words.states) - set(facts.states)))
     return overlap, [
         caution(kind, number, names[kind], states=len(facts.states))
         for kind, number in zip(names, counts, strict=True)

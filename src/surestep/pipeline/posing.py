@@ -12,8 +12,7 @@ from fractions import Fraction
 import duckdb
 import numpy as np
 
-import surestep._arrays as arrays
-from surestep._arrays import BoolArray, affected
+from surestep._arrays import BoolArray, affected, altered
 from surestep.certificates.refuting import SAME, check_returns, check_values
 from surestep.description import Description, Stakes
 from surestep.errors import InvalidParameter, RefutedBounds, said
@@ -37,7 +36,7 @@ NO_CONDITION = re.compile(
 
 
 def problem_of(parts: Assembly, terms: Terms, facts: DataFacts) -> Problem:
-    """Returns the problem under the terms; what was taken for granted goes into its premises."""
+    """Poses the problem under the terms; all that is assumed on the way is among its premises."""
     premises = parts.premises + terms.premises(facts)
     log = parts.log if parts.looked_at else None
     if log is not None and log.order is not None and not parts.has_times:
@@ -84,7 +83,7 @@ def with_signals(
         return problem
     first = next(iter(description.signals.items()), None)
     name, cost = (problem.name, False) if first is None else (first[0], first[1].cost)
-    return arrays.altered(problem, name=name, cost=cost, signals=tuple(signals))
+    return altered(problem, name=name, cost=cost, signals=tuple(signals))
 
 
 def further_signal(
@@ -99,11 +98,10 @@ def further_signal(
     counts, log = counted(source, description, name)
     facts = DataFacts.of(counts)
     own = replace(terms, stakes=Stakes(discount=terms.discount, **rule.stakes))
-    steps = None
-    if log is not None and parts.log is not None:
-        steps = log.load(parts.counts.pairs, counts)
-    found = counts.to_counts(parts.counts.pairs) if steps is None else steps.counts()
-    problem = problem_of(replace(parts, counts=found, log=steps), own, facts)
+    pairs = parts.counts.pairs
+    steps = None if log is None or parts.log is None else log.load(pairs, counts)
+    visits = counts.to_counts(pairs) if steps is None else steps.counts()
+    problem = problem_of(replace(parts, counts=visits, log=steps), own, facts)
     check_declared(own, problem, counts, log, steps)
     return Signal(
         name=name,
@@ -149,14 +147,14 @@ def unsafe_states(condition: str, words: Vocabulary) -> BoolArray:
         database.execute("SET enable_external_access = false; SET lock_configuration = true")
         typed = ", ".join(f"{number_or_text(database, name)} AS {sql_name(name)}" for name in table)
         try:
-            found = database.execute(
+            answer = database.execute(
                 f"SELECT coalesce({condition}, false)::BOOLEAN FROM "
                 f"(SELECT place, {typed} FROM states) ORDER BY place"
             ).fetchnumpy()
         except duckdb.Error as problem:
             why = str(problem).splitlines()[0]
             raise InvalidParameter(f"unsafe.states is {condition!r}: {why}; {expected}") from None
-    (holds,) = found.values()
+    (holds,) = answer.values()
     if not holds.any():
         shown = "; ".join(f"{name} is {', '.join(some(labels))}" for name, labels in table.items())
         raise InvalidParameter(
@@ -235,9 +233,11 @@ def check_ranges(ranges: Ranges, counts: LabelledCounts, source: LogSource | Non
         outside = (rows.least_reward < math.ceil(least)) | (rows.greatest_reward > math.floor(most))
         beyond |= over & outside.astype(np.bool_)
     counted = bool(beyond.any())
-    where = ""
-    if source is not None and (counted or counts.dropped_rewards):
-        where = source.first_beyond(*ranges, counted=counted)
+    where = (
+        source.first_beyond(*ranges, counted=counted)
+        if source is not None and (counted or counts.dropped_rewards)
+        else ""
+    )
     if counted and not where:
         first = int(np.argmax(beyond))
         state, action = counts.states[rows.state[first]], counts.actions[rows.action[first]]
@@ -254,7 +254,7 @@ def check_ranges(ranges: Ranges, counts: LabelledCounts, source: LogSource | Non
 
 
 def dropped_beyond(ranges: Ranges, counts: LabelledCounts, slack: float = 0.0) -> str:
-    """Returns what a row earns that counts leave out, where no such step may; empty: none does."""
+    """Names a row that counts leave out and whose reward is outside the ranges; empty: no row."""
     for why, ends in counts.dropped_rewards.items():
         may_be = (ranges.running,) if why == STOPPED else ranges
         for reward in ends:

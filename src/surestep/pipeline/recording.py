@@ -84,13 +84,15 @@ def said_of(description: Description, terms: Terms) -> dict[str, Any]:
 def parameters_of(
     evidence: Evidence, problem: Problem, settled: Settled, rehearsal: Rehearsed
 ) -> Parameters:
-    """Returns the parameters: terms as given or by default, and what the data settled."""
+    """Returns the parameters of the record: all terms, and the values that the data settled."""
     terms = evidence.terms
     split = terms.certifier_settings(evidence.facts).split if terms.splits else None
     stakes = terms.stakes
-    ranges: dict[str, Any] = {"running": None, "ending": None}
-    if stakes.returns is None or stakes.running is not None or stakes.ending is not None:
-        ranges = terms.ranges(evidence.facts)._asdict()
+    ranges: dict[str, Any] = (
+        terms.ranges(evidence.facts)._asdict()
+        if stakes.returns is None or terms.declared_ranges is not None
+        else {"running": None, "ending": None}
+    )
     seeds = {"certificates": SEED}  # and those that are no settings of a certificate
     seeds |= {"algorithm": settled.algorithm.seed} if hasattr(settled.algorithm, "seed") else {}
     seeds |= {"rehearsal": rehearsal.seed} if rehearsal.sizes else {}
@@ -107,7 +109,7 @@ def parameters_of(
         returns=stakes.returns,
         unseen=terms.used("unseen"),
         **evidence.kinds,
-        columns={role: list(names) for role, names in evidence.columns.items()},
+        columns={role: list(names) for role, names in evidence.source.columns_in_files.items()},
         seeds=seeds,
         certificates=[str(asked) for asked in terms.asked],
         train_share=split and split.train_share,
@@ -119,7 +121,7 @@ def parameters_of(
 
 
 def data_of(counts: LabelledCounts) -> dict[str, Any]:
-    """Returns the size of the log, and of what was left out of it; no episodes where none are."""
+    """Counts the rows, the dropped rows and the episodes of the log; None: no whole episodes."""
     ends = counts.episodes if counts.episodes.recorded else (None, None, None)
     return {
         "rows": counts.rows_read,
@@ -132,7 +134,7 @@ def data_of(counts: LabelledCounts) -> dict[str, Any]:
 
 
 def terms_of(record: Record) -> Terms:
-    """Returns the terms under which a result was made: what nobody gave is left open again."""
+    """Returns the terms of a result as its user gave them; defaults are left open again."""
     return Terms.of(described(record.description))
 
 

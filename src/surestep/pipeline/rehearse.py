@@ -155,7 +155,7 @@ def rehearse_log(
 
 
 def rehearsed_log(made: Draft, how: Rehearsed, rehearsal: Rehearsal) -> RehearsedLog:
-    """Returns a rehearsal with the findings and the record of what is rehearsed."""
+    """Returns a rehearsal with the findings and the record of the improvement that it tested."""
     return RehearsedLog(
         replace(made.findings, rehearsal=rehearsal), rehearsal, record_of_rehearsal(made, how)
     )

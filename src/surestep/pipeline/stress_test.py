@@ -14,8 +14,6 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from surestep._progress import Progress
 from surestep.algorithms.registry import needs_log
 from surestep.certificates import Certifier
@@ -66,11 +64,6 @@ class Assignment(NamedTuple):
         whole = needs_log(self.algorithm) or any(map(needs_episodes, self.rehearsed))
         return not whole or worlds * int(self.problem.counts.visits.sum()) <= decisions
 
-    @property
-    def believes(self) -> bool:
-        """Tells whether something is only believed."""
-        return any(only_believed(certifier.name) for certifier in self.rehearsed)
-
 
 def planned(terms: Terms, question: Assignment) -> Rehearsed:
     """Plans the stress test of the whole: as asked for, or by default as the problem allows."""
@@ -88,8 +81,9 @@ def planned(terms: Terms, question: Assignment) -> Rehearsed:
         worlds = usual if question.fits(usual, MOST_AT_OWN_SIZE) else 0
     if worlds > 0:
         return Rehearsed(worlds, sizes)
+    believes = any(only_believed(certifier.name) for certifier in question.rehearsed)
     return Rehearsed(
-        0, OWN_SIZE if question.believes else (), why_none="the log is too large for one by default"
+        0, OWN_SIZE if believes else (), why_none="the log is too large for one by default"
     )
 
 
@@ -150,13 +144,15 @@ def rehearsal_of(
     Of what a time limit ends, there are `least_worlds` of each kind at least, or all of them.
     """
     folder = effort.folder
-    versions = versions_with(question.algorithm.name, (each.name for each in question.rehearsed))
+    versions = versions_with(
+        question.algorithm.name, (certifier.name for certifier in question.rehearsed)
+    )
     rehearsal = rehearse(
         question.problem,
         question.algorithm,
         question.certifiers[0],
         belief=question.belief,
-        rng=np.random.default_rng(how.seed),
+        rng=how.seed,
         worlds=how.worlds,
         sizes=how.sizes,
         workers=effort.cores(how.worlds),

@@ -11,9 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import surestep._arrays as arrays
 import surestep.description as keys
-from surestep._arrays import BoolArray
+from surestep._arrays import BoolArray, in_digits, least_draws, shown
 from surestep.algorithms import SPIBB, Algorithm, make_algorithm
 from surestep.algorithms.constrained import Constrained
 from surestep.algorithms.limits import Limits, limited
@@ -24,7 +23,6 @@ from surestep.certificates import Certifier, certify
 from surestep.certificates.episodes import holds_out, needs_episodes, split_of
 from surestep.certificates.registry import Asked, NoClaim, read_settings
 from surestep.choosing_n_wedge import AutoNWedge, ConstrainedChoice, Improving, n_wedge_setting
-from surestep.description import Behavior, Description, MethodKeys, Stakes
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds, said
 from surestep.io.counts.labelled import LabelledCounts
 from surestep.io.logs.loading import STOPPED, UNFINISHED
@@ -69,26 +67,21 @@ class DataFacts(NamedTuple):
         )
         return cls(ranges, bool((least != greatest).any()), least.size, counts.episodes.recorded)
 
-    @property
-    def rewards(self) -> tuple[float, float]:
-        """Returns the smallest and the largest reward, and 0, which an end earns."""
-        return with_zero(self.ranges.rewards)
-
 
 @dataclass(frozen=True, slots=True)
 class Terms:
     """The terms of an improvement as a user gave them, checked; None where nothing was said."""
 
-    stakes: Stakes
-    method: MethodKeys
-    behavior: Behavior  # of which only the logger
+    stakes: keys.Stakes
+    method: keys.MethodKeys
+    behavior: keys.Behavior  # only its logger is set
     algorithm: Algorithm | None = None  # an object of Python, for which `method` has a text
     certificates: Sequence[str | Certifier] | None = None  # likewise; the one to stand by first
     has_episodes: bool = True  # what the data say, once they are known: whole ones, not counts
 
     @classmethod
-    def of(cls, description: Description | None = None, **given: Any) -> Terms:
-        """Returns the terms of a description; what is given in Python stands above it."""
+    def of(cls, description: keys.Description | None = None, **given: Any) -> Terms:
+        """Reads the terms of a description; arguments `given` in Python replace its values."""
         algorithm = given.get("algorithm")
         certificates = given.get("certificates")
         if not isinstance(algorithm, str | None):
@@ -110,7 +103,7 @@ class Terms:
             )
         own = None if isinstance(algorithm, str) else algorithm
         return cls(
-            told.stakes, told.method, Behavior(logger=told.behavior.logger), own, certificates
+            told.stakes, told.method, keys.Behavior(logger=told.behavior.logger), own, certificates
         )
 
     def __post_init__(self) -> None:
@@ -119,7 +112,7 @@ class Terms:
             raise InvalidParameter(wrong)
 
     def contradictions(self) -> Iterator[str]:
-        """Yields what is said twice, or cannot be together."""
+        """Yields a sentence for each two settings that contradict each other."""
         method = self.method
         algorithm, settings, wedge = self.named
         if method.n_wedge is not None and method.zeta is not None:
@@ -137,10 +130,10 @@ class Terms:
             )
         texts = [str(asked) for asked in self.asked]
         if not texts or len(set(texts)) < len(texts):
-            found = ", ".join(texts) or "none"
-            yield f"the certificates asked for are {found}; expected at least one, and none twice"
+            kinds = ", ".join(texts) or "none"
+            yield f"the certificates asked for are {kinds}; expected at least one, and none twice"
         if method.worlds:
-            least = arrays.in_digits(self.least_worlds)
+            least = in_digits(self.least_worlds)
             if method.worlds < self.least_worlds:
                 yield (
                     f"worlds is {method.worlds}, expected 0, or at least {least} "
@@ -163,20 +156,20 @@ class Terms:
                 theirs = asked.settings.get(name)
                 if ours is not None and theirs not in (None, 0, ours):
                     yield (
-                        f"{name} is {arrays.shown(ours)}, but {asked} says {arrays.shown(theirs)}; "
+                        f"{name} is {shown(ours)}, but {asked} says {shown(theirs)}; "
                         "expected the same: the log is split once"
                     )
 
     def given(self) -> dict[str, Any]:
-        """Returns what was said, as a description has it: objects of Python as texts."""
+        """Returns the keys that the user set, as a description has them: objects as texts."""
         return {part: getattr(self, part).given() for part in ("stakes", "method", "behavior")}
 
     def said(self, name: str) -> Any:
-        """Returns what was said of a term; None: nothing."""
+        """Returns the value that the user gave to a term; None: the user gave none."""
         return keys.at(self, keys.PATHS[name])
 
     def used(self, name: str) -> Any:
-        """Returns what was said of a term, or what is taken where nobody said anything."""
+        """Returns the value that the user gave to a term, or its default."""
         value = self.said(name)
         return keys.DEFAULTS[name] if value is None else value
 
@@ -203,13 +196,13 @@ class Terms:
         return tuple(map(Asked.of, [given] if isinstance(given, str) else given))
 
     def certifier_settings(self, facts: DataFacts) -> Known:
-        """Returns the settings of certifiers, but for what depends on the algorithm."""
+        """Returns the settings of certifiers that do not depend on the algorithm."""
         split = Split(self.share_of(facts.episodes), self.of_split("logger") or "adaptive")
         return Known(
             delta=self.level,
             reward_bounds=self.ranges(facts).rewards if self.is_declared else None,
             ranges=self.declared_ranges,
-            rewards_seen=facts.rewards,
+            rewards_seen=with_zero(facts.ranges.rewards),
             rewards_vary=facts.rewards_vary,
             transitions=facts.transitions,
             seed=SEED,
@@ -221,14 +214,14 @@ class Terms:
         """Returns the names of the algorithm and certifiers that look at whole episodes."""
         algorithm: Any = self.algorithm or kind_of(self.named[0])
         own = [algorithm.name] if needs_log(algorithm) else []
-        return own + [each.name for each in certifiers if needs_episodes(each)]
+        return own + [certifier.name for certifier in certifiers if needs_episodes(certifier)]
 
     def share_of(self, episodes: int) -> float:
         """Returns the share of so many recorded episodes that chooses the policy."""
         return self.of_split("train_share") or usual_train_share(episodes)
 
     def of_split(self, name: str) -> Any:
-        """Returns what was said of the split, if anything: what one kind says holds for all."""
+        """Returns a setting of the split that the user gave to all kinds, or to one; else None."""
         kinds = [asked.settings for asked in self.asked if asked.settings.get("train_share") != 0]
         values = [self.said(name), *(settings.get(name) for settings in kinds)]
         return next((value for value in values if value is not None), None)
@@ -244,7 +237,7 @@ class Terms:
         """Counts the worlds of each kind that a rehearsal needs, to calibrate a posterior."""
         first = self.asked[0]
         return (
-            arrays.least_draws(float(first.settings.get("delta", self.level)))
+            least_draws(float(first.settings.get("delta", self.level)))
             if first.type.calibrates
             else 1
         )
@@ -273,7 +266,7 @@ class Terms:
 
     @property
     def floor(self) -> int | None:
-        """Returns the least visits of what may change; None where an N∧ was given, which wins."""
+        """Returns the least visits of a pair that may change; None where an N∧ was given."""
         given = isinstance(self.method.n_wedge, int) or self.brings_wedge
         return None if given else int(self.used("least_visits"))
 
@@ -331,19 +324,19 @@ class Terms:
 
     @property
     def is_declared(self) -> bool:
-        """Tells whether somebody said what steps may earn, or what episodes return."""
+        """Tells whether the user declared ranges of rewards or of returns."""
         return any(self.said(name) is not None for name in keys.RANGES)
 
     @property
     def declared_ranges(self) -> Ranges | None:
-        """Returns what single steps may earn, where somebody declared it."""
+        """Returns the ranges of rewards that the user declared; None: the user declared none."""
         told = self.stakes
         if told.running is None and told.ending is None:
             return None
         return Ranges(told.running or NOTHING, told.ending or NOTHING)
 
     def ranges(self, facts: DataFacts) -> Ranges:
-        """Returns what single steps may earn: as declared, or else as seen in the log.
+        """Returns the ranges of rewards of single steps: as declared, or else as seen in the log.
 
         Of two ranges, one that is left out says that such steps earn exactly 0.
         """
@@ -354,13 +347,13 @@ class Terms:
         return facts.ranges
 
     def return_bounds(self, facts: DataFacts) -> tuple[float, float]:
-        """Returns the bounds of returns: as declared, or what single steps allow."""
+        """Returns the bounds of returns: as declared, or as the rewards of single steps allow."""
         if self.stakes.returns is not None:
             return self.stakes.returns
         return self.ranges(facts).returns(self.discount)
 
     def value_bounds(self, facts: DataFacts, terminal: BoolArray) -> tuple[float, float]:
-        """Returns the bounds of values of all states, of which some may be ends, worth 0."""
+        """Returns the bounds of the values of all states; they contain 0, the value of an end."""
         bounds = self.return_bounds(facts)
         return with_zero(bounds) if self.stakes.returns is not None or terminal.any() else bounds
 
@@ -405,7 +398,7 @@ def choosers(certifiers: Sequence[Certifier], told: Known) -> list[Certifier]:
 
 
 def with_algorithm(known: Known, algorithm: Algorithm, n_wedge: int | None) -> Known:
-    """Returns what is known with the published bound that goes with the algorithm, at its N∧."""
+    """Adds the published bound of the algorithm, and its N∧, to the settings of certifiers."""
     # 0 visits buy nothing: then the certifier finds its own.
     return known._replace(bound=BOUND_OF.get(algorithm.name, "spibb"), n_wedge=n_wedge or None)
 

@@ -14,10 +14,9 @@ from typing import Any, Literal
 
 import surestep.description as keys
 from surestep._arrays import shown
-from surestep._files import read_path, read_whole
+from surestep._files import failing_to_read, read_path, read_whole
 from surestep._progress import Progress, telling
 from surestep._version import __version__
-from surestep.description import Description, given_as
 from surestep.errors import InvalidParameter, ResultMismatch, said
 from surestep.io.counts.file import is_counts_file
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
@@ -29,7 +28,7 @@ from surestep.pipeline.recording import made_from_log, terms_of
 from surestep.results import Result, load
 from surestep.results.policy_files import policy_parquet_rows, policy_rows
 from surestep.results.record import Record
-from surestep.results.result import CERTIFICATE, FILES, PARQUET, POLICY, REPORT, strangers
+from surestep.results.result import CERTIFICATE, FILES, PARQUET, POLICY, REPORT
 from surestep.results.unfinished import REHEARSAL, RUN, STRESS_TEST
 
 CLOSE = 1e-9  # relative or absolute: so far may numbers be apart
@@ -142,7 +141,7 @@ def verify_result(
     saved = load(folder)
     check_nothing_else(folder, saved)
     record = saved.record
-    own, frame = given_as(log)
+    own, frame = keys.given_as(log)
     compared = check_said(record, own)
     source = open_again(record, own, frame, memory_limit, allow_query=allow_query)
     beside = {
@@ -163,12 +162,12 @@ def verify_result(
         here = draft(evidence, tell, time_limit=record.parameters.time_limit)
         made = result_of(here.like(record).finished(tell))
     then, now = (
-        {name: asdict(each)[name] for name in MADE_WITH} for each in (record, here.findings.record)
+        {name: asdict(one)[name] for name in MADE_WITH} for one in (record, here.findings.record)
     )
-    found = comparison(folder, saved, made, difference(RUN, then, now))
-    if found.level == "refuted":
+    verification = comparison(folder, saved, made, difference(RUN, then, now))
+    if verification.level == "refuted":
         check_same_files(record, evidence)
-    return replace(found, compared=compared)
+    return replace(verification, compared=compared)
 
 
 def comparison(folder: Path, saved: Result, made: Result, moved: str) -> Verification:
@@ -203,7 +202,10 @@ def check_nothing_else(folder: Path, saved: Result | None = None) -> None:
 
     It is asked before anything is loaded, too: finished parts are files that anybody may have made.
     """
-    others = strangers(folder, saved)
+    tested = saved is None or saved.rehearsal is not None
+    known = {RUN, *FILES, REHEARSAL} if tested else {RUN, *FILES}
+    with failing_to_read(folder):
+        others = sorted({path.name for path in folder.iterdir()} - known)
     if STRESS_TEST in others or (saved is not None and saved.awaits_stress_test):
         raise ResultMismatch(
             f"{folder} is not finished: its stress test is still to come, or left the folder "
@@ -217,7 +219,7 @@ def check_nothing_else(folder: Path, saved: Result | None = None) -> None:
 
 def open_again(
     record: Record,
-    own: Description,
+    own: keys.Description,
     frame: object,
     memory_limit: str | None,
     columns_and_bins: Mapping[str, Any] | None = None,
@@ -226,7 +228,7 @@ def open_again(
 ) -> LogSource | CountsSource:
     """Opens a log as the record says; or counts, where the result was made from counts.
 
-    The files are those of whoever asks, and so is a query. `columns_and_bins` are those for another
+    The files and the query are those of the caller. `columns_and_bins` are those for another
     log, in which those of the record would not mean the same.
     """
     if isinstance(frame, LogSource):
@@ -266,7 +268,7 @@ TAKEN = {
 LEFT_OPEN = ("n_wedge", "running", "ending")  # what the data told is not what somebody declared
 
 
-def check_said(record: Record, own: Description) -> tuple[str, ...]:
+def check_said(record: Record, own: keys.Description) -> tuple[str, ...]:
     """Returns the keys that a description says; refuses another value than was used.
 
     Files are compared by what is in them, later. How text files are read is not recorded: where the
@@ -322,8 +324,8 @@ def check_given(record: Record, given: Mapping[str, Any]) -> None:
         used = getattr(record.parameters, name)
         told = keys.at(keys.described(record.description), path)
         file = "table" if name == "behavior" else "listed"
-        known = [each for each in (given[name], told) if each is not None]
-        kinds = {each if keys.is_word(path, each) else file for each in known}
+        known = [value for value in (given[name], told) if value is not None]
+        kinds = {value if keys.is_word(path, value) else file for value in known}
         if kinds - {used} or (given[name] is None and used == file):
             raise ResultMismatch(
                 f"{path} was {used!r} when the result was made, and is "

@@ -155,8 +155,7 @@ def verdict(
     settling = None if record is None else proof_words(record, certificates)
     if believed is not None:
         pilot = "Try it on some cases, go on as before with others, and compare."
-        said = belief_words(believed, rehearsal, unit)
-        why = " ".join(filter(None, (pilot, said, settling)))
+        why = " ".join(filter(None, (pilot, belief_words(believed, rehearsal, unit), settling)))
         return Verdict(rung, "caution", "Pilot it", why)
     said = not_shown(certificates, belief, record, rehearsal=rehearsal, awaited=awaited)
     why = " ".join(filter(None, (doubts, said, settling)))
@@ -190,7 +189,7 @@ def within_seen(claim: Certificate) -> str:
 
 
 def claim_sentence(claim: Certificate, unit: str) -> str:
-    """Returns what a certificate says of the difference of both policies."""
+    """Puts the lower bound of a certificate into a sentence."""
     if claim.lower is None:
         return f"There is no guarantee: {' '.join(map(str, claim.notes))}"
     sure = percent(1 - claim.delta)
@@ -207,13 +206,13 @@ def claim_sentence(claim: Certificate, unit: str) -> str:
 
 
 def than_estimated(claim: Certificate) -> str:
-    """Returns what a gain is more than, where that is only an estimate; else nothing."""
+    """Returns words for a gain over an estimate of the current policy; else an empty text."""
     compares = claim.assumes("behavior-estimated-apart", "behavior-estimated")
     return " more than an estimate of what is done now" if compares else ""
 
 
 def open_question(claim: Certificate, unit: str) -> str:
-    """Returns the one question whose answer would make it a proof, and what either answer means."""
+    """Asks the one question whose answer would make it a proof, and explains both answers."""
     seen = next(said.values for said in claim.assumptions if said.code == WITHIN_SEEN)
     ends = {name: number(value) for name, value in seen.items() if isinstance(value, int | float)}
     return (
@@ -228,7 +227,7 @@ def open_question(claim: Certificate, unit: str) -> str:
 
 
 def belief_words(belief: Certificate, rehearsal: Rehearsal | None, unit: str) -> str:
-    """Returns what is believed, and how often such beliefs were wrong where nothing was to gain."""
+    """Puts a belief into words, and how often such beliefs were wrong without any gain."""
     wrong = None if rehearsal is None else rehearsal.wrong_beliefs
     measured = "How often such beliefs are wrong was not measured."
     if wrong is not None:
@@ -277,22 +276,24 @@ def not_shown(
 
 
 def proof_words(record: Record, claims: Sequence[Certificate]) -> str | None:
-    """Returns what would settle it; None where nobody can say, as where it hangs on stops."""
+    """Says how many episodes would settle it; None where that is unknown, as with lost cases."""
     claim = claims[0]
-    found = record.estimates
-    stops = any(each.assumes(*HOW_STOPPED) for each in claims)
-    lost = found.get("held_out_gain", 1.0) <= 0 or bool(claim.signals) or stops
-    if "episodes_for_proof" not in found or lost or claim.lower is None:
+    estimates = record.estimates
+    stops = any(certificate.assumes(*HOW_STOPPED) for certificate in claims)
+    lost = estimates.get("held_out_gain", 1.0) <= 0 or bool(claim.signals) or stops
+    if "episodes_for_proof" not in estimates or lost or claim.lower is None:
         return None
-    wanted = found["episodes_for_proof"]
+    wanted = estimates["episodes_for_proof"]
     there = record.data["episodes"]
     ranges = " Declared `returns` may do with less." if claim.assumes(WITHIN_SEEN) else ""
     if wanted is None:
         return f"More episodes like these alone would not settle it.{ranges}"
     size = f"{about(wanted)} to {about(AT_MOST_TIMES * wanted).removeprefix('about ')} in all"
-    said = f"The log has {there:,} episodes; {size}"
-    if wanted <= there:
-        said = f"A proof was within reach: a log of this size to {AT_MOST_TIMES} times that"
+    said = (
+        f"A proof was within reach: a log of this size to {AT_MOST_TIMES} times that"
+        if wanted <= there
+        else f"The log has {there:,} episodes; {size}"
+    )
     return f"{said} may settle it.{ranges} {LOOK_AGAIN}"
 
 
@@ -332,10 +333,10 @@ def counted_on(claims: Sequence[Certificate], judged: Verdict, record: Record | 
 
 def estimate_key(record: Record, gain: float) -> Key:
     """Returns the estimated gain with its interval, and the data it comes from."""
-    found = record.estimates
+    estimates = record.estimates
     meaning = f"{record.unit}; too high, as the rows that chose the policy flatter it"
-    if "held_out_gain" in found:
-        low, high = (signed(found[end], DIGITS) for end in ("held_out_low", "held_out_high"))
+    if "held_out_gain" in estimates:
+        low, high = (signed(estimates[end], DIGITS) for end in ("held_out_low", "held_out_high"))
         probably = f"probably {low} to {high}, by rows set aside for checking"
         meaning = f"{record.unit}, {probably}; do not promise it"
     return Key("Best guess", signed(gain, DIGITS), meaning)
@@ -345,7 +346,7 @@ def estimate_key(record: Record, gain: float) -> Key:
 
 
 def opposed(findings: Findings) -> list[Item]:
-    """Returns what speaks against the new policy, a line each."""
+    """Lists the reasons against the new policy: failed checks, contradicted changes, lost cases."""
     items = [
         Item(title(check), says(check), sign="✗", mood="bad")
         for check in failed(findings.record.checks)
@@ -357,45 +358,47 @@ def opposed(findings: Findings) -> list[Item]:
     if lost := findings.record.data["dropped"].get(UNFINISHED):
         items.append(lost_item(lost, findings))
     if findings.record.behavior_is_estimated:
-        text = "Gains compare with what the log shows was done, which is only an estimate of it."
-        if findings.certificate.assumes("practice-as-recorded"):
-            text = "The guarantee compares with what episodes returned, all else with an estimate."
+        text = (
+            "The guarantee compares with what episodes returned, all else with an estimate."
+            if findings.certificate.assumes("practice-as-recorded")
+            else "Gains compare with what the log shows was done, which is only an estimate of it."
+        )
         items.append(Item("The current policy was estimated", text, sign="!", mood="caution"))
     return items
 
 
 def lost_item(lost: int, findings: Findings) -> Item:
-    """Returns how many cases stopped for an unknown reason, and what they may change."""
-    found = findings.record.estimates
+    """Counts the cases that stopped for unknown reasons, and says how they may change the gain."""
+    estimates = findings.record.estimates
     many = findings.record.data["episodes"]
     of_all = "" if many is None else f" of {many:,}"
     said = f"{lost:,}{of_all} cases stopped for unknown reasons."
     what_if = "What they may change cannot be told without their rows."
-    if "lost_worst" in found:
-        worst, opposed = (signed(found[name], DIGITS) for name in ("lost_worst", "lost_opposed"))
+    if "lost_worst" in estimates:
+        worst, opposed = (
+            signed(estimates[name], DIGITS) for name in ("lost_worst", "lost_opposed")
+        )
         what_if = (
             f"If all of them went as badly as can be, the best guess is {worst}; if only those of "
             f"the new policy did, and those of today's policy went as well as can be, {opposed}."
         )
-    mood: Mood = "bad" if found.get("lost_worst", 0.0) <= 0 else "caution"
+    mood: Mood = "bad" if estimates.get("lost_worst", 0.0) <= 0 else "caution"
     return Item("Lost cases", f"{said} {what_if}", "Find out why they stopped.", "!", mood)
 
 
 def nothing_against(checks: Sequence[Check]) -> str:
-    """Returns that no test failed, and what none can see."""
+    """Says how many tests passed, and that none of them sees unrecorded reasons of people."""
     tested = sum(check.outcome == "passed" for check in checks)
-    found = "Nothing could be tested."
-    if tested:
-        found = f"{counted(tested, 'test')} looked for faults in the data, and found none."
-    return f"{found} {HIDDEN}"
+    faults = f"{counted(tested, 'test')} looked for faults in the data, and found none."
+    return f"{faults if tested else 'Nothing could be tested.'} {HIDDEN}"
 
 
 def how_many(findings: Findings) -> str:
-    """Returns how much changes, and what the rows set aside say of it."""
+    """Counts the situations that change, and those that rows set aside confirm."""
     many = counted(findings.table.num_deciding, "situation")
     evidence = [change.evidence for change in findings.changes]
-    found = ", ".join(f"{evidence.count(word):,} {word}" for word in get_args(Confirmation))
-    rest = f" By rows set aside for checking: {found}." if any(evidence) else ""
+    judged = ", ".join(f"{evidence.count(word):,} {word}" for word in get_args(Confirmation))
+    rest = f" By rows set aside for checking: {judged}." if any(evidence) else ""
     return (
         f"The new policy decides otherwise in {len(findings.changes):,} of {many}, and changes "
         f"{percent(findings.changed_share)} of today's decisions.{rest}"

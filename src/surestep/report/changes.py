@@ -39,9 +39,11 @@ def changed_items(findings: Findings, *, contradicted: bool = False) -> list[Ite
         gaining = [gaining_action(table, change.state) for change in advice.changes]
         aside = int(table.held_out_visits[gaining].sum())
         times = f"{int(table.visits[gaining].sum()) + aside:,} times"
-        seen = f"Seen {times}."
-        if evidence is not None:
-            seen = f"{evidence.capitalize()}: seen {times}, {aside:,} of them in rows set aside."
+        seen = (
+            f"Seen {times}."
+            if evidence is None
+            else f"{evidence.capitalize()}: seen {times}, {aside:,} of them in rows set aside."
+        )
         if findings.chosen_gain > 0:
             part = percent(abs(advice.gain) / findings.chosen_gain)
             seen += f" {'Costs' if advice.gain < 0 else 'Brings'} {part} of the estimated gain."
@@ -125,7 +127,7 @@ def moves_words(table: PolicyTable, states: Sequence[int]) -> str:
 
 
 def table_section(findings: Findings) -> Section:
-    """Returns all situations with what is done there, the changed ones first."""
+    """Returns a table of all situations and their actions, the changed ones first."""
     table = findings.table
     shares = Scale.of(change.contribution for change in findings.changes)
     gains = Scale.of(change.advantage for change in findings.changes)
@@ -135,13 +137,15 @@ def table_section(findings: Findings) -> Section:
     for state in states:
         change = changes.get(state)
         time = float(findings.behavior_occupancy[state])
-        worth: list[str | Amount] = ["–", "–", "unchanged"]
-        if change is not None:
-            worth = [
+        worth: list[str | Amount] = (
+            ["–", "–", "unchanged"]
+            if change is None
+            else [
                 Amount(gains.signed(change.advantage), change.advantage),
                 Amount(shares.signed(change.contribution), change.contribution),
                 change.evidence or "changed",
             ]
+        )
         rows.append(
             [
                 *table.vocabulary.state_name(state),

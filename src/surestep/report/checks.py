@@ -19,12 +19,12 @@ NOTE = "A test that finds nothing proves nothing; beside it stands which effect 
 
 def checks_section(checks: Sequence[Check], *, folded: bool = True) -> show.Section:
     """Returns a section with a line for each check, and first how many failed."""
-    items = []
-    for check in checks:
-        sign, mood = SIGNS[check.outcome]
-        items.append(
-            show.Item(title(check), says(check), aside(check), sign, mood, pictures_of(check))
+    items = [
+        show.Item(
+            title(check), says(check), aside(check), *SIGNS[check.outcome], pictures_of(check)
         )
+        for check in checks
+    ]
     return show.Section("checks", TITLE, [summary(checks), NOTE], items=items, folded=folded)
 
 

@@ -13,7 +13,7 @@ MOST_WANTED = 20
 
 
 def data_section(findings: Findings) -> Section:
-    """Returns what the log holds."""
+    """Describes the size and the coverage of the log."""
     return Section(
         "data",
         "The data",
@@ -35,33 +35,36 @@ def chooser(table: PolicyTable) -> str:
 
 def coverage_words(findings: Findings) -> str:
     """Returns how many pairs the log shows often enough to change."""
-    pairs, never, trusted = findings.table.coverage
-    start = f"Of {counted(pairs, 'pair')} of a situation and an action, the log never shows "
-    n_wedge = findings.table.n_wedge
-    if trusted is None or n_wedge is None:
-        return f"{start}{never:,}."
+    table = findings.table
+    visits = (table.visits + table.held_out_visits)[table.decided]
+    start = (
+        f"Of {counted(visits.size, 'pair')} of a situation and an action, the log never shows "
+        f"{int((visits == 0).sum()):,}."
+    )
+    if table.trusted is None or table.n_wedge is None:
+        return start
     chosen = findings.record.parameters.n_wedge_chosen_by
     origin = f"chosen by the lower bound of {chosen}" if chosen else "given"
     return (
-        f"{start}{never:,}. Actions seen at least {n_wedge + 1:,} times in "
-        f"{chooser(findings.table)} may change (N∧ = {n_wedge:,}, {origin}): "
-        f"{trusted:,} pairs."
+        f"{start} Actions seen at least {table.n_wedge + 1:,} times in {chooser(table)} may change "
+        f"(N∧ = {table.n_wedge:,}, {origin}): {int(table.trusted.sum()):,} pairs."
     )
 
 
 def limits_words(table: PolicyTable, parameters: Parameters) -> list[str]:
     """Returns which pairs may be recommended, a sentence a limit; none where all may."""
     said: list[str] = []
+    pairs = int(table.decided.sum())
     if table.allowed is not None:
         said.append(
             f"Limits were set: {int(table.allowed.sum()):,} of "
-            f"{counted(table.coverage.pairs, 'pair')} may be recommended; no other is taken more "
+            f"{counted(pairs, 'pair')} may be recommended; no other is taken more "
             "often than before."
         )
     if parameters.possible == "seen":
         said.append("No action is recommended in a situation where the log does not show it.")
     elif parameters.possible == "listed":
-        said.append(f"Possible pairs were declared: {table.coverage.pairs:,}.")
+        said.append(f"Possible pairs were declared: {pairs:,}.")
     return said
 
 

@@ -5,6 +5,7 @@ from surestep._words import counted, harmless, listed, number, percent
 from surestep.checks import failed
 from surestep.checks.words import summary
 from surestep.errors import said
+from surestep.io.labels.vocabulary import called
 from surestep.io.logs.findings import Example
 from surestep.io.logs.inspection import Rewards
 from surestep.report.checks import checks_section
@@ -17,7 +18,9 @@ DISCOUNTS = (0.9, 0.95, 0.99)  # that many would choose from
 
 def inspection_sections(inspection: Inspection, following: str) -> list[show.Section]:
     """Returns the sections of an inspection; `following` is the command to run next."""
-    cautions = [show.Item("", each.says, sign="!", mood="caution") for each in inspection.cautions]
+    cautions = [
+        show.Item("", caution.says, sign="!", mood="caution") for caution in inspection.cautions
+    ]
     enough = show.Item(
         "", "Nothing: every state has actions to choose from.", sign="✓", mood="good"
     )
@@ -78,7 +81,7 @@ def overview(inspection: Inspection) -> show.Section:
 
 
 def spreads(inspection: Inspection) -> list[show.Picture]:
-    """Returns how long episodes are, and what rewards there are."""
+    """Draws the lengths of episodes and the rewards as histograms."""
     pictures: list[show.Picture] = []
     episodes = inspection.episodes
     rewards = inspection.rewards
@@ -134,17 +137,21 @@ def coverage_section(inspection: Inspection) -> show.Section:
 
 def states_table(inspection: Inspection) -> show.Table:
     """Returns visits by states and actions, the busiest first; too few stand in brackets."""
-    actions = sorted(enumerate(inspection.actions), key=lambda each: -each[1].visits)
+    actions = sorted(enumerate(inspection.actions), key=lambda placed: -placed[1].visits)
     order = [place for place, _ in actions[:MOST_ACTIONS]]
-    names = [", ".join(inspection.action_name(inspection.actions[i].action)) for i in order]
-    columns = [*(show.Column(name) for name in inspection.columns.state), *show.numbers(*names)]
+    roles = inspection.columns
+    names = [
+        ", ".join(called(inspection.actions[i].action, roles.action, inspection.names))
+        for i in order
+    ]
+    columns = [*(show.Column(name) for name in roles.state), *show.numbers(*names)]
 
     def cell(visits: int) -> show.Cell:
         text = f"{visits:,}" if visits > inspection.n_wedge else f"({visits:,})" if visits else "·"
         return show.Amount(text, visits)
 
     rows = [
-        [*inspection.state_name(use.state), *(cell(use.visits[i]) for i in order)]
+        [*called(use.state, roles.state, inspection.names), *(cell(use.visits[i]) for i in order)]
         for use in inspection.busiest
     ]
     caption = (
@@ -159,7 +166,7 @@ def actions_table(inspection: Inspection) -> show.Table:
     total = inspection.visits or 1
     rows = [
         [
-            *inspection.action_name(use.action),
+            *called(use.action, inspection.columns.action, inspection.names),
             show.Amount(f"{use.visits:,}", use.visits),
             show.Amount(percent(use.visits / total), use.visits),
             show.Amount(f"{use.states:,}", use.states),
@@ -173,19 +180,21 @@ def actions_table(inspection: Inspection) -> show.Table:
 
 
 def suspicious(inspection: Inspection) -> list[show.Item]:
-    """Returns what looks wrong, with the first places."""
-    items = []
-    for suspicion in inspection.suspicions:
-        places = "; ".join(map(place, suspicion.examples))
-        if suspicion.refused:
-            items.append(show.Item("", f"{suspicion.says} (refused)", places, "✗", "bad"))
-        else:
-            items.append(show.Item("", suspicion.says, places, "!", "caution"))
-    return items
+    """Lists suspicious rows, with the first places of each kind."""
+    return [
+        show.Item(
+            "",
+            f"{suspicion.says}{' (refused)' if suspicion.refused else ''}",
+            "; ".join(map(place, suspicion.examples)),
+            sign="✗" if suspicion.refused else "!",
+            mood="bad" if suspicion.refused else "caution",
+        )
+        for suspicion in inspection.suspicions
+    ]
 
 
 def place(example: Example) -> str:
-    """Returns where a row stands, and what is there."""
+    """Names the place of a row, and the value there."""
     file, row, episode, step, value = example
     parts = [] if file is None else [harmless(file, 200)]
     parts.append(f"row {row:,}")

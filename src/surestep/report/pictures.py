@@ -119,8 +119,10 @@ def bars(picture: Bars) -> tuple[float, Iterable[Markup]]:
             TEXT.format(middle, FOOT - height - 7, "tick strong centred", number(value)),
             TEXT.format(middle, FOOT + 24, "tick centred", name),
         ]
-    drawn.append(PATH.format(f"M12 {FOOT:g}H{END:g}", "axis"))
-    drawn.append(TEXT.format(END, HEIGHT - 6, "axis-label ends", picture.label))
+    drawn += [
+        PATH.format(f"M12 {FOOT:g}H{END:g}", "axis"),
+        TEXT.format(END, HEIGHT - 6, "axis-label ends", picture.label),
+    ]
     return HEIGHT, drawn
 
 
@@ -136,8 +138,10 @@ def strips(picture: Strips) -> tuple[float, Iterable[Markup]]:
     for i, strip in enumerate(picture.strips):
         top = above + i * (LINE + STRIP + 14) + LINE
         name = harmless(strip.name, max(LONGEST - len(strip.words), SHORTEST))
-        drawn.append(TEXT.format(0, top - 8, "strong wide halo", name))
-        drawn.append(TEXT.format(WIDTH, top - 8, "strong wide halo ends", strip.words))
+        drawn += [
+            TEXT.format(0, top - 8, "strong wide halo", name),
+            TEXT.format(WIDTH, top - 8, "strong wide halo ends", strip.words),
+        ]
         ranges = [(strip.low, strip.high, STRIP / 2 if strip.inner else STRIP)]
         if strip.inner is not None:
             ranges.append((*strip.inner, STRIP))
@@ -150,10 +154,14 @@ def strips(picture: Strips) -> tuple[float, Iterable[Markup]]:
             way = f"M{across.at(strip.point):.1f} {top - 3:.1f}v{STRIP + 6:g}"
             drawn.append(PATH.format(way, "point"))
     for left, text in across.ticks():
-        drawn.append(PATH.format(f"M{left:.1f} {bottom:.1f}v6", "axis"))
-        drawn.append(TEXT.format(left, bottom + 24, "tick centred", text))
-    drawn.append(PATH.format(f"M12 {bottom:.1f}H{WIDTH - 12:g}", "axis"))
-    drawn.append(TEXT.format(WIDTH - 12, bottom + 50, "axis-label ends", picture.label))
+        drawn += [
+            PATH.format(f"M{left:.1f} {bottom:.1f}v6", "axis"),
+            TEXT.format(left, bottom + 24, "tick centred", text),
+        ]
+    drawn += [
+        PATH.format(f"M12 {bottom:.1f}H{WIDTH - 12:g}", "axis"),
+        TEXT.format(WIDTH - 12, bottom + 50, "axis-label ends", picture.label),
+    ]
     return bottom + 56, drawn
 
 
@@ -166,14 +174,20 @@ def histogram(picture: Histogram) -> tuple[float, Iterable[Markup]]:
     up = Axis(0.0, 1.05 * max([*totals, 1]), FOOT, TOP)
     drawn: list[Markup] = []
     for top, text in up.ticks():
-        drawn.append(PATH.format(f"M{LEFT:g} {top:.1f}H{END:g}", "grid"))
-        drawn.append(TEXT.format(LEFT - 8, top, "tick ends middle", text))
+        drawn += [
+            PATH.format(f"M{LEFT:g} {top:.1f}H{END:g}", "grid"),
+            TEXT.format(LEFT - 8, top, "tick ends middle", text),
+        ]
     for left, text in across.ticks():
-        drawn.append(PATH.format(f"M{left:.1f} {FOOT:g}v6", "axis"))
-        drawn.append(TEXT.format(left, FOOT + 24, "tick centred", text))
-    drawn.append(PATH.format(f"M{LEFT:g} {FOOT:g}H{END:g}", "axis"))
-    drawn.append(TEXT.format(4, 18, "axis-label", f"{picture.noun}s"))
-    drawn.append(TEXT.format(END, HEIGHT - 6, "axis-label ends", picture.label))
+        drawn += [
+            PATH.format(f"M{left:.1f} {FOOT:g}v6", "axis"),
+            TEXT.format(left, FOOT + 24, "tick centred", text),
+        ]
+    drawn += [
+        PATH.format(f"M{LEFT:g} {FOOT:g}H{END:g}", "axis"),
+        TEXT.format(4, 18, "axis-label", f"{picture.noun}s"),
+        TEXT.format(END, HEIGHT - 6, "axis-label ends", picture.label),
+    ]
     below = [0] * len(totals)
     for layer in picture.layers:
         for i, many in enumerate(layer.times):

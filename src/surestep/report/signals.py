@@ -25,7 +25,7 @@ def at_most(lower: float) -> str:
 def signals_section(
     claim: Certificate, kept_by: Iterable[str] = (), within: int | None = None
 ) -> Section:
-    """Returns a row for each signal: before, after, what is claimed, and what it has to keep.
+    """Returns a row for each signal: its value before and after, its claim, and its limit.
 
     `kept_by` names for each pair the signals whose limits keep it from being taken more often.
     Unsafe states count as reached within the first `within` decisions.
@@ -62,7 +62,7 @@ def signals_section(
 
 
 def worst_words(claim: Certificate, unit: str) -> str:
-    """Returns what is claimed of the worst returns; empty where nobody asked."""
+    """Puts the claim about the worst returns into a sentence; empty where nobody asked."""
     share = claim.parameters.get("worst_share")
     if not isinstance(share, float) or share <= 0:
         return ""
@@ -96,7 +96,7 @@ def broken_words(claim: Certificate) -> str:
 
 
 def bound_words(part: SignalClaim) -> str:
-    """Returns what is claimed of a signal: 'better by at least 0.02', 'higher by at most 0.1'."""
+    """Puts the bound of a signal into words: 'better by at least 0.02', 'higher by at most 0.1'."""
     if part.lower is None:
         return ""
     if part.chance:
@@ -108,7 +108,7 @@ def bound_words(part: SignalClaim) -> str:
 
 
 def limit_words(part: SignalClaim, *, first: bool) -> str:
-    """Returns what a signal has to keep."""
+    """Puts the limit of a signal into words."""
     if first:
         return "better"
     most = 0.0 - part.limit

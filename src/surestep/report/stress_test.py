@@ -164,15 +164,15 @@ def calibration_words(calibration: Calibration, delta: float) -> str:
     return f"The claim survives: number {prior:,} of {draws:,} draws is not too high."
 
 
-def found_words(rehearsal: Rehearsal) -> list[str]:
-    """Returns how often the policy did harm, the outcome of calibration, and claims by luck."""
+def outcome_words(rehearsal: Rehearsal) -> str:
+    """Returns how often the policy did harm; without such worlds, how often claims were luck."""
     if rehearsal.worlds == 0:
-        return claims_words(rehearsal)
+        return claims_words(rehearsal)[0]
     size = own_size(rehearsal)
     harmed = rehearsal.summary(size).harmed
     worlds = f"{counted(harmed.total, 'simulated world')}{with_data(size)}"
     policy = "a policy made this way was worse than the current one"
-    return [f"In {worlds}, {policy} in {harmed.happened or 'none'}.", *claims_words(rehearsal)]
+    return f"In {worlds}, {policy} in {harmed.happened or 'none'}."
 
 
 def no_rehearsal_words(findings: Findings) -> str:

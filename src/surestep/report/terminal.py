@@ -76,7 +76,7 @@ def parts_of(section: Section) -> Iterator[RenderableType]:
         yield grid
     if section.command:
         yield Text(harmless(section.command, LONG), style="bold", no_wrap=True)
-    yield from (drawn(one) for one in section.pictures if isinstance(one, Bars | Histogram))
+    yield from (shown_picture(one) for one in section.pictures if isinstance(one, Bars | Histogram))
     yield from map(grid_of, section.tables)
     for part in section.parts:
         if not part.folded:
@@ -84,7 +84,7 @@ def parts_of(section: Section) -> Iterator[RenderableType]:
             yield from parts_of(part)
 
 
-def drawn(picture: Bars | Histogram) -> RenderableType:
+def shown_picture(picture: Bars | Histogram) -> RenderableType:
     """Returns a picture: lying bars, or a row of small ones beside its description."""
     if not isinstance(picture, Bars):
         return Text(f"{picture.caption.title}: {picture.caption.description}").append_text(

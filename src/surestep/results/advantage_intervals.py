@@ -36,8 +36,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import ndtri
 
-import surestep._arrays as arrays
-from surestep._arrays import FloatArray
+from surestep._arrays import FloatArray, freeze, run_owners, run_sums
 from surestep.certificates.practice import BehaviorDoubt
 from surestep.model import Counts, DecisionLog, Policy, Problem
 from surestep.model.log import UNKNOWN
@@ -58,16 +57,13 @@ def advantage_intervals(problem: Problem, value: FloatArray, delta: float) -> En
     behavior = problem.behavior.probability
     mean, doubt = step_means(problem, value)
     # Σ_b c_b² v_b/n_b = Σ_b π_b² v_b/n_b + (1 − 2π_a) v_a/n_a.
-    usual = arrays.run_sums(behavior * mean, pairs.offsets)[pairs.state]
-    total = (
-        arrays.run_sums(behavior**2 * doubt, pairs.offsets)[pairs.state]
-        + (1 - 2 * behavior) * doubt
-    )
+    usual = run_sums(behavior * mean, pairs.offsets)[pairs.state]
+    total = run_sums(behavior**2 * doubt, pairs.offsets)[pairs.state] + (1 - 2 * behavior) * doubt
     return around(mean - usual, total, delta)
 
 
 def change_intervals(problem: Problem, value: FloatArray, policy: Policy, delta: float) -> Ends:
-    """Returns the ends [S] of intervals for what one decision gains in each state that changes.
+    """Returns the ends [S] of intervals for the gain of one decision in each state that changes.
 
     All of them hold together with 1 − δ; in other states both ends are 0. `value` [S] is that of
     the policy, which the data of the problem did not choose.
@@ -75,11 +71,9 @@ def change_intervals(problem: Problem, value: FloatArray, policy: Policy, delta:
     offsets = problem.counts.pairs.offsets
     moved = policy.probability - problem.behavior.probability
     mean, doubt = step_means(problem, value)
-    changed = arrays.run_sums(np.abs(moved), offsets) > 0
+    changed = run_sums(np.abs(moved), offsets) > 0
     share = delta / max(int(np.count_nonzero(changed)), 1)
-    return around(
-        arrays.run_sums(moved * mean, offsets), arrays.run_sums(moved**2 * doubt, offsets), share
-    )
+    return around(run_sums(moved * mean, offsets), run_sums(moved**2 * doubt, offsets), share)
 
 
 def gain_interval(
@@ -92,9 +86,9 @@ def gain_interval(
     counts = problem.counts
     model = problem.estimate()
     both = (policy, problem.behavior)
-    ours, theirs = (evaluate(model, each) for each in both)
-    our_visits, their_visits = (occupancy(model, each) for each in both)
-    pair = arrays.run_owners(counts.offsets)
+    ours, theirs = (evaluate(model, chosen) for chosen in both)
+    our_visits, their_visits = (occupancy(model, chosen) for chosen in both)
+    pair = run_owners(counts.offsets)
     number = counts.visits + 2.0
     reward, least, greatest = reward_moments(counts)
     weight = (our_visits - their_visits)[pair]
@@ -111,8 +105,8 @@ def gain_interval(
     unknown = np.where(counts.terminal, 0.0, highest - lowest)  # a known end leaves no doubt
     reach = (our_visits - their_visits) * unknown[counts.pairs.state] / 2
     times = counts.times / np.maximum(counts.visits[pair], 1)
-    mean = arrays.run_sums(times * worth, counts.offsets)
-    variance = arrays.run_sums(times * ((worth - mean[pair]) ** 2 + spread), counts.offsets)
+    mean = run_sums(times * worth, counts.offsets)
+    variance = run_sums(times * ((worth - mean[pair]) ** 2 + spread), counts.offsets)
     variance = (counts.visits * variance + 2 * reach**2) / number
     start = model.initial @ (ours - theirs)
     of_starts = float(model.initial @ (ours - theirs - start) ** 2) / max(
@@ -140,12 +134,12 @@ def gains_of_lost(
     visits = problem.counts.visits
     lost_steps = np.bincount(pair, minlength=visits.size)
     steps = np.maximum(visits + lost_steps, 1)
-    owner = arrays.run_owners(model.offsets)
+    owner = run_owners(model.offsets)
     known = np.where(lost_steps > 0, visits / steps, 1.0)
     situations = problem.counts.pairs.state[visits > 0]
 
-    def supposed(each: Policy, *, best: bool) -> float:
-        value = evaluate(model, each)[situations]
+    def supposed(chosen: Policy, *, best: bool) -> float:
+        value = evaluate(model, chosen)[situations]
         pick = np.maximum if best else np.minimum
         worth = pick(ending[best], reward + problem.single_discount * pick.reduce(value))
         added = np.bincount(pair, weights=worth, minlength=visits.size) / steps
@@ -155,7 +149,7 @@ def gains_of_lost(
             discount=known * model.discount,
             ending_reward=np.where(visits == 0, known * model.ending_reward + added, 0.0),
         )
-        return performance(filled, each)
+        return performance(filled, chosen)
 
     worst = supposed(policy, best=False)
     today = problem.behavior
@@ -163,9 +157,9 @@ def gains_of_lost(
 
 
 def step_means(problem: Problem, value: FloatArray) -> Ends:
-    """Returns the mean m of what a step of each pair [K] is worth, and v/n, the doubt about it."""
+    """Returns the mean worth m of a step of each pair [K], and v/n, the variance of that mean."""
     counts = problem.counts
-    pair = arrays.run_owners(counts.offsets)
+    pair = run_owners(counts.offsets)
     times = counts.times.astype(np.float64)
     reward, least, greatest = reward_moments(counts)
     after = problem.single_discount * value[counts.successor]
@@ -173,9 +167,9 @@ def step_means(problem: Problem, value: FloatArray) -> Ends:
     spread = np.maximum((greatest - reward) * (reward - least), 0.0)
     lowest, highest = ends_by_state(counts, least + after, greatest + after)
     low, high = lowest[counts.pairs.state], highest[counts.pairs.state]
-    number = arrays.run_sums(times, counts.offsets) + 2
-    mean = (arrays.run_sums(times * worth, counts.offsets) + low + high) / number
-    squares = arrays.run_sums(times * ((worth - mean[pair]) ** 2 + spread), counts.offsets)
+    number = run_sums(times, counts.offsets) + 2
+    mean = (run_sums(times * worth, counts.offsets) + low + high) / number
+    squares = run_sums(times * ((worth - mean[pair]) ** 2 + spread), counts.offsets)
     variance = (squares + (low - mean) ** 2 + (high - mean) ** 2) / number
     return mean, variance / number
 
@@ -183,7 +177,7 @@ def step_means(problem: Problem, value: FloatArray) -> Ends:
 def around(mean: FloatArray, variance: FloatArray, delta: float) -> Ends:
     """Returns the ends of normal intervals with these variances of the means."""
     half = -float(ndtri(max(delta / 2, SMALLEST_TAIL))) * np.sqrt(np.maximum(variance, 0.0))
-    return arrays.freeze(mean - half), arrays.freeze(mean + half)
+    return freeze(mean - half), freeze(mean + half)
 
 
 def reward_moments(counts: Counts) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -193,7 +187,7 @@ def reward_moments(counts: Counts) -> tuple[FloatArray, FloatArray, FloatArray]:
     rewards are not told, they are taken to be their mean.
     """
     rewards = counts.rewards
-    pair = arrays.run_owners(counts.offsets)
+    pair = run_owners(counts.offsets)
     visits = counts.visits[pair] if rewards.per == "pair" else counts.times
     place = pair if rewards.per == "pair" else np.arange(pair.size)
     mean: FloatArray = rewards.values[place]
@@ -212,7 +206,7 @@ def ends_by_state(
     Those of all steps where a state shows no two that differ; 0 where there are no steps.
     """
     seen = counts.times > 0
-    state = counts.pairs.state[arrays.run_owners(counts.offsets)][seen]
+    state = counts.pairs.state[run_owners(counts.offsets)][seen]
     low = np.full(counts.pairs.num_states, np.inf)
     high = np.full(counts.pairs.num_states, -np.inf)
     np.minimum.at(low, state, least[seen])

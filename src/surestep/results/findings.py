@@ -7,14 +7,12 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-import surestep._arrays as arrays
-from surestep._arrays import FloatArray
+from surestep._arrays import FloatArray, run_sums
 from surestep.certificates.registry import BY_EXTENSION, may_be_believed, standing_of
 from surestep.checks import Check
 from surestep.checks.words import asked, forbids_proof
 from surestep.model import Certificate
 from surestep.model.certificate import Rung
-from surestep.model.noun import noun
 from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
 from surestep.results.record import Record
@@ -44,7 +42,6 @@ class WantedPair(NamedTuple):
 DECLINED = "none was asked for"
 
 
-@noun("performance", "behavior_performance", "n_wedge", "certificate.kind", "certificate.lower")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
     """The result with everything around it that a reader should see."""
@@ -73,7 +70,7 @@ class Findings:
     def changed_share(self) -> float:
         """The share of the decisions of π_b that would be others."""
         table = self.table
-        moved = arrays.run_sums(np.abs(table.probability - table.behavior), table.pairs.offsets) / 2
+        moved = run_sums(np.abs(table.probability - table.behavior), table.pairs.offsets) / 2
         return math.fsum(one.occupancy * float(moved[one.state]) for one in self.changes)
 
     @property

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, NamedTuple
 
 from surestep.checks import Check
-from surestep.io.labels.vocabulary import Label, Names, called
+from surestep.io.labels.vocabulary import Label, Names
 from surestep.io.logs.columns import ColumnMapping
 from surestep.io.logs.findings import Suspicion
 from surestep.io.logs.inspection import Rewards
@@ -79,7 +79,7 @@ class Inspection:
     columns: ColumnMapping
     n_wedge: int
     rows: int
-    unfinished: int  # rows of which nobody knows where they led; they are no visits
+    unfinished: int  # rows that led nobody knows where; they are no visits
     states: int  # in which someone decided
     states_only_reached: int  # next states in which nobody decided
     actions: tuple[ActionUse, ...]
@@ -94,14 +94,6 @@ class Inspection:
     suspicions: tuple[Suspicion, ...]
     names: Names = field(default_factory=dict)  # what people call the texts of a column
     checks: tuple[Check, ...]  # of what claims about the log would assume
-
-    def state_name(self, state: Label) -> Label:
-        """Returns a state as people call it."""
-        return called(state, self.columns.state, self.names)
-
-    def action_name(self, action: Label) -> Label:
-        """Returns an action as people call it."""
-        return called(action, self.columns.action, self.names)
 
     @property
     def refused(self) -> bool:

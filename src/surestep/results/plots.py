@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-import surestep._arrays as arrays
-from surestep._arrays import FloatArray, IntArray
+from surestep._arrays import FloatArray, IntArray, run_sums
 from surestep._drawing import BLUE, COLOURS, draw_levels, drawing, typeset
 from surestep._words import floored, harmless, signed
 from surestep.certificates.registry import BUILT_IN, standing_name, standing_of
@@ -29,6 +28,8 @@ from surestep.sections import Caption, Flag, Histogram, Layer, Strip, Strips, To
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from surestep.results.result import Result
+
 MOST_STATES = 10
 LONGEST = 40  # characters of a name beside an axis
 TONES: dict[str, Tone] = {"proved": "blue", "asymptotic": "purple", "posterior": "orange"}
@@ -40,35 +41,31 @@ SMALLEST, LARGEST = 1e-300, 1e300  # beyond, differences of numbers are no longe
 class Plots:
     """The pictures of one result."""
 
-    table: PolicyTable
-    certificates_made: tuple[Certificate, ...]  # the first is the one to stand by
-    stress_test: Rehearsal | None
-    gain: float  # that the model expects
+    result: Result
 
     def __call__(self) -> Figure:
-        """Draws the changes that matter most, or what is claimed of a policy without any."""
-        return self.changes() if self.table.changed.any() else self.certificates()
+        """Draws the changes that matter most; of a policy that changes nothing, its claims."""
+        return self.changes() if self.result.table.changed.any() else self.certificates()
 
     def changes(self) -> Figure:
         """Draws the changes that matter most: how often an action is taken today, and then.
 
         They are ordered by how often the log decides there, times what one decision gains.
         """
-        if not self.table.changed.any():
+        table = self.result.table
+        if not table.changed.any():
             raise InvalidParameter("the policy changes nothing, expected a change to draw")
-        changed = most_changed(self.table)
-        pairs = [
-            gaining_action(self.table, state) for state in changed[:MOST_STATES][::-1].tolist()
-        ]
+        changed = most_changed(table)
+        pairs = [gaining_action(table, state) for state in changed[:MOST_STATES][::-1].tolist()]
         places = range(len(pairs))
-        today = self.table.behavior[pairs]
-        new = self.table.probability[pairs]
+        today = table.behavior[pairs]
+        new = table.probability[pairs]
         with drawing(7.5, 1.6 + 0.35 * len(pairs)) as figure:
             axes = figure.subplots()
             axes.hlines(places, today, new, color=BLUE)
             axes.plot(today, places, "o", color=BLUE, markerfacecolor="white", label="today")
             axes.plot(new, places, "o", color=BLUE, label="new")
-            axes.set_yticks(places, [pair_name(self.table, pair) for pair in pairs])
+            axes.set_yticks(places, [pair_name(table, pair) for pair in pairs])
             axes.set_xlim(-0.03, 1.03)
             axes.set_xlabel("how often the action is taken")
             axes.xaxis.set_major_formatter("{x:.0%}")
@@ -77,18 +74,22 @@ class Plots:
         return figure
 
     def certificates(self) -> Figure:
-        """Draws what each certificate claims at least of the gain, beside what is estimated."""
-        kinds = [claim.kind for claim in self.certificates_made]
-        return drawn(claims_picture(self.gain, self.certificates_made, kinds))
+        """Draws the lower bound L of each certificate, beside the estimated gain."""
+        claims = self.result.certificates
+        return figure_of(
+            claims_picture(self.result.estimated_gain, claims, [claim.kind for claim in claims])
+        )
 
     def rehearsal(self) -> Figure:
         """Draws the true gains in the worlds of the stress test, with data as much as the log."""
-        test = self.stress_test
+        test = self.result.rehearsal
         if test is None or test.gain.size == 0:
             raise InvalidParameter(
                 "there is no stress test in worlds of several kinds; make the result with worlds=10"
             )
-        return drawn(gains_picture(self.gain, self.certificates_made[0].lower, test))
+        return figure_of(
+            gains_picture(self.result.estimated_gain, self.result.certificate.lower, test)
+        )
 
 
 # ---- as values ----------------------------------------------------------------------------------
@@ -105,7 +106,8 @@ def pair_name(table: PolicyTable, pair: int) -> str:
 def most_changed(table: PolicyTable) -> IntArray:
     """Returns the changed states, by their decisions times Σ_a (π_I − π_b)(a|s) A(s,a)."""
     moved = (table.probability - table.behavior) * table.advantage
-    worth = arrays.run_sums(moved, table.pairs.offsets) * table.decisions
+    offsets = table.pairs.offsets
+    worth = run_sums(moved, offsets) * run_sums(table.visits, offsets)
     states = np.flatnonzero(table.changed)
     return states[np.argsort(-worth[states], kind="stable")]
 
@@ -149,7 +151,7 @@ def within_reach(value: float) -> float:
 def tone_of(claim: Certificate) -> Tone:
     """Returns the tone of a claim: green only where a gain is proved, built in and declared.
 
-    Nor is it green where rows are left out of which nobody knows where they led.
+    Nor is it green where the claim leaves out rows that led nobody knows where.
     """
     proved = standing_of(claim) == "proved" and (claim.lower or 0.0) > 0
     if not proved or claim.kind not in BUILT_IN or claim.assumes(WITHIN_SEEN, STOPPING.code):
@@ -181,7 +183,7 @@ def own_size(rehearsal: Rehearsal) -> float:
 
 
 def flags_of(gain: float, lower: float | None = None) -> list[Flag]:
-    """Returns what gains are to be compared with."""
+    """Marks 0, the estimated gain and a lower bound on an axis of gains."""
     flags = [Flag(0.0, "no difference"), Flag(gain, f"estimate {signed(gain)}")]
     return flags if lower is None else [*flags, Flag(lower, f"L = {signed(floored(lower))}")]
 
@@ -189,7 +191,7 @@ def flags_of(gain: float, lower: float | None = None) -> list[Flag]:
 # ---- by Matplotlib ------------------------------------------------------------------------------
 
 
-def drawn(picture: Strips | Histogram) -> Figure:
+def figure_of(picture: Strips | Histogram) -> Figure:
     """Returns the picture as a figure: ranges below each other, or bars on top of each other."""
     lines = len(picture.strips) if isinstance(picture, Strips) else 5
     with drawing(7.5, 1.6 + 0.45 * lines) as figure:

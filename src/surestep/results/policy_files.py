@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-import surestep._arrays as arrays
-from surestep._arrays import AnyArray
+from surestep._arrays import AnyArray, freeze
 from surestep._files import read_whole, temporary_folder
 from surestep._words import escaped_cell
 from surestep.errors import InvalidResult, SurestepError
@@ -134,8 +133,7 @@ def policy_parquet_rows(path: Path) -> list[dict[str, object]]:
 
     with in_memory(threads=1) as database:
         try:
-            scan = f"SELECT * FROM read_parquet({file_list([path])})"
-            rows = database.execute(scan).fetchall()
+            rows = database.execute(f"FROM read_parquet({file_list([path])})").fetchall()
             columns = [column[0] for column in database.description]
             return [dict(zip(columns, row, strict=True)) for row in rows]
         except duckdb.Error as problem:
@@ -180,7 +178,7 @@ def read_policy_csv(
         raise InvalidResult(
             f"policy.csv is not what `surestep improve` writes: {problem}"
         ) from None
-    quiet = arrays.freeze(np.arange(pairs.num_states) >= len(states))
+    quiet = freeze(np.arange(pairs.num_states) >= len(states))
     return PolicyTable(words, pairs, quiet=quiet, **values)
 
 
@@ -189,7 +187,7 @@ def read_column(name: str, texts: Sequence[str], ends: int) -> Any:
     if name in OPTIONAL and not any(texts):
         return None
     if name == KEPT_BY:
-        return arrays.freeze(np.array([*(text.removeprefix("'") for text in texts), *[""] * ends]))
+        return freeze(np.array([*(text.removeprefix("'") for text in texts), *[""] * ends]))
     values = [READ[COLUMNS[name]](text) for text in texts]
     if name == "n_wedge":
         (value,) = set(values)
@@ -198,4 +196,4 @@ def read_column(name: str, texts: Sequence[str], ends: int) -> Any:
     column: AnyArray = np.array([*values, *[at_end] * ends], DTYPES[COLUMNS[name]])
     if not np.isfinite(column).all() or (name.endswith("visits") and column.min() < 0):
         raise ValueError(f"column {name} holds what is no number of its kind")
-    return arrays.freeze(column)
+    return freeze(column)

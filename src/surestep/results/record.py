@@ -15,8 +15,7 @@ import msgspec
 import numpy as np
 from scipy.special import ndtri
 
-import surestep._arrays as arrays
-from surestep._arrays import FloatArray
+from surestep._arrays import FloatArray, run_lengths
 from surestep._files import failing_to_read
 from surestep._json import read_json, typed
 from surestep.checks import Check
@@ -175,18 +174,13 @@ class Record:
 
     @property
     def behavior_is_estimated(self) -> bool:
-        """Tells whether π_b of a state was read off the log, from what was done there."""
+        """Tells whether π_b was estimated from the actions in the log."""
         return self.parameters.behavior in ESTIMATED
 
     @property
     def unit(self) -> str:
-        """Returns what gains are, and per what, as readers know it."""
+        """Returns the unit of gains, such as 'per episode'."""
         return str(self.description.get("stakes", {}).get("unit", "per episode"))
-
-    @property
-    def has_row_propensities(self) -> bool:
-        """Tells whether each row of the log says how likely its own action was."""
-        return self.parameters.behavior == ROW_PROPENSITIES
 
     def to_json(self, outputs: Mapping[str, str]) -> str:
         """Returns the record as JSON.
@@ -242,7 +236,7 @@ class Record:
 
 
 def current_machine() -> dict[str, str]:
-    """Returns what decides the last bits of a result: the system, the processor, and a GPU."""
+    """Returns the system, the processor and the GPU; the last bits of a result depend on them."""
     from llvmlite.binding import get_host_cpu_name
 
     from surestep.kernels.devices import usable_gpu
@@ -308,7 +302,7 @@ def baseline_of(
     """Returns the baseline; `value` [S] is that of π_b in the model, `model` its performance."""
     log = log.with_outcomes()
     first = log.episode_offsets[:-1]
-    step = np.arange(log.num_steps) - np.repeat(first, arrays.run_lengths(log.episode_offsets))
+    step = np.arange(log.num_steps) - np.repeat(first, run_lengths(log.episode_offsets))
     weight = discount**step
     earned = np.add.reduceat(weight * log.reward, first)
     last = log.episode_offsets[1:] - 1
@@ -316,9 +310,11 @@ def baseline_of(
     after = np.where(cut_off, weight[last] * discount * value[log.next_state[last]], 0.0)
     returns = earned + after
     mean = float(returns.mean())
-    half = abs(mean - model)  # one episode contradicts nothing
-    if returns.size > 1:
-        half = usual(LEVEL) * float(returns.std(ddof=1)) / math.sqrt(returns.size)
+    half = (
+        usual(LEVEL) * float(returns.std(ddof=1)) / math.sqrt(returns.size)
+        if returns.size > 1
+        else abs(mean - model)  # one episode contradicts nothing
+    )
     return Baseline(
         mean=mean,
         low=mean - half,

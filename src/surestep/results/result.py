@@ -14,13 +14,12 @@ from functools import partial
 from html import escape
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 import surestep._arrays as arrays
-import surestep.results.acting as acting
-from surestep._files import failing_to_read, read_path
+from surestep._files import read_path
 from surestep._json import converted
 from surestep._reprs import frame_of, short_repr
 from surestep._version import __version__
@@ -29,7 +28,7 @@ from surestep.description import described
 from surestep.errors import InvalidParameter, InvalidResult, SurestepError
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.learnt_states import LearntStates
-from surestep.io.labels.vocabulary import read_columns, with_names
+from surestep.io.labels.vocabulary import Label, read_columns, with_names
 from surestep.io.logs.columns import closest
 from surestep.io.logs.frames import column_names, is_frame, plain_values
 from surestep.io.logs.query import Keys, Query, prepared_case
@@ -51,6 +50,54 @@ POLICY, PARQUET, CERTIFICATE, CERTIFICATES, REPORT = FILES = (
     "certificates.json",
     "report.html",
 )
+
+
+Action = str | tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """A fallback: one action, whatever the state is.
+
+    Parameters
+    ----------
+    action : str, sequence or mapping
+        An action that the policy knows: a text, one text a column, or a row.
+
+    Examples
+    --------
+    >>> from surestep.results import Default
+    >>> table = {"state": ["mild"] * 60, "action": ["wait", "treat"] * 30, "reward": [1, 0] * 30}
+    >>> result = surestep.improve(table, discount=0, ending=(0, 1), worlds=0)
+    >>> result.act("unheard-of", 0, Default("wait"))
+    Decision(action='wait', fallback='default', followed=None)
+    """
+
+    action: object
+
+
+class Decision(NamedTuple):
+    """An action, and whose it is.
+
+    Parameters
+    ----------
+    action : str or tuple of str
+        The action: a text, or one text a column.
+    fallback : "default" or None
+        The fallback that chose it; None: it is an action of π_I.
+    followed : tuple of str or None
+        The state whose row of the policy was followed; None where no row was.
+
+    Examples
+    --------
+    >>> from surestep.results import Decision
+    >>> Decision("wait", None, ("mild",)).action
+    'wait'
+    """
+
+    action: Action
+    fallback: Literal["default"] | None
+    followed: Label | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +177,7 @@ class Result:
     @property
     def plot(self) -> Plots:
         """Returns the pictures of the result: `plot.changes()` and others; needs Matplotlib."""
-        return Plots(self.table, self.certificates, self.rehearsal, self.estimated_gain)
+        return Plots(self)
 
     def to_frame(self) -> Any:
         """Returns the rows of policy.csv as a data frame.
@@ -172,7 +219,7 @@ class Result:
         self,
         state: object,
         rng: np.random.Generator | int,
-        fallback: acting.Fallback | None = None,
+        fallback: Default | None = None,
         *,
         tables: Mapping[str, str] | None = None,
     ) -> Any:
@@ -187,7 +234,7 @@ class Result:
             rows of a case so far, as the log has them: the action is for the last.
         rng : Generator or int
             The source of random numbers, or its seed.
-        fallback : Nearest or Default, optional
+        fallback : Default, optional
             It acts in a state that is not known, or that the log never decides in.
         tables : mapping, optional
             The files of the further tables of the query, by their names.
@@ -205,7 +252,7 @@ class Result:
         """
         rng = arrays.generator(rng)
         if fallback is not None:
-            arrays.expect("fallback", fallback, (acting.Nearest, acting.Default))
+            arrays.expect("fallback", fallback, Default)
         several = isinstance(state, list) and all(isinstance(row, Mapping) for row in state)
         if self.record.query is not None and (several or is_frame(state)):
             return self._answer(self._prepared(state, tables or {}), rng, fallback)
@@ -220,16 +267,41 @@ class Result:
         return answers
 
     def _answer(
-        self, state: object, rng: np.random.Generator, fallback: acting.Fallback | None
-    ) -> acting.Action | acting.Decision:
-        """Draws an action in one state."""
+        self, state: object, rng: np.random.Generator, fallback: Default | None
+    ) -> Action | Decision:
+        """Draws an action in one state; a fallback acts where π_I has no grounds to decide.
+
+        That is in a state that the log never decides in, unless a π_b that is known says what is
+        done there.
+        """
+        table = self.table
+        words = table.vocabulary
         if fallback is None:
-            return acting.action_in(self.table, state, rng)
-        known = self.record.parameters.behavior in ("table", "uniform")
-        return acting.decision_in(self.table, state, rng, fallback, behavior_known=known)
+            s = words.index("state", state)
+            if table.quiet[s]:
+                raise InvalidParameter(
+                    f"nothing is ever decided in state {state!r}: episodes end there, or the log "
+                    "goes no further"
+                )
+            return self._drawn(s, rng)
+        label = words.label_of("state", state)
+        place = words.state_places.get(label, -1)
+        behavior_known = self.record.parameters.behavior in ("table", "uniform")
+        decides = place >= 0 and not table.quiet[place]
+        if decides and (behavior_known or table.all_decisions[place] > 0):
+            return Decision(self._drawn(place, rng), None, label)
+        default = words.actions[words.index("action", fallback.action)]
+        return Decision(as_action(default), "default", None)
+
+    def _drawn(self, state: int, rng: np.random.Generator) -> Action:
+        """Draws an action of a state by the probabilities of π_I."""
+        pairs = self.table.pairs
+        run = slice(pairs.offsets[state], pairs.offsets[state + 1])
+        chosen = rng.choice(pairs.action[run], p=self.table.probability[run])
+        return as_action(self.table.vocabulary.actions[int(chosen)])
 
     def _prepared(self, case: Any, tables: Mapping[str, str]) -> dict[str, object]:
-        """Returns what the query makes of the last of the rows of a case so far."""
+        """Runs the query on the rows of a case so far; returns the last row that it makes."""
         query = self.record.description["query"]
         said = self.record.query or {}
         if not self.runs_query:
@@ -262,7 +334,9 @@ class Result:
         """Returns the rows of a table, with the columns that say their states."""
         words = self.table.vocabulary
         plain = [name for name in words.state_columns if name not in words.learnt]
-        columns = dict.fromkeys([*plain, *chain(*(each.columns for each in words.learnt.values()))])
+        columns = dict.fromkeys(
+            [*plain, *chain(*(learnt.columns for learnt in words.learnt.values()))]
+        )
         there = [str(name) for name in column_names(frame)]
         for name in columns:
             if name not in there:
@@ -298,6 +372,11 @@ class Result:
             The folder, which must not be there.
         """
         save(read_path(directory), self.files())
+
+
+def as_action(label: Label) -> Action:
+    """Returns an action as a text, or as one a column."""
+    return label[0] if len(label) == 1 else label
 
 
 def rows_in(frame: object, columns: Sequence[str]) -> list[dict[str, object]]:
@@ -373,17 +452,6 @@ def load(directory: str | Path, *, allow_query: bool = False) -> Result:
         raise type(problem)(f"{folder}: {problem}") from None
 
 
-def strangers(folder: Path, result: Result | None = None) -> list[str]:
-    """Returns the names in the folder of a finished result that do not belong there.
-
-    Before it is loaded, those that belong to no result.
-    """
-    tested = result is None or result.rehearsal is not None
-    known = {RUN, *FILES, REHEARSAL} if tested else {RUN, *FILES}
-    with failing_to_read(folder):
-        return sorted({path.name for path in folder.iterdir()} - known)
-
-
 def certificates_to_json(certificates: Sequence[Certificate]) -> str:
     """Returns a list of certificates as JSON, each as in a file of its own."""
     content = [certificate.content() for certificate in certificates]
@@ -413,8 +481,9 @@ def is_as_written(path: Path, result: Result) -> bool:
     content = read_unique_json(text_of(path.parent, path.name))
     listed = content if isinstance(content, list) else [content]
     return all(
-        Certificate.from_content(each).content(result.verdict if VERDICT in each else None) == each
-        for each in listed
+        Certificate.from_content(claim).content(result.verdict if VERDICT in claim else None)
+        == claim
+        for claim in listed
     )
 
 

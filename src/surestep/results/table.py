@@ -1,12 +1,10 @@
 """PolicyTable: the improved policy pair by pair, beside all that explains it."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
-import surestep._arrays as arrays
-from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray
+from surestep._arrays import AnyArray, BoolArray, ByValue, FloatArray, IntArray, run_sums
 from surestep.io.labels.vocabulary import Vocabulary
 from surestep.model import Pairs, Policy
 from surestep.model.noun import noun
@@ -18,17 +16,9 @@ COLUMNS = (  # values of pairs
 )  # fmt: skip
 
 
-class PairCoverage(NamedTuple):
-    """The number of pairs to decide on, of those that the log never shows, and shows often."""
-
-    pairs: int
-    never: int  # without a visit in all of the log
-    trusted: int | None  # more than N∧ visits in what chose; None where the algorithm has no N∧
-
-
 @noun("pairs.num_states", "pairs.num_pairs", "visits")
 @dataclass(frozen=True, slots=True, eq=False)
-class PolicyTable(arrays.ByValue):
+class PolicyTable(ByValue):
     """One row a pair: what π_b does there, what π_I does, and what the data says about it.
 
     Parameters
@@ -109,35 +99,14 @@ class PolicyTable(arrays.ByValue):
         return int(np.count_nonzero(~self.quiet))
 
     @property
-    def coverage(self) -> PairCoverage:
-        """Counts the pairs to decide on, those never seen, and those with more than N∧ visits."""
-        visits = (self.visits + self.held_out_visits)[self.decided]
-        trusted = None if self.trusted is None else int(self.trusted.sum())
-        return PairCoverage(visits.size, int((visits == 0).sum()), trusted)
-
-    @property
-    def decisions(self) -> IntArray:
-        """The visits [S] of every state, whichever action was taken."""
-        decisions: IntArray = arrays.run_sums(self.visits, self.pairs.offsets)
-        return decisions
-
-    @property
     def all_decisions(self) -> IntArray:
         """The visits [S] of every state in all of the log, the part that judges included."""
-        decisions: IntArray = arrays.run_sums(
-            self.visits + self.held_out_visits, self.pairs.offsets
-        )
+        decisions: IntArray = run_sums(self.visits + self.held_out_visits, self.pairs.offsets)
         return decisions
 
     @property
     def changed(self) -> BoolArray:
         """The states [S] in which π_I does something else than π_b."""
-        moved = arrays.run_sums(np.abs(self.probability - self.behavior), self.pairs.offsets)
+        moved = run_sums(np.abs(self.probability - self.behavior), self.pairs.offsets)
         changed: BoolArray = (moved > UNCHANGED) & ~self.quiet
         return changed
-
-    @property
-    def one_action(self) -> bool:
-        """Tells whether π_I takes a single action in every state that it changes, if any."""
-        inside = self.changed[self.pairs.state]
-        return bool(inside.any() and np.isin(self.probability[inside], (0.0, 1.0)).all())

@@ -32,12 +32,12 @@ def finished_files(folder: Path) -> dict[str, bytes]:
 
 def read_file(folder: Path, name: str) -> bytes:
     """Reads a file of a folder, also one that is still on its way to its place."""
-    found = finished_files(folder).get(name)
-    return read_whole(folder / name) if found is None else found
+    content = finished_files(folder).get(name)
+    return read_whole(folder / name) if content is None else content
 
 
 def record_in(folder: Path) -> dict[str, Any]:
-    """Returns what the record in a folder says; nothing where there is none."""
+    """Reads the record in a folder; returns an empty one where there is none."""
     try:
         record = json.loads(read_file(folder, RUN))
     except (SurestepError, ValueError, RecursionError):
