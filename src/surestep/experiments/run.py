@@ -9,7 +9,7 @@ import glob
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -324,12 +324,15 @@ def run_experiment(
         tasks = [(block, expected[block.key]) for block in blocks if block.key not in there]
         progress(len(there), len(blocks))
         spent = 0.0
-        made = map_as_done(
-            partial(run_into, store), tasks, engine=engine, workers=workers, address=address
-        )
-        for done, (_, seconds) in enumerate(made, len(there) + 1):
-            spent += seconds
-            progress(done, len(blocks))
+        # Closed here, so that workers end before anything else when a run is interrupted.
+        with closing(
+            map_as_done(
+                partial(run_into, store), tasks, engine=engine, workers=workers, address=address
+            )
+        ) as made:
+            for done, (_, seconds) in enumerate(made, len(there) + 1):
+                spent += seconds
+                progress(done, len(blocks))
         made_by = [found[key] if key in there else expected[key] for key in expected]
         store.write_table(list(expected))
         store.write_manifest(experiment, Counter(made_by), spent)
