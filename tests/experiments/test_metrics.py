@@ -66,7 +66,7 @@ def test_a_summary_says_what_the_rows_say():
 @pytest.mark.parametrize("name", ["maen", "cvar", "cvar0", "cvar101", "cvar-1", "cvarx", ""])
 def test_a_metric_that_is_none_is_refused_with_those_that_are(name):
     with pytest.raises(InvalidParameter, match=r"there is no metric .*one of mean, cvar10"):
-        metric_of(name)
+        metric_of(name, None)
 
 
 def test_bounds_that_differ_bound_nothing():

@@ -7,7 +7,6 @@ home, with nothing. As in the published arrays, only delivered gold pays, 1 each
 enough is collected; nothing ends an episode but the end of the recording.
 """
 
-import itertools
 from dataclasses import replace
 from typing import Annotated, NamedTuple
 
@@ -161,38 +160,36 @@ class Moves(NamedTuple):
     gem_home: BoolArray
 
 
-def place_of(x: int, y: int, gold: bool, gem: bool, attacked: bool) -> int:
-    """Returns the number of a place: the cell, what is carried, and whether an attack led there."""
-    return ((gold * 2 + gem) * 2 + attacked) * SIDE**2 + (y - 1) * SIDE + x - 1
-
-
 def moves_of_places() -> Moves:
-    """Returns the moves of all places, also of those that cannot be reached."""
-    moves = Moves(*(np.zeros((PLACES, len(MOVES)), kind) for kind in (bool, int, bool, bool, bool)))
-    cells = range(1, SIDE + 1)
-    carried = itertools.product((False, True), repeat=3)
-    for (gold, gem, attacked), y, x in itertools.product(carried, cells, cells):
-        place = place_of(x, y, gold, gem, attacked)
-        for action, (right, up) in enumerate(MOVES):
-            cell = (x + right, y + up)
-            if not (cell[0] in cells and cell[1] in cells):
-                continue
-            at_home = cell == HOME
-            moves.enabled[place, action] = True
-            moves.target[place, action] = place_of(
-                *cell,
-                (gold and not at_home) or cell == GOLD,
-                (gem and not at_home) or cell == GEM,
-                False,
-            )
-            moves.enemy[place, action] = cell in ENEMIES
-            moves.gold_home[place, action] = gold and at_home
-            moves.gem_home[place, action] = gem and at_home
-    return moves
+    """Returns the moves of all places, also of those that cannot be reached.
+
+    A place is the cell, what is carried, and whether an attack led there.
+    """
+    gold, gem, _, row, column = np.indices((2, 2, 2, SIDE, SIDE)).reshape(5, PLACES, 1)
+    right, up = np.array(MOVES).T
+    x = column + right
+    y = row + up
+    enabled = (x >= 0) & (x < SIDE) & (y >= 0) & (y < SIDE)
+
+    def enters(cell: tuple[int, int]) -> BoolArray:
+        entered: BoolArray = (x + 1 == cell[0]) & (y + 1 == cell[1])
+        return entered
+
+    home = enters(HOME)
+    with_gold = (gold & ~home) | enters(GOLD)
+    with_gem = (gem & ~home) | enters(GEM)
+    target = (4 * with_gold + 2 * with_gem) * SIDE**2 + y * SIDE + x
+    return Moves(
+        enabled,
+        np.where(enabled, target, 0),
+        enters(ENEMIES[0]) | enters(ENEMIES[1]),
+        (gold & home) == 1,
+        (gem & home) == 1,
+    )
 
 
-START = place_of(*HOME, False, False, False)
-ATTACKED_AT_HOME = place_of(*HOME, False, False, True)
+START = (HOME[1] - 1) * SIDE + HOME[0] - 1  # with nothing, and not attacked
+ATTACKED_AT_HOME = SIDE**2 + START
 
 
 def padded_mdp(world: GatheringWorld) -> FiniteMDP:
