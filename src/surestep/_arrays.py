@@ -179,11 +179,7 @@ def is_number(value: object) -> TypeGuard[float]:
     """Tells whether a setting is a real number that fits a double (NaN and infinities too)."""
     if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
         return False
-    try:
-        float(value)
-    except OverflowError:
-        return False
-    return True
+    return not isinstance(value, int) or abs(value) <= LARGEST_DOUBLE
 
 
 def as_python(value: Any) -> Any:
@@ -455,14 +451,10 @@ def first_of_equal(*sorted_keys: AnyArray) -> BoolArray:
 
 def repeated_in_run(values: AnyArray, offsets: IntArray) -> BoolArray:
     """Finds the values that stand in their run for the second time."""
-    falling = not_rising(values, offsets)
     repeated = np.zeros(values.size, np.bool_)
-    if falling.any():  # only those runs need a sort, to tell disorder from repetition
+    if not_rising(values, offsets).any():  # a sort tells disorder from repetition
         owners = run_owners(offsets)
-        disordered = np.zeros(offsets.size - 1, np.bool_)
-        disordered[owners[falling]] = True
-        members = np.flatnonzero(disordered[owners])
-        order = members[np.lexsort((values[members], owners[members]))]
+        order = np.lexsort((values, owners))
         repeated[order] = ~first_of_equal(values[order], owners[order])
     return repeated
 

@@ -24,13 +24,10 @@ def read_path(path: object) -> Path:
     """Returns `path` as a `Path`; refuses anything that cannot be the name of a file."""
     if not isinstance(path, str | os.PathLike):
         raise InvalidParameter(f"path is of type {type(path).__name__}, expected a string or Path")
-    try:
-        possible = b"\0" not in os.fsencode(path)
-    except ValueError:  # half of a surrogate pair
-        possible = False
-    if not possible:
-        raise InvalidParameter(f"path is {os.fspath(path)!r}, which no file can be called")
-    return Path(os.fsdecode(path))
+    with suppress(ValueError):  # half of a surrogate pair
+        if b"\0" not in os.fsencode(path):
+            return Path(os.fsdecode(path))
+    raise InvalidParameter(f"path is {os.fspath(path)!r}, which no file can be called")
 
 
 def check_utf8(path: Path) -> None:

@@ -15,6 +15,8 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
@@ -157,10 +159,8 @@ def version_of(thing: Any) -> str:
 @cache
 def installed(sort: Sort) -> Mapping[str, tuple[EntryPoint, ...]]:
     """Returns the entry points of a sort by name, none of them imported."""
-    entries: dict[str, tuple[EntryPoint, ...]] = {}
-    for entry in sorted(entry_points(group=f"surestep.{sort}"), key=lambda each: each.name):
-        entries[entry.name] = (*entries.get(entry.name, ()), entry)
-    return entries
+    entries = sorted(entry_points(group=f"surestep.{sort}"), key=attrgetter("name"))
+    return {name: tuple(same) for name, same in groupby(entries, attrgetter("name"))}
 
 
 def distribution(entry: EntryPoint) -> str:

@@ -219,9 +219,8 @@ class SoftSPIBB:
                 tie = tie_of(q) / 4
                 spend_budget(offsets, q, behavior, leave, error, budget, tie, probability)
             else:
-                tie = tie_of(q)
                 spend_budget_greedily(
-                    offsets, q, behavior, error, reference, budget, tie, probability
+                    offsets, q, behavior, error, reference, budget, tie_of(q), probability
                 )
             return probability
 

@@ -120,52 +120,13 @@ class GatheringWorld(NamedTuple):
 def gathering_world(gold: int, gem: int) -> GatheringWorld:
     """Returns the world with that much to collect, numbered breadth-first from the start.
 
-    Actions are taken in the order right, left, top, down, and an attack before the move.
+    Actions are taken in the order right, left, top, down, and an attack before the move. A state is
+    what is left to collect, and a place: what is carried, whether an attack led there, and a cell.
     """
     check_size(f"gold {gold} and gem {gem}", REACHABLE * (gold + 1) * (gem + 1))
-    moves = moves_of_places()
-    gold_left, gem_left = np.divmod(np.arange((gold + 1) * (gem + 1)), gem + 1)
-    brings_gold, brings_gem = (brings[np.newaxis] for brings in (moves.gold_home, moves.gem_home))
-    left = np.maximum(gold_left[:, np.newaxis, np.newaxis] - brings_gold, 0) * (gem + 1)
-    left += np.maximum(gem_left[:, np.newaxis, np.newaxis] - brings_gem, 0)
-    target = np.empty((*left.shape, 2), np.int32)  # [left to collect, place, action, branch]
-    target[..., 0] = (np.arange(gold_left.size) * PLACES + ATTACKED_AT_HOME)[:, None, None]
-    target[..., 1] = left * PLACES + moves.target
-    happens = np.stack([moves.enabled & moves.enemy, moves.enabled], axis=-1)
-    target = target.reshape(-1, len(MOVES), 2)
-    ways = np.tile(happens, (gold_left.size, 1, 1))
-
-    offsets = arrays.offsets_of(np.count_nonzero(ways, axis=(1, 2)))
-    order, _ = breadth_first(offsets, target[ways], (gold_left.size - 1) * PLACES + START)
-    number = np.zeros(len(target), np.int32)
-    number[order] = np.arange(order.size)
-    place = order % PLACES
-    chances = np.where(moves.enemy[..., np.newaxis], [ATTACK, 1 - ATTACK], [0.0, 1.0])
-    return GatheringWorld(
-        place,
-        moves.enabled[place],
-        number[target[order]],
-        chances[place],
-        moves.gold_home[place],
-    )
-
-
-class Moves(NamedTuple):
-    """The effect of each action [place, action], which is the same for any amount left."""
-
-    enabled: BoolArray
-    target: IntArray  # place
-    enemy: BoolArray  # whether it enters an enemy's cell
-    gold_home: BoolArray
-    gem_home: BoolArray
-
-
-def moves_of_places() -> Moves:
-    """Returns the moves of all places, also of those that cannot be reached.
-
-    A place is the cell, what is carried, and whether an attack led there.
-    """
-    gold, gem, _, row, column = np.indices((2, 2, 2, SIDE, SIDE)).reshape(5, PLACES, 1)
+    shape = (gold + 1, gem + 1, 2, 2, 2, SIDE, SIDE)
+    states = np.indices(shape, np.int32).reshape(len(shape), -1, 1)
+    gold_left, gem_left, with_gold, with_gem, _, row, column = states
     right, up = np.array(MOVES).T
     x = column + right
     y = row + up
@@ -176,20 +137,36 @@ def moves_of_places() -> Moves:
         return entered
 
     home = enters(HOME)
-    with_gold = (gold & ~home) | enters(GOLD)
-    with_gem = (gem & ~home) | enters(GEM)
-    target = (4 * with_gold + 2 * with_gem) * SIDE**2 + y * SIDE + x
-    return Moves(
-        enabled,
-        np.where(enabled, target, 0),
-        enters(ENEMIES[0]) | enters(ENEMIES[1]),
-        (gold & home) == 1,
-        (gem & home) == 1,
+    enemy = enters(ENEMIES[0]) | enters(ENEMIES[1])
+    delivers = (with_gold & home) == 1
+    moved = (
+        np.maximum(gold_left - delivers, 0),
+        np.maximum(gem_left - (with_gem & home), 0),
+        (with_gold & ~home) | enters(GOLD),
+        (with_gem & ~home) | enters(GEM),
+        0,
+        y,
+        x,
     )
+    attacked = (gold_left, gem_left, 0, 0, 1, HOME[1] - 1, HOME[0] - 1)
+    target = np.empty((*x.shape, 2), np.int32)  # [state, action, branch]
+    target[..., 0] = np.ravel_multi_index(attacked, shape)
+    target[..., 1] = np.ravel_multi_index(moved, shape, mode="clip")  # where it is enabled
 
-
-START = (HOME[1] - 1) * SIDE + HOME[0] - 1  # with nothing, and not attacked
-ATTACKED_AT_HOME = SIDE**2 + START
+    ways = np.stack([enabled & enemy, enabled], axis=-1)
+    offsets = arrays.offsets_of(np.count_nonzero(ways, axis=(1, 2)))
+    start = np.ravel_multi_index((gold, gem, 0, 0, 0, HOME[1] - 1, HOME[0] - 1), shape)
+    order, _ = breadth_first(offsets, target[ways], int(start))
+    number = np.zeros(len(target), np.int32)
+    number[order] = np.arange(order.size)
+    chances = np.where(enemy[order, :, np.newaxis], [ATTACK, 1 - ATTACK], [0.0, 1.0])
+    return GatheringWorld(
+        order % PLACES,
+        enabled[order],
+        number[target[order]],
+        chances,
+        delivers[order],
+    )
 
 
 def padded_mdp(world: GatheringWorld) -> FiniteMDP:
