@@ -230,15 +230,10 @@ def expect(
         raise error(f"{name} is of type {type(value).__name__}, expected {wanted}")
 
 
-def expect_count(name: str, value: object, most: int | None = None) -> None:
-    """Refuses anything but a whole number from 1 to `most`."""
+def expect_count(name: str, value: object) -> None:
+    """Refuses anything but a whole number of 1 or more."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise InvalidParameter(f"{name} is {shown(value)}, expected a whole number of 1 or more")
-    if most is not None and value > most:
-        raise InvalidParameter(
-            f"{name} is {shown(value)}, expected {most:,} at most: more take too long, or too much "
-            "memory"
-        )
 
 
 def least_draws(delta: float) -> int:
@@ -345,14 +340,11 @@ class Remembering:
 
     def remembered(self, key: object, derive: Callable[[], Result]) -> Result:
         """Returns the value of this key, derived now if it was not before."""
-        try:
-            known = self._known
-        except AttributeError:
-            known = {}
-            object.__setattr__(self, "_known", known)
-        if key not in known:
-            known[key] = derive()
-        answer: Result = known[key]
+        if not hasattr(self, "_known"):
+            object.__setattr__(self, "_known", {})
+        if key not in self._known:
+            self._known[key] = derive()
+        answer: Result = self._known[key]
         return answer
 
 

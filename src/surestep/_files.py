@@ -6,7 +6,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -60,15 +60,15 @@ def check_output(path: Path, read: Iterable[Path] = ()) -> None:
                 raise FileFailure(f"{path} cannot be written: it is the input {file}; name another")
 
 
-def write_together(files: Mapping[Path, Chunks], read: Sequence[Path] = ()) -> None:
-    """Writes all of the files, or none of them; none over a file that was `read`."""
+def write_together(files: Mapping[Path, Chunks]) -> None:
+    """Writes all of the files, or none of them."""
     path = Path()
     fresh = dict[Path, Path]()
     outdated = list[Path]()
     try:
         with ExitStack() as undo:
             for path, chunks in files.items():
-                check_output(path, read)
+                check_output(path)
                 fresh[path] = beside(path)
                 undo.callback(fresh[path].unlink, missing_ok=True)
                 with fresh[path].open("xb") as file:

@@ -152,7 +152,7 @@ class Store:
 
     def write_table(self, keys: Sequence[str]) -> None:
         """Writes all rows of the blocks, in one order, each with the code that made it."""
-        with in_memory(threads=1) as database:
+        with temporary_folder() as folder, in_memory(threads=1) as database:
             for place, key in enumerate(keys):
                 kept = self.blocks.read(key)
                 if kept is None:
@@ -165,7 +165,11 @@ class Store:
                 database.execute(f"{into} SELECT * {WHOLE} FROM block")
             names = [row[0] for row in database.execute("DESCRIBE rows").fetchall()]
             order = ", ".join(name for name in ORDER if name in names)
-            write_query(database, f"SELECT * FROM rows ORDER BY {order}", self.table)
+            written = folder / self.table.name
+            database.execute(
+                f"COPY (FROM rows ORDER BY {order}) TO {sql_text(str(written))} (FORMAT parquet)"
+            )
+            write_together({self.table: [read_whole(written)]})
 
     def read_table(self) -> dict[str, AnyArray]:
         """Returns all rows, column by column."""
@@ -186,14 +190,6 @@ class Store:
                     f"{self.table} cannot be read: {first_lines(problem)}; delete it, and run again"
                 ) from None
         return columns
-
-
-def write_query(database: Any, query: str, path: Path) -> None:
-    """Writes the result of a query as Parquet, whole or not at all."""
-    with temporary_folder() as folder:
-        written = folder / path.name
-        database.execute(f"COPY ({query}) TO {sql_text(str(written))} (FORMAT parquet)")
-        write_together({path: [read_whole(written)]})
 
 
 # ---- running -----------------------------------------------------------------------------------
