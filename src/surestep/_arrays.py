@@ -1,4 +1,4 @@
-"""Flat arrays and runs, of which all nouns are made: reading, freezing and adding them up.
+"""Reads, freezes and adds up flat arrays and runs; all nouns are made of them.
 
 A *run* is a slice of a flat array: with `offsets` of length n + 1, item i owns
 `flat[offsets[i]:offsets[i + 1]]`. States own runs of pairs, pairs own runs of transitions.
@@ -366,7 +366,7 @@ def read_offsets(name: str, values: object, items: int, total: int, error: Error
 def read_full_offsets(
     name: str, values: object, total: int, error: ErrorType, owns: tuple[Callable[[int], str], str]
 ) -> IntArray:
-    """Returns offsets of runs of which none is empty; `owns` names an owner and an element."""
+    """Returns offsets of runs, and refuses an empty run; `owns` names an owner and an element."""
     items = numbers(name, values, error).size - 1
     if not 1 <= items <= LARGEST_INDEX:
         raise error(f"{name} are those of {max(items, 0)} runs, expected 1 to {LARGEST_INDEX}")
@@ -398,7 +398,7 @@ def owner(offsets: IntArray, element: int) -> int:
 
 
 def ranges(starts: IntArray | int, lengths: IntArray) -> IntArray:
-    """Returns start, start + 1, … of each run, as many as its length says, run after run."""
+    """Returns start, start + 1, … for every run, run after run; `lengths` says how many."""
     offsets = offsets_of(lengths)
     return np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
 

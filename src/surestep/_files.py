@@ -7,8 +7,8 @@ import stat
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from functools import cache
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache, partial
 from pathlib import Path
 from typing import IO
 
@@ -135,9 +135,7 @@ def failing_to_write(path: Path, done: str = "written") -> Iterator[None]:
         raise FileFailure(f"{path} cannot be {done}: {problem.strerror}") from None
 
 
-def failing_to_read(path: Path) -> AbstractContextManager[None]:
-    """Turns an `OSError` raised inside into a `FileFailure` that names the path."""
-    return failing_to_write(path, "read")
+failing_to_read = partial(failing_to_write, done="read")
 
 
 def lock(file: IO[bytes]) -> bool:

@@ -1,4 +1,4 @@
-"""Progress: what is being done and how long it will take, as bars or lines on standard error.
+"""Shows the task at work and the time that it will take, as bars or lines on standard error.
 
 In a terminal or a notebook, a bar moves; in a file or a pipe, a line tells when something begins,
 and one now and then while it lasts.
@@ -105,7 +105,7 @@ def bar(console: Console) -> Iterator[Progress]:
 
 @dataclass(slots=True)
 class Lines:
-    """Lines about what is being done: at its beginning, and every ten seconds."""
+    """Writes a line about a task when it begins, and every ten seconds."""
 
     now: str = ""
     first: int = 0

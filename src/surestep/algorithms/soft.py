@@ -207,9 +207,8 @@ class SoftSPIBB:
         behavior = problem.behavior.probability
         budget = float(self.epsilon)
         leave = np.zeros(error.size) if self.step == "lower" else error
-        reference: FloatArray = np.zeros(error.size)
-        if self.step == "advantage":
-            reference = q_of_behavior(problem)
+        advantage = self.step == "advantage"
+        reference = q_of_behavior(problem) if advantage else np.zeros(error.size)
 
         def step(q: FloatArray) -> FloatArray:
             probability = np.empty(q.size)

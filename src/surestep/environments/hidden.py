@@ -112,8 +112,8 @@ def expected_visits(mdp: FiniteMDP, policy: Policy, horizon: int) -> FloatArray:
     for _ in range(horizon):
         taken = at[mdp.pairs.state] * policy.probability
         visits += taken
-        moved = np.bincount(mdp.successor, taken[owner] * mdp.probability, mdp.num_states)
-        at = moved.astype(np.float64, copy=False)
+        moved = taken[owner] * mdp.probability
+        at = np.bincount(mdp.successor, moved, mdp.num_states).astype(np.float64, copy=False)
     return visits
 
 
@@ -196,7 +196,7 @@ LONGEST_STAY = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Doctors(Merged):
-    """Logs of doctors whose decisions follow a policy on average, and the severity in each case.
+    """Logs of doctors: their decisions follow a policy on average, and the severity in each case.
 
     Where the policy treats with probability p, they treat the severe with p + κ and the mild with
     p − κ, κ = tilt · min(p, 1 − p).

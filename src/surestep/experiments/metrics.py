@@ -175,14 +175,14 @@ def as_gains(columns: RunColumns) -> RunColumns:
     first = behavior[np.unique(where, return_index=True)[1]]
     same = np.bincount(where, np.abs(behavior - first[where])) == 0
     low, high = (float_column(columns, name) for name in BOUNDS)
-    changed = {
+    return {
+        **columns,
         "performance": gain_beyond_rounding(float_column(columns, "performance"), behavior),
         BOUNDS[0]: low - np.where(same[where], behavior, high),
         BOUNDS[1]: high - np.where(same[where], behavior, low),
         "behavior_performance": np.zeros(behavior.size),
         "optimal_performance": float_column(columns, "optimal_performance") - behavior,
     }
-    return {**columns, **changed}
 
 
 def gain_beyond_rounding(values: FloatArray, behavior: FloatArray) -> FloatArray:
@@ -211,14 +211,14 @@ def normalised(columns: RunColumns) -> RunColumns:
             where=possible > 0,
         )
 
-    changed = {
+    return {
+        **columns,
         "performance": share("performance"),
         BOUNDS[0]: share(BOUNDS[0]),
         BOUNDS[1]: np.ones(best.size),
         "behavior_performance": np.zeros(best.size),
         "optimal_performance": np.ones(best.size),
     }
-    return {**columns, **changed}
 
 
 VALUES: dict[str, Callable[[RunColumns], RunColumns]] = {

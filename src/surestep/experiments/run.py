@@ -257,7 +257,7 @@ def run_experiment(
     progress: Callable[[int, int], None] = lambda done, total: None,
     outdated: Callable[[int, int], None] = lambda old, total: None,
 ) -> Path:
-    """Runs what is not done yet of an experiment, and writes its table.
+    """Runs the blocks of an experiment that are not done yet, and writes its table.
 
     The table depends on the experiment and the code alone, not on workers, nor on where a run was
     interrupted. Each row says which code made it.

@@ -148,7 +148,7 @@ def task_name(summary: CellSummary) -> str:
 
 
 def claim_names(summaries: Sequence[CellSummary]) -> list[str]:
-    """Returns who makes each claim, with all settings where few do not tell two apart."""
+    """Returns the certifier of each claim, with all settings where few do not tell two apart."""
     few = [certifier_name(one) for one in summaries]
     many = [
         ", ".join(filter(None, [one.cell.certifier, settings_in_words(one.cell.certifier_setting)]))
@@ -191,7 +191,7 @@ def value_rows(reached: Sequence[Summary]) -> list[TableRow]:
 
 
 def comparison_rows(comparisons: Sequence[Comparison]) -> list[TableRow]:
-    """Returns a row for each method of each comparison, and how it differs from the one named."""
+    """Returns a row for each method of each comparison, with its difference to `against`."""
     return [
         row_of(one.summary)
         | {"against": method_text(each.against)}
