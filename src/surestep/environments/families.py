@@ -363,8 +363,10 @@ class Learner:
             )
             np.add.at(visits, owner[steps], 1)
             np.add.at(total, owner[steps][::-1], returned[::-1])
-            mean = np.where(visits > 0, total / np.maximum(visits, 1), -np.inf)
-            records = mean.reshape(mdp.num_states, -1)  # all states have the same actions
+            # All states have the same actions.
+            records = np.where(visits > 0, total / np.maximum(visits, 1), -np.inf).reshape(
+                mdp.num_states, -1
+            )
             tried = records.max(axis=1) > -np.inf
             best = np.where(tried, mdp.pairs.offsets[:-1] + records.argmax(axis=1), -1).tolist()
         return log_of_transitions(mdp, over, arrays.offsets_of(lengths), np.array(taken, np.int64))

@@ -155,8 +155,11 @@ def tiger_log(memory: int) -> Merged:
     Its states are the tiger's side with the sounds remembered, fewer at the beginning of an
     episode, and a last one in which the episode is over.
     """
-    lengths = range(1, memory + 2)
-    sounds = [heard for n in lengths for heard in itertools.product(range(2), repeat=n)]
+    sounds = [
+        heard
+        for length in range(1, memory + 2)
+        for heard in itertools.product(range(2), repeat=length)
+    ]
     number = {heard: place for place, heard in enumerate(sounds)}
     over = 2 * len(sounds)
     chance = np.zeros((over + 1, 3, over + 1))
