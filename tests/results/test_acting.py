@@ -1,17 +1,18 @@
 """Acting where π_I decides nothing: a fallback that says that it is one."""
 
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import surestep
 from surestep.errors import InvalidParameter
 from surestep.pipeline import explain, in_words
-from surestep.results import Decision, Default
-from surestep.results.acting import answer_in
+from surestep.results import Decision, Default, Nearest
+from surestep.results.acting import decision_in, nearest_state
 
 EDGES = (10, 20, 30, 40)
 MET = [(5.0, 1.0), (15.0, 1.0), (45.0, 1.0), (15.0, 9.0)]  # age and dose, of ward x
@@ -45,11 +46,12 @@ def rng():
 
 
 def test_where_the_policy_decides_nothing_falls_back(result):
-    for age, dose in MET:
-        found = result.act(row(age, dose), rng(), Default("stay"))
-        assert found == Decision("go", None, found.followed)
-        assert found.followed[2] == "x"
-        assert result.act(row(age, dose), rng()) == found.action
+    for fallback in (Nearest(), Default("stay")):
+        for age, dose in MET:
+            found = result.act(row(age, dose), rng(), fallback)
+            assert found == Decision("go", None, found.followed)
+            assert found.followed[2] == "x"
+            assert result.act(row(age, dose), rng()) == found.action
 
 
 def test_a_default_action_is_taken_and_said_to_be_one(result):
@@ -59,24 +61,50 @@ def test_a_default_action_is_taken_and_said_to_be_one(result):
         result.act(row(999.0, 9.0), rng(), Default("fly"))
 
 
-def test_a_known_behavior_policy_decides_where_the_log_goes_no_further(result):
-    table = replace(result.table, quiet=np.zeros_like(result.table.quiet))
-    for known, fallback in ((True, None), (False, "default")):
-        decided = answer_in(table, row(*GONE), rng(), Default("stay"), behavior_known=known)
-        assert decided.fallback == fallback
+def test_the_nearest_bin_is_followed_as_it_was_and_said_to_be(result):
+    found = [result.act(row(25.0, 1.0), np.random.default_rng(i), Nearest()) for i in range(200)]
+    assert {each.fallback for each in found} == {"nearest"}
+    assert {each.followed for each in found} == {("10 to < 20", "0 to < 2", "x")}
+    # π_b, which stays three times of four, and not π_I.
+    assert 120 < sum(each.action == "stay" for each in found) < 180
+    known = decision_in(result.table, row(*GONE), rng(), Nearest(), behavior_known=True)
+    assert known.fallback is None  # π_b is known there, although the log goes no further
+    ended = result.act(row(*GONE), rng(), Nearest())
+    assert (ended.fallback, ended.followed) == ("nearest", ("10 to < 20", "0 to < 2", "x"))
 
 
-def test_a_row_has_all_columns_and_a_fallback_is_one(result):
+@given(age=st.floats(-100, 100), dose=st.floats(-50, 50))
+def test_nearest_is_nearest_by_bins(age, dose, result):
+    words = result.table.vocabulary
+
+    def place(each):
+        return np.searchsorted(EDGES, each[0], side="right"), np.floor(each[1] / 2)
+
+    label = words.label_of("state", row(age, dose))
+    found = words.states[nearest_state(result.table, label)]
+    here = place((age, dose))
+    distance = {
+        words.states[words.index("state", row(*each))]: sum(
+            abs(a - b) for a, b in zip(place(each), here, strict=True)
+        )
+        for each in MET
+    }
+    assert distance[found] == min(distance.values())
+
+
+def test_other_columns_must_be_the_same(result):
+    with pytest.raises(InvalidParameter, match=r"no state has 'y' in column 'ward'.*Default"):
+        result.act(row(5.0, 1.0, "y"), rng(), Nearest())
     with pytest.raises(InvalidParameter, match="column 'ward' is missing"):
         result.act({"age": 5.0, "dose": 1.0}, rng(), Default("stay"))
     with pytest.raises(InvalidParameter, match="fallback is"):
-        result.act(row(5.0, 1.0), rng(), "stay")
+        result.act(row(5.0, 1.0), rng(), "nearest")
 
 
 def test_a_table_has_a_decision_a_row(result):
     frame = pd.DataFrame([row(age, dose) for age, dose in product((5.0, 999.0), (1.0, 9.0))])
-    found = result.act(frame, rng(), Default("stay"))
-    assert [each.fallback for each in found] == [None, "default", None, "default"]
+    found = result.act(frame, rng(), Nearest())
+    assert [each.fallback for each in found] == [None, "nearest", None, "nearest"]
 
 
 def test_what_was_not_met_is_named_with_its_bin(result):

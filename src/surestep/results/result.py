@@ -172,7 +172,7 @@ class Result:
         self,
         state: object,
         rng: np.random.Generator | int,
-        fallback: acting.Default | None = None,
+        fallback: acting.Fallback | None = None,
         *,
         tables: Mapping[str, str] | None = None,
     ) -> Any:
@@ -187,7 +187,7 @@ class Result:
             rows of a case so far, as the log has them: the action is for the last.
         rng : Generator or int
             The source of random numbers, or its seed.
-        fallback : Default, optional
+        fallback : Nearest or Default, optional
             It acts in a state that is not known, or that the log never decides in.
         tables : mapping, optional
             The files of the further tables of the query, by their names.
@@ -205,7 +205,7 @@ class Result:
         """
         rng = arrays.generator(rng)
         if fallback is not None:
-            arrays.expect("fallback", fallback, acting.Default)
+            arrays.expect("fallback", fallback, (acting.Nearest, acting.Default))
         several = isinstance(state, list) and all(isinstance(row, Mapping) for row in state)
         if self.record.query is not None and (several or is_frame(state)):
             return self._answer(self._prepared(state, tables or {}), rng, fallback)
@@ -220,11 +220,13 @@ class Result:
         return answers
 
     def _answer(
-        self, state: object, rng: np.random.Generator, fallback: acting.Default | None
+        self, state: object, rng: np.random.Generator, fallback: acting.Fallback | None
     ) -> acting.Action | acting.Decision:
         """Draws an action in one state."""
+        if fallback is None:
+            return acting.action_in(self.table, state, rng)
         known = self.record.parameters.behavior in ("table", "uniform")
-        return acting.answer_in(self.table, state, rng, fallback, behavior_known=known)
+        return acting.decision_in(self.table, state, rng, fallback, behavior_known=known)
 
     def _prepared(self, case: Any, tables: Mapping[str, str]) -> dict[str, object]:
         """Returns what the query makes of the last of the rows of a case so far."""
