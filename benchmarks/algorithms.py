@@ -35,7 +35,7 @@ SETTINGS = {
     "exact-soft-spibb": {"epsilon": 0.5},
     "approx-soft-spibb": {"epsilon": 0.5},
     "lower-soft-spibb": {"epsilon": 0.5},
-    "advantage-soft-spibb": {"epsilon": 0.5, "behavior_q": "model"},
+    "advantage-soft-spibb": {"epsilon": 0.5},
     "one-step-exact-soft-spibb": {"epsilon": 0.5},
     "one-step-approx-soft-spibb": {"epsilon": 0.5},
     "ramdp": {"kappa": 0.05},

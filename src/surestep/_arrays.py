@@ -1,4 +1,4 @@
-"""Flat arrays and runs, of which all nouns are made: reading, freezing and adding them up.
+"""Reads, freezes and adds up flat arrays and runs; all nouns are made of them.
 
 A *run* is a slice of a flat array: with `offsets` of length n + 1, item i owns
 `flat[offsets[i]:offsets[i + 1]]`. States own runs of pairs, pairs own runs of transitions.
@@ -179,11 +179,7 @@ def is_number(value: object) -> TypeGuard[float]:
     """Tells whether a setting is a real number that fits a double (NaN and infinities too)."""
     if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
         return False
-    try:
-        float(value)
-    except OverflowError:
-        return False
-    return True
+    return not isinstance(value, int) or abs(value) <= LARGEST_DOUBLE
 
 
 def as_python(value: Any) -> Any:
@@ -234,15 +230,10 @@ def expect(
         raise error(f"{name} is of type {type(value).__name__}, expected {wanted}")
 
 
-def expect_count(name: str, value: object, most: int | None = None) -> None:
-    """Refuses anything but a whole number from 1 to `most`."""
+def expect_count(name: str, value: object) -> None:
+    """Refuses anything but a whole number of 1 or more."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise InvalidParameter(f"{name} is {shown(value)}, expected a whole number of 1 or more")
-    if most is not None and value > most:
-        raise InvalidParameter(
-            f"{name} is {shown(value)}, expected {most:,} at most: more take too long, or too much "
-            "memory"
-        )
 
 
 def least_draws(delta: float) -> int:
@@ -349,14 +340,11 @@ class Remembering:
 
     def remembered(self, key: object, derive: Callable[[], Result]) -> Result:
         """Returns the value of this key, derived now if it was not before."""
-        try:
-            known = self._known
-        except AttributeError:
-            known = {}
-            object.__setattr__(self, "_known", known)
-        if key not in known:
-            known[key] = derive()
-        answer: Result = known[key]
+        if not hasattr(self, "_known"):
+            object.__setattr__(self, "_known", {})
+        if key not in self._known:
+            self._known[key] = derive()
+        answer: Result = self._known[key]
         return answer
 
 
@@ -378,7 +366,7 @@ def read_offsets(name: str, values: object, items: int, total: int, error: Error
 def read_full_offsets(
     name: str, values: object, total: int, error: ErrorType, owns: tuple[Callable[[int], str], str]
 ) -> IntArray:
-    """Returns offsets of runs of which none is empty; `owns` names an owner and an element."""
+    """Returns offsets of runs, and refuses an empty run; `owns` names an owner and an element."""
     items = numbers(name, values, error).size - 1
     if not 1 <= items <= LARGEST_INDEX:
         raise error(f"{name} are those of {max(items, 0)} runs, expected 1 to {LARGEST_INDEX}")
@@ -417,7 +405,7 @@ def owner(offsets: IntArray, element: int) -> int:
 
 
 def ranges(starts: IntArray | int, lengths: IntArray) -> IntArray:
-    """Returns start, start + 1, … of each run, as many as its length says, run after run."""
+    """Returns start, start + 1, … for every run, run after run; `lengths` says how many."""
     offsets = offsets_of(lengths)
     return np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
 
@@ -462,14 +450,10 @@ def first_of_equal(*sorted_keys: AnyArray) -> BoolArray:
 
 def repeated_in_run(values: AnyArray, offsets: IntArray) -> BoolArray:
     """Finds the values that stand in their run for the second time."""
-    falling = not_rising(values, offsets)
     repeated = np.zeros(values.size, np.bool_)
-    if falling.any():  # only those runs need a sort, to tell disorder from repetition
+    if not_rising(values, offsets).any():  # a sort tells disorder from repetition
         owners = run_owners(offsets)
-        disordered = np.zeros(offsets.size - 1, np.bool_)
-        disordered[owners[falling]] = True
-        members = np.flatnonzero(disordered[owners])
-        order = members[np.lexsort((values[members], owners[members]))]
+        order = np.lexsort((values, owners))
         repeated[order] = ~first_of_equal(values[order], owners[order])
     return repeated
 

@@ -6,9 +6,9 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache, partial
 from pathlib import Path
 from typing import IO
 
@@ -24,13 +24,10 @@ def read_path(path: object) -> Path:
     """Returns `path` as a `Path`; refuses anything that cannot be the name of a file."""
     if not isinstance(path, str | os.PathLike):
         raise InvalidParameter(f"path is of type {type(path).__name__}, expected a string or Path")
-    try:
-        possible = b"\0" not in os.fsencode(path)
-    except ValueError:  # half of a surrogate pair
-        possible = False
-    if not possible:
-        raise InvalidParameter(f"path is {os.fspath(path)!r}, which no file can be called")
-    return Path(os.fsdecode(path))
+    with suppress(ValueError):  # half of a surrogate pair
+        if b"\0" not in os.fsencode(path):
+            return Path(os.fsdecode(path))
+    raise InvalidParameter(f"path is {os.fspath(path)!r}, which no file can be called")
 
 
 def check_utf8(path: Path) -> None:
@@ -63,15 +60,15 @@ def check_output(path: Path, read: Iterable[Path] = ()) -> None:
                 raise FileFailure(f"{path} cannot be written: it is the input {file}; name another")
 
 
-def write_together(files: Mapping[Path, Chunks], read: Sequence[Path] = ()) -> None:
-    """Writes all of the files, or none of them; none over a file that was `read`."""
+def write_together(files: Mapping[Path, Chunks]) -> None:
+    """Writes all of the files, or none of them."""
     path = Path()
     fresh = dict[Path, Path]()
     outdated = list[Path]()
     try:
         with ExitStack() as undo:
             for path, chunks in files.items():
-                check_output(path, read)
+                check_output(path)
                 fresh[path] = beside(path)
                 undo.callback(fresh[path].unlink, missing_ok=True)
                 with fresh[path].open("xb") as file:
@@ -138,9 +135,7 @@ def failing_to_write(path: Path, done: str = "written") -> Iterator[None]:
         raise FileFailure(f"{path} cannot be {done}: {problem.strerror}") from None
 
 
-def failing_to_read(path: Path) -> AbstractContextManager[None]:
-    """Turns an `OSError` raised inside into a `FileFailure` that names the path."""
-    return failing_to_write(path, "read")
+failing_to_read = partial(failing_to_write, done="read")
 
 
 def lock(file: IO[bytes]) -> bool:

@@ -1,4 +1,4 @@
-"""Progress: what is being done and how long it will take, as bars or lines on standard error.
+"""Shows the task at work and the time that it will take, as bars or lines on standard error.
 
 In a terminal or a notebook, a bar moves; in a file or a pipe, a line tells when something begins,
 and one now and then while it lasts.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -31,17 +31,13 @@ def silent(what: str, done: int, total: int) -> None:
 
 @contextmanager
 def telling(progress: Progress | bool | None) -> Iterator[Progress]:
-    """Yields the function that a verb tells its progress: the caller's, a bar for True, or none."""
-    if progress is True:
-        with bar_or_lines() as tell:
-            yield tell
-    else:
+    """Yields the function that a verb tells its progress: the caller's, or for True that of a bar.
+
+    Where nothing can move it writes lines; for False and None it tells nobody.
+    """
+    if progress is not True:
         yield progress or silent
-
-
-@contextmanager
-def bar_or_lines() -> Iterator[Progress]:
-    """Yields a function that moves a bar, or writes lines where nothing can move."""
+        return
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -52,14 +48,9 @@ def bar_or_lines() -> Iterator[Progress]:
         yield Lines()
 
 
-@contextmanager
-def task_progress() -> Iterator[Progress]:
-    """Yields the same for the command line: nothing where standard error stays in this process."""
-    if is_terminal(sys.stderr) or is_open_file(sys.stderr):
-        with bar_or_lines() as tell:
-            yield tell
-    else:
-        yield silent
+def task_progress() -> AbstractContextManager[Progress]:
+    """Returns the same for the command line: silent where standard error stays in this process."""
+    return telling(is_terminal(sys.stderr) or is_open_file(sys.stderr))
 
 
 def is_terminal(stream: TextIO | None) -> bool:
@@ -114,7 +105,7 @@ def bar(console: Console) -> Iterator[Progress]:
 
 @dataclass(slots=True)
 class Lines:
-    """Lines about what is being done: at its beginning, and every ten seconds."""
+    """Writes a line about a task when it begins, and every ten seconds."""
 
     now: str = ""
     first: int = 0

@@ -3,7 +3,7 @@
 `frame_of` makes data frames of columns.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from decimal import ROUND_FLOOR, Context
 from enum import Enum
 from html import escape
@@ -29,12 +29,9 @@ def short_repr(*names: str) -> Callable[[object], str]:
 
     An attribute that is None is left out.
     """
-    attributes = {name.rpartition(".")[2]: attrgetter(name) for name in names}
 
     def __repr__(self: object) -> str:
-        values = {
-            name: rounded_down(name, attribute(self)) for name, attribute in attributes.items()
-        }
+        values = shown_values(self, names)
         words = [f"{name}={brief(value)}" for name, value in values.items() if value is not None]
         return f"{type(self).__name__}({', '.join(words)})"
 
@@ -42,53 +39,43 @@ def short_repr(*names: str) -> Callable[[object], str]:
 
 
 def short_html(*names: str) -> Callable[[object], str]:
-    """Returns a `_repr_html_`: the attributes of these names as a table, every text escaped.
+    """Makes a `_repr_html_`: the attributes of these names as a table, every text escaped.
 
     An attribute that is None, or an empty tuple, is left out.
     """
-    attributes = {name.rpartition(".")[2]: attrgetter(name) for name in names}
 
     def _repr_html_(self: object) -> str:
-        values = {
-            name: rounded_down(name, attribute(self)) for name, attribute in attributes.items()
-        }
-        cells = {name.replace("_", " "): in_cell(value) for name, value in values.items()}
-        return html_table(
-            type(self).__name__, [(name, cell) for name, cell in cells.items() if cell]
-        )
+        values = shown_values(self, names)
+        cells = [(name.replace("_", " "), in_cell(value)) for name, value in values.items()]
+        rows = [
+            f"<tr><th>{escape(name)}</th><td>{escape(cell)}</td></tr>"
+            for name, cell in cells
+            if cell
+        ]
+        return f"<table><caption>{type(self).__name__}</caption>{''.join(rows)}</table>"
 
     return _repr_html_
 
 
-def rounded_down(name: str, value: object) -> object:
-    """Returns a lower bound rounded down, so that it stays one, and anything else as it is."""
-    if name == "lower" and isinstance(value, float):
-        value = float(DOWN.create_decimal_from_float(value))
-    return value
+def shown_values(thing: object, names: Iterable[str]) -> dict[str, object]:
+    """Returns the attributes of these names, by what follows their last dot.
+
+    A lower bound is rounded down, so that it stays one.
+    """
+    values = {name.rpartition(".")[2]: attrgetter(name)(thing) for name in names}
+    if isinstance(values.get("lower"), float):
+        values["lower"] = float(DOWN.create_decimal_from_float(values["lower"]))
+    return values
 
 
 def in_cell(value: object) -> str:
-    """Returns a value as the text of a cell: a few texts in a row, nothing for None."""
+    """Returns a value as the text of a cell, cut where it is long: nothing for None."""
     if value is None:
         return ""
     texts = value if isinstance(value, tuple) else (value,)
     in_words = all(isinstance(text, str) for text in texts)
-    return ", ".join(map(str, texts)) if in_words else brief(value)
-
-
-def html_table(caption: str, rows: Iterable[Sequence[str]], headings: Sequence[str] = ()) -> str:
-    """Returns a table for a notebook, every text escaped; first cells are headings."""
-
-    def cell(tag: str, text: str) -> str:
-        cut = text if len(text) <= LONGEST_CELL else f"{text[: LONGEST_CELL - 1]}…"
-        return f"<{tag}>{escape(cut)}</{tag}>"
-
-    head = f"<tr>{''.join(cell('th', text) for text in headings)}</tr>" if headings else ""
-    body = "".join(
-        f"<tr>{cell('th', first)}{''.join(cell('td', text) for text in rest)}</tr>"
-        for first, *rest in rows
-    )
-    return f"<table><caption>{escape(caption)}</caption>{head}{body}</table>"
+    text = ", ".join(map(str, texts)) if in_words else brief(value)
+    return text if len(text) <= LONGEST_CELL else f"{text[: LONGEST_CELL - 1]}…"
 
 
 def brief(value: object) -> str:

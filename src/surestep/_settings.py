@@ -159,8 +159,8 @@ def read_arrays(
         if values is None and may_be_none:
             continue
         if axes[0] not in sizes:
-            found = arrays.numbers(name, values, error).shape
-            sizes[axes[0]] = max(1, found[0]) if len(found) == len(axes) else 1
+            given = arrays.numbers(name, values, error).shape
+            sizes[axes[0]] = max(1, given[0]) if len(given) == len(axes) else 1
         shape = tuple([sizes[axis] for axis in axes])
         if values is None:
             values = np.zeros(shape, np.bool_)
@@ -184,12 +184,12 @@ def read_arrays(
 
 @cache
 def arrays_of(noun: Any) -> list[tuple[str, Any, Each, bool]]:
-    """Returns names and kinds of the arrays of a noun, what they have, and if they may be None."""
-    found = []
+    """Returns name, kind, `Each` and "may be None" of every array that a noun declares."""
+    declared = []
     for name, kind in get_type_hints(noun, include_extras=True).items():
-        for each in getattr(kind, "__metadata__", ()):
-            if isinstance(each, Each):
+        for part in getattr(kind, "__metadata__", ()):
+            if isinstance(part, Each):
                 options = parts_of(kind)[1]
                 which = next((x for x in (FloatArray, BoolArray) if x in options), None)
-                found.append((name, which, each, NoneType in options))
-    return found
+                declared.append((name, which, part, NoneType in options))
+    return declared

@@ -38,7 +38,7 @@ class Part(
     """A table of a description: no other keys than it declares, and nothing that was not given."""
 
     def given(self) -> dict[str, Any]:
-        """Returns what was given, as JSON has it; a list of one text is that text."""
+        """Returns the keys that were given, as JSON has them; a list of one text is that text."""
         content: dict[str, Any] = plain(msgspec.to_builtins(self))
         return {name: value for name, value in content.items() if value != {}}
 
@@ -318,7 +318,7 @@ class MethodKeys(Part, frozen=True):
 
 
 class Description(Part, frozen=True):
-    """A log and what is to be done with it."""
+    """A log, and the improvement that is asked for."""
 
     files: Annotated[
         Several | None,
@@ -402,7 +402,7 @@ TABLES: dict[str, type[Part]] = {
 
 
 def descriptions(part: type[Part], before: str = "") -> dict[str, str]:
-    """Returns what each key of a table means, by its path: the description of its field."""
+    """Returns the meaning of every key of a table, by its path: the description of its field."""
     meanings = dict[str, str]()
     for name, kind in get_type_hints(part, include_extras=True).items():
         table = getattr(kind, "__origin__", kind)
@@ -454,7 +454,7 @@ FILE_KEYS = ("behavior.policy", *(f"limits.{name}" for name in LimitKeys.__struc
 
 
 def described(content: Mapping[str, Any], source: str = "") -> Description:
-    """Returns the description of nested values; refuses what is none, by its key.
+    """Converts nested values to a description; a refusal names the key.
 
     `source` is the file that they stand in.
     """
@@ -516,7 +516,7 @@ def is_word(path: str, given: object) -> bool:
 
 
 def several(given: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Returns texts, of which one may be given alone."""
+    """Returns texts as a tuple; one text may be given alone."""
     return (given,) if isinstance(given, str) else tuple(given or ())
 
 
@@ -529,7 +529,7 @@ def put(content: dict[str, Any], path: str, value: Any) -> None:
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any], within: str = "") -> dict[str, Any]:
-    """Returns nested values, of which those above win; `within` is the key that both stand at."""
+    """Merges nested values; those above win. `within` is the key that both stand at."""
     both = dict(below)
     for name, value in above.items():
         inside = both.get(name)
@@ -583,7 +583,7 @@ KINDS = {
 
 
 def refusal(problem: Exception, content: Mapping[str, Any]) -> str:
-    """Returns what is wrong with which key, in words."""
+    """Returns a sentence that names the wrong key and says what is wrong with it."""
     reason, _, place = str(problem).partition(" - at `")
     path = place.rstrip("`").removeprefix("$").strip(".")
     table = path.partition("[")[0]
@@ -625,7 +625,7 @@ def in_kinds(kinds: str) -> str:
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
-    """Returns what a TOML file says."""
+    """Returns the content of a TOML file."""
     try:
         return tomllib.loads(read_whole(Path(path)).decode())
     except (ValueError, RecursionError) as problem:

@@ -15,6 +15,8 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
@@ -34,7 +36,7 @@ NO_VERSION = "without a version"
 
 
 class Extension(NamedTuple):
-    """Something that is not built in, and who brings it."""
+    """An algorithm, a kind of certificate or an environment that is not built in."""
 
     sort: Sort
     name: str
@@ -74,26 +76,26 @@ class Shelf(Generic[Thing]):
 
     def everything(self) -> dict[str, Thing]:
         """Returns all things by name, the built-in ones first; without those that are broken."""
-        working = (each for each in self.outcomes() if isinstance(each, Extension))
-        return {**self.built_in, **{each.name: each.thing for each in working}}
+        working = [outcome for outcome in self.outcomes() if isinstance(outcome, Extension)]
+        return {**self.built_in, **{extension.name: extension.thing for extension in working}}
 
     def broken(self) -> list[str]:
         """Returns a sentence for each extension that cannot be used."""
-        return [str(each) for each in self.outcomes() if isinstance(each, SurestepError)]
+        return [str(problem) for problem in self.outcomes() if isinstance(problem, SurestepError)]
 
     def outcomes(self) -> list[Extension | SurestepError]:
-        """Returns all extensions, and of each that cannot be used, why."""
-        own = [each for (sort, _), each in _registered.items() if sort == self.sort]
+        """Returns every extension, or the error that says why it cannot be used."""
+        own = [extension for (sort, _), extension in _registered.items() if sort == self.sort]
         return [*own, *(loaded(self, name) for name in installed(self.sort))]
 
     def extension(self, name: str) -> Extension | None:
         """Returns the extension of that name, if any; refused where it cannot be used."""
         if (self.sort, name) in _registered:
             return _registered[self.sort, name]
-        found = loaded(self, name) if name in installed(self.sort) else None
-        if isinstance(found, SurestepError):
-            raise found
-        return found
+        outcome = loaded(self, name) if name in installed(self.sort) else None
+        if isinstance(outcome, SurestepError):
+            raise outcome
+        return outcome
 
     def source_of(self, name: str) -> str:
         """Returns the distribution that brings a name, without importing it; empty: none."""
@@ -102,7 +104,7 @@ class Shelf(Generic[Thing]):
         return " and ".join(sorted(map(distribution, installed(self.sort).get(name, ()))))
 
     def add(self, name: str, thing: Thing) -> None:
-        """Registers a thing in this process; what is built in or installed keeps its name."""
+        """Registers a thing in this process; names that are built in or installed are refused."""
         what = f"{SINGULAR[self.sort]} {name!r}"
         self.check_fits(name, what, thing)
         if name in installed(self.sort):
@@ -115,7 +117,7 @@ class Shelf(Generic[Thing]):
         )
 
     def check_fits(self, name: str, what: str, thing: Any) -> None:
-        """Refuses a name that is not free, what is no such thing, or calls itself otherwise."""
+        """Refuses a built-in name, a thing that lacks members, and one that has another name."""
         if name in self.built_in or NAME.fullmatch(name) is None:
             raise InvalidParameter(
                 f"the {what} needs a name that is not built in, of letters, digits and _ . / -"
@@ -127,7 +129,7 @@ class Shelf(Generic[Thing]):
 
 
 def missing_in(thing: Any, members: Sequence[str]) -> str | None:
-    """Returns the words for what a thing lacks of these members; None where it has all."""
+    """Returns words for the members that a thing lacks; None where it has all."""
     if not members:
         is_function = callable(thing) and not isinstance(thing, type)
         return None if is_function else "a function that returns a Benchmark"
@@ -157,10 +159,8 @@ def version_of(thing: Any) -> str:
 @cache
 def installed(sort: Sort) -> Mapping[str, tuple[EntryPoint, ...]]:
     """Returns the entry points of a sort by name, none of them imported."""
-    entries: dict[str, tuple[EntryPoint, ...]] = {}
-    for entry in sorted(entry_points(group=f"surestep.{sort}"), key=lambda each: each.name):
-        entries[entry.name] = (*entries.get(entry.name, ()), entry)
-    return entries
+    entries = sorted(entry_points(group=f"surestep.{sort}"), key=attrgetter("name"))
+    return {name: tuple(same) for name, same in groupby(entries, attrgetter("name"))}
 
 
 def distribution(entry: EntryPoint) -> str:

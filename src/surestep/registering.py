@@ -52,7 +52,7 @@ def register(thing: Thing, name: str | None = None) -> Thing:
 
 
 def shelf_of(thing: object) -> Shelf[Any]:
-    """Returns where such a thing belongs, by what it can do."""
+    """Returns the shelf of a thing: one that can improve is an algorithm, and so on."""
     if isinstance(thing, type) and hasattr(thing, "improve"):
         return algorithms.SHELF
     if isinstance(thing, type) and hasattr(thing, "certify"):

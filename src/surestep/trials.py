@@ -101,7 +101,7 @@ def claimed(
     problems: Sequence[Problem],
     policies: FloatArray,
 ) -> Claimed:
-    """Returns what each certifier claims of its policy [B, K]; one may be refused already."""
+    """Returns the claim of each certifier about its policy [B, K]; some may be refused already."""
     judges = {b: x for b, x in enumerate(certifiers) if not isinstance(x, CertificateRefused)}
     judged = [Policy(problems[b].counts.pairs, policies[b]) for b in judges]
     claims = iter(certify_many([problems[b] for b in judges], judged, [*judges.values()]))

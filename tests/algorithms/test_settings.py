@@ -62,7 +62,6 @@ BAD = [
     (SoftSPIBB, "delta", {"epsilon": 1}, "a number above 0 and of at most 1"),
     (SoftSPIBB, "epsilon", {}, "a number of at least 0"),
     (SoftSPIBB, "step", {"epsilon": 1}, "one of exact, lower, approx, advantage"),
-    (SoftSPIBB, "behavior_q", {"epsilon": 1}, "one of model, monte-carlo"),
     (RaMDP, "kappa", {}, "a number of at least 0"),
     (DUIPI, "xi", {}, "a number of at least 0"),
     (DUIPI, "estimator", {"xi": 1}, "one of bayesian, frequentist"),
@@ -89,9 +88,14 @@ def test_a_setting_out_of_range_is_refused_with_the_range_and_the_reason(
 
 
 def test_defaults_are_those_of_the_papers():
-    def soft(step, iterate=True, behavior_q="model"):
-        form = (f"step={step!r}", f"iterate={iterate}", f"behavior_q={behavior_q!r}")
-        return ("epsilon", "delta=1.0", "error='hoeffding'", *form)
+    def soft(step, iterate=True):
+        return (
+            "epsilon",
+            "delta=1.0",
+            "error='hoeffding'",
+            f"step={step!r}",
+            f"iterate={iterate}",
+        )
 
     assert {each.name: each.settings for each in describe_algorithms()} == {
         "basic-rl": (),
@@ -102,7 +106,7 @@ def test_defaults_are_those_of_the_papers():
         "exact-soft-spibb": soft("exact"),
         "approx-soft-spibb": soft("approx"),
         "lower-soft-spibb": soft("lower"),
-        "advantage-soft-spibb": soft("advantage", behavior_q="monte-carlo"),
+        "advantage-soft-spibb": soft("advantage"),
         "one-step-exact-soft-spibb": soft("exact", iterate=False),
         "one-step-approx-soft-spibb": soft("approx", iterate=False),
         "ramdp": ("kappa",),

@@ -24,7 +24,7 @@ def joined(first, second):
     return {name: np.concatenate([first[name], second[name]]) for name in first}
 
 
-KNOWN = ("bandit", "gridworld", "nearly-alike", "random-mdp", "wet-chicken", "cheese-maze")
+KNOWN = ("bandit", "gridworld", "nearly-alike", "random-mdp", "wet-chicken", "tiger")
 
 
 @pytest.mark.parametrize("name", KNOWN)

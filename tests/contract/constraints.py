@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from statistics import variance
 
 import numpy as np
 
@@ -12,34 +11,10 @@ from surestep.algorithms.pessimistic import ball_around
 from surestep.planning.robust import best_value, worst_value
 
 
-def returns_of(problem: Problem) -> list[list[float]]:
-    """The discounted returns that followed each pair in the log."""
-    found: list[list[float]] = [[] for _ in range(problem.counts.pairs.num_pairs)]
-    log = problem.log
-    for first, last in zip(log.episode_offsets[:-1], log.episode_offsets[1:], strict=True):
-        total = 0.0
-        for row in reversed(range(first, last)):
-            total = float(log.reward[row]) + problem.discount * total
-            found[log.pair[row]].append(total)
-    return found
-
-
 def errors_of(algorithm, problem: Problem) -> np.ndarray:
     """e(s,a) by the published formulas, one pair at a time."""
     states, delta = problem.num_states, algorithm.delta
     actions = max(np.diff(problem.counts.pairs.offsets))
-    if algorithm.error == "bernstein":
-        log_term = math.log(4 * states * actions / delta)
-        scale = (2 * max(map(abs, problem.value_bounds))) ** 2
-        return np.array(
-            [
-                2 * math.sqrt(2 * variance(found) / scale * log_term / len(found))
-                + 2 * 7 * log_term / (3 * (len(found) - 1))
-                if len(found) > 1
-                else math.inf
-                for found in returns_of(problem)
-            ]
-        )
     inside = 2 * states * actions / delta
     log_term = math.log(inside * 2**states if algorithm.error == "spibb" else inside)
     return np.array([math.sqrt(2 * log_term / n) if n else math.inf for n in problem.counts.visits])

@@ -31,27 +31,26 @@ SETTINGS: dict[str, tuple[Algorithm, ...]] = {
         SoftSPIBB(epsilon=0.1),
         SoftSPIBB(epsilon=1.0, delta=0.5),
         SoftSPIBB(epsilon=0.5, delta=0.1, error="spibb"),
-        SoftSPIBB(epsilon=2.0, error="bernstein"),
     ),
     "approx-soft-spibb": (
         SoftSPIBB(epsilon=0.3, step="approx"),
-        SoftSPIBB(epsilon=2.0, step="approx", error="bernstein"),
+        SoftSPIBB(epsilon=2.0, delta=0.2, step="approx", error="spibb"),
     ),
     "lower-soft-spibb": (
         SoftSPIBB(epsilon=0.3, step="lower"),
-        SoftSPIBB(epsilon=2.0, step="lower", error="bernstein"),
+        SoftSPIBB(epsilon=2.0, delta=0.2, step="lower", error="spibb"),
     ),
     "advantage-soft-spibb": (
-        SoftSPIBB(epsilon=1.0, step="advantage", behavior_q="monte-carlo"),
+        SoftSPIBB(epsilon=1.0, step="advantage"),
         SoftSPIBB(epsilon=0.5, step="advantage"),
     ),
     "one-step-exact-soft-spibb": (
         SoftSPIBB(epsilon=1.0, iterate=False),
-        SoftSPIBB(epsilon=0.5, iterate=False, behavior_q="monte-carlo"),
+        SoftSPIBB(epsilon=0.5, iterate=False),
     ),
     "one-step-approx-soft-spibb": (
         SoftSPIBB(epsilon=1.0, step="approx", iterate=False),
-        SoftSPIBB(epsilon=0.5, step="approx", iterate=False, behavior_q="monte-carlo"),
+        SoftSPIBB(epsilon=0.5, step="approx", iterate=False),
     ),
     "ramdp": (RaMDP(kappa=0.0), RaMDP(kappa=0.5)),
     "rmin": (RMin(n_wedge=20),),
@@ -63,7 +62,7 @@ SETTINGS: dict[str, tuple[Algorithm, ...]] = {
     "constrained": (Constrained(n_wedge=3), Constrained(n_wedge=0, rounds=2.5, price=0)),
 }
 
-NEED_LOG = {"hcpi"}  # whatever their settings
+NEED_LOG = {"hcpi"}
 
 SPIBBS = {"spibb", "lower-spibb", "spibb-2s", "spibb-beta"}
 ITERATED_SOFT = {"exact-soft-spibb", "approx-soft-spibb", "lower-soft-spibb"}
@@ -84,19 +83,10 @@ HOLDS_FOR = {
 
 
 def promises(algorithm: Algorithm) -> set[Promise]:
-    """What the contract asks of the algorithm; q from a log is not that of the estimated MDP."""
-    held = {promise for promise, names in HOLDS_FOR.items() if algorithm.name in names}
-    if algorithm.name in ONE_STEP and reads_returns(algorithm):
-        held.remove(Promise.NEVER_WORSE)
-    return held
-
-
-def reads_returns(algorithm: Algorithm) -> bool:
-    """Whether q of π_b comes from a log."""
-    return getattr(algorithm, "behavior_q", "model") == "monte-carlo"
+    """What the contract asks of the algorithm."""
+    return {promise for promise, names in HOLDS_FOR.items() if algorithm.name in names}
 
 
 def needs_log(algorithm: Algorithm) -> bool:
     """Whether the algorithm looks at whole episodes."""
-    bernstein = getattr(algorithm, "error", "") == "bernstein"
-    return algorithm.name in NEED_LOG or reads_returns(algorithm) or bernstein
+    return algorithm.name in NEED_LOG

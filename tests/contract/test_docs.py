@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from contract.settings import SETTINGS, reads_returns
+from contract.settings import SETTINGS
 from surestep.algorithms import ALGORITHMS, Promise
 from surestep.description import TABLES, Description
 
 PAGE = Path(__file__).parents[2] / "docs" / "algorithms.md"
-ONE_STEP_ON_RETURNS = 'either, with q from `"monte-carlo"`'
 
 
 def table(heading):
@@ -28,8 +27,7 @@ SETTINGS_TABLE, _ = table("Methods and settings")
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_the_row_of_an_algorithm_says_what_it_declares(name):
     for algorithm in SETTINGS[name]:
-        one_step_on_returns = name.startswith("one-step") and reads_returns(algorithm)
-        row = PROMISES[ONE_STEP_ON_RETURNS if one_step_on_returns else f"`{name}`"]
+        row = PROMISES[f"`{name}`"]
         assert len(row) == len(COLUMNS) == len(Promise)
         declared = ["✓" if promise in algorithm.promises else "" for promise in Promise]
         assert row == declared, algorithm
@@ -45,7 +43,7 @@ def test_the_settings_of_an_algorithm_are_listed(name):
 
 def test_the_page_lists_no_other_algorithms():
     assert set(SETTINGS_TABLE) == {f"`{name}`" for name in ALGORITHMS}
-    assert set(PROMISES) == set(SETTINGS_TABLE) | {ONE_STEP_ON_RETURNS}
+    assert set(PROMISES) == set(SETTINGS_TABLE)
 
 
 def test_the_columns_are_the_promises():

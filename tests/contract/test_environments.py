@@ -33,9 +33,6 @@ GRID = (25, 4, 0.95, 50, "observed", (0, 1), 0.40225016191804486, 0.597741608668
 RIVER = 3.3636363636363633 / 0.05
 GOLD = 1 / (1 - 0.995**8)
 BEST_GOLD = 21.99378540218195
-# The cheese is 1 to 6 steps away, for whoever sees the cell.
-AWAY = (4, 3, 2, 3, 4, 5, 1, 5, 6, 6)
-MAZE_SEEN = sum(-0.01 * sum(0.95**i for i in range(d - 1)) + 0.95 ** (d - 1) for d in AWAY) / 10
 FACTS = {
     "gridworld": Facts(*GRID),
     "gridworld/uniform-data": Facts(*GRID),
@@ -69,10 +66,8 @@ FACTS = {
     "coarse": Facts(20, 4, 0.95, 50, "observed", (0, 1), None, None),
     "hidden-cause": Facts(12, 2, 0.99, 200, "observed", (0, 1), None, None),
     "tiger": Facts(7, 3, 0.95, 100, "observed", (-100, 10), None, 10),
-    "voicemail": Facts(7, 3, 0.95, 100, "observed", (-20, 5), None, 5),
-    "cheese-maze": Facts(35, 4, 0.95, 100, "observed", (-0.2, 1), None, MAZE_SEEN),
 }
-STARTS_BY_CHANCE = ("tiger", "voicemail", "cheese-maze", "outcome-in-state")
+STARTS_BY_CHANCE = ("tiger", "outcome-in-state")
 OTHERWISE = {
     "gridworld": {"size": 9},
     "gridworld/uniform-data": {"size": 4},
@@ -98,8 +93,6 @@ OTHERWISE = {
     "coarse": {"seed": 2, "group": 2},
     "hidden-cause": {"tilt": 0},
     "tiger": {"memory": 3},
-    "voicemail": {"memory": 0},
-    "cheese-maze": {"memory": 2},
 }
 NAMES = [name for name in ENVIRONMENTS if name != "icu-sepsis"]  # which has a test of its own
 CASES = [

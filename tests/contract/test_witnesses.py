@@ -1,13 +1,9 @@
 """Problems on which promises would be broken that an algorithm does not make."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from support.logs import log_of
-from support.problems import logged_problem
-from surestep import Counts, Pairs, Policy, Problem, optimal, performance
+from surestep import Counts, Policy, Problem, optimal, performance
 from surestep.algorithms import DUIPI, BasicRL, PessimisticMBIE, Promise, RaMDP, RMin, SoftSPIBB
 
 PLENTY = 10**9
@@ -63,19 +59,6 @@ def test_pessimists_may_be_worse_in_the_estimated_mdp(algorithm):
     assert Promise.NEVER_WORSE not in algorithm.promises
     problem = gamble()
     assert gain(problem, algorithm.improve(problem).policy) == pytest.approx(0.9 * (0.25 - 1))
-
-
-@pytest.mark.parametrize("step", ["exact", "approx"])
-def test_a_step_on_returns_may_be_worse_in_the_estimated_mdp(step):
-    """Episodes that begin with action 0 were cut off before they earned anything."""
-    steps = [(0, 0, 0.0, 1), (0, 1, 0.5, 0), (1, 0, 1.0, 1), (1, 1, 1.0, 1)]
-    log = log_of(Pairs.full(2, 2), *([step] for step in steps), cut=range(4))
-    problem = logged_problem(log, 0.9, (0.0, 10.0))
-    on_model = SoftSPIBB(epsilon=1.0, step=step, iterate=False)
-    on_returns = replace(on_model, behavior_q="monte-carlo")
-    assert Promise.NEVER_WORSE not in on_returns.promises
-    assert gain(problem, on_returns.improve(problem).policy) < -0.1
-    assert gain(problem, on_model.improve(problem).policy) > 0.1
 
 
 @pytest.mark.parametrize(

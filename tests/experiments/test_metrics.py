@@ -66,7 +66,7 @@ def test_a_summary_says_what_the_rows_say():
 @pytest.mark.parametrize("name", ["maen", "cvar", "cvar0", "cvar101", "cvar-1", "cvarx", ""])
 def test_a_metric_that_is_none_is_refused_with_those_that_are(name):
     with pytest.raises(InvalidParameter, match=r"there is no metric .*one of mean, cvar10"):
-        metric_of(name)
+        metric_of(name, None)
 
 
 def test_bounds_that_differ_bound_nothing():
@@ -262,7 +262,7 @@ def test_methods_are_meant_by_name_and_some_settings(name, fits):
 def test_the_name_of_an_environment_may_hold_commas():
     label = "mine, and yours, content=abc, size=3"
     assert environment_name(label) == "mine, and yours, size = 3"
-    assert size_words(5, [label]) == "5 trajectories"
+    assert size_words(5, label) == "5 trajectories"
     assert environment_is(label, "mine, and yours")
     assert not environment_is(label, "mine")
 
@@ -284,20 +284,21 @@ def test_bounds_that_the_table_refutes_are_refused(tmp_path, column, bound, word
 
 
 @pytest.mark.parametrize(
-    ("labels", "size", "words", "axis"),
+    ("label", "size", "words", "axis"),
     [
-        (["gridworld"], 1000, "1,000 trajectories", "trajectories in the data set"),
-        (["gridworld"], 1, "1 trajectory", "trajectories in the data set"),
-        (["wet-chicken/heuristic, epsilon=0.2"], 5, "5 steps", "steps in the data set"),
-        (["mine, content=abc"], 5, "5 trajectories", "trajectories in the data set"),
-        (["wet-chicken/heuristic, content=abc"], 1, "1 trajectory", "trajectories in the data set"),
-        (["mine, content=abc, stream=True"], 1, "1 step", "steps in the data set"),
-        (["gridworld", "wet-chicken/heuristic"], 5, "size 5", "size of the data set"),
+        ("gridworld", 1000, "1,000 trajectories", "trajectories in the data set"),
+        ("gridworld", 1, "1 trajectory", "trajectories in the data set"),
+        ("wet-chicken/heuristic, epsilon=0.2", 5, "5 steps", "steps in the data set"),
+        ("mine, content=abc", 5, "5 trajectories", "trajectories in the data set"),
+        ("wet-chicken/heuristic, content=abc", 1, "1 trajectory", "trajectories in the data set"),
+        ("mine, content=abc, stream=True", 1, "1 step", "steps in the data set"),
     ],
 )
-def test_data_sizes_are_called_what_they_count(labels, size, words, axis):
-    assert size_words(size, labels) == words
-    assert size_axis(labels) == axis
+def test_data_sizes_are_called_what_they_count(label, size, words, axis):
+    assert size_words(size, label) == words
+    assert size_axis([label]) == axis
+    others = {"gridworld", "wet-chicken/heuristic"}
+    assert size_axis([label, *others]) == "size of the data set"
 
 
 def test_streams_are_those_without_a_horizon():

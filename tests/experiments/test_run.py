@@ -48,6 +48,26 @@ def run(plan, directory, **settings):
     return run_experiment(experiment, directory, **settings).read_bytes()
 
 
+def test_workers_are_ended_before_an_interrupt_goes_on(plan, tmp_path, monkeypatch):
+    ended = []
+
+    def one_after_the_other(function, tasks, **where):
+        try:
+            yield from enumerate(map(function, tasks))
+        finally:
+            ended.append(True)
+
+    def interrupted(done, total):
+        if done == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(running, "map_as_done", one_after_the_other)
+    with pytest.raises(KeyboardInterrupt) as problem:  # whose traceback keeps what was not closed
+        run(plan, tmp_path / "run", progress=interrupted)
+    assert problem.tb is not None
+    assert ended == [True]
+
+
 @pytest.mark.slow  # test_extensions.py has a smaller run in two workers
 def test_the_table_does_not_depend_on_workers(plan, tmp_path):
     assert run(plan, tmp_path / "two", workers=2) == run(plan, tmp_path / "alone")

@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 
-from surestep.experiments.run import Store, write_query
-from surestep.io.sql import in_memory
+from surestep.experiments.run import Store
+from surestep.io.sql import in_memory, sql_text
 
 METHODS = (("basic-rl", "", None), ("spibb", "", 100), ("spibb-beta", "delta=0.1", 100))
 
@@ -38,7 +38,7 @@ def made_run(
     store.manifest.write_text(json.dumps(content))
     with in_memory(threads=1) as database:
         database.register("rows", kept)
-        write_query(database, "SELECT * FROM rows", store.table)
+        database.execute(f"COPY rows TO {sql_text(str(store.table))} (FORMAT parquet)")
     return directory
 
 

@@ -142,10 +142,8 @@ class HCPI(Settings):
             if predicted > promising:
                 best = candidate
                 promising = predicted
-        gains = None
-        if best is not problem.behavior:
-            gains = differences(problem, test, best, estimator)
-        if gains is None:
+        gains = differences(problem, test, best, estimator)
+        if best is problem.behavior or gains is None:
             return problem.behavior
         if self.interval == "student-t":
             bound = student_t(gains, self.delta)

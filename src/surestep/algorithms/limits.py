@@ -88,9 +88,7 @@ def limited(algorithm: Algorithm, limits: Limits) -> Algorithm | Limited:
 
 def kept(problem: Problem, policy: Policy) -> Policy:
     """Returns the policy with the chances of π_b on the pairs that are closed."""
-    if problem.closed is None:
-        return policy
-    return kept_where(problem.closed, policy, problem.behavior)
+    return kept_where(~problem.open_pairs(), policy, problem.behavior)
 
 
 def kept_where(kept: BoolArray, policy: Policy, behavior: Policy) -> Policy:

@@ -29,7 +29,7 @@ FORMS: dict[str, dict[str, Any]] = {  # names, and the settings that they stand 
     "exact-soft-spibb": {"step": "exact"},
     "approx-soft-spibb": {"step": "approx"},
     "lower-soft-spibb": {"step": "lower"},
-    "advantage-soft-spibb": {"step": "advantage", "behavior_q": "monte-carlo"},
+    "advantage-soft-spibb": {"step": "advantage"},
     "one-step-exact-soft-spibb": {"step": "exact", "iterate": False},
     "one-step-approx-soft-spibb": {"step": "approx", "iterate": False},
 }

@@ -35,6 +35,7 @@ from surestep._arrays import FloatArray, IntArray
 from surestep._settings import check_setting
 from surestep.environments.benchmark import Benchmark, LegacySeed, Portion, Truth
 from surestep.environments.hidden import Merged, expected_visits
+from surestep.kernels.runs import discounted_returns
 from surestep.model import FiniteMDP, Pairs, Policy
 from surestep.model.log import UNKNOWN, DecisionLog
 from surestep.sampling import ends_without_decision, log_of_transitions, sample_log, summed
@@ -337,7 +338,10 @@ class Learner:
         decide = RunDraws(mdp.pairs.offsets, policy.probability)
         move = RunDraws(mdp.offsets, mdp.probability)
         begin = RunDraws(np.array([0, mdp.num_states]), mdp.initial)
-        memory = LearnerMemory(mdp)
+        owner = arrays.run_owners(mdp.offsets)
+        visits = np.zeros(mdp.num_pairs, np.int64)
+        total = np.zeros(mdp.num_pairs)
+        best = [-1] * mdp.num_states  # the pair with the best record; −1: none was tried
         taken: list[int] = []
         lengths = np.empty(episodes, np.int64)
         for episode in range(episodes):
@@ -345,14 +349,26 @@ class Learner:
             chances = rng.random(3 * horizon + 1).tolist()
             state = begin.one(0, chances.pop())
             while len(taken) - first < horizon and not over[state]:
-                pair = memory.best[state] if chances.pop() >= self.epsilon else -1
+                pair = best[state] if chances.pop() >= self.epsilon else -1
                 uniform = chances.pop()
                 pair = decide.one(state, uniform) if pair < 0 else pair
                 transition = move.one(pair, chances.pop())
                 taken.append(transition)
                 state = int(mdp.successor[transition])
             lengths[episode] = len(taken) - first
-            memory.learn(taken[first:])
+            steps = np.array(taken[first:], np.int64)
+            returned = np.empty(steps.size)
+            discounted_returns(
+                np.array([0, steps.size]), mdp.reward[steps], mdp.discount[0], returned
+            )
+            np.add.at(visits, owner[steps], 1)
+            np.add.at(total, owner[steps][::-1], returned[::-1])
+            # All states have the same actions.
+            records = np.where(visits > 0, total / np.maximum(visits, 1), -np.inf).reshape(
+                mdp.num_states, -1
+            )
+            tried = records.max(axis=1) > -np.inf
+            best = np.where(tried, mdp.pairs.offsets[:-1] + records.argmax(axis=1), -1).tolist()
         return log_of_transitions(mdp, over, arrays.offsets_of(lengths), np.array(taken, np.int64))
 
 
@@ -484,35 +500,3 @@ class RunDraws:
         """Returns the element of the run at which its running sums pass `uniform`."""
         first, last = self.offsets[run], self.offsets[run + 1]
         return bisect_right(self.sums, uniform * self.sums[last - 1], first, last - 1)
-
-
-class LearnerMemory:
-    """The knowledge of a learner: the mean return after each pair, and each state's best pair."""
-
-    def __init__(self, mdp: FiniteMDP) -> None:
-        self.owner = np.repeat(np.arange(mdp.num_pairs), np.diff(mdp.offsets)).tolist()
-        self.reward = mdp.reward.tolist()
-        self.discount = float(mdp.discount[0])
-        self.state = mdp.pairs.state.tolist()
-        self.offsets = mdp.pairs.offsets.tolist()
-        self.visits = [0] * mdp.num_pairs
-        self.total = [0.0] * mdp.num_pairs
-        self.best = [-1] * mdp.num_states  # −1: nothing was tried
-
-    def learn(self, transitions: list[int]) -> None:
-        """Adds the returns after the steps of an episode that is over."""
-        returned = 0.0
-        states = set()
-        for transition in reversed(transitions):
-            returned = self.reward[transition] + self.discount * returned
-            pair = self.owner[transition]
-            self.visits[pair] += 1
-            self.total[pair] += returned
-            states.add(self.state[pair])
-        for state in states:
-            tried = (
-                pair
-                for pair in range(self.offsets[state], self.offsets[state + 1])
-                if self.visits[pair]
-            )
-            self.best[state] = max(tried, key=lambda pair: self.total[pair] / self.visits[pair])

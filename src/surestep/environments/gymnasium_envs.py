@@ -74,10 +74,8 @@ class TabularEnv(gymnasium.Env[np.int64, np.int64]):
             )
         state = self._state
         reward = 0.0
-        run = slice(*mdp.pairs.offsets[state : state + 2])
-        place = np.flatnonzero(mdp.pairs.action[run] == int(action))
-        if place.size:
-            pair = run.start + int(place[0])
+        pair = int(mdp.pairs.find(np.array(state), np.array(action)))
+        if pair >= 0:
             first, last = mdp.offsets[pair : pair + 2]
             transition = first + draw_index(mdp.probability[first:last], self.np_random)
             state = int(mdp.successor[transition])

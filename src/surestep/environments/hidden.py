@@ -4,14 +4,13 @@ Merged states make a log that is not Markov, or one whose rewards are noisy (suc
 in what they pay), or one that leaves out how an episode ended. What policies are worth is known
 exactly all the same: in the finer model, where a policy does the same in all states of one group.
 
-*Tiger, Voicemail and CheeseMaze: what matters is hidden, and the log shows signs of it.*
-The three check environments of Simão, Suilen and Jansen (AAAI 2023), with the numbers of their
-package `pogym`: an episode begins with an observation, and opening a door, saving, deleting or
-finding the cheese ends it. A state of the log is the last `memory` observations with the actions
-that followed them, and the present observation. The log is no Markov process, but what policies of
-it are worth is known exactly: in the model of what is hidden and remembered.
+*Tiger: what matters is hidden, and the log shows signs of it.*
+A check environment of Simão, Suilen and Jansen (AAAI 2023), with the numbers of their package
+`pogym`: an episode begins with a sound, and opening a door ends it. A state of the log is the
+present sound and the last `memory` sounds before it. The log is no Markov process, but what
+policies of it are worth is known exactly: in the model of what is hidden and remembered.
 
-π_b sees the present observation only: it is the softmax of the best action values in the model that
+π_b goes by the present sound only: it is the softmax of the best action values in the model that
 very many episodes of a uniform policy would show (there, of Q-learning).
 
 *A hidden cause: doctors who treat whom they see to be worse, and a log that does not show it.*
@@ -21,13 +20,12 @@ to treat, changes nothing at all, but severe patients are treated more often: th
 treatment look harmful, and every policy is worth the same.
 """
 
-from collections.abc import Iterator
+import itertools
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 import numpy as np
 from msgspec import Meta
-from scipy.sparse import coo_array
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IntArray
@@ -65,19 +63,17 @@ class Merged(arrays.ByValue):
         self, policy: Policy, episodes: int, horizon: int, rng: np.random.Generator
     ) -> DecisionLog:
         """Returns the log of a policy that sees the states of the log."""
-        return self.log_of(self.truth.acting(policy), episodes, horizon, rng)
-
-    def log_of(
-        self, acting: Policy, episodes: int, horizon: int, rng: np.random.Generator
-    ) -> DecisionLog:
-        """Returns the log of a policy that sees the states of the finer model."""
-        log = sample_log(self.mdp, acting, episodes, horizon, rng)
+        log = sample_log(self.mdp, self.acting(policy), episodes, horizon, rng)
         return replace(
             log,
             pairs=self.pairs,
             state=self.shown[log.state],
             next_state=self.shown[log.next_state],
         )
+
+    def acting(self, policy: Policy) -> Policy:
+        """Returns the policy as it acts in the finer model."""
+        return self.truth.acting(policy)
 
     def model(self, visits: FloatArray) -> FiniteMDP:
         """Returns the model that very many logs show, where pairs are visited in these shares.
@@ -116,209 +112,76 @@ def expected_visits(mdp: FiniteMDP, policy: Policy, horizon: int) -> FloatArray:
     for _ in range(horizon):
         taken = at[mdp.pairs.state] * policy.probability
         visits += taken
-        moved = np.bincount(mdp.successor, taken[owner] * mdp.probability, mdp.num_states)
-        at = moved.astype(np.float64, copy=False)
+        moved = taken[owner] * mdp.probability
+        at = np.bincount(mdp.successor, moved, mdp.num_states).astype(np.float64, copy=False)
     return visits
 
 
-# ---- hidden observations ----------------------------------------------------------------------
+# ---- a tiger behind a door --------------------------------------------------------------------
 
 DISCOUNT = 0.95
 HORIZON = 100
-MemoryLength = Annotated[int, Meta(ge=0, le=3)]
-OVER = "over"
-
-Window = tuple[int, ...]  # observation, action, observation, …, the present observation
-Place = tuple[int, Window]  # the hidden state, and the observations and actions remembered
+SIDES = ("left", "right")
+HEARD = ((0.85, 0.15), (0.15, 0.85))  # by where the tiger is: the chances of the sounds
+SHARPNESS = 0.05  # of π_b: the inverse temperature of its softmax
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class HiddenProcess:
-    """A process of hidden states [H], actions [A] and observations [O]; the last state is over."""
-
-    name: str
-    actions: tuple[str, ...]
-    observations: tuple[str, ...]
-    initial: FloatArray  # [H]
-    move: FloatArray  # [H, A, H]
-    reward: FloatArray  # [H, A, H]
-    observe: FloatArray  # [H, O] chances of observations where a state is entered, or begins
-    value_bounds: tuple[float, float]
-    sharpness: float  # of π_b: the inverse temperature of its softmax
-
-    def starts(self) -> Iterator[tuple[Place, float]]:
-        """Yields where episodes begin, with which chance."""
-        for hidden, seen in np.argwhere(self.initial[:, np.newaxis] * self.observe).tolist():
-            yield (hidden, (seen,)), float(self.initial[hidden] * self.observe[hidden, seen])
-
-    def steps(self, place: Place, action: int, memory: int) -> Iterator[tuple[Place, float, float]]:
-        """Yields where an action leads to, with which chance and reward."""
-        hidden, window = place
-        for then in np.flatnonzero(self.move[hidden, action]).tolist():
-            chance = float(self.move[hidden, action, then])
-            earned = float(self.reward[hidden, action, then])
-            if then == self.initial.size - 1:  # the episode is over, which shows nothing
-                yield (then, ()), chance, earned
-            for seen in np.flatnonzero(self.observe[then]).tolist():
-                after = (*window, action, seen)[-2 * memory - 1 :]
-                yield (then, after), chance * float(self.observe[then, seen]), earned
-
-    def words(self, window: Window) -> str:
-        """Returns a window in words: 'left listen right'; of observations, the last is present."""
-        names = (self.observations, self.actions)
-        return " ".join(names[i % 2][code] for i, code in enumerate(window)) or OVER
-
-
-def remembered(process: HiddenProcess, memory: int) -> Benchmark:
-    """Builds the benchmark whose log shows windows of this memory."""
-    plain, _ = explored(process, 0)
-    seen = plain.model(expected_visits(plain.mdp, Policy.uniform(plain.mdp), HORIZON))
-    by_observation = Policy.softmax(
-        seen, q_values(seen, optimal(seen).value), 1 / process.sharpness
-    ).dense()
-    log, windows = explored(process, memory)
-    present = [window[-1] if window else -1 for window in windows]
-    behavior = Policy.from_dense(log.pairs, by_observation[present])
-    return Benchmark(
-        name=process.name,
-        mdp=log.model(expected_visits(log.mdp, log.truth.acting(behavior), HORIZON)),
-        behavior=behavior,
-        horizon=HORIZON,
-        value_bounds=process.value_bounds,
-        simulator=log,
-    )
-
-
-def explored(process: HiddenProcess, memory: int) -> tuple[Merged, list[Window]]:
-    """Returns the model of hidden states with windows, and the windows that its log shows.
-
-    Windows come in order, the short ones of an episode's beginning first, and the end last.
-    """
-    places = {place: number for number, (place, _) in enumerate(process.starts())}
-    steps: list[list[tuple[int, int, float, float]]] = [[] for _ in process.actions]
-    waiting = list(places)
-    for here in waiting:  # which grows on the way
-        for action, led in enumerate(steps):
-            for there, chance, earned in process.steps(here, action, memory):
-                if there not in places:
-                    places[there] = len(places)
-                    waiting.append(there)
-                led.append((places[here], places[there], chance, earned))
-    initial = np.zeros(len(places))
-    for place, chance in process.starts():
-        initial[places[place]] = chance
-    size = (len(places), len(places))
-    chances, rewards = [], []
-    for led in steps:
-        begins, ends, probability, reward = map(np.array, zip(*led, strict=True))
-        chances.append(coo_array((probability, (begins, ends)), size))
-        rewards.append(coo_array((reward, (begins, ends)), size))
-    windows = sorted({window for _, window in places}, key=lambda w: (not w, len(w), w))
-    number = {window: place for place, window in enumerate(windows)}
-    pairs = Pairs.full(
-        len(windows),
-        len(process.actions),
-        state_labels=tuple(map(process.words, windows)),
-        action_labels=process.actions,
-    )
-    shown = np.array([number[window] for _, window in places])
-    mdp = FiniteMDP.from_sparse(chances, rewards, DISCOUNT, initial, action_labels=process.actions)
-    return Merged(mdp=mdp, pairs=pairs, shown=shown), windows
-
-
-def doors(rewards: tuple[tuple[float, float], tuple[float, float]]) -> dict[str, FloatArray]:
-    """Returns moves and rewards of one of two hidden states that never changes.
-
-    The first action costs 1 and changes nothing; the others end the episode and pay by the state.
-    """
-    move = np.zeros((3, 3, 3))
-    reward = np.zeros((3, 3, 3))
-    for hidden in range(2):
-        move[hidden, 0, hidden] = 1.0
-        reward[hidden, 0, hidden] = -1.0
-        move[hidden, 1:, 2] = 1.0
-        reward[hidden, 1:, 2] = [pays[hidden] for pays in rewards]
-    return {"move": move, "reward": reward}
-
-
-TIGER = HiddenProcess(
-    name="tiger",
-    actions=("listen", "open-left", "open-right"),
-    observations=("left", "right"),
-    initial=np.array([0.5, 0.5, 0.0]),
-    **doors(((-100.0, 10.0), (10.0, -100.0))),
-    observe=np.array([[0.85, 0.15], [0.15, 0.85], [0.0, 0.0]]),
-    value_bounds=(-100.0, 10.0),  # to listen for ever costs 20
-    sharpness=0.05,
-)
-
-
-def tiger(memory: MemoryLength = 1) -> Benchmark:
+def tiger(memory: Annotated[int, Meta(ge=0, le=3)] = 1) -> Benchmark:
     """Builds Tiger: behind one of two doors; to listen costs 1, and is right with chance 0.85.
 
     The tiger's door pays −100, the other one 10 (Cassandra, Kaelbling and Littman 1994; there an
     episode goes on after a door).
     """
-    return remembered(TIGER, memory)
+    plain = tiger_log(0)
+    seen = plain.model(expected_visits(plain.mdp, Policy.uniform(plain.mdp), HORIZON))
+    by_sound = Policy.softmax(seen, q_values(seen, optimal(seen).value), 1 / SHARPNESS).dense()
+    log = tiger_log(memory)
+    # Sounds remembered end with the present one, and left and right take turns there.
+    present = np.append(np.arange(log.pairs.num_states - 1) % len(SIDES), -1)
+    behavior = Policy.from_dense(log.pairs, by_sound[present])
+    return Benchmark(
+        name="tiger",
+        mdp=log.model(expected_visits(log.mdp, log.acting(behavior), HORIZON)),
+        behavior=behavior,
+        horizon=HORIZON,
+        value_bounds=(-100.0, 10.0),  # to listen for ever costs 20
+        simulator=log,
+    )
 
 
-VOICEMAIL = HiddenProcess(
-    name="voicemail",
-    actions=("ask", "save", "delete"),
-    observations=("keep", "drop"),
-    initial=np.array([0.65, 0.35, 0.0]),
-    **doors(((5.0, -10.0), (-20.0, 5.0))),
-    observe=np.array([[0.8, 0.2], [0.3, 0.7], [0.0, 0.0]]),
-    value_bounds=(-20.0, 5.0),  # to ask for ever costs 20 as well
-    sharpness=0.3,
-)
+def tiger_log(memory: int) -> Merged:
+    """Returns the model of Tiger, whose log shows the sounds remembered, and not the tiger.
 
-
-def voicemail(memory: MemoryLength = 1) -> Benchmark:
-    """Builds Voicemail: to save or to delete a message whose worth the user says unclearly.
-
-    To ask costs 1. To save what is to be kept (0.65 of the messages) pays 5, else −10; to delete
-    what is to go pays 5, else −20 (Williams and Young 2007).
+    Its states are the tiger's side with the sounds remembered, fewer at the beginning of an
+    episode, and a last one in which the episode is over.
     """
-    return remembered(VOICEMAIL, memory)
-
-
-# Where the cells of the maze lie, the cheese last, and what one sees there; a wall is all else.
-CELLS = ((0, 0), (0, 1), (0, 2), (0, 3), (0, 4), (1, 0), (1, 2), (1, 4), (2, 0), (2, 4), (2, 2))
-SHAPES = ("corner-left", "corridor", "crossing", "corner-right", "shaft", "dead-end")
-SHAPE_OF = (0, 1, 2, 1, 3, 4, 4, 4, 5, 5)
-MOVES = {"north": (-1, 0), "south": (1, 0), "east": (0, 1), "west": (0, -1)}
-
-
-def maze_moves() -> FloatArray:
-    """Returns P [H, A, H]: one cell on, or none where a wall is; the cheese leads nowhere."""
-    at = {where: cell for cell, where in enumerate(CELLS)}
-    move = np.zeros((len(CELLS), len(MOVES), len(CELLS)))
-    for cell, (row, column) in enumerate(CELLS[:-1]):
-        for action, (down, right) in enumerate(MOVES.values()):
-            move[cell, action, at.get((row + down, column + right), cell)] = 1.0
-    return move
-
-
-CHEESE_MAZE = HiddenProcess(
-    name="cheese-maze",
-    actions=tuple(MOVES),
-    observations=SHAPES,
-    initial=np.append(np.full(len(CELLS) - 1, 1 / (len(CELLS) - 1)), 0.0),
-    move=maze_moves(),
-    reward=np.where(np.arange(len(CELLS)) == len(CELLS) - 1, 1.0, -0.01) + np.zeros((11, 4, 1)),
-    observe=np.vstack([np.eye(len(SHAPES))[list(SHAPE_OF)], np.zeros(len(SHAPES))]),
-    value_bounds=(-0.01 / (1 - DISCOUNT), 1.0),
-    sharpness=15.0,
-)
-
-
-def cheese_maze(memory: MemoryLength = 1) -> Benchmark:
-    """Builds CheeseMaze: eleven cells of which one sees the shape only; the cheese ends the search.
-
-    A step costs 0.01 and the one to the cheese pays 1; the start is any other cell (McCallum 1992).
-    """
-    return remembered(CHEESE_MAZE, memory)
+    sounds = [
+        heard
+        for length in range(1, memory + 2)
+        for heard in itertools.product(range(2), repeat=length)
+    ]
+    number = {heard: place for place, heard in enumerate(sounds)}
+    over = 2 * len(sounds)
+    chance = np.zeros((over + 1, 3, over + 1))
+    reward = np.zeros((over + 1, 3, over + 1))
+    initial = np.zeros(over + 1)
+    for side, heard in itertools.product(range(2), sounds):
+        here = side * len(sounds) + number[heard]
+        for sound in range(2):
+            there = side * len(sounds) + number[(*heard, sound)[-memory - 1 :]]
+            chance[here, 0, there] = HEARD[side][sound]
+            reward[here, 1 + sound, over] = -100.0 if sound == side else 10.0
+        reward[here, 0] = -1.0
+        chance[here, 1:, over] = 1.0
+        if len(heard) == 1:
+            initial[here] = 0.5 * HEARD[side][heard[0]]
+    actions = ("listen", "open-left", "open-right")
+    labels = [" listen ".join(SIDES[sound] for sound in heard) for heard in sounds]
+    return Merged(
+        mdp=FiniteMDP.from_dense(chance, reward, DISCOUNT, initial, action_labels=actions),
+        pairs=Pairs.full(len(labels) + 1, 3, state_labels=(*labels, "over"), action_labels=actions),
+        shown=np.append(np.tile(np.arange(len(sounds)), 2), len(sounds)),
+    )
 
 
 # ---- a hidden cause ---------------------------------------------------------------------------
@@ -334,33 +197,23 @@ DISCOUNT_OF_WARDS = 0.99
 LONGEST_STAY = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Doctors:
-    """Doctors whose decisions follow a policy on average, and the severity in each case.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Doctors(Merged):
+    """Logs of doctors: their decisions follow a policy on average, and the severity in each case.
 
     Where the policy treats with probability p, they treat the severe with p + κ and the mild with
     p − κ, κ = tilt · min(p, 1 − p).
     """
 
-    patients: Merged
     tilt: float
 
-    @property
-    def truth(self) -> Truth:
-        """Returns the model with severities, in which policies that do not see them are judged."""
-        return self.patients.truth
+    __setstate__ = arrays.restore_frozen
 
     def acting(self, policy: Policy) -> Policy:
         """Returns the policy of the doctors, who know the severity."""
         plain = self.truth.acting(policy).dense()
         lean = self.tilt * plain.min(axis=1) * np.where(np.arange(len(plain)) % 2, 1.0, -1.0)
-        return Policy.from_dense(self.patients.mdp, plain + np.stack([-lean, lean], axis=1))
-
-    def rollout(
-        self, policy: Policy, episodes: int, horizon: int, rng: np.random.Generator
-    ) -> DecisionLog:
-        """Returns the log of the doctors, without the severities."""
-        return self.patients.log_of(self.acting(policy), episodes, horizon, rng)
+        return Policy.from_dense(self.mdp, plain + np.stack([-lean, lean], axis=1))
 
 
 def hidden_cause(tilt: Portion = 0.6) -> Benchmark:
@@ -384,12 +237,12 @@ def hidden_cause(tilt: Portion = 0.6) -> Benchmark:
         np.repeat(np.arange(PLACES) == 0, SEVERITIES) / SEVERITIES,
         action_labels=DECISIONS,
     )
-    patients = Merged(mdp=mdp, pairs=pairs, shown=np.repeat(np.arange(PLACES), SEVERITIES))
-    doctors = Doctors(patients=patients, tilt=tilt)
+    shown = np.repeat(np.arange(PLACES), SEVERITIES)
+    doctors = Doctors(mdp=mdp, pairs=pairs, shown=shown, tilt=tilt)
     behavior = Policy.uniform(pairs)
     return Benchmark(
         name="hidden-cause",
-        mdp=patients.model(expected_visits(mdp, doctors.acting(behavior), LONGEST_STAY)),
+        mdp=doctors.model(expected_visits(mdp, doctors.acting(behavior), LONGEST_STAY)),
         behavior=behavior,
         horizon=LONGEST_STAY,
         value_bounds=(0.0, 1.0),  # the reward of 1 is paid once

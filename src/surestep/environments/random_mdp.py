@@ -133,18 +133,14 @@ def draw_behavior(mdp: FiniteMDP, ratio: float, rng: np.random.RandomState) -> P
         values = np.linalg.solve(np.eye(STATES) - DISCOUNT * chain, (table * earned).sum(axis=1))
         return float(mdp.initial @ values)
 
-    best_value = float(mdp.initial @ plan.value)
     chance = worth(Policy.uniform(mdp).dense())
-
-    def target(kept: float) -> float:
-        return kept * (best_value - chance) + chance
-
+    possible = float(mdp.initial @ plan.value) - chance
     sharpness = FACTOR * FIRST_SHARPNESS
     table = Policy.softmax(mdp, q, 1 / sharpness).dense()
-    while worth(table) > target((ratio + 1) / 2):
+    while worth(table) > (ratio + 1) / 2 * possible + chance:
         sharpness *= FACTOR
         table = Policy.softmax(mdp, q, 1 / sharpness).dense()
-    while worth(table) > target(ratio):
+    while worth(table) > ratio * possible + chance:
         state = rng.randint(STATES)
         table[state, best[state]] *= FACTOR
         table[state] /= table[state].sum()

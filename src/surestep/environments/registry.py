@@ -48,8 +48,6 @@ FAMILIES: dict[str, Callable[..., Benchmark]] = {
     "coarse": families.coarse,
     "hidden-cause": hidden.hidden_cause,
     "tiger": hidden.tiger,
-    "voicemail": hidden.voicemail,
-    "cheese-maze": hidden.cheese_maze,
     "icu-sepsis": icu_sepsis.icu_sepsis,
 }
 ENVIRONMENTS = PUBLISHED | FAMILIES

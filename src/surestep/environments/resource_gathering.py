@@ -7,7 +7,6 @@ home, with nothing. As in the published arrays, only delivered gold pays, 1 each
 enough is collected; nothing ends an episode but the end of the recording.
 """
 
-import itertools
 from dataclasses import replace
 from typing import Annotated, NamedTuple
 
@@ -121,78 +120,53 @@ class GatheringWorld(NamedTuple):
 def gathering_world(gold: int, gem: int) -> GatheringWorld:
     """Returns the world with that much to collect, numbered breadth-first from the start.
 
-    Actions are taken in the order right, left, top, down, and an attack before the move.
+    Actions are taken in the order right, left, top, down, and an attack before the move. A state is
+    what is left to collect, and a place: what is carried, whether an attack led there, and a cell.
     """
     check_size(f"gold {gold} and gem {gem}", REACHABLE * (gold + 1) * (gem + 1))
-    moves = moves_of_places()
-    gold_left, gem_left = np.divmod(np.arange((gold + 1) * (gem + 1)), gem + 1)
-    brings_gold, brings_gem = (brings[np.newaxis] for brings in (moves.gold_home, moves.gem_home))
-    left = np.maximum(gold_left[:, np.newaxis, np.newaxis] - brings_gold, 0) * (gem + 1)
-    left += np.maximum(gem_left[:, np.newaxis, np.newaxis] - brings_gem, 0)
-    target = np.empty((*left.shape, 2), np.int32)  # [left to collect, place, action, branch]
-    target[..., 0] = (np.arange(gold_left.size) * PLACES + ATTACKED_AT_HOME)[:, None, None]
-    target[..., 1] = left * PLACES + moves.target
-    happens = np.stack([moves.enabled & moves.enemy, moves.enabled], axis=-1)
-    target = target.reshape(-1, len(MOVES), 2)
-    ways = np.tile(happens, (gold_left.size, 1, 1))
+    shape = (gold + 1, gem + 1, 2, 2, 2, SIDE, SIDE)
+    states = np.indices(shape, np.int32).reshape(len(shape), -1, 1)
+    gold_left, gem_left, with_gold, with_gem, _, row, column = states
+    right, up = np.array(MOVES).T
+    x = column + right
+    y = row + up
+    enabled = (x >= 0) & (x < SIDE) & (y >= 0) & (y < SIDE)
 
+    def enters(cell: tuple[int, int]) -> BoolArray:
+        entered: BoolArray = (x + 1 == cell[0]) & (y + 1 == cell[1])
+        return entered
+
+    home = enters(HOME)
+    enemy = enters(ENEMIES[0]) | enters(ENEMIES[1])
+    delivers = (with_gold & home) == 1
+    moved = (
+        np.maximum(gold_left - delivers, 0),
+        np.maximum(gem_left - (with_gem & home), 0),
+        (with_gold & ~home) | enters(GOLD),
+        (with_gem & ~home) | enters(GEM),
+        0,
+        y,
+        x,
+    )
+    attacked = (gold_left, gem_left, 0, 0, 1, HOME[1] - 1, HOME[0] - 1)
+    target = np.empty((*x.shape, 2), np.int32)  # [state, action, branch]
+    target[..., 0] = np.ravel_multi_index(attacked, shape)
+    target[..., 1] = np.ravel_multi_index(moved, shape, mode="clip")  # where it is enabled
+
+    ways = np.stack([enabled & enemy, enabled], axis=-1)
     offsets = arrays.offsets_of(np.count_nonzero(ways, axis=(1, 2)))
-    order, _ = breadth_first(offsets, target[ways], (gold_left.size - 1) * PLACES + START)
+    start = np.ravel_multi_index((gold, gem, 0, 0, 0, HOME[1] - 1, HOME[0] - 1), shape)
+    order, _ = breadth_first(offsets, target[ways], int(start))
     number = np.zeros(len(target), np.int32)
     number[order] = np.arange(order.size)
-    place = order % PLACES
-    chances = np.where(moves.enemy[..., np.newaxis], [ATTACK, 1 - ATTACK], [0.0, 1.0])
+    chances = np.where(enemy[order, :, np.newaxis], [ATTACK, 1 - ATTACK], [0.0, 1.0])
     return GatheringWorld(
-        place,
-        moves.enabled[place],
+        order % PLACES,
+        enabled[order],
         number[target[order]],
-        chances[place],
-        moves.gold_home[place],
+        chances,
+        delivers[order],
     )
-
-
-class Moves(NamedTuple):
-    """The effect of each action [place, action], which is the same for any amount left."""
-
-    enabled: BoolArray
-    target: IntArray  # place
-    enemy: BoolArray  # whether it enters an enemy's cell
-    gold_home: BoolArray
-    gem_home: BoolArray
-
-
-def place_of(x: int, y: int, gold: bool, gem: bool, attacked: bool) -> int:
-    """Returns the number of a place: the cell, what is carried, and whether an attack led there."""
-    return ((gold * 2 + gem) * 2 + attacked) * SIDE**2 + (y - 1) * SIDE + x - 1
-
-
-def moves_of_places() -> Moves:
-    """Returns the moves of all places, also of those that cannot be reached."""
-    moves = Moves(*(np.zeros((PLACES, len(MOVES)), kind) for kind in (bool, int, bool, bool, bool)))
-    cells = range(1, SIDE + 1)
-    carried = itertools.product((False, True), repeat=3)
-    for (gold, gem, attacked), y, x in itertools.product(carried, cells, cells):
-        place = place_of(x, y, gold, gem, attacked)
-        for action, (right, up) in enumerate(MOVES):
-            cell = (x + right, y + up)
-            if not (cell[0] in cells and cell[1] in cells):
-                continue
-            at_home = cell == HOME
-            moves.enabled[place, action] = True
-            moves.target[place, action] = place_of(
-                *cell,
-                (gold and not at_home) or cell == GOLD,
-                (gem and not at_home) or cell == GEM,
-                False,
-            )
-            moves.enemy[place, action] = cell in ENEMIES
-            moves.gold_home[place, action] = gold and at_home
-            moves.gem_home[place, action] = gem and at_home
-    return moves
-
-
-START = place_of(*HOME, False, False, False)
-ATTACKED_AT_HOME = place_of(*HOME, False, False, True)
 
 
 def padded_mdp(world: GatheringWorld) -> FiniteMDP:

@@ -321,7 +321,7 @@ class CertifierSpec(Spec):
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """A plan of what is run, on what, how often; equal experiments give equal tables.
+    """A plan of algorithms, environments and repetitions; equal experiments give equal tables.
 
     Parameters
     ----------
@@ -367,10 +367,9 @@ class Experiment:
         tuple of str and object
             The words and the class or function.
         """
-        for specs in (self.environments, self.algorithms, self.certifiers):
-            for spec in specs:
-                for thing in spec.code:
-                    yield f"{type(spec).__name__.removesuffix('Spec').lower()} {spec.name!r}", thing
+        for spec in (*self.environments, *self.algorithms, *self.certifiers):
+            for thing in spec.code:
+                yield f"{type(spec).__name__.removesuffix('Spec').lower()} {spec.name!r}", thing
 
     def identity(self) -> str:
         """Returns all that the rows depend on but the number of repetitions, as text.

@@ -191,16 +191,13 @@ def refuted_mean(values: FloatArray, bound: float) -> float:
 
 def lower_limit(successes: int, trials: int, level: float) -> float:
     """Returns I⁻¹(level; k, n − k + 1), or 0: it exceeds the true rate with chance ≤ `level`."""
-    if successes == 0:
-        return 0.0
-    return float(betaincinv(successes, trials - successes + 1, level))
+    return 0.0 if successes == 0 else float(betaincinv(successes, trials - successes + 1, level))
 
 
 def upper_limit(successes: int, trials: int, level: float) -> float:
     """Returns I⁻¹(1 − level; k + 1, n − k), or 1: below the true rate with chance ≤ `level`."""
-    if successes == trials:
-        return 1.0
-    return float(betainccinv(successes + 1, trials - successes, level))
+    rest = trials - successes
+    return 1.0 if rest == 0 else float(betainccinv(successes + 1, rest, level))
 
 
 def binomial_interval(successes: int, trials: int) -> Interval:

@@ -8,7 +8,6 @@ difference below 1e-9 of ρ(π_b) is neither a violation nor a loss.
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -105,49 +104,33 @@ class Values(NamedTuple):
     bounds: tuple[float, float]  # on the performance of any policy in any repetition
 
 
-def mean_of(values: Values) -> Interval:
-    """Returns the mean, with its interval."""
-    return mean_interval(values.reached, values.bounds)
-
-
-def tail_of(tail: float, values: Values) -> Interval:
-    """Returns the CVaR, with its interval."""
-    return cvar_interval(values.reached, tail, values.bounds)
-
-
-def beyond_behavior(sign: int, values: Values) -> Interval:
-    """Returns the share of repetitions better than π_b (sign 1) or worse (−1), beyond rounding."""
-    slack = ROUNDING * np.abs(values.behavior)
-    return share_with_interval(sign * values.reached > sign * values.behavior + slack)
-
-
-def share_with_interval(counted: AnyArray) -> Interval:
-    """Returns the share of true entries, with its Clopper–Pearson interval."""
-    return binomial_interval(int(counted.sum()), counted.size)
-
-
-Metric = Callable[[Values], Interval]  # a number that sums up repetitions
-METRICS: dict[str, Metric] = {
-    "mean": mean_of,
-    "cvar10": partial(tail_of, 0.10),
-    "cvar1": partial(tail_of, 0.01),
-    "better": partial(beyond_behavior, 1),
-    "worse": partial(beyond_behavior, -1),
-}
+METRICS = ("mean", "cvar10", "cvar1", "better", "worse")
 SHARES = ("better", "worse")  # of the repetitions; others are on the scale of their values
 USUAL = ("mean", "cvar10", "cvar1")
 TAIL = re.compile(r"cvar(\d+(?:\.\d+)?)")
 
 
-def metric_of(name: str) -> Metric:
-    """Returns the metric of that name; 'cvar5' is the CVaR of the worst 5 %."""
-    if name in METRICS:
-        return METRICS[name]
+def metric_of(name: str, values: Values) -> Interval:
+    """Returns the metric of that name, with its interval; 'cvar5' is the CVaR of the worst 5 %.
+
+    'better' and 'worse' are shares of repetitions, beyond rounding.
+    """
+    if name == "mean":
+        return mean_interval(values.reached, values.bounds)
+    if name in SHARES:
+        sign = 1 if name == "better" else -1
+        slack = ROUNDING * np.abs(values.behavior)
+        return share_with_interval(sign * values.reached > sign * values.behavior + slack)
     written = TAIL.fullmatch(name)
-    if written is not None and 0 < float(written[1]) <= 100:
-        return partial(tail_of, float(written[1]) / 100)
-    more = ", or cvarP for the mean of the worst P %, such as cvar5"
-    raise unknown(f"there is no metric {name!r}", name, METRICS, more)
+    if written is None or not 0 < float(written[1]) <= 100:
+        more = ", or cvarP for the mean of the worst P %, such as cvar5"
+        raise unknown(f"there is no metric {name!r}", name, METRICS, more)
+    return cvar_interval(values.reached, float(written[1]) / 100, values.bounds)
+
+
+def share_with_interval(counted: AnyArray) -> Interval:
+    """Returns the share of true entries, with its Clopper–Pearson interval."""
+    return binomial_interval(int(counted.sum()), counted.size)
 
 
 # ---- values: performance, gain or normalised performance of each repetition -------------------
@@ -192,14 +175,14 @@ def as_gains(columns: RunColumns) -> RunColumns:
     first = behavior[np.unique(where, return_index=True)[1]]
     same = np.bincount(where, np.abs(behavior - first[where])) == 0
     low, high = (float_column(columns, name) for name in BOUNDS)
-    changed = {
+    return {
+        **columns,
         "performance": gain_beyond_rounding(float_column(columns, "performance"), behavior),
         BOUNDS[0]: low - np.where(same[where], behavior, high),
         BOUNDS[1]: high - np.where(same[where], behavior, low),
         "behavior_performance": np.zeros(behavior.size),
         "optimal_performance": float_column(columns, "optimal_performance") - behavior,
     }
-    return {**columns, **changed}
 
 
 def gain_beyond_rounding(values: FloatArray, behavior: FloatArray) -> FloatArray:
@@ -228,14 +211,14 @@ def normalised(columns: RunColumns) -> RunColumns:
             where=possible > 0,
         )
 
-    changed = {
+    return {
+        **columns,
         "performance": share("performance"),
         BOUNDS[0]: share(BOUNDS[0]),
         BOUNDS[1]: np.ones(best.size),
         "behavior_performance": np.zeros(best.size),
         "optimal_performance": np.ones(best.size),
     }
-    return {**columns, **changed}
 
 
 VALUES: dict[str, Callable[[RunColumns], RunColumns]] = {
@@ -318,7 +301,7 @@ def summary_of_group(group: Group, metrics: Sequence[str]) -> Summary:
         values.reached.size,
         float(values.behavior.mean()),
         float(float_column(group.rows, "optimal_performance").mean()),
-        {name: metric_of(name)(values) for name in metrics},
+        {name: metric_of(name, values) for name in metrics},
     )
 
 

@@ -9,7 +9,7 @@ import glob
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -152,7 +152,7 @@ class Store:
 
     def write_table(self, keys: Sequence[str]) -> None:
         """Writes all rows of the blocks, in one order, each with the code that made it."""
-        with in_memory(threads=1) as database:
+        with temporary_folder() as folder, in_memory(threads=1) as database:
             for place, key in enumerate(keys):
                 kept = self.blocks.read(key)
                 if kept is None:
@@ -165,7 +165,11 @@ class Store:
                 database.execute(f"{into} SELECT * {WHOLE} FROM block")
             names = [row[0] for row in database.execute("DESCRIBE rows").fetchall()]
             order = ", ".join(name for name in ORDER if name in names)
-            write_query(database, f"SELECT * FROM rows ORDER BY {order}", self.table)
+            written = folder / self.table.name
+            database.execute(
+                f"COPY (FROM rows ORDER BY {order}) TO {sql_text(str(written))} (FORMAT parquet)"
+            )
+            write_together({self.table: [read_whole(written)]})
 
     def read_table(self) -> dict[str, AnyArray]:
         """Returns all rows, column by column."""
@@ -186,14 +190,6 @@ class Store:
                     f"{self.table} cannot be read: {first_lines(problem)}; delete it, and run again"
                 ) from None
         return columns
-
-
-def write_query(database: Any, query: str, path: Path) -> None:
-    """Writes the result of a query as Parquet, whole or not at all."""
-    with temporary_folder() as folder:
-        written = folder / path.name
-        database.execute(f"COPY ({query}) TO {sql_text(str(written))} (FORMAT parquet)")
-        write_together({path: [read_whole(written)]})
 
 
 # ---- running -----------------------------------------------------------------------------------
@@ -261,7 +257,7 @@ def run_experiment(
     progress: Callable[[int, int], None] = lambda done, total: None,
     outdated: Callable[[int, int], None] = lambda old, total: None,
 ) -> Path:
-    """Runs what is not done yet of an experiment, and writes its table.
+    """Runs the blocks of an experiment that are not done yet, and writes its table.
 
     The table depends on the experiment and the code alone, not on workers, nor on where a run was
     interrupted. Each row says which code made it.
@@ -324,12 +320,15 @@ def run_experiment(
         tasks = [(block, expected[block.key]) for block in blocks if block.key not in there]
         progress(len(there), len(blocks))
         spent = 0.0
-        made = map_as_done(
-            partial(run_into, store), tasks, engine=engine, workers=workers, address=address
-        )
-        for done, (_, seconds) in enumerate(made, len(there) + 1):
-            spent += seconds
-            progress(done, len(blocks))
+        # Closed here, so that workers end before anything else when a run is interrupted.
+        with closing(
+            map_as_done(
+                partial(run_into, store), tasks, engine=engine, workers=workers, address=address
+            )
+        ) as made:
+            for done, (_, seconds) in enumerate(made, len(there) + 1):
+                spent += seconds
+                progress(done, len(blocks))
         made_by = [found[key] if key in there else expected[key] for key in expected]
         store.write_table(list(expected))
         store.write_manifest(experiment, Counter(made_by), spent)

@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from surestep._drawing import MATHEMATICS
-from surestep._words import Scale, escaped_cell, number
+from surestep._words import Scale, counted, escaped_cell, number
 from surestep.experiments.comparison import Compared, Comparison
 from surestep.experiments.experiment import (
     CONTENT,
@@ -86,33 +86,27 @@ def metric_name(metric: str) -> str:
     return f"{metric} than π_b" if metric in ("better", "worse") else OF_CLAIMS.get(metric, metric)
 
 
-def size_noun(labels: Iterable[str]) -> str:
-    """Returns the unit of data sizes in the environments: trajectories, or steps of one stream.
-
-    Several may count different things: then it is "size".
-    """
-    nouns = set()
-    for label in labels:
-        name, parameters = read_environment(label)
-        own = CONTENT in parameters  # the name is then its user's
-        stream = STREAM in parameters or (name == STREAM_OF_STEPS and not own)
-        nouns.add("steps" if stream else "trajectories")
-    return nouns.pop() if len(nouns) == 1 else "size"
+def counts_steps(label: str) -> bool:
+    """Tells whether data sizes in an environment are steps of one stream, and not trajectories."""
+    name, parameters = read_environment(label)
+    own = CONTENT in parameters  # the name is then its user's
+    return STREAM in parameters or (name == STREAM_OF_STEPS and not own)
 
 
 def size_axis(labels: Iterable[str]) -> str:
-    """Returns the words at an axis of data sizes: 'trajectories in the data set'."""
-    noun = size_noun(labels)
-    return "size of the data set" if noun == "size" else f"{noun} in the data set"
+    """Returns the words at an axis of data sizes: 'trajectories in the data set'.
+
+    Several environments may count different things: then it is a size.
+    """
+    nouns = {"steps in" if counts_steps(label) else "trajectories in" for label in labels}
+    return f"{nouns.pop() if len(nouns) == 1 else 'size of'} the data set"
 
 
-def size_words(size: int, labels: Iterable[str]) -> str:
-    """Returns a data size: '1,000 trajectories', or 'size 1,000' of different things."""
-    noun = size_noun(labels)
-    if noun == "size":
-        return f"size {size:,}"
-    one = {"trajectories": "trajectory", "steps": "step"}
-    return f"{size:,} {one[noun] if size == 1 else noun}"
+def size_words(size: int, label: str) -> str:
+    """Returns a data size in an environment: '1,000 trajectories', or '1 step'."""
+    if counts_steps(label):
+        return counted(size, "step")
+    return counted(size, "trajectory", "trajectories")
 
 
 def environment_name(label: str) -> str:
@@ -154,7 +148,7 @@ def task_name(summary: CellSummary) -> str:
 
 
 def claim_names(summaries: Sequence[CellSummary]) -> list[str]:
-    """Returns who makes each claim, with all settings where few do not tell two apart."""
+    """Returns the certifier of each claim, with all settings where few do not tell two apart."""
     few = [certifier_name(one) for one in summaries]
     many = [
         ", ".join(filter(None, [one.cell.certifier, settings_in_words(one.cell.certifier_setting)]))
@@ -197,7 +191,7 @@ def value_rows(reached: Sequence[Summary]) -> list[TableRow]:
 
 
 def comparison_rows(comparisons: Sequence[Comparison]) -> list[TableRow]:
-    """Returns a row for each method of each comparison, and how it differs from the one named."""
+    """Returns a row for each method of each comparison, with its difference to `against`."""
     return [
         row_of(one.summary)
         | {"against": method_text(each.against)}
@@ -335,7 +329,7 @@ def comparison_table(comparison: Comparison, value: str) -> TextTable:
 
     place = (
         f"{environment_name(comparison.environment)}, "
-        f"{size_words(comparison.episodes, [comparison.environment])}, "
+        f"{size_words(comparison.episodes, comparison.environment)}, "
         f"{comparison.repetitions:,} repetitions, π_b {number(first.behavior_performance)}, "
         f"π* {number(first.optimal_performance)}: {VALUES[value]}"
     )
@@ -346,7 +340,7 @@ def claim_tables(summaries: Sequence[CellSummary]) -> list[TextTable]:
     """Returns a table for each algorithm in each family at each data size."""
     together: dict[str, list[list[str]]] = {}
     for one, name in zip(summaries, claim_names(summaries), strict=True):
-        size = size_words(one.cell.episodes, [one.cell.family])
+        size = size_words(one.cell.episodes, one.cell.family)
         place = f"{task_name(one)}, {size}, {one.repetitions:,} repetitions"
         together.setdefault(place, []).append(
             [
