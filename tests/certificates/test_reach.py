@@ -167,7 +167,9 @@ def test_rollouts_that_are_cut_count_as_reached():
     assert wrong == 20
 
 
-@pytest.mark.parametrize("within", [0, 1, 3, 10, None])
+@pytest.mark.parametrize(
+    "within", [0, 3, None, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 10))]
+)
 def test_kinds_agree_with_exact_chances_where_nearly_all_is_known(within):
     mdp = world(0.05, 0.2, hidden=0.05, start=[0.8, 0.1, 0.1, 0.0, 0.0])
     behavior, policy = taking(mdp, 0.5), taking(mdp, 0.2)

@@ -116,7 +116,7 @@ def test_a_registered_certifier_has_settings_to_be_tested_with(name):
 
 
 @every(CASES)
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(data=st.data())
 def test_a_claim_is_the_same_every_time_and_survives_being_saved(certifier, data):
     problem, policy = example(certifier)
@@ -139,7 +139,7 @@ def test_a_claim_is_the_same_every_time_and_survives_being_saved(certifier, data
 
 
 @every([each for each in CLAIMING if each.name != "trajectory"])
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(data=st.data())
 def test_the_behavior_policy_itself_loses_nothing(certifier, data):
     problem, _ = example(certifier)

@@ -203,7 +203,9 @@ WORLDS = {
 }
 
 
-@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize(
+    "name", ["rare 2", "drops what went wrong", "luckiest of 30", "noisy rewards"]
+)
 def test_it_keeps_its_promise_in_worlds_made_to_break_it(name):
     number = 40
     assert failures(number, WORLDS[name], ADAPTIVE) <= allowed_failures(number)

@@ -144,7 +144,7 @@ def improved(source, kind, **changes):
     assert result_page(draft(gather(source, Terms.of(**given))).findings)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     name=st.sampled_from(["discount", "delta", "n_wedge", "zeta"]),
     value=corners,

@@ -46,8 +46,8 @@ def as_before(monkeypatch):
 
 # Those that start many processes, and some whose parts have tests of their own.
 LONG = (
-    *("algorithms", "gpu", "logs", "own_policy", "planning", "power", "run_pictures"),
-    "where_bounds_fail",
+    *("algorithms", "certificates", "gpu", "logs", "own_policy", "planning", "posterior", "power"),
+    *("practice", "run_pictures", "signals", "where_bounds_fail"),
 )
 
 

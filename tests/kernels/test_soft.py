@@ -90,7 +90,7 @@ def test_pairs_of_infinite_error_keep_their_probability_bit_for_bit(state, budge
 TIED = st.integers(-2, 2).map(float), st.sampled_from([0.0, 0.5, 1.0, 2.0, np.inf])
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(state=states(*TIED), budget=BUDGETS, data=st.data())
 def test_rounding_in_q_does_not_decide_between_ties(state, budget, data):
     q, behavior, error = state

@@ -305,7 +305,7 @@ PROVED = {
 }
 
 
-@pytest.mark.parametrize("size", [2, 8, 60])
+@pytest.mark.parametrize("size", [2, pytest.param(8, marks=pytest.mark.slow), 60])
 @pytest.mark.parametrize("kind", DISTRIBUTIONS)
 @pytest.mark.parametrize("name", PROVED)
 def test_a_proved_bound_is_wrong_at_most_as_often_as_it_says(name, kind, size):
@@ -316,7 +316,9 @@ def test_a_proved_bound_is_wrong_at_most_as_often_as_it_says(name, kind, size):
     assert failures <= allowed_failures(number, delta)
 
 
-@pytest.mark.parametrize("spread", [0.5, 1.0, 2.0, 3.0])
+@pytest.mark.parametrize(
+    "spread", [1.0, 3.0, *(pytest.param(s, marks=pytest.mark.slow) for s in (0.5, 2.0))]
+)
 def test_betting_holds_for_heavy_tails(spread):
     delta, number = 0.2, 400
     rng = np.random.default_rng(int(10 * spread))

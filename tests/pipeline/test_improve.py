@@ -325,13 +325,14 @@ def one_of_each_form():
         tuple(f"{field.name}: {field.type}" for field in dataclasses.fields(algorithm)): name
         for name, algorithm in sorted(ALGORITHMS.items(), reverse=True)
     }
-    for name in sorted(forms.values()):
+    for place, name in enumerate(sorted(forms.values())):
         needed = [
             f"{field.name}=1"
             for field in dataclasses.fields(ALGORITHMS[name])
             if field.default is dataclasses.MISSING and "n_wedge" not in field.name
         ]
-        yield {"algorithm": ":".join([name, *needed]), "certificates": ["robust"]}
+        terms = {"algorithm": ":".join([name, *needed]), "certificates": ["robust"]}
+        yield pytest.param(terms, marks=[pytest.mark.slow] if place % 2 else [])
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,7 @@ def by_label(pairs, values):
 
 
 @given(drawn=LATER)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=3, deadline=None)
 def test_pairs_are_found_by_their_labels_whatever_the_order_of_these(drawn, aged):
     """Of the later log nobody counts but Python: it lacks an action, and may lack states."""
     rows = [(i, 0, *row, True) for i, row in enumerate(drawn)]

@@ -179,6 +179,7 @@ def test_a_kind_with_draws_of_its_own_chooses_by_other_ones_and_is_calibrated(pr
         calibrate(problem, auto, Toy(), rng=0)
 
 
+@pytest.mark.slow  # the calibration itself is tested above
 def test_a_kind_with_draws_is_calibrated_by_improve():
     result = improve(known_log(), discount=0.9, certificates=[Drawing()], worlds=9)
     assert result.record.parameters.n_wedge_chosen_by == "drawing"

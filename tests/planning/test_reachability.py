@@ -358,7 +358,7 @@ def test_a_large_model_is_bounded_as_storm_has_it():
 # ---- within some steps --------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
+@settings(max_examples=3 * settings.default.max_examples)
 @given(world=worlds(3), goal=st.sampled_from(GOALS), steps=st.integers(0, 3))
 def test_within_is_the_best_of_all_policies_that_know_the_time(world, goal, steps):
     mdp, target = world
@@ -381,7 +381,7 @@ def test_within_is_the_best_of_all_policies_that_know_the_time(world, goal, step
     assert_bounds(reachability(mdp, target, policy=goal, within=steps), exact, 1e-12)
 
 
-@settings(max_examples=60)
+@settings(max_examples=3 * settings.default.max_examples)
 @given(data=st.data())
 def test_within_a_policy_is_the_sum_over_paths(data):
     mdp, target = data.draw(worlds())
@@ -497,7 +497,7 @@ def build_options():
     return options
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(
     world=worlds(6, 3),
     goal=st.sampled_from(GOALS),

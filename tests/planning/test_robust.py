@@ -310,7 +310,7 @@ def test_the_robust_policy_is_the_best_of_all_against_all_vertices(case):
     assert robust_optimal(models).value == pytest.approx(np.max(values, axis=0), abs=1e-8)
 
 
-@settings(max_examples=40)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(case=interval_sets(), data=st.data())
 def test_no_value_is_below_the_floor_nor_above_the_ceiling(case, data):
     models, low, high = case

@@ -66,7 +66,7 @@ def test_discounted_optima_are_storms(data):
     np.testing.assert_allclose(optimal(mdp).value, expected, atol=1e-7)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_the_least_discounted_values_are_storms(data):
     discount = data.draw(st.sampled_from([0.3, 0.9, 0.99]))

@@ -500,7 +500,7 @@ def test_large_models_with_components_are_solved_too():
 # ---- batches ------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
+@settings(max_examples=3 * settings.default.max_examples)
 @given(data=st.data())
 def test_batches_have_the_values_of_their_models(data):
     first = data.draw(undiscounted())
@@ -588,7 +588,7 @@ def test_values_are_storms(data):
     np.testing.assert_allclose(evaluate(mdp, policy), expected, atol=1e-7)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_totals_of_known_models_are_storms(data):
     mdp = data.draw(undiscounted(rewards=COSTS, max_states=6)).with_discount(1.0)
@@ -610,7 +610,7 @@ def test_totals_of_known_models_are_storms(data):
             np.testing.assert_allclose(value(), expected, atol=1e-7)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_least_costs_with_free_ways_round_are_storms(data):
     mdp = data.draw(undiscounted(rewards=COSTS, max_states=6)).with_discount(1.0)

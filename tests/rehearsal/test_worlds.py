@@ -98,7 +98,7 @@ def test_where_there_is_data_a_completion_is_the_estimate(problem, fill):
             assert reward == pytest.approx(observed.reward(k, s), abs=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples, deadline=None)
 @given(problem=USABLE)
 def test_unseen_rows_follow_their_rule(problem):
     counts, pairs = problem.counts, problem.counts.pairs
@@ -131,7 +131,7 @@ KINDS = [
 ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples, deadline=None)
 @given(problem=logged_problems(), kind=st.sampled_from(KINDS), seed=st.integers(0, 10**6))
 def test_every_world_keeps_the_terms_and_poses_problems_of_the_same_kind(problem, kind, seed):
     rng = np.random.default_rng(seed)

@@ -90,7 +90,7 @@ def words(node, unfolded=False):
     return found
 
 
-@settings(max_examples=25)
+@settings(max_examples=settings.default.max_examples)
 @given(
     st.lists(LABELS, min_size=6, max_size=6, unique=True),
     st.lists(LABELS, min_size=3, max_size=3, unique=True),
@@ -251,7 +251,7 @@ EVIL = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=25)
+@settings(max_examples=settings.default.max_examples)
 @given(st.lists(EVIL, min_size=6, max_size=6), EVIL, EVIL)
 def test_labels_are_shown_and_never_obeyed(states, action, column):
     hostile = with_words(

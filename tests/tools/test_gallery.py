@@ -22,7 +22,7 @@ def _own_marks(tmp_path, monkeypatch):
 
 # Of the others, `make test` reads the text, and `make test-all` and `make docs-all` run the code.
 # README.md and docs/improving.md print the numbers of the pumps too.
-QUICK = ("bandit", "clicks")
+QUICK = ("bandit",)
 
 
 def case(path):
@@ -43,6 +43,7 @@ def test_a_page_says_what_its_code_prints(path, monkeypatch):
             assert agrees(run.said, run.printed), f"line {run.line}: {run.printed}"
 
 
+@pytest.mark.slow  # like most pages of the gallery
 def test_the_recipes_for_logs_make_what_their_page_says():
     page = (GALLERY.parent / "recipes.md").read_text(encoding="utf-8")
     with page_folder():

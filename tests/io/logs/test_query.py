@@ -182,7 +182,11 @@ def test_settings_and_the_name_of_our_own_folder_are_all_that_is_seen(workshop):
 )
 def test_our_tables_the_environment_secrets_settings_and_extensions_are_out_of_reach(sql, workshop):
     refused(sql, workshop)
+
+
+def test_settings_that_keep_a_query_offline_cannot_be_changed(workshop):
     for setting in module.OFFLINE:
+        refused(f"SELECT set_config('{setting}', 'true')", workshop)
         assert answer(f"SELECT current_setting('{setting}')", workshop) == [(False,)]
 
 
@@ -398,7 +402,7 @@ PRICES = "CREATE TABLE prices AS SELECT i AS n, i / 10 AS pays FROM range(9) AS 
 
 @pytest.mark.parametrize("name", [*HONEST, *KNOWING])
 def test_what_comes_after_a_decision_is_hidden_in_its_row(name):
-    shop = workshop_of(more=[PRICES])
+    shop = workshop_of(3 if name in HONEST else 5, more=[PRICES])
     sql = {**HONEST, **KNOWING}[name]
     after = tuple(name for name in ("reward", "terminated") if f"AS {name}" in sql)
     assert looks_back_only(sql, shop, KEYS._replace(after=after)) is (name in HONEST)
@@ -532,7 +536,7 @@ def test_windows_are_accepted_exactly_where_they_look_back(window, shift, descen
     if descending:
         earliest, latest = -latest, -earliest
     fair = latest <= 0 and (earliest == 0 or not whole)
-    assert looks_back_only(f"SELECT *, {state} AS state FROM log", workshop_of(4, 7)) is fair
+    assert looks_back_only(f"SELECT *, {state} AS state FROM log", workshop_of(3, 6)) is fair
 
 
 @pytest.mark.parametrize(
