@@ -327,7 +327,6 @@ class Frozen:
     __slots__ = ()
 
     def __post_init__(self) -> None:
-        """Freezes the arrays."""
         fields = dataclasses.fields(self)  # type: ignore[arg-type]
         keep(self, **{field.name: getattr(self, field.name) for field in fields})
 

@@ -19,7 +19,6 @@ import numpy as np
 from msgspec import Meta
 
 import surestep._arrays as arrays
-from surestep._arrays import LARGEST_DOUBLE, AnyArray, BoolArray, ErrorType, FloatArray
 from surestep._names import unknown
 from surestep.errors import InvalidParameter
 
@@ -35,11 +34,10 @@ class Settings:
     __slots__ = ()
 
     def __post_init__(self) -> None:
-        """Checks all fields."""
         check_settings(self)
 
 
-def check_settings(instance: Any, error: ErrorType = InvalidParameter) -> None:
+def check_settings(instance: Any, error: arrays.ErrorType = InvalidParameter) -> None:
     """Refuses values, but arrays, that their types do not allow; NumPy's become Python's."""
     for name, (kind, classes, words) in types_of(instance.__class__).items():
         value = getattr(instance, name)
@@ -63,7 +61,9 @@ def parts_of(kind: Any) -> tuple[Meta, tuple[Any, ...], list[str], list[Any], li
     return meta, options, words, classes, tuples
 
 
-def check_setting(name: str, value: Any, kind: Any, error: ErrorType = InvalidParameter) -> None:
+def check_setting(
+    name: str, value: Any, kind: Any, error: arrays.ErrorType = InvalidParameter
+) -> None:
     """Refuses a value that a type does not allow."""
     meta, options, words, classes, tuples = parts_of(kind)
     for kinds in tuples:
@@ -136,14 +136,14 @@ class Each(NamedTuple):
     """An array with an entry for each item of its axes, `Each("BK")`, from `least` to `most`."""
 
     axes: str  # letters, as in the docs
-    least: float = -LARGEST_DOUBLE
-    most: float = LARGEST_DOUBLE
+    least: float = -arrays.LARGEST_DOUBLE
+    most: float = arrays.LARGEST_DOUBLE
     below: str = ""  # the axis whose items the entries number, in 32 bits
 
 
 def read_arrays(
     noun: Any,
-    error: ErrorType,
+    error: arrays.ErrorType,
     sizes: dict[str, int],
     names: Mapping[str, Callable[[int], str]],
 ) -> None:
@@ -166,10 +166,10 @@ def read_arrays(
             values = np.zeros(shape, np.bool_)
         describe = names.get(axes)
         least = each.least
-        array: AnyArray
-        if kind is BoolArray:
+        array: arrays.AnyArray
+        if kind is arrays.BoolArray:
             array = arrays.booleans(name, values, shape, error)
-        elif kind is FloatArray:
+        elif kind is arrays.FloatArray:
             array = arrays.floats(name, values, shape, error, describe, least=least, most=each.most)
         elif each.below:
             array = arrays.indices(
@@ -190,6 +190,8 @@ def arrays_of(noun: Any) -> list[tuple[str, Any, Each, bool]]:
         for part in getattr(kind, "__metadata__", ()):
             if isinstance(part, Each):
                 options = parts_of(kind)[1]
-                which = next((x for x in (FloatArray, BoolArray) if x in options), None)
+                which = next(
+                    (x for x in (arrays.FloatArray, arrays.BoolArray) if x in options), None
+                )
                 declared.append((name, which, part, NoneType in options))
     return declared

@@ -23,7 +23,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray
 from surestep.algorithms import Algorithm, Constrained
 from surestep.algorithms.batch import improve_batches
 from surestep.algorithms.constrained import Bounded
@@ -129,7 +128,7 @@ class AutoNWedge:
         )
         return Choice(candidates, best_of(algorithms, lower), chosen_by)
 
-    def choose_batch(self, batch: ProblemBatch, problems: Sequence[Problem]) -> FloatArray:
+    def choose_batch(self, batch: ProblemBatch, problems: Sequence[Problem]) -> arrays.FloatArray:
         """π_I [B, K] of the candidate that each problem chooses; `batch` has the same problems.
 
         All have one grid, that of the most visits: beyond its own, a problem only finds π_b again.
@@ -293,7 +292,7 @@ def candidate(bounded: Bounded, algorithm: Constrained, spare: Mapping[str, floa
     return [] if policy is None else [Tried(algorithm, policy, spare)]
 
 
-def bounds_of(certifier: Certifier, problem: Problem, tried: Sequence[Tried]) -> FloatArray:
+def bounds_of(certifier: Certifier, problem: Problem, tried: Sequence[Tried]) -> arrays.FloatArray:
     """Returns the bound of each signal for each policy [J, P], to choose by; −∞: none.
 
     Refused where the first signal has no bound for any policy.
@@ -320,7 +319,7 @@ class Outlook(NamedTuple):
     spare: float = 0.0  # how far the worst further signal is within its limit
 
 
-def promise(bounded: Bounded, lower: FloatArray) -> Outlook:
+def promise(bounded: Bounded, lower: arrays.FloatArray) -> Outlook:
     """Returns the outlook that bounds [J] give; distances are shares of the range of values."""
     spare = np.inf
     for limit, signal, bound in zip(

@@ -107,7 +107,6 @@ class Bin(Part, frozen=True):
     columns: Several | None = None  # of a tree, or of clusters
 
     def __post_init__(self) -> None:
-        """Refuses anything but one rule, and a rule without its columns."""
         rules = [name for name in RULES if getattr(self, name) is not None]
         if len(rules) != 1:
             raise ValueError(f"Expected one of {', '.join(RULES)}")
@@ -181,7 +180,6 @@ class Stakes(Part, frozen=True):
     ] = None
 
     def __post_init__(self) -> None:
-        """Refuses ranges that are none, and those that leave nothing to be earned."""
         given = {name: getattr(self, name) for name in RANGES if getattr(self, name) is not None}
         for name, (low, high) in given.items():
             if low > high:
@@ -230,7 +228,6 @@ class SignalRule(Part, frozen=True):
     not_worse_by: Annotated[float, Meta(ge=0, le=LARGEST)] | None = None
 
     def __post_init__(self) -> None:
-        """Refuses ranges as those of stakes are."""
         Stakes(**self.stakes)
 
     @property
@@ -266,7 +263,6 @@ class Unsafe(Part, frozen=True):
     ] = None
 
     def __post_init__(self) -> None:
-        """Refuses limits without states, and a margin beside a number."""
         limits = (self.within, self.at_most, self.not_worse_by)
         if self.states is None and any(limit is not None for limit in limits):
             raise ValueError("Expected the key `states`, a condition on the columns of the state")

@@ -9,14 +9,15 @@ from functools import partial
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.errors import InvalidModel
 from surestep.kernels.records import Process
 from surestep.kernels.runs import population_counts, running_sums, shares_of_rest, simulate
 from surestep.model import Counts, DecisionLog, FiniteMDP, LoggedRewards, Policy
 from surestep.model.pairs import check_same_pairs
 
-Chances = Callable[[IntArray, FloatArray, FloatArray], None]  # writes those of every run
+Chances = Callable[
+    [arrays.IntArray, arrays.FloatArray, arrays.FloatArray], None
+]  # writes those of every run
 STEPS_AT_ONCE = 4_000_000  # transitions that are kept before they are put together
 
 
@@ -63,8 +64,8 @@ def sample_log(
     over = ends_without_decision(mdp, policy)
     sums = process_of(mdp, policy, over, running_sums)
     room = max(horizon, min(episodes * horizon, STEPS_AT_ONCE))
-    lengths: list[IntArray] = []
-    taken: list[IntArray] = []
+    lengths: list[arrays.IntArray] = []
+    taken: list[arrays.IntArray] = []
     missing = episodes
     while missing > 0:
         steps = np.empty(missing, np.int64)
@@ -79,7 +80,7 @@ def sample_log(
 
 
 def log_of_transitions(
-    mdp: FiniteMDP, over: BoolArray, offsets: IntArray, taken: IntArray
+    mdp: FiniteMDP, over: arrays.BoolArray, offsets: arrays.IntArray, taken: arrays.IntArray
 ) -> DecisionLog:
     """Returns the log of episodes given by the transitions they took [N]."""
     pair = arrays.run_owners(mdp.offsets)[taken]
@@ -98,7 +99,7 @@ def log_of_transitions(
     )
 
 
-def process_of(mdp: FiniteMDP, policy: Policy, over: BoolArray, chances: Chances) -> Process:
+def process_of(mdp: FiniteMDP, policy: Policy, over: arrays.BoolArray, chances: Chances) -> Process:
     """Returns the model under the policy as kernels draw from it: with `chances` of every run."""
     of = partial(summed, chances=chances)
     return Process(
@@ -113,24 +114,24 @@ def process_of(mdp: FiniteMDP, policy: Policy, over: BoolArray, chances: Chances
 
 
 def summed(
-    offsets: IntArray, probability: FloatArray, chances: Chances = running_sums
-) -> FloatArray:
+    offsets: arrays.IntArray, probability: arrays.FloatArray, chances: Chances = running_sums
+) -> arrays.FloatArray:
     """Returns the running sums of each run of probabilities, or other chances of it."""
     sums = np.empty(probability.size)
     chances(offsets, probability, sums)
     return sums
 
 
-def end_states(mdp: FiniteMDP) -> BoolArray:
+def end_states(mdp: FiniteMDP) -> arrays.BoolArray:
     """Returns the states [S] without any successor, in which an episode is over."""
-    over: BoolArray = (
+    over: arrays.BoolArray = (
         arrays.run_sums((arrays.run_lengths(mdp.offsets) > 0).astype(np.int64), mdp.pairs.offsets)
         == 0
     )
     return over
 
 
-def ends_without_decision(mdp: FiniteMDP, policy: Policy) -> BoolArray:
+def ends_without_decision(mdp: FiniteMDP, policy: Policy) -> arrays.BoolArray:
     """Returns the states [S] without any successor; refuses ends that no log can show."""
     arrays.expect("mdp", mdp, FiniteMDP)
     arrays.expect("policy", policy, Policy)
@@ -179,7 +180,7 @@ class CountSampler:
 
     def draw(
         self, episodes: int, horizon: int, rng: np.random.Generator
-    ) -> tuple[IntArray, IntArray]:
+    ) -> tuple[arrays.IntArray, arrays.IntArray]:
         """Draws how often the model's transitions are taken [T], and where episodes start [S]."""
         times = np.zeros(self.mdp.num_transitions, np.int64)
         starts = np.zeros(self.mdp.num_states, np.int64)

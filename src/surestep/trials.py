@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import AnyArray, FloatArray
 from surestep.algorithms import improve_batch
 from surestep.algorithms.batch import is_compiled
 from surestep.algorithms.contract import Improver
@@ -33,7 +32,7 @@ from surestep.planning.evaluation import evaluate_batch
 class Proposed(NamedTuple):
     """π_I of each data set, and the N∧ that all had."""
 
-    policy: FloatArray  # [B, K]
+    policy: arrays.FloatArray  # [B, K]
     n_wedge: int | None  # None: there is none, or each data set chose its own
 
 
@@ -91,15 +90,15 @@ def proposed_each(
 class Claimed(NamedTuple):
     """The claims about B policies."""
 
-    lower: FloatArray  # [B] L; NaN where nothing is claimed
-    standing: AnyArray  # [B] empty where nothing is
-    refusal: AnyArray  # [B] the code of why nothing is, else empty
+    lower: arrays.FloatArray  # [B] L; NaN where nothing is claimed
+    standing: arrays.AnyArray  # [B] empty where nothing is
+    refusal: arrays.AnyArray  # [B] the code of why nothing is, else empty
 
 
 def claimed(
     certifiers: Sequence[Certifier | CertificateRefused],
     problems: Sequence[Problem],
-    policies: FloatArray,
+    policies: arrays.FloatArray,
 ) -> Claimed:
     """Returns the claim of each certifier about its policy [B, K]; some may be refused already."""
     judges = {b: x for b, x in enumerate(certifiers) if not isinstance(x, CertificateRefused)}
@@ -128,13 +127,18 @@ def answer(claim: Claim) -> tuple[float, str, str]:
 class TrueGains(NamedTuple):
     """Δ = ρ(π_I) − ρ(π_b) of B policies, each in its truth."""
 
-    gain: FloatArray  # [B]
-    behavior: FloatArray  # [B] ρ(π_b)
-    outside: FloatArray  # [B] by how much a true value lies outside of the value bounds, or 0
+    gain: arrays.FloatArray  # [B]
+    behavior: arrays.FloatArray  # [B] ρ(π_b)
+    outside: (
+        arrays.FloatArray
+    )  # [B] by how much a true value lies outside of the value bounds, or 0
 
 
 def true_gains(
-    models: MDPBatch, policies: FloatArray, behavior: Policy, value_bounds: tuple[float, float]
+    models: MDPBatch,
+    policies: arrays.FloatArray,
+    behavior: Policy,
+    value_bounds: tuple[float, float],
 ) -> TrueGains:
     """Returns the gains of policies [B, K] over π_b, in as many models.
 

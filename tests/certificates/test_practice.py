@@ -32,6 +32,7 @@ from surestep.certificates.episodes import held_out_part, training_for, training
 from surestep.certificates.practice import BehaviorDoubt, paid_returns
 from surestep.certificates.stitched import planned_returns
 from surestep.environments import make
+from surestep.errors import CertificateRefused
 from surestep.model import Statement
 from surestep.model.counts import Counts
 from surestep.model.problem import Signal
@@ -39,6 +40,12 @@ from surestep.results.advantage_intervals import gain_interval
 
 LEARNS = Stitched(series=96)
 SAID = Statement("practice-as-recorded")
+
+
+def without_practice(claim):
+    """A claim as it was written before there was such a setting."""
+    rest = {name: value for name, value in claim.parameters.items() if name != "practice"}
+    return replace(claim, parameters=rest)
 
 
 class Limits:
@@ -353,6 +360,11 @@ def test_a_certificate_says_what_it_compares_with_and_can_be_verified():
     assert "practice_upper" not in rolled.figures
     assert Statement("behavior-estimated-apart") in rolled.assumptions
     assert SAID not in rolled.assumptions
+    # Claims from before there was the setting are judged by what was done then.
+    former = without_practice(rolled)
+    assert verify(former, problem, policy) == rolled
+    with pytest.raises(CertificateRefused, match="lower"):
+        verify(without_practice(claim), problem, policy)
 
 
 def grid_of(seed, episodes=300, known=False):

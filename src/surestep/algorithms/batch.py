@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray, IntArray
 from surestep.algorithms.contract import Improver
 from surestep.algorithms.limits import Limited
 from surestep.algorithms.spibb import SPIBB, BasicRL, BetaSPIBB, TwoSuccessorSPIBB, used_n_wedge
@@ -50,9 +49,9 @@ class ImprovementBatch(arrays.Frozen):
     (10, (2, 100))
     """
 
-    policy: FloatArray  # [B, K]
-    value: FloatArray  # [B, S]
-    iterations: IntArray  # [B]
+    policy: arrays.FloatArray  # [B, K]
+    value: arrays.FloatArray  # [B, S]
+    iterations: arrays.IntArray  # [B]
     n_wedge: int | None  # the N∧ that was used, where there is one
 
 

@@ -30,7 +30,6 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray
 from surestep.algorithms.contract import NWedge, Promise, ended, improvement_of
 from surestep.algorithms.limits import kept_where
 from surestep.algorithms.provable import (
@@ -158,7 +157,7 @@ class Limit(NamedTuple):
     name: str  # of the signal; empty: the first one
     model: FiniteMDP  # where it is a chance, unsafe states end it and pay −1
     reach: Reach | None
-    value: FloatArray  # V of π_b [S]
+    value: arrays.FloatArray  # V of π_b [S]
     error: float  # of a value
     least: float
     origin: float  # what a claim is relative to: ρ of π_b, or 0 where it is about π_I alone
@@ -190,8 +189,8 @@ class Bounded(NamedTuple):
 
     problem: Problem
     price: float
-    scarce: BoolArray  # [K] pairs seen at most N∧ times
-    unsafe: BoolArray  # [S]
+    scarce: arrays.BoolArray  # [K] pairs seen at most N∧ times
+    unsafe: arrays.BoolArray  # [S]
     limits: tuple[Limit, ...]
     program: Program  # in which unsafe states are ends
 
@@ -244,14 +243,16 @@ class Bounded(NamedTuple):
             asked = np.where(short > 0, asked + more, asked)
         return None
 
-    def ratio(self, rows: FloatArray, found: FloatArray) -> FloatArray:
+    def ratio(self, rows: arrays.FloatArray, found: arrays.FloatArray) -> arrays.FloatArray:
         """Returns discounted first visits over the chance that they stand for; else 1 [J]."""
         chance = np.array([limit.reach is not None for limit in self.limits])
         return np.divide(
             rows, found, out=np.ones(rows.size), where=chance & (found < 0) & (rows < 0)
         )
 
-    def judged(self, policy: Policy, least: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def judged(
+        self, policy: Policy, least: arrays.FloatArray
+    ) -> tuple[arrays.FloatArray, arrays.FloatArray]:
         """Returns ρ of each signal [J], and by how much it surely falls short of the least."""
         found, error = np.array([limit.found(policy) for limit in self.limits]).T
         return found, least - found - error
@@ -261,7 +262,7 @@ class Bounded(NamedTuple):
         _, short = self.judged(policy, np.array([limit.least for limit in self.limits]))
         return tuple(x.name for x, missing in zip(self.limits, short, strict=True) if missing > 0)
 
-    def freed(self, policy: Policy, least: FloatArray, rounds: float) -> Policy:
+    def freed(self, policy: Policy, least: arrays.FloatArray, rounds: float) -> Policy:
         """Returns the policy with the best actions in unsafe states and in those after them."""
         if not self.unsafe.any():
             return policy
@@ -299,14 +300,14 @@ class Bounded(NamedTuple):
         return tuple(";".join(several) for several in names)
 
 
-def kept_policy(visits: FloatArray, problem: Problem) -> Policy:
+def kept_policy(visits: arrays.FloatArray, problem: Problem) -> Policy:
     """Returns the policy with these visits [K]; π_b bit for bit where pairs are not free."""
     return kept_where(~free_pairs(problem), policy_with_visits(visits, problem), problem.behavior)
 
 
 def values_with_error(
     model: FiniteMDP, reach: Reach | None, policy: Policy
-) -> tuple[FloatArray, float]:
+) -> tuple[arrays.FloatArray, float]:
     """Returns V of a policy [S], or its chance within `reach.within` steps, and an error bound."""
     if reach is None or reach.within is None:
         found = evaluate_with_bound(model, policy)

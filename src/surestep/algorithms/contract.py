@@ -14,7 +14,6 @@ import numpy as np
 from msgspec import Meta
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray
 from surestep.model import Counts, FiniteMDP, Improvement, Policy, Problem
 from surestep.model.pairs import check_same_pairs
 from surestep.planning.evaluation import evaluate_with_bound, q_values
@@ -73,25 +72,25 @@ class Algorithm(Improver, Protocol):
         ...
 
 
-def tie_of(q: FloatArray) -> float:
+def tie_of(q: arrays.FloatArray) -> float:
     """Returns how close two values count as equal: a share of the largest, beyond rounding."""
     return TIE_TOLERANCE * float(np.abs(q).max())
 
 
-def ends_of_episodes(problem: Problem) -> BoolArray:
+def ends_of_episodes(problem: Problem) -> arrays.BoolArray:
     """Returns the pairs [K] of states in which episodes are known to end."""
-    ends: BoolArray = problem.counts.terminal[problem.counts.pairs.state]
+    ends: arrays.BoolArray = problem.counts.terminal[problem.counts.pairs.state]
     return ends
 
 
-def with_known_reward(counts: Counts) -> BoolArray:
+def with_known_reward(counts: Counts) -> arrays.BoolArray:
     """Returns the transitions [T] that were seen, or whose reward is known all the same."""
     known_beforehand = counts.rewards.known and counts.rewards.per == "transition"
     return (counts.times > 0) | known_beforehand
 
 
 def valued_at_lowest(
-    problem: Problem, scarce: BoolArray, price: FloatArray | None = None
+    problem: Problem, scarce: arrays.BoolArray, price: arrays.FloatArray | None = None
 ) -> FiniteMDP:
     """Returns the estimated MDP in which scarce pairs [K] are worth the lower value bound.
 
@@ -102,7 +101,10 @@ def valued_at_lowest(
 
 
 def ended(
-    mdp: FiniteMDP, over: BoolArray, worth: FloatArray, price: FloatArray | None = None
+    mdp: FiniteMDP,
+    over: arrays.BoolArray,
+    worth: arrays.FloatArray,
+    price: arrays.FloatArray | None = None,
 ) -> FiniteMDP:
     """Returns the MDP in which the pairs `over` [K] end the episode and earn `worth` [K].
 

@@ -12,7 +12,6 @@ import numpy as np
 from msgspec import Meta
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray
 from surestep._settings import Settings
 from surestep.algorithms.contract import (
     Promise,
@@ -151,7 +150,9 @@ def uncertain_model(problem: Problem, estimator: str) -> UncertainModel:
     )
 
 
-def dirichlet_moments(weight: FloatArray, total: FloatArray) -> tuple[FloatArray, FloatArray]:
+def dirichlet_moments(
+    weight: arrays.FloatArray, total: arrays.FloatArray
+) -> tuple[arrays.FloatArray, arrays.FloatArray]:
     """Returns the mean α/α₀ and the variance α(α₀ − α)/(α₀²(α₀ + 1)) of a Dirichlet component."""
     mean = weight / total
     return mean, mean * (1 - mean) / (total + 1)

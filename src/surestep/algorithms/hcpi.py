@@ -15,7 +15,6 @@ import numpy as np
 from msgspec import Meta
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray
 from surestep._settings import Delta, Settings
 from surestep.algorithms.contract import Promise, improvement_of
 from surestep.algorithms.limits import kept
@@ -152,7 +151,7 @@ class HCPI(Settings):
         return best if bound > 0 else problem.behavior
 
 
-def trained(problem: Problem, train: DecisionLog) -> tuple[Policy, FloatArray]:
+def trained(problem: Problem, train: DecisionLog) -> tuple[Policy, arrays.FloatArray]:
     """Returns the best policy over the pairs that training visits, and q of its model [K].
 
     It is π_b in all other states, and on closed pairs.
@@ -179,7 +178,7 @@ def trained(problem: Problem, train: DecisionLog) -> tuple[Policy, FloatArray]:
 
 def differences(
     problem: Problem, log: DecisionLog, policy: Policy, estimator: Estimator
-) -> FloatArray | None:
+) -> arrays.FloatArray | None:
     """Estimates by how much the policy would have earned more than π_b did, each episode [E].
 
     None where the log cannot tell: no weight is left, or it is too large for a double.
@@ -192,7 +191,7 @@ def differences(
     return estimate.values - returns(weights, problem.single_discount)
 
 
-def predicted_bound(gains: FloatArray, size: int, delta: float) -> float:
+def predicted_bound(gains: arrays.FloatArray, size: int, delta: float) -> float:
     """Returns the Student-t bound that `size` values with this mean and spread would have."""
     mean = float(gains.mean())
     return mean - (mean - student_t(gains, delta)) * float(np.sqrt(gains.size / size))

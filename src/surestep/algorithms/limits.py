@@ -15,7 +15,6 @@ import numpy as np
 from msgspec import Meta
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray
 from surestep._settings import check_settings
 from surestep.algorithms.contract import Algorithm, improvement_of
 from surestep.model import Counts, Improvement, Policy, Problem
@@ -30,10 +29,9 @@ class Limits:
     """Pairs seen fewer than `least_visits` times, and all but those allowed, are closed."""
 
     least_visits: Annotated[int, Meta(ge=0, description="pairs seen less often are left alone")] = 0
-    allowed: BoolArray | None = None  # [K]; None: all
+    allowed: arrays.BoolArray | None = None  # [K]; None: all
 
     def __post_init__(self) -> None:
-        """Checks the floor, and freezes the array."""
         check_settings(self)
         arrays.keep(self, allowed=self.allowed)
 
@@ -41,16 +39,15 @@ class Limits:
         """Tells whether every closed pair is seen at most N∧ times anyway."""
         return self.allowed is None and self.least_visits <= n_wedge + 1
 
-    def closed(self, counts: Counts) -> BoolArray:
+    def closed(self, counts: Counts) -> arrays.BoolArray:
         """Returns the pairs [K] that no policy may take more often than π_b."""
-        scarce: BoolArray = counts.visits < self.least_visits
+        scarce: arrays.BoolArray = counts.visits < self.least_visits
         return scarce if self.allowed is None else scarce | ~self.allowed
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Limits) and arrays.equal_fields(self, other)
 
     def __hash__(self) -> int:
-        """Hashes by value."""
         return hash((self.least_visits, None if self.allowed is None else self.allowed.tobytes()))
 
 
@@ -91,7 +88,7 @@ def kept(problem: Problem, policy: Policy) -> Policy:
     return kept_where(~problem.open_pairs(), policy, problem.behavior)
 
 
-def kept_where(kept: BoolArray, policy: Policy, behavior: Policy) -> Policy:
+def kept_where(kept: arrays.BoolArray, policy: Policy, behavior: Policy) -> Policy:
     """Returns the policy with the chances of π_b on the pairs `kept` [K].
 
     The other pairs of a state share what is left in the proportions of the policy, or of π_b where
@@ -99,8 +96,8 @@ def kept_where(kept: BoolArray, policy: Policy, behavior: Policy) -> Policy:
     """
     offsets = policy.pairs.offsets
     state = policy.pairs.state
-    fixed: FloatArray = np.where(kept, behavior.probability, 0.0)
-    free: FloatArray = np.where(kept, 0.0, policy.probability)
+    fixed: arrays.FloatArray = np.where(kept, behavior.probability, 0.0)
+    free: arrays.FloatArray = np.where(kept, 0.0, policy.probability)
     nothing = arrays.run_sums(free, offsets)[state] <= 0.0
     free = np.where(nothing & ~kept, behavior.probability, free)
     left = 1.0 - arrays.run_sums(fixed, offsets)

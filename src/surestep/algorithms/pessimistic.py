@@ -13,7 +13,6 @@ from typing import ClassVar
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray
 from surestep._settings import Delta, Settings
 from surestep.algorithms.contract import (
     Promise,
@@ -154,7 +153,7 @@ def ball_around(
     """
     visits = problem.counts.visits
     center = estimate_with_known_rewards(problem)
-    radius: FloatArray = np.zeros(visits.size)
+    radius: arrays.FloatArray = np.zeros(visits.size)
     if log_subsets is not None:
         log_term = math.log(factor) + log_pairs_over(problem, delta) + log_subsets
         radius = np.minimum(np.sqrt(2 * log_term / np.maximum(visits, 1)), 2.0)

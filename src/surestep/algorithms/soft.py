@@ -17,7 +17,6 @@ import numpy as np
 from msgspec import Meta
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray
 from surestep._names import unknown
 from surestep._settings import check_settings
 from surestep.algorithms.contract import Promise, improvement_of, tie_of
@@ -39,7 +38,7 @@ STEPS = {
 }
 
 
-def errors_of(error: str | Bound, problem: Problem, delta: float) -> FloatArray:
+def errors_of(error: str | Bound, problem: Problem, delta: float) -> arrays.FloatArray:
     """Returns e(s,a) of all pairs [K]; ∞ where a pair is closed, which no budget pays for.
 
     "hoeffding" is e = √(2 ln(2|S||A|/δ) / N), by Hoeffding on q (Nadjahi et al. 2019).
@@ -118,7 +117,6 @@ class SoftSPIBB:
     iterate: bool = True
 
     def __post_init__(self) -> None:
-        """Checks the settings."""
         error = self.error
         bound = BOUNDS.get(error) if isinstance(error, str) else error
         of_rows = not isinstance(bound, type) and getattr(bound, "covers", None) == "row"
@@ -210,7 +208,7 @@ class SoftSPIBB:
         advantage = self.step == "advantage"
         reference = q_of_behavior(problem) if advantage else np.zeros(error.size)
 
-        def step(q: FloatArray) -> FloatArray:
+        def step(q: arrays.FloatArray) -> arrays.FloatArray:
             probability = np.empty(q.size)
             if self.step in ("exact", "lower"):
                 # Mass may stay with, give way to and go to a pair within a tie of the best: that
@@ -243,7 +241,7 @@ def guarded_iteration(problem: Problem, step: GreedyStep) -> Plan:
     raise NotConverged(f"guarded iteration stopped after {ITERATION_LIMIT} rounds, the limit")
 
 
-def q_of_behavior(problem: Problem) -> FloatArray:
+def q_of_behavior(problem: Problem) -> arrays.FloatArray:
     """Returns q of π_b [K] in the estimated MDP."""
     mdp = problem.estimate()
     return Backup.of(mdp).q(evaluate(mdp, problem.behavior))

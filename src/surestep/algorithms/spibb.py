@@ -19,7 +19,6 @@ import numpy as np
 from msgspec import Meta
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep._settings import Delta, Settings
 from surestep.algorithms.contract import NWedge, Promise, improvement_of, tie_of, valued_at_lowest
 from surestep.bounds import Bound, ProblemSize, equivalent_n_wedge, n_wedge
@@ -28,7 +27,17 @@ from surestep.model import FiniteMDP, Improvement, Plan, Problem, ProblemBatch
 from surestep.planning.iteration import GreedyStep, policy_iteration
 from surestep.planning.optimum import optimal
 
-MoveMass = Callable[[IntArray, FloatArray, FloatArray, BoolArray, float, FloatArray], None]
+MoveMass = Callable[
+    [
+        arrays.IntArray,
+        arrays.FloatArray,
+        arrays.FloatArray,
+        arrays.BoolArray,
+        float,
+        arrays.FloatArray,
+    ],
+    None,
+]
 
 
 class Bootstrapped(Settings):
@@ -235,11 +244,11 @@ def bootstrapped(problem: Problem, n_wedge: int, move: MoveMass) -> Improvement:
 
 
 def greedy_near(
-    behavior: FloatArray, offsets: IntArray, trusted: BoolArray, move: MoveMass
+    behavior: arrays.FloatArray, offsets: arrays.IntArray, trusted: arrays.BoolArray, move: MoveMass
 ) -> GreedyStep:
     """Returns the best policy for q that keeps `behavior` [K] on pairs that are not trusted [K]."""
 
-    def greedy_step(q: FloatArray) -> FloatArray:
+    def greedy_step(q: arrays.FloatArray) -> arrays.FloatArray:
         probability = np.empty(q.size)
         move(offsets, q, behavior, trusted, tie_of(q), probability)
         return probability

@@ -24,7 +24,6 @@ from msgspec import Meta
 from scipy.special import betainccinv, betaincinv, ndtri_exp
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray
 from surestep._names import unknown
 from surestep._settings import Delta, Settings, check_setting, check_settings
 from surestep.errors import InvalidParameter
@@ -58,7 +57,7 @@ class Bound(Protocol):
     standing: ClassVar[Standing] = "as-published"
     bootstraps: ClassVar[bool] = True  # π_b is kept where data is scarce, and a gain counts
 
-    def radius(self, visits: object, size: ProblemSize) -> FloatArray:
+    def radius(self, visits: object, size: ProblemSize) -> arrays.FloatArray:
         """Returns the radius that `visits` of every trusted pair buy, jointly for all pairs.
 
         Parameters
@@ -172,9 +171,9 @@ class ProblemSize:
         return math.log(self.delta) - 2 * self.log_pairs
 
 
-def weissman(visits: object, log_term: float) -> FloatArray:
+def weissman(visits: object, log_term: float) -> arrays.FloatArray:
     """√((2/N) · log_term), the L1 deviation bound of Weissman et al. (2003), Theorem 2.1."""
-    radius: FloatArray = np.sqrt(2.0 * log_term / read_visits(visits))
+    radius: arrays.FloatArray = np.sqrt(2.0 * log_term / read_visits(visits))
     return radius
 
 
@@ -187,7 +186,7 @@ class SPIBBBound(Bound):
 
     covers: ClassVar = "row"
 
-    def radius(self, visits: object, size: ProblemSize) -> FloatArray:
+    def radius(self, visits: object, size: ProblemSize) -> arrays.FloatArray:
         """Returns √((2/N) ln(2 |S||A| 2^b / δ)), with b = |S|, or the branching if it is known."""
         successors = size.states if size.branching is None else size.branching
         return weissman(visits, LN2 + size.log_pairs + successors * LN2 - math.log(size.delta))
@@ -236,7 +235,7 @@ class KSuccessor(Settings, Bound):
 
     k: Annotated[int, Meta(ge=2)] = 3
 
-    def radius(self, visits: object, size: ProblemSize) -> FloatArray:
+    def radius(self, visits: object, size: ProblemSize) -> arrays.FloatArray:
         """Returns √((2/N) ln(2 |S|²|A|² 2^k / ((k − 1) δ))).
 
         Parameters
@@ -267,13 +266,13 @@ class BetaBound(Bound):
     radius(N) = 1 − 2·I⁻¹(δ_T/2; N/2+1, N/2+1) = √I_c⁻¹(δ_T; ½, N/2+1), δ_T = δ / (|S|²|A|²).
     """
 
-    def radius(self, visits: object, size: ProblemSize) -> FloatArray:
+    def radius(self, visits: object, size: ProblemSize) -> arrays.FloatArray:
         """Returns 1 − 2·I⁻¹(δ_T/2; N/2+1, N/2+1)."""
         refuse_branching(size)
         return symmetric_beta_width(read_visits(visits), size.log_split_share)
 
 
-def symmetric_beta_width(visits: FloatArray, log_share: float) -> FloatArray:
+def symmetric_beta_width(visits: arrays.FloatArray, log_share: float) -> arrays.FloatArray:
     """Returns the width r of the central interval of Beta(N/2 + 1, N/2 + 1), mass 1 − e^log_share.
 
     It falls with N, and `n_wedge` searches by that, so the last bits of a library may not make it
@@ -290,13 +289,13 @@ def symmetric_beta_width(visits: FloatArray, log_share: float) -> FloatArray:
     low, high = odds_against(knots, log_share)
     way = np.minimum((a - knots[0]) / (knots[1] - knots[0]), 1.0)
     between = 1.0 / np.sqrt(1.0 + np.minimum(low + way * (high - low), high))
-    width: FloatArray = np.where(
+    width: arrays.FloatArray = np.where(
         a < LAST_KNOT, between, np.sqrt(LAST_KNOT / a) / np.sqrt(1.0 + low)
     )
     return width
 
 
-def odds_against(a: FloatArray, log_share: float) -> FloatArray:
+def odds_against(a: arrays.FloatArray, log_share: float) -> arrays.FloatArray:
     """q = (1 − r²)/r² for the width r of `symmetric_beta_width`, as accurately as libraries can.
 
     With p ~ Beta(a, a), t = 1 − 2p has a density ∝ (1 − t²)^(a−1) and t² ~ Beta(½, a), so
@@ -305,17 +304,21 @@ def odds_against(a: FloatArray, log_share: float) -> FloatArray:
     `beta_width_bracket` stands in for r, and 1 for what the library cannot tell from it.
     """
     if log_share < SMALLEST_LOG:
-        odds: FloatArray = 1.0 / beta_width_bracket(2.0 * (a - 1.0), log_share)[1] ** 2 - 1.0
+        odds: arrays.FloatArray = 1.0 / beta_width_bracket(2.0 * (a - 1.0), log_share)[1] ** 2 - 1.0
         return odds * (odds > SURELY_ABOVE_ROUNDING)
     share = math.exp(log_share)
     square = betainccinv(0.5, a, share)
     rest = betaincinv(a, 0.5, share)
     wide = square > 0.5
-    exact: FloatArray = np.where(wide, rest, 1.0 - square) / np.where(wide, 1.0 - rest, square)
+    exact: arrays.FloatArray = np.where(wide, rest, 1.0 - square) / np.where(
+        wide, 1.0 - rest, square
+    )
     return exact
 
 
-def beta_width_bracket(visits: FloatArray, log_share: float) -> tuple[FloatArray, FloatArray]:
+def beta_width_bracket(
+    visits: arrays.FloatArray, log_share: float
+) -> tuple[arrays.FloatArray, arrays.FloatArray]:
     """Lower and upper bounds of `symmetric_beta_width`, from the logarithm of δ_T alone.
 
     Let x = δ_T/2 = P(t > r), z(q) = Φ⁻¹(1 − q), and C = ∫(1 − t²)^(N/2) dt = √π Γ(s)/Γ(s + ½) with
@@ -337,7 +340,7 @@ def beta_width_bracket(visits: FloatArray, log_share: float) -> tuple[FloatArray
     return lower, np.sin(np.minimum(angle, math.pi / 2))
 
 
-def read_visits(visits: object) -> FloatArray:
+def read_visits(visits: object) -> arrays.FloatArray:
     """Visit counts of at least 1, as doubles; a whole number beyond all doubles is infinite."""
     if isinstance(visits, int) and visits > LARGEST_DOUBLE:
         return np.asarray(np.inf)

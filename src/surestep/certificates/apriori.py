@@ -13,7 +13,6 @@ from msgspec import Meta
 
 import surestep._arrays as arrays
 import surestep.certificates.common as common
-from surestep._arrays import FloatArray
 from surestep._settings import Delta, Settings
 from surestep.bounds import BOUNDS, ProblemSize, zeta
 from surestep.bounds.loss import BoundName
@@ -133,7 +132,7 @@ class APriori(Settings, common.Certifier):
         )
 
 
-def covering_n_wedge(certifier: APriori, problem: Problem, change: FloatArray) -> int | None:
+def covering_n_wedge(certifier: APriori, problem: Problem, change: arrays.FloatArray) -> int | None:
     """Returns the N∧ with which the bound covers the policy; None for π_b itself.
 
     Standard SPI asks for N visits of every pair, the others for π = π_b on every pair with at
@@ -203,7 +202,7 @@ def performance_with_bound(mdp: FiniteMDP, policy: Policy) -> tuple[float, float
     return float(mdp.initial @ evaluation.value), evaluation.error_bound + rounding
 
 
-def copying_error(problem: Problem, change: FloatArray) -> float:
+def copying_error(problem: Problem, change: arrays.FloatArray) -> float:
     """Bounds the loss where π only nearly copies π_b: 2 · max_s Σ_a |π − π_b| · span/(1 − γ).
 
     The sum is over the pairs that count as unchanged. By the performance difference lemma, policies

@@ -314,6 +314,10 @@ def verify(certificate: Certificate, problem: Problem, policy: Policy) -> Certif
     True
     """
     arrays.expect("certificate", certificate, Certificate)
+    formerly = getattr(SHELF.find(certificate.kind), "formerly", {})
+    certificate = dataclasses.replace(
+        certificate, parameters={**formerly, **certificate.parameters}
+    )
     certifier = certifier_of(certificate)
     again = certify(problem, policy, certifier)
     slack = AGREEMENT * again.span

@@ -11,7 +11,6 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar
 from msgspec import Meta
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray
 from surestep._settings import Settings, check_settings
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model import Policy, Problem, Signal
@@ -279,6 +278,7 @@ class Certifier:
     calibrates: ClassVar[bool] = False
     claims_chances: ClassVar[bool] = False
     compares_many: ClassVar[bool] = False
+    formerly: ClassVar[Mapping[str, Any]] = {}  # settings of claims from before there were such
     delta: float
     draws: int  # where it calibrates
 
@@ -334,7 +334,7 @@ class Certifier:
             for problem, several in zip(problems, policies, strict=True)
         ]
 
-    def gains(self, problem: Problem, policies: Sequence[Policy]) -> FloatArray:
+    def gains(self, problem: Problem, policies: Sequence[Policy]) -> arrays.FloatArray:
         """Returns the gain of each policy in each draw, where the kind calibrates.
 
         Parameters
@@ -361,7 +361,7 @@ class Certifier:
         certifiers: Sequence[Any],
         problems: Sequence[Problem],
         policies: Sequence[Sequence[Policy]],
-    ) -> list[FloatArray | CertificateRefused]:
+    ) -> list[arrays.FloatArray | CertificateRefused]:
         """Returns the `gains` of several certifiers of one kind, each for its own problem.
 
         Parameters

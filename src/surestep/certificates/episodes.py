@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray
 from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter
 from surestep.model import Counts, LoggedRewards, Policy, Problem
 from surestep.model.log import UNKNOWN, DecisionLog, least_and_greatest, terminal_states
@@ -158,7 +157,7 @@ def split_of(certifier: Any) -> tuple[float, int | None]:
     return certifier.train_share, certifier.seed if certifier.logger == "fixed" else None
 
 
-def known_ends(problem: Problem, part: DecisionLog) -> BoolArray:
+def known_ends(problem: Problem, part: DecisionLog) -> arrays.BoolArray:
     """Returns the states [S] in which episodes end, by a part of the log and the problem."""
     ends = terminal_states(part)
     if problem.log is not None:
@@ -198,7 +197,7 @@ def parts_of_log(
     return log.remembered(("rows", cut), split)
 
 
-def counts_like(whole: Counts, part: DecisionLog, terminal: BoolArray) -> Counts:
+def counts_like(whole: Counts, part: DecisionLog, terminal: arrays.BoolArray) -> Counts:
     """The counts of a part of the log, with rewards of the kind that the whole ones have."""
     seen = part.counts()
     rewards = whole.rewards
@@ -247,7 +246,7 @@ def recorded_log(problem: Problem, horizon: int | None) -> DecisionLog:
     return log
 
 
-def over_at_last(log: DecisionLog) -> BoolArray:
+def over_at_last(log: DecisionLog) -> arrays.BoolArray:
     """Returns the episodes [E] that are over at their last step."""
     return log.terminated[log.episode_offsets[1:] - 1]
 

@@ -27,7 +27,6 @@ from msgspec import Meta
 
 import surestep._arrays as arrays
 import surestep.certificates.common as common
-from surestep._arrays import FloatArray, IntArray
 from surestep._settings import Delta
 from surestep.certificates.drawn import DrawnQuestion, Gains, ModelDraws, drawn_gains_each
 from surestep.certificates.episodes import held_out_part, log_of, parts_of_log, split_of
@@ -286,7 +285,7 @@ class Posterior(common.WithRanges, common.Certifier):
         (drawn,) = drawn_each([self], [problem], [[policy]])
         return drawn_claim(self, problem, policy, common.unless_refused(drawn))
 
-    def gains(self, problem: Problem, policies: Sequence[Policy]) -> FloatArray:
+    def gains(self, problem: Problem, policies: Sequence[Policy]) -> arrays.FloatArray:
         """Returns Δ_k of several policies in the same draws, each less its error of evaluation.
 
         Parameters
@@ -314,7 +313,7 @@ class Posterior(common.WithRanges, common.Certifier):
         certifiers: Sequence[Posterior],
         problems: Sequence[Problem],
         policies: Sequence[Sequence[Policy]],
-    ) -> list[FloatArray | CertificateRefused]:
+    ) -> list[arrays.FloatArray | CertificateRefused]:
         """Returns the `gains` of the policies of each problem, made together.
 
         Parameters
@@ -461,8 +460,8 @@ def drawn_claim(settings: Posterior, problem: Problem, policy: Policy, drawn: Ga
 
 
 def over_practice(
-    settings: Posterior, problem: Problem, policies: Sequence[Policy], gains: FloatArray
-) -> FloatArray:
+    settings: Posterior, problem: Problem, policies: Sequence[Policy], gains: arrays.FloatArray
+) -> arrays.FloatArray:
     """Returns gains [P, draws] over draws of π_b, where π_b is estimated."""
     if not problem.behavior_is_estimated or problem.alone:
         return gains
@@ -520,7 +519,9 @@ def drawn_each(
     first, and each signal by itself holds under all.
     """
     answers: dict[int, Gains | CertificateRefused] = {}
-    asked: dict[int, dict[int, tuple[DrawnQuestion, IntArray]]] = {}  # by the number of draws
+    asked: dict[
+        int, dict[int, tuple[DrawnQuestion, arrays.IntArray]]
+    ] = {}  # by the number of draws
     for place, (settings, problem) in enumerate(zip(every, problems, strict=True)):
         try:
             question = question_of(judged_part(settings, problem), policies[place], settings)
@@ -550,7 +551,7 @@ def drawn_each(
 
 def question_of(
     problem: Problem, policies: Sequence[Policy], settings: Posterior
-) -> tuple[DrawnQuestion, IntArray]:
+) -> tuple[DrawnQuestion, arrays.IntArray]:
     """Returns the comparison of all different policies, and which of them each policy is."""
     # Bytes that begin with the highest rise with the chances: the order is that of the rows.
     keys = [policy.probability.astype(">f8").tobytes() for policy in policies]

@@ -42,7 +42,6 @@ from typing import NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray
 from surestep.kernels.runs import discounted_returns
 from surestep.model import Counts, Pairs, Problem
 from surestep.model.log import UNKNOWN, DecisionLog
@@ -52,7 +51,7 @@ AT_ONCE = 2**22  # numbers that are drawn at a time
 BEHAVIOR = 5  # beside a seed: the numbers that draw π_b
 
 
-def paid_returns(problem: Problem, log: DecisionLog, high: float) -> FloatArray:
+def paid_returns(problem: Problem, log: DecisionLog, high: float) -> arrays.FloatArray:
     """Returns Y of every episode that begins in the log; `high` is the greatest return."""
     offsets = log.episode_offsets
     last = log.episode_offsets[1:] - 1
@@ -73,9 +72,9 @@ class BehaviorDoubt(NamedTuple):
     """The distribution of ρ(π_b) around ρ(π̂_b), to the first order."""
 
     pairs: Pairs
-    alpha: FloatArray  # [K] of the Dirichlet distributions
-    mean: FloatArray  # [K] of them
-    worth: FloatArray  # [K] d(s) Q(s,a)
+    alpha: arrays.FloatArray  # [K] of the Dirichlet distributions
+    mean: arrays.FloatArray  # [K] of them
+    worth: arrays.FloatArray  # [K] d(s) Q(s,a)
 
     @classmethod
     def of(cls, problem: Problem, counts: Counts) -> BehaviorDoubt:
@@ -97,7 +96,7 @@ class BehaviorDoubt(NamedTuple):
         total = arrays.run_sums(self.alpha, offsets)
         return float((arrays.run_sums(squares, offsets) / (total + 1)).sum())
 
-    def draws(self, number: int, seed: int) -> FloatArray:
+    def draws(self, number: int, seed: int) -> arrays.FloatArray:
         """Draws ρ(π_b) − ρ(π̂_b) so many times; a seed gives all signals the same π_b."""
         rng = np.random.default_rng((seed, BEHAVIOR))
         drawn = np.empty(number)

@@ -25,7 +25,6 @@ from typing import Literal
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray
 from surestep.certificates.drawn import DrawnQuestion, ModelDraws, PriorRows
 from surestep.errors import CertificateRefused
 from surestep.kernels.posterior import FIRST, LOW, REACH, SECOND, WEIGHT
@@ -52,7 +51,7 @@ class Prior:
     alpha: float | None  # of a successor, where it is the same for all
     total: float | None  # of a row, where it is the same for all
     start_alpha: float  # of a start
-    startable: BoolArray  # [S]
+    startable: arrays.BoolArray  # [S]
     name: PriorName
 
 
@@ -106,7 +105,7 @@ def prior_of(problem: Problem, name: PriorName, weight: float) -> Prior:
         rows = PriorRows(*steps, weights, 0.0, nothing, nothing)
     else:  # about all states
         total = weight if fixed is None else fixed * size
-        elsewhere: FloatArray = np.arange(1, size + 1) / size
+        elsewhere: arrays.FloatArray = np.arange(1, size + 1) / size
         if name == "pooled":
             pooled, every = base_of(counts, weight)
             elsewhere = np.cumsum(every)
@@ -125,7 +124,7 @@ def prior_of(problem: Problem, name: PriorName, weight: float) -> Prior:
     )
 
 
-def base_of(counts: Counts, weight: float) -> tuple[FloatArray, FloatArray]:
+def base_of(counts: Counts, weight: float) -> tuple[arrays.FloatArray, arrays.FloatArray]:
     """Returns the parts of a pooled prior: n(s,·) / (n(s,·) + c) of each pair [K], and g [S].
 
     Its rows have the prior c · m, where a pair does what pairs of its state do:
@@ -141,7 +140,9 @@ def base_of(counts: Counts, weight: float) -> tuple[FloatArray, FloatArray]:
     return (visits / (visits + weight))[pairs.state], every
 
 
-def weights_of(support: Successors, counts: Counts, name: PriorName, weight: float) -> FloatArray:
+def weights_of(
+    support: Successors, counts: Counts, name: PriorName, weight: float
+) -> arrays.FloatArray:
     """Returns the weight of each given successor [T']."""
     owner = arrays.run_owners(support.offsets)
     if name == "own" and support.weight is not None:
@@ -189,7 +190,7 @@ def adverse_questions(question: DrawnQuestion) -> list[tuple[DrawnQuestion, list
         gain[~(ends[0] & ends[1 + place])] = np.inf
         if (models.alone or (chances != behavior).any()) and np.isfinite(gain.min()):
             rows = adverse_rows(models.rows, gain)
-            more: FloatArray = np.zeros(0)
+            more: arrays.FloatArray = np.zeros(0)
             if extreme > 0:
                 more = extreme * worst_pair(models, mdp, taken[1 + place] - taken[0])
             key = b"".join(part.tobytes() for part in (rows.given, rows.elsewhere, more))
@@ -202,7 +203,9 @@ def adverse_questions(question: DrawnQuestion) -> list[tuple[DrawnQuestion, list
     ]
 
 
-def worst_pair(models: ModelDraws, mdp: FiniteMDP, more_often: FloatArray) -> FloatArray:
+def worst_pair(
+    models: ModelDraws, mdp: FiniteMDP, more_often: arrays.FloatArray
+) -> arrays.FloatArray:
     """Returns −1 or 1 [K] at the pair whose least or greatest reward would take most of the gain.
 
     With d for how much more often the policy takes a pair than π_b does, its least (d > 0) or
@@ -229,12 +232,12 @@ def worst_pair(models: ModelDraws, mdp: FiniteMDP, more_often: FloatArray) -> Fl
     return side
 
 
-def rounded(values: FloatArray) -> FloatArray:
+def rounded(values: arrays.FloatArray) -> arrays.FloatArray:
     """Returns values relative to the largest, without the digits that rounding may have made."""
     return np.round(values / (np.abs(values).max(initial=0.0) or 1.0), ALIKE)
 
 
-def adverse_rows(rows: PriorRows, gain: FloatArray) -> PriorRows:
+def adverse_rows(rows: PriorRows, gain: arrays.FloatArray) -> PriorRows:
     """Returns rows with a little prior weight, all of it on the state with the least gain [S].
 
     Where the gain is ∞ at all given successors of a row, they share the weight evenly.
@@ -252,7 +255,7 @@ def adverse_rows(rows: PriorRows, gain: FloatArray) -> PriorRows:
     return rows._replace(given=given)
 
 
-def ending_states(models: ModelDraws, policy: FloatArray) -> BoolArray:
+def ending_states(models: ModelDraws, policy: arrays.FloatArray) -> arrays.BoolArray:
     """Returns the states [S] from which a policy [K] may end along steps that were seen.
 
     With a discount below 1, or where only some steps count, these are all.
@@ -261,7 +264,7 @@ def ending_states(models: ModelDraws, policy: FloatArray) -> BoolArray:
     if models.discount < 1 or models.horizon is not None:
         return np.ones(counts.pairs.num_states, np.bool_)
     seen = estimate_mdp(counts, models.discount)
-    may_end: BoolArray = steps_towards(seen, policy > 0, counts.terminal) >= 0
+    may_end: arrays.BoolArray = steps_towards(seen, policy > 0, counts.terminal) >= 0
     return may_end | counts.terminal
 
 
@@ -312,7 +315,7 @@ def mean_model(models: ModelDraws) -> FiniteMDP:
     )
 
 
-def means_of(rewards: FloatArray) -> FloatArray:
+def means_of(rewards: arrays.FloatArray) -> arrays.FloatArray:
     """Returns the mean of each row of a table of rewards; NaN where nothing is known."""
     both = rewards[:, FIRST] + rewards[:, SECOND]
     share = np.divide(rewards[:, FIRST], both, out=np.zeros(len(rewards)), where=both > 0)

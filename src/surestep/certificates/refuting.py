@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray
 from surestep.certificates.episodes import over_at_last, with_ends
 from surestep.errors import RefutedBounds
 from surestep.kernels.runs import discounted_returns
@@ -69,7 +68,7 @@ def always_alike(counts: Counts, slack: float) -> bool:
     return not bool((greatest - least > rounding).any())
 
 
-def exact_means(counts: Counts) -> tuple[FloatArray, FloatArray]:
+def exact_means(counts: Counts) -> tuple[arrays.FloatArray, arrays.FloatArray]:
     """Returns the least and the greatest reward of each pair [K], where rewards never vary."""
     mean = counts.means()
     seen = counts.observed > 0

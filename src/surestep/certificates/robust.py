@@ -48,7 +48,6 @@ import numpy as np
 
 import surestep._arrays as arrays
 import surestep.certificates.common as common
-from surestep._arrays import FloatArray
 from surestep._settings import Delta
 from surestep.certificates.uncertainty import (
     SetKind,
@@ -267,9 +266,9 @@ class BothPolicies(NamedTuple):
     """The two policies over the whole set: all figures are on the safe side of their errors."""
 
     case: Case
-    our_low: FloatArray  # [S] V_low of π_I
-    their_high: FloatArray  # [S] V_high of π_b
-    floor: FloatArray  # [S] f
+    our_low: arrays.FloatArray  # [S] V_low of π_I
+    their_high: arrays.FloatArray  # [S] V_high of π_b
+    floor: arrays.FloatArray  # [S] f
     difference: RectangularSet  # with A as reward
     error: float  # the proven errors, added up
     lower: float = -np.inf  # L, once the difference is evaluated
@@ -287,7 +286,7 @@ def swept_over(case: Case) -> BothPolicies:
     best = Operator(worlds.mirrored(), behavior, np.full(problem.num_states, -high))
     rule = rule_of(worlds, policy, least)
     our_low = their_low = their_high = worlds.low.ending[worlds.pairs.offsets[:-1]]
-    floor: FloatArray = np.zeros(problem.num_states)
+    floor: arrays.FloatArray = np.zeros(problem.num_states)
     gap = floor
     difference = worlds
     for _ in range(problem.horizon or 0):
@@ -358,15 +357,18 @@ def compare(case: Case, ours: Plan, theirs: Plan, best: Plan) -> BothPolicies:
     return BothPolicies(case, our_low, their_high, floor, difference_models(worlds, gain), error)
 
 
-def floor_of(our_low: FloatArray, their_high: FloatArray) -> FloatArray:
+def floor_of(our_low: arrays.FloatArray, their_high: arrays.FloatArray) -> arrays.FloatArray:
     """Returns f [S]; a difference of two doubles is rounded once."""
-    floor: FloatArray = our_low - their_high
+    floor: arrays.FloatArray = our_low - their_high
     return floor - ROUNDING * (np.abs(our_low) + np.abs(their_high))
 
 
 def advantage(
-    models: RectangularSet, change: FloatArray, low: FloatArray, high: FloatArray
-) -> FloatArray:
+    models: RectangularSet,
+    change: arrays.FloatArray,
+    low: arrays.FloatArray,
+    high: arrays.FloatArray,
+) -> arrays.FloatArray:
     """Returns A(s) = Σ_a (π_I − π_b)⁺ Q_low − (π_I − π_b)⁻ Q_high [S], rounded down."""
     rule = rule_of(models, None, None)
     scale = rule.reward_scale + max(float(np.abs(low).max()), float(np.abs(high).max()))
@@ -377,13 +379,13 @@ def advantage(
     return arrays.run_sums(by_pair, models.pairs.offsets)
 
 
-def difference_models(models: RectangularSet, gain: FloatArray) -> RectangularSet:
+def difference_models(models: RectangularSet, gain: arrays.FloatArray) -> RectangularSet:
     """Returns the same rows, with A(s) as the reward of every step from s, also of the last."""
     earnings = Earnings.of_pairs(gain[models.pairs.state], models.rows.offsets)
     return RectangularSet(models.pairs, models.discount, models.rows, earnings, earnings)
 
 
-def check_value_bounds(problem: Problem, least: FloatArray, most: FloatArray) -> None:
+def check_value_bounds(problem: Problem, least: arrays.FloatArray, most: arrays.FloatArray) -> None:
     """Refuses value bounds that the data contradict: some value of π_I or π_b must lie outside."""
     low, high = problem.value_bounds
     sides = (least > high, least, "at least"), (most < low, most, "at most")

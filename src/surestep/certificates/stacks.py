@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import AnyArray, FloatArray, IntArray
 from surestep.certificates.refuting import SAME
 from surestep.kernels.stitched import (
     FOREVER,
@@ -76,7 +75,7 @@ def tails_of_set(problem: Problem, policy: Policy, models: RectangularSet) -> Ta
 
 
 def course_of(
-    problem: Problem, policy: Policy, limits: tuple[float, float], initial: FloatArray | None
+    problem: Problem, policy: Policy, limits: tuple[float, float], initial: arrays.FloatArray | None
 ) -> Course:
     """Returns the course of π_I and π_b; `initial` [S] is the start distribution if known.
 
@@ -116,9 +115,9 @@ class Tallies(NamedTuple):
     Where policies take turns, they are of two kinds, those of π_I and of π_b; else of the first.
     """
 
-    number: FloatArray  # in a run, on average
-    mean: FloatArray
-    variance: FloatArray
+    number: arrays.FloatArray  # in a run, on average
+    mean: arrays.FloatArray
+    variance: arrays.FloatArray
 
 
 def roll_out_each(
@@ -206,7 +205,7 @@ def walks_of(each: Sequence[Case], ways: Sequence[Sequence[Way]]) -> list[list[i
     They are those of several signals, and those that differ in δ, or in what a cut is worth.
     """
 
-    def digest(*parts: AnyArray) -> bytes:
+    def digest(*parts: arrays.AnyArray) -> bytes:
         return hashlib.sha256(b"".join(part.tobytes() for part in parts)).digest()
 
     steps = {
@@ -221,7 +220,7 @@ def walks_of(each: Sequence[Case], ways: Sequence[Sequence[Way]]) -> list[list[i
     return [*walks.values()]
 
 
-def tallies_of(tallied: Tallied, turns: IntArray, runs: int) -> Tallies:
+def tallies_of(tallied: Tallied, turns: arrays.IntArray, runs: int) -> Tallies:
     """Adds up the runs of each way; `turns` [C, W] says which policies had them.
 
     With n, m and q of each run, that are M = Σ n m / Σ n and Σ (q + n (m − M)²) / Σ n.

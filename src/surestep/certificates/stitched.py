@@ -89,7 +89,6 @@ from msgspec import Meta
 import surestep._arrays as arrays
 import surestep.certificates.common as common
 import surestep.certificates.episodes as episodes
-from surestep._arrays import FloatArray
 from surestep._settings import Delta
 from surestep.certificates.bets import (
     CERTIFYING,
@@ -209,6 +208,7 @@ class Stitched(common.WithRanges, common.Certifier):
         {"estimate", "expected", "policy_lower", "practice_upper"}
         | {"worst_lower", "worst_policy", "worst_behavior"}
     )
+    formerly: ClassVar = {"practice": 0.0}  # of claims from before there was such a setting
     needs: ClassVar = common.Needs(episodes=True, held_out=True)
     may_choose: ClassVar = True
     claims_chances: ClassVar = True
@@ -425,7 +425,9 @@ def planning_of(certifier: Stitched, problem: Problem, policy: Policy, folds: Fo
     return Planning(certifier, folds.stacks[0], course, folds.ratio, None, problem.alone, returns)
 
 
-def planned_returns(certifier: Stitched, problem: Problem, first: DecisionLog) -> FloatArray | None:
+def planned_returns(
+    certifier: Stitched, problem: Problem, first: DecisionLog
+) -> arrays.FloatArray | None:
     """Returns the returns of episodes of fold 1; None where they may not be compared with."""
     known = problem.counts.starts
     whole = first.whole()
@@ -544,7 +546,7 @@ class Planning(NamedTuple):
     ratio: float  # the size of the second fold relative to the first
     tails: Tails | None  # those of a robust set
     alone: bool = False  # rounds are of π_I alone
-    returns: FloatArray | None = None  # of practice, where they may be compared with
+    returns: arrays.FloatArray | None = None  # of practice, where they may be compared with
 
     def folds(self) -> list[Fold]:
         """Returns the fold as it plans without a robust set, and with one if there is any.

@@ -28,7 +28,6 @@ import surestep._arrays as arrays
 import surestep.certificates.common as common
 import surestep.certificates.episodes as episodes
 import surestep.offpolicy as offpolicy
-from surestep._arrays import FloatArray
 from surestep._settings import Delta
 from surestep.certificates.refuting import check_returns, check_values
 from surestep.errors import CertificateRefused, RefutedBounds, UnsupportedPolicy
@@ -247,7 +246,7 @@ class Trajectory(common.WithRanges, common.Certifier):
 
     def _differences(
         self, problem: Problem, policy: Policy, weights: offpolicy.ImportanceWeights
-    ) -> FloatArray:
+    ) -> arrays.FloatArray:
         """Returns one value for each episode of the weights' log [E]; their mean is Δ_H."""
         discount = problem.single_discount
         if self.interval in PROVED:
@@ -268,7 +267,7 @@ class Trajectory(common.WithRanges, common.Certifier):
         return values - logged_returns(weights, discount)
 
     def _bound(
-        self, problem: Problem, policy: Policy, values: FloatArray, train: DecisionLog | None
+        self, problem: Problem, policy: Policy, values: arrays.FloatArray, train: DecisionLog | None
     ) -> float:
         """Returns the lower bound on the mean of the values."""
         if self.interval == "student-t":
@@ -394,7 +393,7 @@ def discounted_steps(discount: float, horizon: int | None) -> float:
     return (1.0 if horizon is None else 1.0 - discount**horizon) / (1.0 - discount)
 
 
-def effective_number(weights: FloatArray) -> float:
+def effective_number(weights: arrays.FloatArray) -> float:
     """Returns (Σ w)² / Σ w²: how many equally weighted episodes would say as much."""
     largest = float(weights.max())
     if largest == 0:

@@ -18,7 +18,6 @@ import math
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray, IntArray
 from surestep.checks.check import Check, CheckKind
 from surestep.checks.shuffling import shifted
 from surestep.model.log import DecisionLog
@@ -26,7 +25,7 @@ from surestep.model.log import DecisionLog
 LOG_ALARM = math.log(1e-6)
 
 
-def check(log: DecisionLog, contents: IntArray) -> Check | None:
+def check(log: DecisionLog, contents: arrays.IntArray) -> Check | None:
     """Looks for episodes that are equal, though chance hardly makes them so.
 
     `contents` [1 or 2, E] are those of `LogSource.contents`, of the same log.
@@ -47,7 +46,7 @@ def check(log: DecisionLog, contents: IntArray) -> Check | None:
     return Check.failing(KIND.code, copies > 0, copies=float(copies))
 
 
-def log_chance(log: DecisionLog) -> FloatArray:
+def log_chance(log: DecisionLog) -> arrays.FloatArray:
     """Returns the logarithm of q of each episode [E]."""
     seen = shifted(log, log.pair + 1) * np.int64(log.pairs.num_states) + log.state
     reward = np.unique(log.reward, return_inverse=True)[1]
@@ -55,11 +54,13 @@ def log_chance(log: DecisionLog) -> FloatArray:
     # NumPy 2.0 returns the numbers of columns in a row of its own: hence ravel.
     steps = np.stack([here, log.action, reward, log.next_state])
     chance = frequency(np.unique(steps, axis=1, return_inverse=True)[1].ravel()) / frequency(here)
-    started: FloatArray = np.log(frequency(log.state[log.episode_offsets[:-1]]) / log.num_episodes)
+    started: arrays.FloatArray = np.log(
+        frequency(log.state[log.episode_offsets[:-1]]) / log.num_episodes
+    )
     return started + arrays.run_sums(np.log(chance), log.episode_offsets)
 
 
-def frequency(key: IntArray) -> FloatArray:
+def frequency(key: arrays.IntArray) -> arrays.FloatArray:
     """Returns how often each key [N] occurs."""
     return np.bincount(key)[key].astype(np.float64)
 

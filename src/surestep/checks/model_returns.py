@@ -25,7 +25,6 @@ looking ahead (studentised permutation tests: Janssen 1997, Chung and Romano 201
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray, IntArray
 from surestep.checks.check import Check, CheckKind, GivenLog, Mark
 from surestep.checks.shuffling import SAME, critical_value, p_value_of, shuffles_of, slack_of
 from surestep.errors import NeverEnds, NotConverged
@@ -90,7 +89,9 @@ def check(given: GivenLog) -> Check:
     )
 
 
-def trail_of(log: DecisionLog, discount: float, value: FloatArray, shown: IntArray) -> Trail:
+def trail_of(
+    log: DecisionLog, discount: float, value: arrays.FloatArray, shown: arrays.IntArray
+) -> Trail:
     """Returns the trail of a log, with the rewards of its steps beyond the model's value [S]."""
     visited, state = np.unique(log.state, return_inverse=True)
     number = np.full(log.pairs.num_states, -1)
@@ -115,7 +116,7 @@ def trail_of(log: DecisionLog, discount: float, value: FloatArray, shown: IntArr
 
 def walked(
     trail: Trail, discount: float, shown: int, shuffles: int, seed: int
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[arrays.FloatArray, arrays.FloatArray]:
     """Returns means less values and standard deviations [1 + shuffles, shown], the log's first."""
     excess, deviation = np.empty((shuffles + 1, shown)), np.empty((shuffles + 1, shown))
     walk_trails.all(

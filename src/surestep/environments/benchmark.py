@@ -11,7 +11,6 @@ import numpy as np
 from msgspec import Meta
 
 import surestep._arrays as arrays
-from surestep._arrays import AnyArray, FloatArray, IntArray
 from surestep._settings import check_settings
 from surestep.errors import InvalidParameter
 from surestep.model import DecisionLog, Policy, Problem
@@ -36,7 +35,11 @@ def check_size(parameters: str, states: int) -> None:
 
 
 def mdp_from_rows(
-    pairs: Pairs, successor: AnyArray, probability: FloatArray, reward: AnyArray, discount: float
+    pairs: Pairs,
+    successor: arrays.AnyArray,
+    probability: arrays.FloatArray,
+    reward: arrays.AnyArray,
+    discount: float,
 ) -> FiniteMDP:
     """Returns the MDP of one row of successors a pair, starting in state 0.
 
@@ -77,7 +80,7 @@ class Truth(arrays.ByValue, arrays.Frozen):
     """
 
     mdp: FiniteMDP
-    pair: IntArray  # [K of mdp]
+    pair: arrays.IntArray  # [K of mdp]
 
     def acting(self, policy: Policy) -> Policy:
         """Returns the policy as it acts in the model.
@@ -94,7 +97,7 @@ class Truth(arrays.ByValue, arrays.Frozen):
         """
         return Policy(self.mdp.pairs, policy.probability[self.pair])
 
-    def worth(self, policies: FloatArray) -> FloatArray:
+    def worth(self, policies: arrays.FloatArray) -> arrays.FloatArray:
         """Returns ρ of policies in the model.
 
         Parameters
@@ -209,7 +212,6 @@ class Benchmark(arrays.ByValue):
     simulator: Simulator | None = None  # makes the data, where the model does not say it all
 
     def __post_init__(self) -> None:
-        """Checks that the parts belong together."""
         object.__setattr__(self, "collector", self.collector or self.behavior)
         check_settings(self)
         for who, policy in (("behavior", self.behavior), ("collector", self.collector)):
@@ -233,7 +235,7 @@ class Benchmark(arrays.ByValue):
         return float(self.mdp.discount[0])
 
     @property
-    def known_rewards(self) -> FloatArray | None:
+    def known_rewards(self) -> arrays.FloatArray | None:
         """Returns the rewards [K] that the experiment knows, or None where it observes them."""
         return self.mdp.expected_reward if self.rewards == "known" else None
 

@@ -31,7 +31,6 @@ import numpy as np
 from msgspec import Meta
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray, IntArray
 from surestep._settings import check_setting
 from surestep.environments.benchmark import Benchmark, LegacySeed, Portion, Truth
 from surestep.environments.hidden import Merged, expected_visits
@@ -75,7 +74,7 @@ def nearly_alike(
 
 def draw_world(
     states: int, actions: int, successors: int, rng: np.random.RandomState
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[arrays.FloatArray, arrays.FloatArray]:
     """Draws rows [S, A, S] and a behavior policy [S, A]; the last state ends the episode.
 
     Each pair has random successors, with the gaps of sorted uniform numbers as chances. π_b is
@@ -90,18 +89,20 @@ def draw_world(
     return rows, rng.dirichlet(np.ones(actions), size=states)
 
 
-def shrunk(rows: FloatArray, behavior: FloatArray, effect: float) -> FloatArray:
+def shrunk(
+    rows: arrays.FloatArray, behavior: arrays.FloatArray, effect: float
+) -> arrays.FloatArray:
     """Returns (1 − λ) Σ_a π_b(a|s) P(·|s,a) + λ P(·|s,a) of rows P [S, A, S], λ = `effect`."""
     mean = np.einsum("sa,sat->st", behavior, rows)
-    less: FloatArray = (1 - effect) * mean[:, np.newaxis] + effect * rows
+    less: arrays.FloatArray = (1 - effect) * mean[:, np.newaxis] + effect * rows
     return less
 
 
 def little_effect(
     name: str,
     effect: float,
-    rows: FloatArray,
-    behavior: FloatArray,
+    rows: arrays.FloatArray,
+    behavior: arrays.FloatArray,
     *,
     won: int = -1,
     horizon: int = HORIZON,
@@ -174,7 +175,9 @@ def coarse(
     )
 
 
-def law_of(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+def law_of(
+    values: arrays.FloatArray, weights: arrays.FloatArray
+) -> tuple[arrays.FloatArray, arrays.FloatArray]:
     """Returns values scaled to mean 1, and their chances, which are the weights scaled to sum 1."""
     chances = weights / weights.sum()
     return values / (values @ chances), chances
@@ -266,7 +269,11 @@ def jackpot(
 
 
 def rare(
-    name: str, earned: FloatArray, chances: tuple[float, float], situations: int, declared: bool
+    name: str,
+    earned: arrays.FloatArray,
+    chances: tuple[float, float],
+    situations: int,
+    declared: bool,
 ) -> Benchmark:
     """Returns the world in which action a earns `earned`[a, 1] with its chance, else [a, 0].
 
@@ -492,7 +499,7 @@ def stopped_at_the_end(log: DecisionLog) -> DecisionLog:
 class RunDraws:
     """Draws of one element at a time from runs of probabilities, from uniform numbers."""
 
-    def __init__(self, offsets: IntArray, probability: FloatArray) -> None:
+    def __init__(self, offsets: arrays.IntArray, probability: arrays.FloatArray) -> None:
         self.offsets = offsets.tolist()
         self.sums = summed(offsets, probability).tolist()
 

@@ -13,7 +13,6 @@ import numpy as np
 from msgspec import Meta
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, IntArray
 from surestep.environments.benchmark import MOST_STATES, Benchmark, mdp_from_rows
 from surestep.model import FiniteMDP, Pairs, Policy
 from surestep.planning.ends import breadth_first
@@ -110,7 +109,7 @@ def gridworld_mdp(size: int) -> FiniteMDP:
     )
 
 
-def open_ways(size: int) -> BoolArray:
+def open_ways(size: int) -> arrays.BoolArray:
     """Tells whether a cell can be left to the north, east, south and west [S, 4].
 
     Of the published walls, one stands between x = 2 and 3 below y = 3, the other between x = 3 and
@@ -129,7 +128,7 @@ def open_ways(size: int) -> BoolArray:
     return ways.reshape(4, -1).T.copy()
 
 
-def shortest_ways(size: int) -> IntArray:
+def shortest_ways(size: int) -> arrays.IntArray:
     """Returns an action [S] on a shortest way to the goal; any at the goal."""
     ways = open_ways(size)
     step = np.array([size, 1, -size, -1])
@@ -140,5 +139,5 @@ def shortest_ways(size: int) -> IntArray:
         len(ways) - 1,
     )
     towards = parent - np.arange(len(ways))
-    action: IntArray = np.argmax(towards[:, np.newaxis] == step, axis=1)
+    action: arrays.IntArray = np.argmax(towards[:, np.newaxis] == step, axis=1)
     return action

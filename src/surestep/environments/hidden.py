@@ -28,7 +28,6 @@ import numpy as np
 from msgspec import Meta
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray, IntArray
 from surestep.environments.benchmark import Benchmark, Portion, Truth
 from surestep.model import DecisionLog, FiniteMDP, Pairs, Policy
 from surestep.planning import optimal, q_values
@@ -44,7 +43,7 @@ class Merged(arrays.ByValue):
 
     mdp: FiniteMDP  # the finer model
     pairs: Pairs  # of the log
-    shown: IntArray  # [S of mdp] as which state of the log
+    shown: arrays.IntArray  # [S of mdp] as which state of the log
     truth: Truth = field(init=False)
 
     def __post_init__(self) -> None:
@@ -75,7 +74,7 @@ class Merged(arrays.ByValue):
         """Returns the policy as it acts in the finer model."""
         return self.truth.acting(policy)
 
-    def model(self, visits: FloatArray) -> FiniteMDP:
+    def model(self, visits: arrays.FloatArray) -> FiniteMDP:
         """Returns the model that very many logs show, where pairs are visited in these shares.
 
         P̄(s'|s,a) = Σ_x w(x,a) P(s'|x,a) / Σ_x w(x,a) over the states x that are shown as s, with
@@ -104,10 +103,10 @@ class Merged(arrays.ByValue):
         )
 
 
-def expected_visits(mdp: FiniteMDP, policy: Policy, horizon: int) -> FloatArray:
+def expected_visits(mdp: FiniteMDP, policy: Policy, horizon: int) -> arrays.FloatArray:
     """Returns how often an episode takes each pair [K] within `horizon` steps, on average."""
     owner = arrays.run_owners(mdp.offsets)
-    at: FloatArray = mdp.initial
+    at: arrays.FloatArray = mdp.initial
     visits = np.zeros(mdp.num_pairs)
     for _ in range(horizon):
         taken = at[mdp.pairs.state] * policy.probability
@@ -250,7 +249,7 @@ def hidden_cause(tilt: Portion = 0.6) -> Benchmark:
     )
 
 
-def course_of_patients() -> FloatArray:
+def course_of_patients() -> arrays.FloatArray:
     """Returns P [(ward, severity), action, (ward, severity)]: the decision changes nothing."""
     after = np.zeros((PLACES, SEVERITIES, PLACES))
     for ward in range(WARDS):

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray, IntArray
 from surestep.environments.benchmark import Benchmark, LegacySeed, Portion, mdp_from_rows
 from surestep.errors import InvalidParameter
 from surestep.model import FiniteMDP, MDPBatch, Pairs, Policy
@@ -76,8 +75,8 @@ def draw_random_mdp(name: str, seed: int, ratio: float, egg: float | None = None
 class Garnet(NamedTuple):
     """Random dynamics, in which nothing pays and nothing ends yet."""
 
-    successor: IntArray  # [K, 4]
-    probability: FloatArray  # [K, 4]
+    successor: arrays.IntArray  # [K, 4]
+    probability: arrays.FloatArray  # [K, 4]
 
     def mdp(self, prizes: dict[int, float]) -> FiniteMDP:
         """Returns the model in which entering one of the states pays a prize and ends episodes."""
@@ -127,7 +126,7 @@ def draw_behavior(mdp: FiniteMDP, ratio: float, rng: np.random.RandomState) -> P
     q = mdp.pairs.dense(Backup.of(mdp).q(plan.value))
     best = q.argmax(axis=1)
 
-    def worth(table: FloatArray) -> float:
+    def worth(table: arrays.FloatArray) -> float:
         """Returns ρ of a table [S, A] by one small solve: it is asked for some hundred times."""
         chain = np.einsum("sa,sat->st", table, dense.P)
         values = np.linalg.solve(np.eye(STATES) - DISCOUNT * chain, (table * earned).sum(axis=1))

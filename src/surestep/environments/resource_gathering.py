@@ -14,7 +14,6 @@ import numpy as np
 from msgspec import Meta
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep.environments.benchmark import MOST_STATES, Benchmark, check_size, mdp_from_rows
 from surestep.model import FiniteMDP, Pairs, Policy
 from surestep.planning import optimal
@@ -110,11 +109,11 @@ def on_usual_terms(name: str, mdp: FiniteMDP, behavior: Policy) -> Benchmark:
 class GatheringWorld(NamedTuple):
     """The states that can be reached, in their published order, and the effects of moves there."""
 
-    place: IntArray  # [S] where, and what is carried: all but what is left to collect
-    enabled: BoolArray  # [S, A] whether the move stays in the grid
-    successor: IndexArray  # [S, A, 2] after an attack, and after the move
-    probability: FloatArray  # [S, A, 2]
-    delivers: BoolArray  # [S, A] whether the move brings gold home
+    place: arrays.IntArray  # [S] where, and what is carried: all but what is left to collect
+    enabled: arrays.BoolArray  # [S, A] whether the move stays in the grid
+    successor: arrays.IndexArray  # [S, A, 2] after an attack, and after the move
+    probability: arrays.FloatArray  # [S, A, 2]
+    delivers: arrays.BoolArray  # [S, A] whether the move brings gold home
 
 
 def gathering_world(gold: int, gem: int) -> GatheringWorld:
@@ -132,8 +131,8 @@ def gathering_world(gold: int, gem: int) -> GatheringWorld:
     y = row + up
     enabled = (x >= 0) & (x < SIDE) & (y >= 0) & (y < SIDE)
 
-    def enters(cell: tuple[int, int]) -> BoolArray:
-        entered: BoolArray = (x + 1 == cell[0]) & (y + 1 == cell[1])
+    def enters(cell: tuple[int, int]) -> arrays.BoolArray:
+        entered: arrays.BoolArray = (x + 1 == cell[0]) & (y + 1 == cell[1])
         return entered
 
     home = enters(HOME)
@@ -191,7 +190,7 @@ def padded_mdp(world: GatheringWorld) -> FiniteMDP:
 # ---- the policies -----------------------------------------------------------------------------
 
 
-def near_optimal(mdp: FiniteMDP, best: IntArray) -> Policy:
+def near_optimal(mdp: FiniteMDP, best: arrays.IntArray) -> Policy:
     """Returns the policy that takes slot `best` [S], and every other one with probability 10⁻⁵."""
     offsets = mdp.pairs.offsets
     probability = np.full(mdp.num_pairs, EXPLORING)
@@ -199,7 +198,7 @@ def near_optimal(mdp: FiniteMDP, best: IntArray) -> Policy:
     return Policy(mdp.pairs, probability)
 
 
-def best_slots(world: GatheringWorld, gold: int, gem: int) -> IntArray:
+def best_slots(world: GatheringWorld, gold: int, gem: int) -> arrays.IntArray:
     """Returns the slot [S] of an optimal action: as published, or else the lowest.
 
     What is left to collect changes nothing, so the world with nothing left tells the others.

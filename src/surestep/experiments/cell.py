@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray
 from surestep.algorithms import Algorithm
 from surestep.algorithms.batch import improve_batches
 from surestep.algorithms.registry import needs_log
@@ -47,7 +46,7 @@ from surestep.rehearsal import calibrate
 from surestep.sampling import CountSampler
 from surestep.trials import Claimed, Proposed, claimed, proposed_each, proposed_together, true_gains
 
-ColumnArrays = dict[str, AnyArray]  # column by column
+ColumnArrays = dict[str, arrays.AnyArray]  # column by column
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +123,7 @@ def run_at(block: CellBlock, episodes: int) -> ColumnArrays:
     specs = block.algorithms
     total = len(rngs) * len(specs)
 
-    def spread(entries: Sequence[object], kind: type) -> AnyArray:
+    def spread(entries: Sequence[object], kind: type) -> arrays.AnyArray:
         return np.repeat(np.array(entries, kind), len(rngs))
 
     return {
@@ -319,7 +318,7 @@ def claim_columns(
         benchmark.value_bounds,
     )
 
-    def words(text: str) -> AnyArray:
+    def words(text: str) -> arrays.AnyArray:
         return np.full(gain.size, text, object)
 
     return {
@@ -416,7 +415,7 @@ def told_of_log(
     return told_to(kind, known, given)
 
 
-def prizes(benchmark: Benchmark) -> FloatArray | None:
+def prizes(benchmark: Benchmark) -> arrays.FloatArray | None:
     """Returns the reward for entering each state [S], where rewards depend on that alone, or None.
 
     A state that nothing leads to pays nothing.
@@ -428,7 +427,11 @@ def prizes(benchmark: Benchmark) -> FloatArray | None:
 
 
 def with_all_successors(
-    benchmark: Benchmark, times: IntArray, starts: IntArray, prize: FloatArray, over: BoolArray
+    benchmark: Benchmark,
+    times: arrays.IntArray,
+    starts: arrays.IntArray,
+    prize: arrays.FloatArray,
+    over: arrays.BoolArray,
 ) -> Counts:
     """Counts in which every pair has all states as successors, each with its known reward."""
     mdp = benchmark.mdp

@@ -39,7 +39,6 @@ import numpy as np
 from scipy.special import betainccinv, betaincinv
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray
 from surestep.errors import InvalidParameter
 from surestep.offpolicy import betting
 
@@ -73,11 +72,11 @@ class Interval(NamedTuple):
 class TailWeights(NamedTuple):
     """The weights of each value in the ends of an interval, in the order of the values."""
 
-    low: FloatArray  # [n + 1]: a, X₍₁₎, …, X₍ₙ₎
-    high: FloatArray  # [n + 1]: X₍₁₎, …, X₍ₙ₎, b
+    low: arrays.FloatArray  # [n + 1]: a, X₍₁₎, …, X₍ₙ₎
+    high: arrays.FloatArray  # [n + 1]: X₍₁₎, …, X₍ₙ₎, b
 
 
-def cvar(values: FloatArray, tail: float) -> float:
+def cvar(values: arrays.FloatArray, tail: float) -> float:
     """Returns the mean of the worst max(1, ⌊tail · n⌋) values."""
     if not (arrays.is_number(tail) and 0 < tail <= 1):
         raise InvalidParameter(f"tail is {tail!r}, expected more than 0 and at most 1")
@@ -85,7 +84,7 @@ def cvar(values: FloatArray, tail: float) -> float:
     return float(np.partition(values, worst - 1)[:worst].mean())
 
 
-def cvar_interval(values: FloatArray, tail: float, bounds: tuple[float, float]) -> Interval:
+def cvar_interval(values: arrays.FloatArray, tail: float, bounds: tuple[float, float]) -> Interval:
     """Returns the CVaR with a 95 % interval for that of the distribution of the values.
 
     Parameters
@@ -150,7 +149,7 @@ def tail_weights(size: int, tail: float) -> TailWeights:
 # ---- the mean ------------------------------------------------------------------------------------
 
 
-def mean_interval(values: FloatArray, bounds: tuple[float, float]) -> Interval:
+def mean_interval(values: arrays.FloatArray, bounds: tuple[float, float]) -> Interval:
     """Returns the mean with a 95 % interval for that of the distribution of the values.
 
     Parameters
@@ -178,7 +177,7 @@ def mean_interval(values: FloatArray, bounds: tuple[float, float]) -> Interval:
     return Interval(float(values.mean()), refuted_mean(inside, a), -refuted_mean(-inside, -b))
 
 
-def refuted_mean(values: FloatArray, bound: float) -> float:
+def refuted_mean(values: arrays.FloatArray, bound: float) -> float:
     """Returns the largest mean that the values refute; NaN where that is not beyond the bound."""
     if not np.isfinite(bound):
         return float("nan")

@@ -103,7 +103,6 @@ class Interruptible:
                 wait([running], BETWEEN_INTERRUPTS)
 
     def __getattr__(self, name: str) -> Any:
-        """Returns any other attribute of the connection."""
         return getattr(self._connection, name)
 
 

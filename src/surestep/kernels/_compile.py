@@ -28,7 +28,6 @@ class Kernel(Generic[Arguments, Result]):
     """
 
     def __init__(self, function: Callable[Arguments, Result], threads_from: int | None) -> None:
-        """Remembers what to compile; nothing is compiled yet."""
         self.function = function
         self.threads_from = threads_from  # entries of the largest array; None: never parallel
         self.__doc__ = function.__doc__

@@ -9,7 +9,6 @@ from typing import Annotated
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray, RunWords
 from surestep._settings import Each
 from surestep.errors import InvalidCounts, InvalidModel, ShapeMismatch
 from surestep.model.counts import LARGEST_TOTAL, Counts, LoggedRewards
@@ -52,17 +51,17 @@ class MDPBatch:
     """
 
     pairs: Pairs
-    offsets: IntArray  # [K+1]
-    successor: IndexArray  # [T]
-    probability: Annotated[FloatArray, Each("BT", 0)]
-    expected_reward: Annotated[FloatArray, Each("BK")]
-    discount: Annotated[FloatArray, Each("K", 0, 1)]
-    initial: FloatArray  # [S]
+    offsets: arrays.IntArray  # [K+1]
+    successor: arrays.IndexArray  # [T]
+    probability: Annotated[arrays.FloatArray, Each("BT", 0)]
+    expected_reward: Annotated[arrays.FloatArray, Each("BK")]
+    discount: Annotated[arrays.FloatArray, Each("K", 0, 1)]
+    initial: arrays.FloatArray  # [S]
 
     def __post_init__(self) -> None:
         read_noun(self, InvalidModel)
         pairs = self.pairs
-        words = RunWords(
+        words = arrays.RunWords(
             "transition probabilities",
             "row",
             pairs.pair_name,
@@ -194,13 +193,13 @@ class CountsBatch:
     """
 
     pairs: Pairs
-    offsets: IntArray  # [K+1]
-    successor: IndexArray  # [T]
-    times: Annotated[IntArray, Each("BT", 0)]
+    offsets: arrays.IntArray  # [K+1]
+    successor: arrays.IndexArray  # [T]
+    times: Annotated[arrays.IntArray, Each("BT", 0)]
     rewards: LoggedRewards
-    starts: Annotated[IntArray, Each("BS", 0)]
-    terminal: Annotated[BoolArray, Each("S")] = field(default=None)  # type: ignore[arg-type]
-    visits: IntArray = field(init=False)  # [B, K]
+    starts: Annotated[arrays.IntArray, Each("BS", 0)]
+    terminal: Annotated[arrays.BoolArray, Each("S")] = field(default=None)  # type: ignore[arg-type]
+    visits: arrays.IntArray = field(init=False)  # [B, K]
 
     def __post_init__(self) -> None:
         """Checks all data sets at once; `Counts` says what is wrong with the first bad one."""
@@ -216,7 +215,9 @@ class CountsBatch:
             lambda values: arrays.freeze(arrays.floats("reward", values, shape, InvalidCounts))
         )
         arrays.keep(self, rewards=rewards, visits=arrays.own(visits))
-        wrong: BoolArray = np.full(len(times), rewards.least is not None)  # `Counts` knows of these
+        wrong: arrays.BoolArray = np.full(
+            len(times), rewards.least is not None
+        )  # `Counts` knows of these
         wrong |= ~starts.any(axis=1) | visits[:, self.terminal[self.pairs.state]].any(axis=1)
         for numbers in (times, starts):
             wrong |= numbers.sum(axis=1, dtype=np.float64) > LARGEST_TOTAL
@@ -258,7 +259,7 @@ class CountsBatch:
             self.terminal,
         )
 
-    def expected_reward(self) -> FloatArray:
+    def expected_reward(self) -> arrays.FloatArray:
         """Computes the reward Σ_s' P̂ R̂ of each pair in the estimates.
 
         Returns
@@ -311,7 +312,6 @@ class ProblemBatch:
     unseen: UnseenRule = "terminal"
 
     def __post_init__(self) -> None:
-        """Checks the terms, as those of the first problem."""
         arrays.expect("counts", self.counts, CountsBatch)
         first = self.problem(0)
         arrays.keep(self, discount=first.discount, value_bounds=first.value_bounds)
@@ -402,7 +402,7 @@ class ProblemBatch:
             unseen=self.unseen,
         )
 
-    def expected_reward(self) -> FloatArray:
+    def expected_reward(self) -> arrays.FloatArray:
         """Computes the reward of each pair in the estimates, with unseen pairs as `unseen` says.
 
         Returns

@@ -3,14 +3,13 @@
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray
 from surestep.errors import InvalidParameter
 from surestep.model.counts import Counts
 from surestep.model.mdp import FiniteMDP, spread_discount
 from surestep.model.policy import Policy
 
 
-def estimate_mdp(counts: Counts, discount: float | FloatArray) -> FiniteMDP:
+def estimate_mdp(counts: Counts, discount: float | arrays.FloatArray) -> FiniteMDP:
     """Returns the maximum-likelihood MDP: P̂(s'|s,a) = #_D(s,a,s') / #_D(s,a).
 
     Parameters

@@ -28,7 +28,6 @@ from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray
 from surestep.errors import InvalidParameter, said
 from surestep.model.statements import Statement
 
@@ -46,10 +45,10 @@ class Ranges(NamedTuple):
     ending: Range
 
     @classmethod
-    def seen(cls, rewards: FloatArray, ending: BoolArray) -> Ranges:
+    def seen(cls, rewards: arrays.FloatArray, ending: arrays.BoolArray) -> Ranges:
         """Returns the ranges of rewards [N] that were seen, 0 where none were."""
 
-        def of(some: FloatArray) -> Range:
+        def of(some: arrays.FloatArray) -> Range:
             return (float(some.min()), float(some.max())) if some.size > 0 else NOTHING
 
         return cls(of(rewards[~ending]), of(rewards[ending]))

@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, IntArray
 from surestep.model.log import DecisionLog
 from surestep.model.pairs import Pairs, picked_labels
 from surestep.model.policy import Policy
@@ -26,13 +25,13 @@ class Numbering(NamedTuple):
     into the order of the new numbers.
     """
 
-    state: IntArray  # [S]
-    action: IntArray  # [A]
-    pair: IntArray  # [K]
+    state: arrays.IntArray  # [S]
+    action: arrays.IntArray  # [A]
+    pair: arrays.IntArray  # [K]
     pairs: Pairs  # with the new numbers
 
     @classmethod
-    def of(cls, pairs: Pairs, state: IntArray, action: IntArray) -> Numbering:
+    def of(cls, pairs: Pairs, state: arrays.IntArray, action: arrays.IntArray) -> Numbering:
         """Returns the numbering of pairs whose states and actions come in these orders."""
         new_state = np.argsort(state)[pairs.state]
         new_action = np.argsort(action)[pairs.action]
@@ -80,7 +79,7 @@ class Numbering(NamedTuple):
         return Policy(self.pairs, policy.probability[self.pair], estimated=policy.estimated)
 
 
-def by_appearance(log: DecisionLog, last: BoolArray) -> Numbering:
+def by_appearance(log: DecisionLog, last: arrays.BoolArray) -> Numbering:
     """Returns the numbering by first appearance, with the states that are `last` [S] at the end.
 
     States and actions that the log never names come after the others, in the former order.
@@ -95,7 +94,7 @@ def by_appearance(log: DecisionLog, last: BoolArray) -> Numbering:
     )
 
 
-def first_places(values: IntArray, size: int) -> IntArray:
+def first_places(values: arrays.IntArray, size: int) -> arrays.IntArray:
     """Returns the first place of each number below `size`; that after all for a missing one."""
     place = np.full(size, values.size)
     place[values[::-1]] = np.arange(values.size)[::-1]  # of several values the last one stays

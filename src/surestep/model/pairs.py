@@ -72,7 +72,6 @@ class Pairs(arrays.ByValue):
     action_labels: Labels = None  # [num_actions]
 
     def __post_init__(self) -> None:
-        """Checks everything once and freezes the arrays."""
         check_settings(self, InvalidModel)
         read_arrays(self, InvalidModel, {"A": self.num_actions, "K": np.size(self.action)}, {})
         action = self.action

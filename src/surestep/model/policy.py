@@ -9,7 +9,6 @@ from typing import Annotated, Any, Protocol
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import AnyArray, FloatArray, RunWords
 from surestep._reprs import frame_of
 from surestep._settings import Each, check_settings
 from surestep.errors import InvalidParameter, InvalidPolicy
@@ -75,17 +74,16 @@ class Policy(arrays.ByValue):
     """
 
     pairs: Pairs
-    probability: Annotated[FloatArray, Each("K", 0)]
+    probability: Annotated[arrays.FloatArray, Each("K", 0)]
     estimated: bool = False
 
     def __post_init__(self) -> None:
-        """Checks that every state has a distribution, and freezes it."""
         check_settings(self, InvalidPolicy)
         read_noun(self, InvalidPolicy)
         values = arrays.normalised_runs(
             self.probability,
             self.pairs.offsets,
-            RunWords("action probabilities", "state", self.pairs.state_name),
+            arrays.RunWords("action probabilities", "state", self.pairs.state_name),
             InvalidPolicy,
         )
         object.__setattr__(self, "probability", arrays.own(values))
@@ -221,16 +219,16 @@ class Policy(arrays.ByValue):
             self.estimated or other.estimated,
         )
 
-    def __getitem__(self, state: int | str) -> FloatArray:
+    def __getitem__(self, state: int | str) -> arrays.FloatArray:
         """Returns the probabilities [A] of all actions in a state, given by number or label."""
         pairs = self.pairs
         number = index_of("state", state, places_of(pairs.state_labels), pairs.num_states)
         run = slice(*pairs.offsets[number : number + 2])
-        row: FloatArray = np.zeros(pairs.num_actions)
+        row: arrays.FloatArray = np.zeros(pairs.num_actions)
         row[pairs.action[run]] = self.probability[run]
         return row
 
-    def __iter__(self) -> Iterator[FloatArray]:
+    def __iter__(self) -> Iterator[arrays.FloatArray]:
         """Iterates over the probabilities [A] of the states, in their order."""
         return iter(self.dense())
 
@@ -251,7 +249,7 @@ class Policy(arrays.ByValue):
         """
         return int(arrays.generator(rng).choice(self.pairs.num_actions, p=self[state]))
 
-    def dense(self) -> FloatArray:
+    def dense(self) -> arrays.FloatArray:
         """Makes the table of probabilities.
 
         Returns
@@ -280,7 +278,7 @@ class Policy(arrays.ByValue):
         )
 
 
-PolicyLike = Policy | HasPolicy | AnyArray | list[Any]
+PolicyLike = Policy | HasPolicy | arrays.AnyArray | list[Any]
 
 
 def policy_of(source: PolicyLike, owner: Pairs | HasPairs, name: str = "policy") -> Policy:
@@ -352,11 +350,11 @@ class Plan(arrays.Frozen):
     """
 
     policy: Policy
-    value: FloatArray  # [S]
+    value: arrays.FloatArray  # [S]
     iterations: int
     residual: float
     error_bound: float
-    q: FloatArray | None = None  # [K]
+    q: arrays.FloatArray | None = None  # [K]
 
 
 def negated(plan: Plan) -> Plan:

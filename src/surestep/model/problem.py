@@ -20,7 +20,6 @@ import numpy as np
 from msgspec import Meta
 
 import surestep._arrays as arrays
-from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray
 from surestep._settings import Each, Settings, check_setting, check_settings, read_arrays
 from surestep.errors import InvalidParameter, ShapeMismatch
 from surestep.model.counts import Counts, LoggedRewards
@@ -60,7 +59,7 @@ class Reach(NamedTuple):
     5
     """
 
-    states: BoolArray  # [S]
+    states: arrays.BoolArray  # [S]
     within: int | None = None
     alone: bool = False
 
@@ -104,7 +103,6 @@ class Signal:
     known: Known = NOTHING_KNOWN
 
     def __post_init__(self) -> None:
-        """Checks the margin, and that the signal has no signals."""
         check_setting(f"the margin of {self.name!r}", self.margin, Annotated[float, Meta(ge=0)])
         if self.problem.signals:
             raise InvalidParameter(f"the signal {self.name!r} has signals, expected none")
@@ -185,20 +183,19 @@ class Problem:
 
     counts: Counts
     behavior: Policy  # π_b
-    discount: float | FloatArray  # γ, or one a pair [K]
+    discount: float | arrays.FloatArray  # γ, or one a pair [K]
     value_bounds: tuple[float, float]
     unseen: UnseenRule = "terminal"
     log: DecisionLog | None = None
     premises: tuple[Statement, ...] = ()
     support: Successors | None = None
-    closed: Annotated[BoolArray | None, Each("K")] = None
+    closed: Annotated[arrays.BoolArray | None, Each("K")] = None
     name: str = "reward"
     cost: bool = False
     signals: tuple[Signal, ...] = ()
     reach: Reach | None = None
 
     def __post_init__(self) -> None:
-        """Checks that the parts belong together."""
         arrays.expect("counts", self.counts, Counts)
         pairs = self.counts.pairs
         arrays.keep(self, behavior=policy_of(self.behavior, pairs, "behavior"))
@@ -264,7 +261,7 @@ class Problem:
         """Returns V_max of the paper: the larger magnitude of the two value bounds."""
         return max(abs(bound) for bound in self.value_bounds)
 
-    def within(self, closed: BoolArray) -> Problem:
+    def within(self, closed: arrays.BoolArray) -> Problem:
         """Closes further pairs.
 
         Parameters
@@ -312,7 +309,7 @@ class Problem:
             signals=tuple(signal.moved(change) for signal in self.signals),
         )
 
-    def open_pairs(self) -> BoolArray:
+    def open_pairs(self) -> arrays.BoolArray:
         """Finds the pairs that a policy may take more often than π_b.
 
         Returns
@@ -323,7 +320,7 @@ class Problem:
         every = np.ones(self.counts.pairs.num_pairs, np.bool_)
         return every if self.closed is None else ~self.closed
 
-    def support_sizes(self) -> IntArray:
+    def support_sizes(self) -> arrays.IntArray:
         """Counts the states that each pair may lead to.
 
         Returns
@@ -334,7 +331,7 @@ class Problem:
         every = np.full(self.counts.pairs.num_pairs, self.num_states)
         return every if self.support is None else self.support.sizes
 
-    def possible(self) -> BoolArray:
+    def possible(self) -> arrays.BoolArray:
         """Finds the stored transitions that the support allows.
 
         Returns
@@ -344,10 +341,10 @@ class Problem:
         """
         if self.support is None:
             return np.ones(self.counts.successor.size, np.bool_)
-        inside: BoolArray = self.support.places(self.counts) >= 0
+        inside: arrays.BoolArray = self.support.places(self.counts) >= 0
         return inside
 
-    def stored_sizes(self) -> IntArray:
+    def stored_sizes(self) -> arrays.IntArray:
         """Counts the possible successors of each pair that the counts store.
 
         Returns
@@ -388,7 +385,7 @@ class Problem:
             estimated, ending_reward=np.where(self.unseen_pairs(), value, estimated.ending_reward)
         )
 
-    def unseen_pairs(self) -> BoolArray:
+    def unseen_pairs(self) -> arrays.BoolArray:
         """Finds the pairs that the data never visits, without those of known ends.
 
         Returns
@@ -397,7 +394,7 @@ class Problem:
             True for these pairs.
         """
         counts = self.counts
-        unseen: BoolArray = (counts.visits == 0) & ~counts.terminal[counts.pairs.state]
+        unseen: arrays.BoolArray = (counts.visits == 0) & ~counts.terminal[counts.pairs.state]
         return unseen
 
 
@@ -473,7 +470,7 @@ def most_actions(pairs: Pairs) -> int:
     return int(arrays.run_lengths(pairs.offsets).max())
 
 
-def read_discounts(pairs: Pairs, discount: object) -> float | FloatArray:
+def read_discounts(pairs: Pairs, discount: object) -> float | arrays.FloatArray:
     """Returns one discount in [0, 1], or one a pair."""
     if not (isinstance(discount, np.ndarray) and discount.ndim == 1):
         return arrays.read_discount(discount)
@@ -525,9 +522,9 @@ def check_counts_of_log(counts: Counts, log: DecisionLog) -> None:
 def check_against_log(
     what: str,
     name: Callable[[int], str],
-    counted: AnyArray,
-    expected: AnyArray,
-    slack: AnyArray | float = 0.0,
+    counted: arrays.AnyArray,
+    expected: arrays.AnyArray,
+    slack: arrays.AnyArray | float = 0.0,
 ) -> None:
     """Refuses counts that say something else than the log, naming the first difference."""
     with np.errstate(over="ignore"):  # an infinite difference is one too

@@ -359,7 +359,6 @@ class Statement:
     values: Mapping[str, Scalar] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Checks that there is a sentence of this code and these values."""
         if not isinstance(self.code, str) or self.code not in SENTENCES:
             raise InvalidCertificate(
                 f"code is {arrays.shown(self.code)}, which no statement of this version of "
@@ -388,7 +387,6 @@ class Statement:
         return sentence.format(**values)
 
     def __repr__(self) -> str:
-        """Returns code and values, in the order in which they are given."""
         return f"Statement({self.code!r}, {dict(self.values)})"
 
     def __reduce__(self) -> tuple[object, ...]:

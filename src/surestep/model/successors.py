@@ -6,7 +6,6 @@ from typing import Annotated
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep._settings import Each
 from surestep.errors import InvalidModel, ShapeMismatch
 from surestep.model.counts import Counts
@@ -46,9 +45,9 @@ class Successors(arrays.ByValue):
     """
 
     pairs: Pairs
-    offsets: IntArray  # [K+1]
-    successor: IndexArray  # [T]
-    weight: Annotated[FloatArray | None, Each("T", LIGHTEST, HEAVIEST)] = None
+    offsets: arrays.IntArray  # [K+1]
+    successor: arrays.IndexArray  # [T]
+    weight: Annotated[arrays.FloatArray | None, Each("T", LIGHTEST, HEAVIEST)] = None
 
     def __post_init__(self) -> None:
         read_noun(self, InvalidModel)
@@ -63,7 +62,7 @@ class Successors(arrays.ByValue):
             )
 
     @property
-    def sizes(self) -> IntArray:
+    def sizes(self) -> arrays.IntArray:
         """Counts the states that each pair may lead to [K]."""
         return arrays.run_lengths(self.offsets)
 
@@ -77,7 +76,7 @@ class Successors(arrays.ByValue):
         """
         return Statement("successors-given", {"successors": self.successor.size})
 
-    def ends(self) -> BoolArray:
+    def ends(self) -> arrays.BoolArray:
         """Finds the states whose pairs all end the episode.
 
         Returns
@@ -85,10 +84,10 @@ class Successors(arrays.ByValue):
         array of bool [S]
             True for these states.
         """
-        over: BoolArray = arrays.run_sums(self.sizes, self.pairs.offsets) == 0
+        over: arrays.BoolArray = arrays.run_sums(self.sizes, self.pairs.offsets) == 0
         return over
 
-    def places(self, counts: Counts) -> IntArray:
+    def places(self, counts: Counts) -> arrays.IntArray:
         """Finds the transitions that counts store among these.
 
         Parameters
@@ -110,7 +109,7 @@ class Successors(arrays.ByValue):
         place = np.minimum(np.searchsorted(given, stored), given.size - 1)
         return np.where(given[place] == stored, place, -1)
 
-    def times(self, counts: Counts) -> IntArray:
+    def times(self, counts: Counts) -> arrays.IntArray:
         """Counts how often each successor was observed.
 
         Parameters

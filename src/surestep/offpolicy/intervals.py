@@ -31,7 +31,6 @@ import numpy as np
 from scipy.special import ndtr, ndtri, stdtrit
 
 import surestep._arrays as arrays
-from surestep._arrays import ROUNDING_SLACK, FloatArray, IntArray
 from surestep._settings import Delta, check_setting
 from surestep.errors import InvalidParameter
 from surestep.offpolicy.estimators import Estimate, MeanEstimate, RatioEstimate
@@ -195,7 +194,7 @@ def choose_threshold(training: object, low: float, size: int, delta: float) -> f
 
 def read_values(
     values: object, at_least: int, low: float = -LARGEST, high: float = LARGEST
-) -> FloatArray:
+) -> arrays.FloatArray:
     """Returns a flat array of at least so many values that lie within their bounds.
 
     What is outside by no more than rounding is moved onto the bound.
@@ -210,7 +209,7 @@ def read_values(
         )
     within = np.clip(data, float(low), float(high))
     for i, others in arrays.first_where(
-        np.abs(within - data) > ROUNDING_SLACK * np.abs(within), "value"
+        np.abs(within - data) > arrays.ROUNDING_SLACK * np.abs(within), "value"
     ):
         raise InvalidParameter(
             f"values[{i}] is {data[i]}, expected {low:.10g} to {high:.10g}{others}"
@@ -261,7 +260,7 @@ def betting(values: object, low: float, delta: float) -> float:
     return low + scale * largest_refuted(data, predictable_stakes(data, log_inverse(delta)), goal)
 
 
-def largest_refuted(data: FloatArray, stakes: FloatArray, goal: float) -> float:
+def largest_refuted(data: arrays.FloatArray, stakes: arrays.FloatArray, goal: float) -> float:
     """Returns the largest m against which ln K reaches `goal`, for values in [0, 1]; or 0."""
 
     def refuted(mean: float) -> bool:
@@ -280,7 +279,7 @@ def largest_refuted(data: FloatArray, stakes: FloatArray, goal: float) -> float:
     return least
 
 
-def predictable_stakes(data: FloatArray, log_level: float) -> FloatArray:
+def predictable_stakes(data: arrays.FloatArray, log_level: float) -> arrays.FloatArray:
     """λ_i = √(2 ln(1/δ) / (n σ̂²_{i−1})), from the values before the i-th and a pseudo-value 0."""
     number = np.arange(1, data.size + 1)  # the pseudo-value included, before each value
     before = np.append(0.0, np.cumsum(data)[:-1])
@@ -378,7 +377,9 @@ def bca_bootstrap(
     )
 
 
-def multiplicities(size: int, resamples: int, rng: np.random.Generator) -> Iterator[IntArray]:
+def multiplicities(
+    size: int, resamples: int, rng: np.random.Generator
+) -> Iterator[arrays.IntArray]:
     """Draws how often each of `size` episodes is in each resampled log, some [B, size] at once."""
     at_once = max(1, CELLS // size)
     for first in range(0, resamples, at_once):
@@ -387,7 +388,7 @@ def multiplicities(size: int, resamples: int, rng: np.random.Generator) -> Itera
         yield np.bincount(chosen.ravel(), minlength=rows * size).reshape(rows, size)
 
 
-def bias_correction(drawn: FloatArray, value: float) -> float:
+def bias_correction(drawn: arrays.FloatArray, value: float) -> float:
     """z₀ = Φ⁻¹(share of the resampled estimates below the estimate, ties by half).
 
     A share of 0 or 1 counts as half a resample, lest z₀ be infinite.
@@ -397,7 +398,7 @@ def bias_correction(drawn: FloatArray, value: float) -> float:
     return float(ndtri(min(max((below + up_to) * half, half), 1 - half)))
 
 
-def acceleration(values: FloatArray) -> float:
+def acceleration(values: arrays.FloatArray) -> float:
     """a = Σ u³ / (6 (Σ u²)^(3/2)), with u the values less their mean."""
     spread = values - values.mean()
     largest = float(np.abs(spread).max())

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray
 from surestep.errors import InvalidLog, UnsupportedPolicy
 from surestep.kernels.runs import running_products
 from surestep.model.log import DecisionLog, row_name
@@ -49,11 +48,11 @@ class ImportanceWeights:
     log: DecisionLog
     policy: Policy
     behavior: Policy
-    ratio: FloatArray  # [N]
-    cumulative: FloatArray  # [N]
+    ratio: arrays.FloatArray  # [N]
+    cumulative: arrays.FloatArray  # [N]
 
     @property
-    def total(self) -> FloatArray:
+    def total(self) -> arrays.FloatArray:
         """Returns the weight w of each whole episode [E]: how much likelier π acts as it did."""
         return self.cumulative[self.log.episode_offsets[1:] - 1]
 
@@ -135,8 +134,8 @@ def importance_weights(log: DecisionLog, policy: Policy, behavior: Policy) -> Im
     return ImportanceWeights(log, policy, behavior, arrays.own(ratio), arrays.own(cumulative))
 
 
-def unsupported_pairs(policy: Policy, behavior: Policy) -> BoolArray:
+def unsupported_pairs(policy: Policy, behavior: Policy) -> arrays.BoolArray:
     """Returns the pairs [K] that `policy` may take and `behavior` never does."""
     check_same_pairs("the policy", policy.pairs, "the behavior policy", behavior.pairs)
-    unsupported: BoolArray = (policy.probability > 0) & (behavior.probability == 0)
+    unsupported: arrays.BoolArray = (policy.probability > 0) & (behavior.probability == 0)
     return unsupported

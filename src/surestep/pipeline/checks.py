@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, run_sums
+from surestep._arrays import BoolArray, FloatArray, run_owners, run_sums
 from surestep.certificates.episodes import split_of
 from surestep.checks import Check, check_log, copies, outcomes
 from surestep.checks.check import GivenPolicy, GivenPractice, GivenResult
@@ -169,7 +169,7 @@ def practice(question: Assignment, table: PolicyTable) -> GivenPractice | str:
     rows = np.arange(log.num_steps) if log.order is None else np.argsort(log.order)
     late[rows[: first.num_steps]] = False
     given = given_log(log)
-    late = late[np.isin(arrays.run_owners(log.episode_offsets), looked_at(log, given.seed))]
+    late = late[np.isin(run_owners(log.episode_offsets), looked_at(log, given.seed))]
     model = judging.estimate()
     recent = estimate_behavior(judging.counts)
     try:

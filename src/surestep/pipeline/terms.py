@@ -107,7 +107,6 @@ class Terms:
         )
 
     def __post_init__(self) -> None:
-        """Refuses what contradicts itself, before anything is read."""
         for wrong in self.contradictions():
             raise InvalidParameter(wrong)
 

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels.backup import (
     best_values,
     expected_values,
@@ -26,11 +25,11 @@ class FixedRows(NamedTuple):
     """A model of a set or of a batch, with the expected rewards of its pairs."""
 
     pairs: Pairs
-    discount: FloatArray  # [K]
-    offsets: IntArray  # [K+1]
-    successor: IndexArray  # [T]
-    probability: FloatArray  # [T]
-    expected_reward: FloatArray  # [K]
+    discount: arrays.FloatArray  # [K]
+    offsets: arrays.IntArray  # [K+1]
+    successor: arrays.IndexArray  # [T]
+    probability: arrays.FloatArray  # [T]
+    expected_reward: arrays.FloatArray  # [K]
 
 
 RowModel = FiniteMDP | FixedRows
@@ -56,7 +55,7 @@ class Backup(Model):
         """Returns |S|."""
         return self.pair_offsets.size - 1
 
-    def best(self, value: FloatArray, result: FloatArray) -> None:
+    def best(self, value: arrays.FloatArray, result: arrays.FloatArray) -> None:
         """Writes max_a q(s,a) for all states into `result` [S].
 
         On a GPU pair by pair, then state by state: a thread that has all pairs of a state to itself
@@ -67,21 +66,23 @@ class Backup(Model):
         else:
             best_values(self, value, result)
 
-    def q(self, value: FloatArray) -> FloatArray:
+    def q(self, value: arrays.FloatArray) -> arrays.FloatArray:
         """Returns r(s,a) + Γ(s,a) Σ_s' P(s'|s,a) v(s') for all pairs [K]."""
         result = np.empty_like(self.reward)
         pair_values(self, value, result)
         return result
 
 
-def averaged(pairs: Pairs, policy: FloatArray, values: FloatArray) -> FloatArray:
+def averaged(
+    pairs: Pairs, policy: arrays.FloatArray, values: arrays.FloatArray
+) -> arrays.FloatArray:
     """Returns Σ_a π(a|s) x(s,a) [S]."""
     result = np.empty(pairs.num_states)
     expected_values(pairs.offsets, policy, values, result)
     return result
 
 
-def best_of(pairs: Pairs, q: FloatArray) -> FloatArray:
+def best_of(pairs: Pairs, q: arrays.FloatArray) -> arrays.FloatArray:
     """Returns all mass on the best action of each state, the lowest among ties [K]."""
     probability = np.empty_like(q)
     greedy(pairs.offsets, q, TIE_TOLERANCE * float(np.abs(q).max()), probability)

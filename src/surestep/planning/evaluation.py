@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray
 from surestep._settings import check_setting
 from surestep.errors import NotConverged
 from surestep.model import FiniteMDP, MDPBatch
@@ -45,12 +44,12 @@ class Evaluation:
     1e-12
     """
 
-    value: FloatArray  # [S]
+    value: arrays.FloatArray  # [S]
     residual: float
     error_bound: float
     method: str
 
-    def plan(self, policy: Policy, iterations: int, q: FloatArray) -> Plan:
+    def plan(self, policy: Policy, iterations: int, q: arrays.FloatArray) -> Plan:
         """Returns the plan of the policy that was evaluated.
 
         Parameters
@@ -96,13 +95,12 @@ class EvaluationBatch:
     array([0.857, 2.   ])
     """
 
-    value: FloatArray  # [B, S]
-    residual: FloatArray  # [B]
-    error_bound: FloatArray  # [B]
+    value: arrays.FloatArray  # [B, S]
+    residual: arrays.FloatArray  # [B]
+    error_bound: arrays.FloatArray  # [B]
     method: tuple[str, ...]  # [B]
 
     def __getitem__(self, b: int) -> Evaluation:
-        """Returns the evaluation of one model."""
         return Evaluation(
             self.value[b], float(self.residual[b]), float(self.error_bound[b]), self.method[b]
         )
@@ -114,7 +112,7 @@ def evaluate(
     *,
     method: SolveMethod = "auto",
     tolerance: float | None = None,
-) -> FloatArray:
+) -> arrays.FloatArray:
     """Returns V^π: the expected discounted reward from each state.
 
     Parameters
@@ -207,7 +205,7 @@ def evaluate_with_bound(
 
 def evaluate_batch(
     models: MDPBatch | FiniteMDP,
-    policy: Policy | FloatArray,
+    policy: Policy | arrays.FloatArray,
     *,
     method: SolveMethod = "auto",
     tolerance: float | None = None,
@@ -285,7 +283,7 @@ def evaluate_alone(
     rule = StoppingRule.of(mdp, tolerance, horizon)
     rule = replace(rule, terms=max(rule.terms, longest + 8))
 
-    def bracket(value: FloatArray, residuals: tuple[float, float]) -> Bracket:
+    def bracket(value: arrays.FloatArray, residuals: tuple[float, float]) -> Bracket:
         return rule.bracket(residuals, float(np.abs(value).max()))
 
     start = np.zeros(mdp.num_states)
@@ -359,7 +357,7 @@ def performance(
     return float(mdp.initial @ evaluate(mdp, policy, method=method, tolerance=tolerance))
 
 
-def q_values(mdp: FiniteMDP, value: FloatArray) -> FloatArray:
+def q_values(mdp: FiniteMDP, value: arrays.FloatArray) -> arrays.FloatArray:
     """Returns Q(s,a) = r(s,a) + Γ(s,a) Σ_s' P(s'|s,a) v(s') for every pair.
 
     Parameters
@@ -385,7 +383,9 @@ def q_values(mdp: FiniteMDP, value: FloatArray) -> FloatArray:
     return Backup.of(mdp).q(value)
 
 
-def occupancy(mdp: FiniteMDP, policy: PolicyLike, *, method: SolveMethod = "auto") -> FloatArray:
+def occupancy(
+    mdp: FiniteMDP, policy: PolicyLike, *, method: SolveMethod = "auto"
+) -> arrays.FloatArray:
     """Returns the expected discounted visits of each pair: Σ_t E[γ^t 1(s_t = s, a_t = a)].
 
     With discounts per pair, γ^t is the product of the discounts passed.
@@ -428,7 +428,7 @@ def occupancy(mdp: FiniteMDP, policy: PolicyLike, *, method: SolveMethod = "auto
     rounding = (int(arrays.run_lengths(chain.offsets).max()) + 8) * 2.0**-52
     allowed = min(max(1e-9, 4 * rounding * (1 + horizon.high)), LOOSEST_DEFAULT)
 
-    def imbalance(visits: FloatArray) -> float:
+    def imbalance(visits: arrays.FloatArray) -> float:
         # In the sum norm, (I − Wᵀ)⁻¹ is at most max w.
         return float(np.abs(chain.step(visits) - visits).sum()) + rounding * (
             1 + float(np.abs(visits).sum())

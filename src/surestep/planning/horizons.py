@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray
 from surestep.errors import NeverEnds, NotConverged
 from surestep.kernels.backup import best_values
 from surestep.model import FiniteMDP, Pairs
@@ -34,7 +33,7 @@ from surestep.planning.proof import ROW_EXCESS, Horizon, StoppingRule, most_term
 ENOUGH_STEPS = 0.01  # the residual of the number of steps: it makes a bound 1 % larger
 
 
-def chain_under(mdp: FiniteMDP, policy: FloatArray) -> tuple[Chain, Horizon]:
+def chain_under(mdp: FiniteMDP, policy: arrays.FloatArray) -> tuple[Chain, Horizon]:
     """Returns the chain of a policy [K], and bounds on its number of steps or every policy's.
 
     Where pairs of discount 1 go round, the policy must end for certain, or rest, which ends too.
@@ -146,7 +145,7 @@ def certified_steps(mdp: FiniteMDP) -> float:
     return float(w.max()) / theta
 
 
-def undiscounted_heights(mdp: FiniteMDP) -> FloatArray:
+def undiscounted_heights(mdp: FiniteMDP) -> arrays.FloatArray:
     """Returns the most steps in a row with discount 1 from each state [S], which form no cycle.
 
     They are the best values where every such step earns 1, and may be chosen; or none of them.
@@ -174,14 +173,16 @@ EXCESS = 0.1  # of w, in its inequality: it makes the bound 11 % larger
 EXACT = 1e-6  # the residual of a policy's w: little beside the excess
 
 
-def longest(mdp: FiniteMDP, clock: FloatArray, policy: FloatArray) -> FloatArray:
+def longest(
+    mdp: FiniteMDP, clock: arrays.FloatArray, policy: arrays.FloatArray
+) -> arrays.FloatArray:
     """Returns about the largest total [S] of `clock` [K] over the policies that end.
 
     No pair exceeds it by more than `EXCESS`: clock + ΓPw ≤ w + EXCESS.
     """
     pairs = mdp.pairs
     model = Backup.of(mdp)._replace(reward=clock)
-    total: FloatArray = np.zeros(mdp.num_states)
+    total: arrays.FloatArray = np.zeros(mdp.num_states)
     for _ in range(MOST_ROUNDS):
         circle = endless_circle(mdp, policy)
         if circle.size:
@@ -201,8 +202,12 @@ def longest(mdp: FiniteMDP, clock: FloatArray, policy: FloatArray) -> FloatArray
 
 
 def better_rows(
-    pairs: Pairs, q: FloatArray, policy: FloatArray, proposed: FloatArray, tie: float
-) -> tuple[FloatArray, bool]:
+    pairs: Pairs,
+    q: arrays.FloatArray,
+    policy: arrays.FloatArray,
+    proposed: arrays.FloatArray,
+    tie: float,
+) -> tuple[arrays.FloatArray, bool]:
     """Takes the rows of the policy proposed where these are better; tells whether any is."""
     better = averaged(pairs, proposed, q) > averaged(pairs, policy, q) + tie
     return arrays.own(np.where(better[pairs.state], proposed, policy)), bool(better.any())

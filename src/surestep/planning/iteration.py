@@ -12,7 +12,6 @@ from dataclasses import replace
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray
 from surestep.errors import InvalidPolicy, NotConverged
 from surestep.kernels.backup import difference_range, gauss_seidel_sweep
 from surestep.kernels.components import leads_ahead
@@ -41,9 +40,11 @@ from surestep.planning.horizons import rule_for_all
 from surestep.planning.proof import TIE_TOLERANCE, StoppingRule, refuse
 from surestep.planning.total import ending_iteration, may_last
 
-GreedyStep = Callable[[FloatArray], FloatArray]  # q [K] to the probabilities of a policy [K]
+GreedyStep = Callable[
+    [arrays.FloatArray], arrays.FloatArray
+]  # q [K] to the probabilities of a policy [K]
 Range = tuple[float, float]  # the smallest and the largest entry
-ValueUpdate = Callable[[FloatArray, FloatArray, Range], FloatArray]
+ValueUpdate = Callable[[arrays.FloatArray, arrays.FloatArray, Range], arrays.FloatArray]
 
 ITERATION_LIMIT = 1_000
 SWEEPS_BETWEEN = 10  # of value iteration in place, after each evaluation of a large model
@@ -57,7 +58,7 @@ def best_of_all(mdp: FiniteMDP, tolerance: float | None, terms: int = 0) -> Plan
     """
     rule = rule_for_all(mdp, tolerance)
     rule = replace(rule, terms=max(rule.terms, terms))
-    value: FloatArray = np.zeros(mdp.num_states)
+    value: arrays.FloatArray = np.zeros(mdp.num_states)
     sweeps = 0
     if mdp.num_states > DENSE_STATES:
         if not leads_ahead(mdp.pairs.offsets, mdp.offsets, mdp.successor):
@@ -70,7 +71,7 @@ def best_of_all(mdp: FiniteMDP, tolerance: float | None, terms: int = 0) -> Plan
     return iterate(mdp, best_actions(mdp), value, update, rule=rule)
 
 
-def by_components(mdp: FiniteMDP, rule: StoppingRule) -> FloatArray:
+def by_components(mdp: FiniteMDP, rule: StoppingRule) -> arrays.FloatArray:
     """Returns the best values, component by component; less exact where sweeps of one are slow."""
     value = np.zeros(mdp.num_states)
     bracket = rule.bracket((0.0, 0.0), 0.0, TIE_TOLERANCE)
@@ -239,7 +240,7 @@ def sweep_limit(rule: StoppingRule, limit: int | None) -> int:
 def iterate(
     mdp: FiniteMDP,
     greedy_step: GreedyStep,
-    value: FloatArray,
+    value: arrays.FloatArray,
     update: ValueUpdate,
     *,
     rule: StoppingRule,
@@ -286,7 +287,9 @@ def evaluation_update(
     """
     backup = Backup.of(mdp)
 
-    def update(policy: FloatArray, backed_up: FloatArray, residuals: Range) -> FloatArray:
+    def update(
+        policy: arrays.FloatArray, backed_up: arrays.FloatArray, residuals: Range
+    ) -> arrays.FloatArray:
         size = half_range if rule.horizon.uniform else largest
         target = INEXACT * size(residuals)
         value = solve_to(policy_chain(mdp, policy), backed_up, target, rule.horizon, method)

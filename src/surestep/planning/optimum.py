@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray, IntArray
 from surestep.errors import NotConverged
 from surestep.kernels.elimination import Allowed, Solutions, improve_each, room_to_improve
 from surestep.kernels.records import EliminationPlan, Models
@@ -59,15 +58,14 @@ class PlanBatch:
            [0., 1.]])
     """
 
-    probability: FloatArray  # [B, K]
-    value: FloatArray  # [B, S]
-    iterations: IntArray  # [B]
-    residual: FloatArray  # [B]
-    error_bound: FloatArray  # [B]
+    probability: arrays.FloatArray  # [B, K]
+    value: arrays.FloatArray  # [B, S]
+    iterations: arrays.IntArray  # [B]
+    residual: arrays.FloatArray  # [B]
+    error_bound: arrays.FloatArray  # [B]
     source: MDPBatch | tuple[Plan, ...]
 
     def __getitem__(self, b: int) -> Plan:
-        """Returns the plan of one model."""
         if isinstance(self.source, tuple):
             return self.source[b]
         model = self.source.model(b)
@@ -230,7 +228,7 @@ def only_plan(mdp: FiniteMDP, tolerance: float | None) -> Plan:
 
 
 def best_of_each(
-    models: Models, allowed: Allowed, plan: EliminationPlan, start: FloatArray, where: str
+    models: Models, allowed: Allowed, plan: EliminationPlan, start: arrays.FloatArray, where: str
 ) -> Solutions:
     """Policy iteration from values [B, S], over what is allowed, compiled and on all cores.
 

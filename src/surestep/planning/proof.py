@@ -20,7 +20,6 @@ import numpy as np
 from msgspec import Meta
 
 import surestep._arrays as arrays
-from surestep._arrays import ROUNDING_SLACK, IntArray
 from surestep._settings import check_setting
 from surestep.errors import NotConverged, said
 from surestep.model.mdp import FiniteMDP
@@ -29,7 +28,7 @@ TIE_TOLERANCE = 1e-12  # relative to max |q|: pairs this close are equally good,
 DEFAULT_TOLERANCE = 1e-10  # relative to max |R| + max |v|
 LOOSEST_DEFAULT = 1e-3  # nobody who asks for no tolerance expects less
 SMALLEST_NORMAL = 2.0**-1022  # below it, rounding errors are as large as just above it
-ROW_EXCESS = 3 * ROUNDING_SLACK  # how far a row of P_π may sum above or below 1
+ROW_EXCESS = 3 * arrays.ROUNDING_SLACK  # how far a row of P_π may sum above or below 1
 Tolerance = Annotated[float | None, Meta(gt=0)]
 
 
@@ -137,7 +136,7 @@ def refuse(
     raise NotConverged(words + taken, plan=plan, evaluation=evaluation)
 
 
-def most_terms(offsets: IntArray, pair_offsets: IntArray) -> int:
+def most_terms(offsets: arrays.IntArray, pair_offsets: arrays.IntArray) -> int:
     """Returns the number of rounded terms in the residual of a backup, with some to spare."""
     successors = int(arrays.run_lengths(offsets).max(initial=0))
     return successors + int(arrays.run_lengths(pair_offsets).max()) + 8

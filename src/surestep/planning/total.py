@@ -32,7 +32,6 @@ from typing import NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import FloatArray, IntArray
 from surestep.errors import NeverEnds, NotConverged
 from surestep.model import FiniteMDP, Plan, Policy
 from surestep.model.pairs import Pairs, picked_labels
@@ -125,7 +124,7 @@ def best_ending(mdp: FiniteMDP, tolerance: float | None, best: BestOfAll) -> Pla
 
 def ending_iteration(
     mdp: FiniteMDP,
-    greedy_step: Callable[[FloatArray], FloatArray],
+    greedy_step: Callable[[arrays.FloatArray], arrays.FloatArray],
     start: Policy,
     evaluated: Callable[[Policy], Evaluation],
     limit: int,
@@ -158,13 +157,13 @@ def ending_iteration(
     raise NotConverged(f"policy iteration stopped after {limit} rounds, the limit")
 
 
-def scale_of(mdp: FiniteMDP, value: FloatArray) -> float:
+def scale_of(mdp: FiniteMDP, value: arrays.FloatArray) -> float:
     """Returns max |R| + max |v|: no |q| is larger."""
     rewards = max(map(arrays.largest_magnitude, (mdp.reward, mdp.ending_reward)))
     return rewards + float(np.abs(value).max()) + SMALLEST_NORMAL
 
 
-def most_left(mdp: FiniteMDP, plan: Plan, terms: int) -> FloatArray:
+def most_left(mdp: FiniteMDP, plan: Plan, terms: int) -> arrays.FloatArray:
     """Bounds how much more than the value of the plan any policy that ends can be worth [S].
 
     A backup is a sum of at most so many rounded terms.
@@ -187,8 +186,8 @@ class Quotient(NamedTuple):
     """A model in which each end component without rewards is one state."""
 
     mdp: FiniteMDP
-    state: IntArray  # [S] the state of the quotient that a state belongs to
-    pair: IntArray  # [K'] the pair that each pair of the quotient is; −1: to stay for ever
+    state: arrays.IntArray  # [S] the state of the quotient that a state belongs to
+    pair: arrays.IntArray  # [K'] the pair that each pair of the quotient is; −1: to stay for ever
     components: EndComponents
     rests: EndComponents  # where one may stay
 

@@ -14,7 +14,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.errors import InvalidParameter
 from surestep.model import Counts, FiniteMDP, Problem
 from surestep.planning.evaluation import evaluate
@@ -28,9 +27,9 @@ MOST_CELLS = 20_000_000  # of rows that lead everywhere
 class CompletedRows(NamedTuple):
     """Transitions of some pairs, in any order."""
 
-    pair: IntArray
-    successor: IntArray
-    probability: FloatArray
+    pair: arrays.IntArray
+    successor: arrays.IntArray
+    probability: arrays.FloatArray
 
     def and_also(self, other: CompletedRows) -> CompletedRows:
         """Returns the transitions of both."""
@@ -49,7 +48,7 @@ def completed(problem: Problem, fill: Fill) -> FiniteMDP:
     unseen = np.flatnonzero(problem.unseen_pairs())
     if unseen.size == 0:
         return mdp_of_rows(problem, seen)
-    rules: dict[str, Callable[[Problem, IntArray], CompletedRows]] = {
+    rules: dict[str, Callable[[Problem, arrays.IntArray], CompletedRows]] = {
         "self-loop": self_loops,
         "uniform": uniform_rows,
         "pessimistic": partial(extreme_rows, -1.0),
@@ -59,7 +58,7 @@ def completed(problem: Problem, fill: Fill) -> FiniteMDP:
     return mdp_of_rows(problem, seen.and_also(filled))
 
 
-def within_support(problem: Problem, rows: CompletedRows, filled: IntArray) -> CompletedRows:
+def within_support(problem: Problem, rows: CompletedRows, filled: arrays.IntArray) -> CompletedRows:
     """Returns the rows without successors that cannot come.
 
     Of the `filled` pairs, one that is left with nothing goes anywhere that it may.
@@ -155,7 +154,9 @@ def mdp_of_rows(problem: Problem, rows: CompletedRows) -> FiniteMDP:
 # ---- rewards ----------------------------------------------------------------------------------
 
 
-def rewards_at(counts: Counts, pair: IntArray, successor: IntArray) -> FloatArray:
+def rewards_at(
+    counts: Counts, pair: arrays.IntArray, successor: arrays.IntArray
+) -> arrays.FloatArray:
     """Returns the rewards of transitions: known or observed.
 
     Otherwise it is the mean of what entering the successor earned, and where nobody did, the mean
@@ -175,7 +176,7 @@ def rewards_at(counts: Counts, pair: IntArray, successor: IntArray) -> FloatArra
     return np.where(stored[place] == key, value[settled][place], on_entry[successor])
 
 
-def settled_rewards(counts: Counts) -> tuple[BoolArray, FloatArray]:
+def settled_rewards(counts: Counts) -> tuple[arrays.BoolArray, arrays.FloatArray]:
     """Returns which rewards, of pairs [K] or transitions [T], are known or observed; and them."""
     rewards = counts.rewards
     observed = counts.visits if rewards.per == "pair" else counts.times
@@ -187,12 +188,12 @@ def settled_rewards(counts: Counts) -> tuple[BoolArray, FloatArray]:
 # ---- filling in -------------------------------------------------------------------------------
 
 
-def self_loops(problem: Problem, unseen: IntArray) -> CompletedRows:
+def self_loops(problem: Problem, unseen: arrays.IntArray) -> CompletedRows:
     """Returns rows that lead back to their state."""
     return CompletedRows(unseen, problem.counts.pairs.state[unseen], np.ones(unseen.size))
 
 
-def uniform_rows(problem: Problem, unseen: IntArray) -> CompletedRows:
+def uniform_rows(problem: Problem, unseen: arrays.IntArray) -> CompletedRows:
     """Returns rows in which all states that may come are equally likely."""
     if problem.support is not None:
         return within_support(problem, self_loops(problem, unseen[:0]), unseen)
@@ -200,7 +201,9 @@ def uniform_rows(problem: Problem, unseen: IntArray) -> CompletedRows:
     return CompletedRows(pair, everywhere, np.full(pair.size, 1 / problem.num_states))
 
 
-def all_transitions(problem: Problem, unseen: IntArray) -> tuple[IntArray, IntArray]:
+def all_transitions(
+    problem: Problem, unseen: arrays.IntArray
+) -> tuple[arrays.IntArray, arrays.IntArray]:
     """Returns the unseen pairs and all states, each pair with each state."""
     size = problem.num_states
     if unseen.size * size > MOST_CELLS:
@@ -211,7 +214,7 @@ def all_transitions(problem: Problem, unseen: IntArray) -> tuple[IntArray, IntAr
     return np.repeat(unseen, size), np.tile(np.arange(size), unseen.size)
 
 
-def extreme_rows(sign: float, problem: Problem, unseen: IntArray) -> CompletedRows:
+def extreme_rows(sign: float, problem: Problem, unseen: arrays.IntArray) -> CompletedRows:
     """Returns rows that lead to the best (sign 1) or worst (−1) state: the most sign · (r + γ V).
 
     V is that of π_b in this very world, so it is policy iteration of a nature that moves after
@@ -238,7 +241,7 @@ def extreme_rows(sign: float, problem: Problem, unseen: IntArray) -> CompletedRo
     return rows
 
 
-def barred_states(problem: Problem, unseen: IntArray) -> FloatArray:
+def barred_states(problem: Problem, unseen: arrays.IntArray) -> arrays.FloatArray:
     """Returns 0 for states that an unseen pair may lead to, else ∞: [S], or [U, S] with a support.
 
     A pair whose successors were all never visited may lead to any of them.

@@ -25,7 +25,6 @@ import numpy as np
 from msgspec import Meta
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray
 from surestep._blocks import BlockFolder, code_here, digest_of
 from surestep._settings import check_setting
 from surestep.algorithms.contract import Improver
@@ -201,11 +200,11 @@ def rehearse(
         calibration = calibrated(plan, of_stage(plan, CALIBRATING), tolerance)
     reported, lucky = of_stage(plan, REPORTING), of_stage(alike, LUCK)
 
-    def in_worlds(name: str) -> FloatArray:
+    def in_worlds(name: str) -> arrays.FloatArray:
         parts = [getattr(outcome, name) for outcome in reported]
         return np.concatenate([np.zeros((0, len(factors))), *parts])
 
-    def by_luck(name: str) -> FloatArray:
+    def by_luck(name: str) -> arrays.FloatArray:
         return np.concatenate([(getattr(out, name) - out.gain)[:, 0] for out in lucky])
 
     outside = in_worlds("outside") > tolerance
@@ -354,14 +353,16 @@ def calibrated(plan: RehearsalPlan, outcomes: list[Outcomes], tolerance: float) 
     return Calibration(judge.draws, judge.rank, ranks, names)
 
 
-def claims_of_rank(calibration: Calibration | None, outcomes: list[Outcomes]) -> FloatArray | None:
+def claims_of_rank(
+    calibration: Calibration | None, outcomes: list[Outcomes]
+) -> arrays.FloatArray | None:
     """Returns the claims L by the calibrated rank [W, Z]; None where there is none."""
     if calibration is None or calibration.rank == 0:
         return None
     return np.concatenate([outcome.draws[:, :, calibration.rank - 1] for outcome in outcomes])
 
 
-def limits_of(problem: Problem, outside: BoolArray) -> tuple[str, ...]:
+def limits_of(problem: Problem, outside: arrays.BoolArray) -> tuple[str, ...]:
     """Returns sentences about the limits of the stress test."""
     sentences = list(LIMITS)
     if problem.behavior_is_estimated:
@@ -500,11 +501,15 @@ class Source(NamedTuple):
 class Outcomes(NamedTuple):
     """Gains and claims that came out, world by world [B] and size by size [Z]."""
 
-    gain: FloatArray  # [B, Z] the true Δ of the policy that the pipeline proposed
-    claim: FloatArray  # [B, Z] L; NaN where none was made
-    draws: FloatArray  # [B, Z, n] the Δ_k behind the claim, sorted, NaN where none was made; or n 0
-    belief: FloatArray  # [B, Z] L of what is only believed; NaN where there is none
-    outside: FloatArray  # [B, Z] by how much a true value lies outside of the value bounds, or 0
+    gain: arrays.FloatArray  # [B, Z] the true Δ of the policy that the pipeline proposed
+    claim: arrays.FloatArray  # [B, Z] L; NaN where none was made
+    draws: (
+        arrays.FloatArray
+    )  # [B, Z, n] the Δ_k behind the claim, sorted, NaN where none was made; or n 0
+    belief: arrays.FloatArray  # [B, Z] L of what is only believed; NaN where there is none
+    outside: (
+        arrays.FloatArray
+    )  # [B, Z] by how much a true value lies outside of the value bounds, or 0
 
     def of_first(self, worlds: int) -> Outcomes:
         """Returns the outcomes of the first worlds alone."""
@@ -530,7 +535,7 @@ def run_block(block: WorldBlock) -> Outcomes:
     policies, claim, draws, belief = map(np.concatenate, zip(*parts, strict=True))
     true = true_gains(models, policies, terms.behavior, terms.value_bounds)
 
-    def by_world(every: FloatArray) -> FloatArray:
+    def by_world(every: arrays.FloatArray) -> arrays.FloatArray:
         by_size = every.reshape(len(block.sizes), len(numbers), *every.shape[1:])
         return np.ascontiguousarray(by_size.swapaxes(0, 1))
 
@@ -557,7 +562,7 @@ def at_once(plan: RehearsalPlan, sources: Sequence[Source]) -> list[list[Source]
 
 def judged(
     plan: RehearsalPlan, sources: Sequence[Source]
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+) -> tuple[arrays.FloatArray, arrays.FloatArray, arrays.FloatArray, arrays.FloatArray]:
     """Collects the data of all sources; proposes policies and makes claims for all together.
 
     Returns the policies [B, K], the claims [B], the draws [B, n] behind them, and the beliefs [B].
@@ -596,8 +601,8 @@ def seeded(certifier: Certifier, seed: int) -> Certifier:
 
 
 def claims_and_draws(
-    certifiers: Sequence[Certifier], problems: list[Problem], policies: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+    certifiers: Sequence[Certifier], problems: list[Problem], policies: arrays.FloatArray
+) -> tuple[arrays.FloatArray, arrays.FloatArray]:
     """Returns L [B], and the sorted draws [B, n] of kinds that calibrate; NaN where refused.
 
     Other kinds have no draws: n is 0.

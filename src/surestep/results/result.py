@@ -284,7 +284,7 @@ class Result:
                     "goes no further"
                 )
             return self._drawn(s, rng)
-        label = words.label_of("state", state)
+        _, _, label = words.read("state", state)
         place = words.state_places.get(label, -1)
         behavior_known = self.record.parameters.behavior in ("table", "uniform")
         decides = place >= 0 and not table.quiet[place]

@@ -14,7 +14,6 @@ from typing import Any, Self
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import AnyArray, FloatArray, IntArray
 from surestep.description import Bin
 from surestep.errors import InvalidParameter, named_in_errors
 from surestep.io.sql import sql_name, sql_text
@@ -34,7 +33,6 @@ class Binning:
     width: float | None = None
 
     def __post_init__(self) -> None:
-        """Checks that there are either edges or a width, and keeps them as doubles."""
         if (self.edges is None) == (self.width is None):
             raise InvalidParameter("a binning has either edges or a width, expected one of them")
         if self.width is None:
@@ -54,7 +52,7 @@ class Binning:
         """Returns the labels of the bins that have no end on one side."""
         return set() if self.edges is None else {self.label(0), self.label(len(self.edges))}
 
-    def indices(self, values: object) -> IntArray:
+    def indices(self, values: object) -> arrays.IntArray:
         """Returns the bin [N] of each finite value [N]: the number of edges at most the value.
 
         With a width, bin i is [i·width, (i+1)·width). The first and the last one are open: beyond
@@ -65,7 +63,7 @@ class Binning:
             return np.searchsorted(np.array(self.edges), numbers, side="right")
         grid = Multiples.of(self.width)
         inside = np.clip(numbers, grid.edge(-grid.last - 1), grid.edge(grid.last))
-        near: IntArray = np.floor(inside / grid.width).astype(np.int64)
+        near: arrays.IntArray = np.floor(inside / grid.width).astype(np.int64)
         reached = (grid.edges(near) <= inside).astype(np.int64) + (grid.edges(near + 1) <= inside)
         return near - 1 + reached
 
@@ -153,9 +151,9 @@ class Multiples:
         """Returns the last bin."""
         return LARGEST_MULTIPLE // self.digits
 
-    def edges(self, index: IntArray) -> FloatArray:
+    def edges(self, index: arrays.IntArray) -> arrays.FloatArray:
         """Returns i · digits · 10^power, rounded once: all factors are exact."""
-        units: FloatArray = (index * self.digits).astype(np.float64)
+        units: arrays.FloatArray = (index * self.digits).astype(np.float64)
         shift = 10.0 ** abs(self.power)
         return units * shift if self.power >= 0 else units / shift
 
@@ -213,7 +211,7 @@ def span(low: float | None, high: float | None) -> str:
 
 def read_edges(edges: object) -> tuple[float, ...]:
     """Checks and returns edges as rising doubles, at least one."""
-    doubles: AnyArray = arrays.floats("edges", edges, None, InvalidParameter)
+    doubles: arrays.AnyArray = arrays.floats("edges", edges, None, InvalidParameter)
     if doubles.ndim != 1 or doubles.size == 0:
         raise InvalidParameter(f"edges are {edges!r}, expected at least one number, in a row")
     falling = np.flatnonzero(doubles[1:] <= doubles[:-1])
@@ -258,7 +256,9 @@ def binnings_of(
     return binnings
 
 
-def quantile_edges(values: FloatArray, times: IntArray, number: int) -> tuple[float, ...]:
+def quantile_edges(
+    values: arrays.FloatArray, times: arrays.IntArray, number: int
+) -> tuple[float, ...]:
     """Returns edges of about `number` bins with equally many rows; `values` occur `times`.
 
     Edge j is the value for which the share of rows below it is closest to j / number; the lower one
@@ -271,7 +271,7 @@ def quantile_edges(values: FloatArray, times: IntArray, number: int) -> tuple[fl
     if distinct.size < 2:
         what = f"only the number {brief(distinct[0])}" if distinct.size else "no number"
         raise InvalidParameter(f"found {what}, expected at least two different ones for quantiles")
-    below: IntArray = np.cumsum(counted)[:-1]  # rows below each value but the lowest
+    below: arrays.IntArray = np.cumsum(counted)[:-1]  # rows below each value but the lowest
     # Shares are compared as whole numbers: below / rows with j / number, both times rows · number.
     wanted = np.arange(1, number) * int(counted.sum())
     reached = np.searchsorted(below * number, wanted)

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import SUM_TOLERANCE, BoolArray, FloatArray, IntArray
 from surestep._files import read_path
 from surestep._names import twice
 from surestep.description import Description
@@ -49,10 +48,12 @@ class PairTable:
     name: str  # for messages
     vocabulary: Vocabulary  # labels in order
     pairs: Pairs
-    probability: FloatArray  # [K]; a log may have no pair of probability 0; 1 without a policy
+    probability: (
+        arrays.FloatArray
+    )  # [K]; a log may have no pair of probability 0; 1 without a policy
     rows: Mapping[str, Sequence[Label]] = field(default_factory=dict)  # their labels by role
 
-    def marked(self, vocabulary: Vocabulary, pairs: Pairs) -> BoolArray:
+    def marked(self, vocabulary: Vocabulary, pairs: Pairs) -> arrays.BoolArray:
         """Tells of each pair [K] whether the table has it.
 
         A text that no state or action has is refused. A combination of several columns may be one
@@ -105,7 +106,7 @@ def read_pairs(
     state = places_or_none(words.state_places, table.labels["state"])
     action = places_or_none(words.action_places, table.labels["action"])
     pairs = words.pairs_of(np.stack([state, action], axis=1))
-    probability: FloatArray = np.ones(pairs.num_pairs)
+    probability: arrays.FloatArray = np.ones(pairs.num_pairs)
     if policy:
         place = pairs.find(state, action)
         for row, text in enumerate(table.last):
@@ -204,7 +205,7 @@ def texts_of(name: str, column: str, cells: list[str | None], binning: Binning |
     return [known[cell] for cell in cells]
 
 
-def places_or_none(known: Mapping[Label, int], labels: Sequence[Label]) -> IntArray:
+def places_or_none(known: Mapping[Label, int], labels: Sequence[Label]) -> arrays.IntArray:
     """Returns the place of each label, −1 for one that is unknown."""
     return np.array([known.get(label, -1) for label in labels], np.int64)
 
@@ -290,8 +291,8 @@ def propensities_vary(counts: LabelledCounts) -> bool:
 
 
 def propensity_ranges(
-    counts: LabelledCounts, pair: IntArray
-) -> tuple[IntArray, FloatArray, FloatArray]:
+    counts: LabelledCounts, pair: arrays.IntArray
+) -> tuple[arrays.IntArray, arrays.FloatArray, arrays.FloatArray]:
     """Returns the pairs of the transitions, each once, with its least and greatest propensity."""
     rows = counts.transitions
     order = np.argsort(pair, kind="stable")
@@ -303,7 +304,7 @@ def propensity_ranges(
 
 
 def policy_from_propensities(
-    pairs: Pairs, seen: IntArray, least: FloatArray, most: FloatArray
+    pairs: Pairs, seen: arrays.IntArray, least: arrays.FloatArray, most: arrays.FloatArray
 ) -> LoggedPolicy:
     """Returns π_b from the lowest and the highest logged probability of each pair.
 
@@ -329,8 +330,8 @@ def policy_from_propensities(
     decided = arrays.run_sums(known.astype(np.int64), pairs.offsets)
     unseen = lengths - decided
     nobody = decided == 0
-    short = ~nobody & (total < 1 - SUM_TOLERANCE)
-    wrong = (total > 1 + SUM_TOLERANCE) | (short & (unseen == 0))
+    short = ~nobody & (total < 1 - arrays.SUM_TOLERANCE)
+    wrong = (total > 1 + arrays.SUM_TOLERANCE) | (short & (unseen == 0))
     for s, others in arrays.first_where(wrong, "state"):
         raise InvalidLog(
             f"the logged probabilities of the actions seen in {pairs.state_name(s)} sum to "

@@ -14,7 +14,6 @@ import numpy as np
 from msgspec import Meta
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.description import Bin, several
 from surestep.errors import InvalidLog, InvalidParameter, optional_module
 from surestep.io.labels.binning import brief, literal, span
@@ -59,10 +58,10 @@ class LearntStates(msgspec.Struct, frozen=True, dict=True, forbid_unknown_fields
             raise ValueError("Expected at least two leaves, or two centres, and no name twice")
 
     @cached_property
-    def numbers(self) -> FloatArray:
+    def numbers(self) -> arrays.FloatArray:
         """The limits of leaves [K, C, 2], or the centres [K, C, 1] in units of the spreads."""
         shape = len(self.leaves or self.centres), len(self.columns), 2 if self.leaves else 1
-        given: FloatArray = np.array(self.leaves or self.centres, float).reshape(shape)
+        given: arrays.FloatArray = np.array(self.leaves or self.centres, float).reshape(shape)
         if self.leaves:  # None has become NaN
             return np.where(np.isnan(given), (-np.inf, np.inf), given)
         with np.errstate(over="ignore"):
@@ -79,7 +78,7 @@ class LearntStates(msgspec.Struct, frozen=True, dict=True, forbid_unknown_fields
                 break
         return labels
 
-    def indices(self, values: object) -> IntArray:
+    def indices(self, values: object) -> arrays.IntArray:
         """Returns the state [N] of each row [N, C] of finite measurements, a place in `labels`."""
         rows = arrays.floats("measurements", values, None, InvalidParameter)
         away = np.zeros((len(self.labels), rows.shape[0]))
@@ -126,7 +125,11 @@ def state_in_words(columns: Sequence[str], state: Leaf | Sequence[float]) -> str
 
 
 def learn(
-    name: str, rule: Bin, values: FloatArray, returns: FloatArray, episode: IntArray
+    name: str,
+    rule: Bin,
+    values: arrays.FloatArray,
+    returns: arrays.FloatArray,
+    episode: arrays.IntArray,
 ) -> LearntStates:
     """Learns states from the measurements [N, C] of the first episodes.
 
@@ -146,7 +149,7 @@ def learn(
     size = rule.tree or rule.kmeans
     exact = (table == values).all(axis=0)
 
-    def taught(size: int, by: BoolArray) -> LearntStates:
+    def taught(size: int, by: arrays.BoolArray) -> LearntStates:
         make = cluster_centres if rule.tree is None else tree_leaves
         rule_of_states = make(size, table[by], returns[by], exact) if by.any() else ((), (), ())
         if len(rule_of_states[0] or rule_of_states[1]) < 2:
@@ -168,7 +171,9 @@ def learn(
     return taught(best, number >= 0)
 
 
-def squared_error(place: IntArray, returns: FloatArray, held: BoolArray) -> float:
+def squared_error(
+    place: arrays.IntArray, returns: arrays.FloatArray, held: arrays.BoolArray
+) -> float:
     """Returns the squared error of the mean return of each state on the rows `held` out.
 
     A state without other rows has the mean of all.
@@ -181,7 +186,9 @@ def squared_error(place: IntArray, returns: FloatArray, held: BoolArray) -> floa
     return float(((returns - told[place])[held] ** 2).sum())
 
 
-def tree_leaves(size: int, table: FloatArray, returns: FloatArray, exact: BoolArray) -> Rule:
+def tree_leaves(
+    size: int, table: arrays.FloatArray, returns: arrays.FloatArray, exact: arrays.BoolArray
+) -> Rule:
     """Returns the leaves of a tree, tree_leaves best first by the variance of returns.
 
     `DecisionTreeRegressor` gets ranks in place of numbers: it computes with 32 bits and ignores
@@ -214,7 +221,9 @@ def tree_leaves(size: int, table: FloatArray, returns: FloatArray, exact: BoolAr
     return tuple(leaves), (), ()
 
 
-def cluster_centres(size: int, table: FloatArray, _returns: FloatArray, _exact: BoolArray) -> Rule:
+def cluster_centres(
+    size: int, table: arrays.FloatArray, _returns: arrays.FloatArray, _exact: arrays.BoolArray
+) -> Rule:
     """Returns no leaves, centres in a settled order (`KMeans` in units of spreads), and spreads."""
     varies = (table != table[0]).any(axis=0)
     mean = table.mean(axis=0)
@@ -247,7 +256,7 @@ def to_digits(number: float, digits: int = DIGITS) -> float:
     return float(f"{number:.{digits}g}") + 0.0
 
 
-def in_few_digits(table: FloatArray) -> FloatArray:
+def in_few_digits(table: arrays.FloatArray) -> arrays.FloatArray:
     """Returns numbers of any shape with six significant digits."""
     distinct, places = np.unique(table, return_inverse=True)
     short = np.array([to_digits(number) for number in distinct.tolist()])

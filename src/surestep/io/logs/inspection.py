@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import IntArray
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.vocabulary import Label
 from surestep.io.logs.findings import OF_LABELS, ONCE, Look, Suspicion, no_row
@@ -43,8 +42,8 @@ class EpisodeFacts(NamedTuple):
     terminated: int
     truncated: int
     without_end: int
-    lengths: IntArray  # [L] rising
-    times: IntArray  # [L] how many episodes are that long
+    lengths: arrays.IntArray  # [L] rising
+    times: arrays.IntArray  # [L] how many episodes are that long
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,10 +53,10 @@ class LogFacts:
     rows: int
     states: tuple[Label, ...]  # of decisions, rising
     actions: tuple[Label, ...]  # rising
-    state: IntArray  # [K] the pairs of all rows, rising
-    action: IntArray  # [K]
-    taken: IntArray  # [K] rows, at least 1
-    visits: IntArray  # [K] rows with a known next state or end
+    state: arrays.IntArray  # [K] the pairs of all rows, rising
+    action: arrays.IntArray  # [K]
+    taken: arrays.IntArray  # [K] rows, at least 1
+    visits: arrays.IntArray  # [K] rows with a known next state or end
     only_reached: int  # next states in which no row decides
     episodes: EpisodeFacts | None
     rewards: Rewards | None  # None where no reward is a number
@@ -113,7 +112,9 @@ def inspect_log(source: LogSource) -> LogFacts:
         )
 
 
-def count_pairs(look: Look) -> tuple[tuple[Label, ...], tuple[Label, ...], dict[str, IntArray]]:
+def count_pairs(
+    look: Look,
+) -> tuple[tuple[Label, ...], tuple[Label, ...], dict[str, arrays.IntArray]]:
     """Returns labels of states and actions, and the state, action, rows and visits of pairs [K].
 
     Counting drops a last row without an end or a next state, so it is no visit here either.

@@ -10,7 +10,6 @@ import numpy as np
 
 import surestep._arrays as arrays
 import surestep.io.counts.labelled as labelled
-from surestep._arrays import AnyArray, IntArray
 from surestep.errors import InvalidLog
 from surestep.io.counts.labelled import END, REWARDS, Episodes, LabelledCounts, Transitions
 from surestep.io.labels.vocabulary import Label, joined
@@ -224,7 +223,7 @@ def in_time(roles: RoleSql) -> str:
     return f"(SELECT * REPLACE ({in_order} AS {ROW}) FROM log)"
 
 
-def contents_of(database: Any, roles: RoleSql, names: Sequence[str]) -> IntArray:
+def contents_of(database: Any, roles: RoleSql, names: Sequence[str]) -> arrays.IntArray:
     """Returns one or two digests of each episode of the view `log` [1 or 2, E].
 
     The first is of all columns `names` but ids: columns without a role that differ in every row.
@@ -292,7 +291,7 @@ def first_rows(
 
 def numbered_steps(
     database: Any, roles: RoleSql, stopped: bool
-) -> tuple[dict[str, AnyArray], tuple[tuple[Label, ...], tuple[Label, ...]]]:
+) -> tuple[dict[str, arrays.AnyArray], tuple[tuple[Label, ...], tuple[Label, ...]]]:
     """Returns the steps in the order of episodes and steps, and the labels of states and actions.
 
     States and actions are numbers of these labels. Steps at which a clock stopped the recording,

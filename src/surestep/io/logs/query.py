@@ -69,7 +69,6 @@ class Query:
     seconds: float = SECONDS
 
     def __post_init__(self) -> None:
-        """Refuses everything but a single SELECT."""
         import duckdb
 
         try:

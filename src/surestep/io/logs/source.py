@@ -14,7 +14,6 @@ from typing import Any, Literal, Self
 import surestep._arrays as arrays
 import surestep.description as keys
 import surestep.io.logs.tables as tables
-from surestep._arrays import AnyArray, IntArray
 from surestep._names import unknown
 from surestep._reprs import short_html, short_repr
 from surestep.description import Bin, Description, SignalRule, several
@@ -140,7 +139,7 @@ class LogSource:
         names = tables.learnt_names(self.description)
         return {name: self.description.bins[name] for name in names if name not in self.learnt}
 
-    def measured(self, columns: Sequence[str]) -> dict[str, AnyArray]:
+    def measured(self, columns: Sequence[str]) -> dict[str, arrays.AnyArray]:
         """Returns measurements, episodes and rewards of the rows that states are learnt from.
 
         Parameters
@@ -364,7 +363,7 @@ class LogSource:
             )
         return arrays.altered(steps, reward=0.0 - steps.reward) if self.cost else steps
 
-    def contents(self) -> IntArray:
+    def contents(self) -> arrays.IntArray:
         """Returns digests of the episodes, in the order of `load`.
 
         Returns

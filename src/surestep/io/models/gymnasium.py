@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import LARGEST_INDEX, AnyArray
 from surestep.errors import InvalidModel, optional_module
 from surestep.io.models.checker import merged_branches
 from surestep.model.mdp import FiniteMDP, read_initial, spread_discount, spread_initial
@@ -155,7 +154,9 @@ ROW = np.dtype(
 )
 
 
-def read_transition_table(table: Any, name: str) -> tuple[AnyArray, AnyArray, AnyArray]:
+def read_transition_table(
+    table: Any, name: str
+) -> tuple[arrays.AnyArray, arrays.AnyArray, arrays.AnyArray]:
     """Reads a table P; returns the offsets of pairs [S+1], the action [K], and the rows."""
     if not isinstance(table, Mapping | Sequence) or len(table) == 0:
         raise InvalidModel(
@@ -179,7 +180,7 @@ def read_transition_table(table: Any, name: str) -> tuple[AnyArray, AnyArray, An
                         )
                     entry = (float(probability), float(reward), bool(terminated))
                     rows.append((len(actions), target, *entry))
-                if not 0 <= index(action) <= LARGEST_INDEX:
+                if not 0 <= index(action) <= arrays.LARGEST_INDEX:
                     raise ValueError(f"action {action} is not one of 0, 1, …")
                 actions.append(index(action))
         except (TypeError, ValueError, KeyError, IndexError, OverflowError) as problem:

@@ -27,7 +27,6 @@ import numpy as np
 from msgspec import Meta, Struct, field
 
 import surestep._arrays as arrays
-from surestep._arrays import LARGEST_INDEX, AnyArray, BoolArray, FloatArray, IntArray
 from surestep._files import Chunks, failing_to_read, read_path, write_together
 from surestep._json import converted, read_json
 from surestep._settings import check_setting
@@ -190,7 +189,7 @@ class System(Struct, frozen=True, rename="kebab"):
     time: str
     branch_probability_type: ValueType
     players: Count = field(name="#players")
-    states: Annotated[int, Meta(ge=1, le=LARGEST_INDEX)] = field(name="#states")
+    states: Annotated[int, Meta(ge=1, le=arrays.LARGEST_INDEX)] = field(name="#states")
     choices: Count = field(name="#choices")
     branches: Count = field(name="#branches")
     actions: Count = field(name="#choice-actions", default=0)
@@ -310,12 +309,12 @@ def read_umb(path: Path, reward: str | None) -> CheckerModel:
 
 def read_reward_structure(
     archive: Archive, index: Index, wanted: str | None
-) -> dict[str, FloatArray]:
+) -> dict[str, arrays.FloatArray]:
     """Reads the rewards of states, choices and branches; all are 0 in a model without rewards.
 
     The structure that counts is the one `wanted`, the only one, or the one called 'reward'.
     """
-    rewards: dict[str, FloatArray] = {
+    rewards: dict[str, arrays.FloatArray] = {
         level: np.zeros(getattr(index.transition_system, level))
         for level in ("states", "choices", "branches")
     }
@@ -397,7 +396,7 @@ def check_double(name: str, kind: ValueType) -> None:
         raise InvalidModel(f"{name}: values are of type {kind.type!r}, expected double, of 64 bits")
 
 
-def column(archive: Archive, name: str, count: int, dtype: str) -> AnyArray:
+def column(archive: Archive, name: str, count: int, dtype: str) -> arrays.AnyArray:
     """Reads `count` values of a machine type; all are 0 without a file."""
     if name not in archive:
         return np.zeros(count, dtype)
@@ -413,13 +412,13 @@ def expect_size(archive: Archive, name: str, count: int, width: int) -> None:
         )
 
 
-def bits(archive: Archive, name: str, count: int) -> BoolArray:
+def bits(archive: Archive, name: str, count: int) -> arrays.BoolArray:
     """Reads `count` bits in words of 64, the lowest first; none is set without a file."""
     words = column(archive, name, -(-count // 64), "<u8")
     return np.unpackbits(words.view(np.uint8), count=count, bitorder="little").astype(np.bool_)
 
 
-def runs(archive: Archive, name: str, items: int, total: int) -> IntArray:
+def runs(archive: Archive, name: str, items: int, total: int) -> arrays.IntArray:
     """Reads the offsets of `items` runs over `total` elements; runs of one without a file."""
     expect_runs(archive, name, items, total)
     if name not in archive:
@@ -469,7 +468,7 @@ def umb_chunks(mdp: FiniteMDP) -> Chunks:
         label if label in RESERVED else f"label-{number}": label
         for number, label in enumerate(model.labels)
     }
-    files: dict[str, AnyArray] = {
+    files: dict[str, arrays.AnyArray] = {
         "state-to-choices.bin": model.choice_offsets.astype("<u8"),
         "state-is-initial.bin": packed(model.initial),
         "choice-to-branches.bin": model.offsets.astype("<u8"),
@@ -517,7 +516,7 @@ def umb_chunks(mdp: FiniteMDP) -> Chunks:
     return tar_chunks({INDEX: json.dumps(index).encode("ascii"), **members})
 
 
-def packed(mask: BoolArray) -> AnyArray:
+def packed(mask: arrays.BoolArray) -> arrays.AnyArray:
     """Returns bits in whole words of 64, the lowest first."""
     return np.packbits(np.pad(mask, (0, -mask.size % 64)), bitorder="little")
 
