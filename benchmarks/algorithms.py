@@ -19,7 +19,7 @@ from scipy.optimize import linprog
 
 from surestep import Counts, Pairs, Policy, Problem
 from surestep.algorithms import ALGORITHMS, SPIBB, BasicRL, improve_batch, make_algorithm
-from surestep.algorithms.soft import hoeffding_error
+from surestep.algorithms.soft import HOEFFDING, errors_of
 from surestep.model import CountsBatch, LoggedRewards, ProblemBatch
 from surestep.sampling import sample_log
 
@@ -88,7 +88,7 @@ def dense_policy_iteration(problem: Problem, step: DenseStep) -> np.ndarray:
     reward = dense.R.reshape(states * actions) if dense.R.ndim == 2 else (dense.P * dense.R).sum(2)
     behavior = problem.behavior.dense()
     visits = problem.counts.visits.reshape(states, actions)
-    error = hoeffding_error(problem, 1.0).reshape(states, actions)
+    error = errors_of(HOEFFDING, problem, 1.0).reshape(states, actions)
     policy, q, before = behavior.copy(), np.zeros((states, actions)), np.ones((states, actions))
     while np.linalg.norm(q - before) > 1e-9:
         before = q

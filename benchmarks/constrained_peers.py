@@ -22,7 +22,7 @@ from scipy.optimize import linprog
 
 from surestep import DecisionLog, FiniteMDP, Policy, Problem, policy_iteration
 from surestep.algorithms import SPIBB
-from surestep.algorithms.soft import hoeffding_error
+from surestep.algorithms.soft import HOEFFDING, errors_of
 from surestep.offpolicy import importance_weights, split_episodes, student_t
 from surestep.offpolicy.estimators import per_decision
 from surestep.planning import evaluate, q_values
@@ -95,7 +95,7 @@ def s_opt(problems: list[Problem], epsilon: float = EPSILON) -> Policy:
     behavior, models = problems[0].behavior, [problem.estimate() for problem in problems]
     before, errors = (
         behavior.dense(),
-        problems[0].counts.pairs.dense(hoeffding_error(problems[0], DELTA)),
+        problems[0].counts.pairs.dense(errors_of(HOEFFDING, problems[0], DELTA)),
     )
     value = [action_values(model, behavior) for model in models]
     advantage = [q - (before * q).sum(axis=1, keepdims=True) for q in value]

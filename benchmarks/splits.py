@@ -34,9 +34,11 @@ from scipy.stats import binom
 from surestep import FiniteMDP, Policy, Problem, certify
 from surestep.algorithms import SPIBB
 from surestep.certificates import Certifier, Posterior, Stitched, training_for
-from surestep.certificates.stitched import Folds
+from surestep.certificates.stacks import stacks_of
+from surestep.certificates.stitched import Folds, judging_of, lower_limits
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.environments import Benchmark, make
+from surestep.errors import CertificateRefused
 from surestep.model import DecisionLog
 from surestep.parallel import available_cores, map_in_order
 from surestep.rehearsal import ActionsAlike
@@ -210,7 +212,13 @@ def stitched_by_all(data: DataSet) -> tuple[float, Policy]:
     policy = chosen_by(problem, judge)
     if np.array_equal(policy.probability, problem.behavior.probability):
         return 0.0, policy
-    return judge.claim(problem, policy, Folds(data.log, data.log, 1.0))[0], policy
+    stacks = stacks_of(data.log)
+    judged = judging_of(judge, problem, policy)
+    judged = judged._replace(folds=Folds(data.log, data.log, 1.0, (stacks, stacks)))
+    (limit,) = lower_limits([judged])
+    if isinstance(limit, CertificateRefused):
+        raise limit
+    return limit[0], policy
 
 
 def posterior_by_all(data: DataSet) -> tuple[float, Policy]:

@@ -33,8 +33,8 @@ from surestep.results.unfinished import STRESS_TEST
 
 USUAL_WORLDS = 10  # of each kind
 OWN_SIZE = (1.0,)  # the data of the log, and no more
-# Decisions and situations, times the worlds of a kind, up to which worlds are gone through: some
-# 30 s of one core.
+# Decisions and situations, times the worlds of a kind, up to which worlds are gone through:
+# about a minute of one core.
 MOST_AT_ALL_SIZES = (3_000, 300)
 MOST_AT_OWN_SIZE = (20_000, 1_000)
 

@@ -17,6 +17,7 @@ from surestep.errors import FileFailure, InvalidCounts, InvalidLog, ShapeMismatc
 from surestep.io import merge_counts, read_counts, read_log, write_counts
 from surestep.io.counts import file
 from surestep.io.counts.labelled import counts_digest
+from surestep.model.known import with_zero
 from surestep.pipeline.terms import DataFacts
 
 REWARDS = st.one_of(
@@ -270,7 +271,7 @@ def test_rewards_vary_just_where_one_transition_earned_two(rewards, cut, rng):
         facts = DataFacts.of(counts)
         assert facts.rewards_vary == vary
         low, high = min(map(float, rewards)), max(map(float, rewards))
-        assert facts.rewards == (min(0.0, low), max(0.0, high))
+        assert with_zero(facts.ranges.rewards) == (min(0.0, low), max(0.0, high))
         logged = counts.to_counts().rewards
         assert (logged.least.tolist(), logged.greatest.tolist()) == ([low], [high])
 
