@@ -53,6 +53,19 @@ Size = Annotated[int, Meta(ge=2, le=1000)] | Literal["auto"]
 Natural = Annotated[int, Meta(ge=0)]
 
 
+class About(Part, frozen=True):
+    """Says what readers of the page want to know of the log and of the analysis."""
+
+    title: Annotated[str | None, Meta(description="The heading of the page.")] = None
+    population: Annotated[
+        str | None,
+        Meta(description="Whom or what the log is about: patients of two hospitals."),
+    ] = None
+    period: Annotated[str | None, Meta(description="When the log was recorded.")] = None
+    author: Annotated[str | None, Meta(description="Who made the analysis.")] = None
+    date: Annotated[str | None, Meta(description="When the analysis was made.")] = None
+
+
 class Columns(Part, frozen=True):
     """Names the column of each role; those with a usual name are found by themselves."""
 
@@ -170,8 +183,7 @@ class Stakes(Part, frozen=True):
     returns: Annotated[
         Range | None,
         Meta(
-            description="Every episode returns between these, and so does its rest from any step "
-            "on, unless that is 0."
+            description="The lowest and highest total from any step to the end, unless that is 0."
         ),
     ] = None
     unit: Annotated[
@@ -382,9 +394,14 @@ class Description(Part, frozen=True):
         dict[str, dict[str, str]],
         Meta(description="What people call the values of a column, on the page and the screen."),
     ] = {}
+    about: Annotated[
+        About,
+        Meta(description="For readers of the page: title, population, period, author, date."),
+    ] = About()
 
 
 TABLES: dict[str, type[Part]] = {
+    "about": About,
     "columns": Columns,
     "reader": Reader,
     "behavior": Behavior,

@@ -43,7 +43,7 @@ def test_claims_of_several_kinds_name_their_standing_and_assumptions(home):
         "Proved: holds for every size of the log, if its assumptions hold.",
         "As-published: taken from the papers, with known gaps.",
         "Every reward lies between -400.0 and 500.0, as given.",
-        "Each holds with 90\u202f% confidence; all 2 together with at least 80\u202f% confidence",
+        "Each holds with 90\u202f% confidence. If you pick the best of 2 afterwards, trust it only",
     ):
         assert words in said, words
     assert "another log" not in result.stdout

@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import surestep
 from support.claims import MARKOV, SEEN, claim, failing, rehearsal_of
 from support.findings import gridworld_findings, maintenance_findings, with_certificate, with_checks
 from surestep import Pairs
 from surestep._words import floored, number
 from surestep.checks import CHECKS, title
+from surestep.errors import InvalidParameter
 from surestep.io.labels.vocabulary import Vocabulary
 from surestep.model.statements import STOPPING, Statement
 from surestep.report.answer import (
@@ -20,6 +22,7 @@ from surestep.report.answer import (
     answer_section,
     claim_sentence,
     counted_on,
+    gain_picture,
     proof_words,
     speaks_against,
     verdict,
@@ -295,3 +298,37 @@ def test_the_number_to_count_on_says_if_it_compares_with_an_estimate():
     guessed = maintenance_findings(estimated=True)
     findings = with_certificate(guessed, assumptions=recorded.assumptions)
     assert "compares with what episodes returned" in str(answer_section(findings))
+
+
+ONE_STEP = {
+    "state": ["mild", "mild", "severe", "severe"] * 60,
+    "action": ["wait", "treat"] * 120,
+    "reward": [1.0, 0.0, 0.0, 1.0] * 60,
+}
+
+
+def test_the_page_says_which_log_it_is_about():
+    about = {"title": "Ward <3>", "population": "patients", "period": "2024"}
+    asked = {"discount": 0, "ending": (0, 1), "worlds": 0}
+    page = surestep.improve(ONE_STEP, about=about, **asked).report
+    assert '<p class="eyebrow">Ward &lt;3&gt;</p>' in page
+    assert "<bdi>240 episodes · patients · 2024</bdi>" in page
+    assert "What is gained." in page
+    with pytest.raises(InvalidParameter, match="titel"):
+        surestep.improve(ONE_STEP, about={"titel": "x"}, **asked)
+    assert "What is gained." not in surestep.improve(ONE_STEP, n_wedge=1000, **asked).report
+
+
+@pytest.mark.parametrize("lower", [0.207129, 0.0, -0.314159])
+def test_the_bar_has_0_the_bound_and_the_best_guess(lower):
+    findings = maintenance_findings()
+    held_out = {"held_out_gain": 0.4, "held_out_low": 0.3, "held_out_high": 0.55}
+    record = replace(findings.record, estimates={**findings.record.estimates, **held_out})
+    (picture,) = gain_picture(replace(findings, record=record), claim("proved", lower))
+    (bar,) = picture.strips
+    assert (bar.inner, bar.point) == ((0.3, 0.55), 0.4)
+    values = sorted(flag.value for flag in picture.flags)
+    assert 0.0 in values
+    assert all(value <= max(lower, 0.0) for value in values)  # a bound is never rounded up
+    assert gain_picture(replace(findings, record=record), claim("none", None)) == []
+    assert gain_picture(findings, claim("proved", lower)) == []  # nothing was set aside

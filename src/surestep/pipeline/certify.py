@@ -155,8 +155,8 @@ def certify_result(
     ending : (float, float), optional
         A step that ends its episode earns between these. Default: the result's own.
     returns : (float, float), optional
-        Every episode returns between these, and so does its rest from any step on, unless that is
-        0. Default: the result's own.
+        The lowest and highest total from any step to the end, unless that is 0. Default: the
+        result's own.
     allow_query : bool, default False
         Run the query that the result was made by, which is not in a description of yours.
     memory_limit : str, optional

@@ -73,6 +73,7 @@ def improve(
     ends: Literal["complete", "clock"] | None = None,
     query: str | None = None,
     names: Mapping[str, Mapping[str, str]] | None = None,
+    about: Mapping[str, str] | None = None,
     behavior: object = None,
     logger: Logger | None = None,
     states: object = None,
@@ -123,6 +124,8 @@ def improve(
         SQL that prepares the rows of the table `log`.
     names : mapping, optional
         What people call the values of a column, on the page and the screen.
+    about : mapping, optional
+        For readers of the page: title, population, period, author, date.
     behavior : str, path or table, optional
         The policy that made the log: a table of state, action, probability; uniform (a randomised
         trial); propensities, or row-propensities where they vary within a state; or estimate.
@@ -146,8 +149,7 @@ def improve(
         A step that ends its episode earns between these. Default: as seen in the log; 0 if only the
         other is given.
     returns : (float, float), optional
-        Every episode returns between these, and so does its rest from any step on, unless that is
-        0.
+        The lowest and highest total from any step to the end, unless that is 0.
     signals : mapping, optional
         Numbers that steps earn: column, running, ending, cost. The first is improved, and others
         get worse by at most not_worse_by.
@@ -239,6 +241,7 @@ def improve(
         ends=ends,
         query=query,
         names=names,
+        about=about,
         logger=logger,
         discount=discount,
         running=running,

@@ -24,7 +24,7 @@ from surestep.report.signals import (
 )
 from surestep.results.findings import Confirmation, Findings, belief_in, rung_of, undone
 from surestep.results.record import Record
-from surestep.sections import Item, Key, Mood, Section
+from surestep.sections import Caption, Flag, Item, Key, Mood, Section, Strip, Strips
 
 STANDINGS = {
     "proved": "holds for every size of the log, if its assumptions hold",
@@ -95,7 +95,8 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
         "answer",
         judged.action,
         [judged.why, *filter(None, further)],
-        keys=[least, estimate_key(record, findings.gain)],
+        keys=[least, estimate_key(record, findings.gain, changed=bool(findings.changes))],
+        pictures=gain_picture(findings, shown),
         parts=parts,
         mood=judged.mood,
     )
@@ -331,15 +332,43 @@ def counted_on(claims: Sequence[Certificate], judged: Verdict, record: Record | 
     return Key(name, signed(floored(claim.lower, DIGITS), DIGITS), meaning, mood)
 
 
-def estimate_key(record: Record, gain: float) -> Key:
+def estimate_key(record: Record, gain: float, *, changed: bool = True) -> Key:
     """Returns the estimated gain with its interval, and the data it comes from."""
     estimates = record.estimates
     meaning = f"{record.unit}; too high, as the rows that chose the policy flatter it"
+    if not changed:
+        meaning = record.unit
     if "held_out_gain" in estimates:
         low, high = (signed(estimates[end], DIGITS) for end in ("held_out_low", "held_out_high"))
         probably = f"probably {low} to {high}, by rows set aside for checking"
         meaning = f"{record.unit}, {probably}; do not promise it"
     return Key("Best guess", signed(gain, DIGITS), meaning)
+
+
+def gain_picture(findings: Findings, claim: Certificate) -> list[Strips]:
+    """Draws the best guess, its interval and the lower bound on one bar with 0 on it."""
+    record = findings.record
+    estimates = record.estimates
+    useless = claim.lower is None or is_useless(claim, record)
+    if not findings.changes or "held_out_gain" not in estimates or useless:
+        return []
+    lower = floored(claim.lower or 0.0, DIGITS)
+    least = (
+        f"at least {signed(lower, DIGITS)}" if lower > 0 else f"at worst {signed(lower, DIGITS)}"
+    )
+    bar = Strip(
+        "",
+        min(lower, estimates["held_out_low"]),
+        estimates["held_out_high"],
+        inner=(estimates["held_out_low"], estimates["held_out_high"]),
+        point=findings.gain,
+        tone="green" if lower > 0 else "orange",
+        words=f"best guess {signed(findings.gain, DIGITS)}",
+    )
+    described = f"{least}, best guess {signed(findings.gain, DIGITS)}, and 0 is as today."
+    caption = Caption("gain", "What is gained", described.capitalize())
+    flags = sorted([Flag(0.0, "as today"), Flag(lower, least)])
+    return [Strips(caption, record.unit, [bar], flags)]
 
 
 # ---- against it ---------------------------------------------------------------------------------

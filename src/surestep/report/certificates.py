@@ -86,11 +86,11 @@ def together_words(claims: Sequence[Certificate], *, settled: bool = True) -> st
         return "Other guarantees were asked for as well, about the same policy and the same data."
     left = 1 - math.fsum(deltas)
     alone = f"with {percent(1 - deltas[0])}" if len(set(deltas)) == 1 else "with its own"
-    joint = f"at least {percent(left)}" if left > 0 else "no"
+    joint = f"trust it only {percent(left)}" if left > 0 else "it promises nothing"
     first = " The first was settled on before the data." if settled else ""
     return (
-        f"Each holds {alone} confidence; all {len(made)} together with {joint} confidence, and so "
-        f"does the best of them picked afterwards.{first}"
+        f"Each holds {alone} confidence. If you pick the best of {len(made)} afterwards, {joint}."
+        f"{first}"
     )
 
 

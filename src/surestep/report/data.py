@@ -37,10 +37,11 @@ def coverage_words(findings: Findings) -> str:
     """Returns how many pairs the log shows often enough to change."""
     table = findings.table
     visits = (table.visits + table.held_out_visits)[table.decided]
-    start = (
-        f"Of {counted(visits.size, 'pair')} of a situation and an action, the log never shows "
-        f"{int((visits == 0).sum()):,}."
-    )
+    unseen = int((visits == 0).sum())
+    start = "Every action was tried in every situation."
+    if unseen:
+        pairs = counted(visits.size, "pair")
+        start = f"Of {pairs} of a situation and an action, the log never shows {unseen:,}."
     if table.trusted is None or table.n_wedge is None:
         return start
     chosen = findings.record.parameters.n_wedge_chosen_by

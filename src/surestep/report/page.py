@@ -18,12 +18,16 @@ from surestep.sections import Section
 LINE_LENGTH = 20_000  # letters of a sentence
 
 
-def page(title: str, eyebrow: str, sections: Sequence[Section]) -> str:
-    """Returns a page of these sections; the first has the heading of the page."""
+def page(title: str, eyebrow: str, sections: Sequence[Section], about: str = "") -> str:
+    """Returns a page of these sections; the first has the heading of the page.
+
+    `eyebrow` and `about` stand in smaller letters above the heading.
+    """
     template = environment().get_template("templates/page.html")
     return template.render(
         title=title,
         eyebrow=eyebrow,
+        about=about,
         sections=sections,
         style=asset("assets/page.css"),
         script=asset("assets/page.js"),

@@ -138,10 +138,9 @@ def strips(picture: Strips) -> tuple[float, Iterable[Markup]]:
     for i, strip in enumerate(picture.strips):
         top = above + i * (LINE + STRIP + 14) + LINE
         name = harmless(strip.name, max(LONGEST - len(strip.words), SHORTEST))
-        drawn += [
-            TEXT.format(0, top - 8, "strong wide halo", name),
-            TEXT.format(WIDTH, top - 8, "strong wide halo ends", strip.words),
-        ]
+        drawn.append(TEXT.format(WIDTH, top - 8, "strong wide halo ends", strip.words))
+        if strip.name:
+            drawn.append(TEXT.format(0, top - 8, "strong wide halo", name))
         ranges = [(strip.low, strip.high, STRIP / 2 if strip.inner else STRIP)]
         if strip.inner is not None:
             ranges.append((*strip.inner, STRIP))

@@ -33,7 +33,19 @@ def result_sections(findings: Findings) -> list[Section]:
 
 def result_page(findings: Findings) -> str:
     """Returns the report on a result: one HTML page that needs nothing else, always the same."""
-    return page(TITLE, TITLE, result_sections(findings))
+    record = findings.record
+    title = record.about.get("title", TITLE)
+    return page(title, title, result_sections(findings), about_words(record))
+
+
+def about_words(record: Record) -> str:
+    """Says which log the page is about: its files, population, period, author and date."""
+    logs = [file.name for file in record.inputs if file.role == "log"]
+    files = logs[0] if len(logs) == 1 else f"{len(logs)} files"
+    many = record.data["episodes"]
+    episodes = "" if many is None else f"{many:,} episodes"
+    given = [record.about.get(name, "") for name in ("population", "period", "author", "date")]
+    return " · ".join(filter(None, [files if logs else "", episodes, *given]))
 
 
 def rehearsal_page(findings: Findings) -> str:

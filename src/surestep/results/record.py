@@ -178,6 +178,12 @@ class Record:
         return self.parameters.behavior in ESTIMATED
 
     @property
+    def about(self) -> Mapping[str, str]:
+        """Returns title, population, period, author and date, as far as they were given."""
+        about: Mapping[str, str] = self.description.get("about", {})
+        return about
+
+    @property
     def unit(self) -> str:
         """Returns the unit of gains, such as 'per episode'."""
         return str(self.description.get("stakes", {}).get("unit", "per episode"))
