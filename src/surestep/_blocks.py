@@ -20,13 +20,13 @@ from surestep._arrays import AnyArray
 from surestep._files import failing_to_write, write_together
 from surestep._version import __version__, installed_version
 
-COMPUTING = ("numpy", "scipy", "numba", "llvmlite", "duckdb")  # whose versions may change a number
+COMPUTING = ("numpy", "scipy", "numba", "llvmlite", "duckdb")  # their versions may change numbers
 ABOVE = ("cli", "figures", "pipeline", "report")  # folders of the package that no block depends on
-# Names in a file beside those of the arrays.
+# Names in a file besides the names of the arrays.
 MADE_BY = "made by"
 WORDS = "words of "
-SMALL = 2**26  # bytes that any file may unpack to
-RATIO = 100  # bytes that each byte of a file may unpack to
+SMALL = 2**26  # every file may unpack to this number of bytes
+RATIO = 100  # each byte of a larger file may unpack to this number of bytes
 
 
 class KeptBlock(NamedTuple):
@@ -38,12 +38,12 @@ class KeptBlock(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BlockFolder:
-    """A folder of finished blocks, each by its key."""
+    """A folder of finished blocks, one file for each key."""
 
     folder: Path
 
     def path_of(self, key: str) -> Path:
-        """Returns the file that a block is kept in."""
+        """Returns the path of the file of a block."""
         return self.folder / f"{key}.npz"
 
     def read(self, key: str) -> KeptBlock | None:
@@ -58,7 +58,7 @@ class BlockFolder:
                 if declared > max(SMALL, RATIO * len(packed)):
                     raise ValueError("it unpacks to more than anything that was packed here")
                 content = {name: file[name] for name in file.files}
-            if any(values.size > declared for values in content.values()):  # of no bytes each
+            if any(values.size > declared for values in content.values()):  # entries of 0 bytes
                 raise ValueError("its arrays are larger than the file")
             made_by, *names = map(str, content.pop(MADE_BY))
             if names != list(content):
@@ -66,7 +66,7 @@ class BlockFolder:
             for name in [name for name in content if name.startswith(WORDS)]:
                 column = name.removeprefix(WORDS)
                 content[column] = content.pop(name).astype(object)[content[column]]
-        except Exception:  # whatever a damaged file does to its reader
+        except Exception:  # a damaged file may raise anything
             return None
         return KeptBlock(made_by, content)
 
@@ -88,7 +88,7 @@ class BlockFolder:
 
 @cache
 def versions_here() -> dict[str, str]:
-    """Returns the versions of all packages that compute."""
+    """Returns the versions of Python, surestep and all packages in `COMPUTING`."""
     packages = {name: installed_version(name) for name in COMPUTING}
     return {"surestep": __version__, "python": platform.python_version()} | packages
 
@@ -107,14 +107,14 @@ def code_here() -> str:
 
 
 def digest_of(value: object) -> str:
-    """Returns a digest of a value: equal for equal values, whatever objects they consist of."""
+    """Returns a digest of a value; equal values have equal digests, even of different objects."""
     digest = hashlib.sha256()
     feed(digest, value)
     return digest.hexdigest()
 
 
 def feed(digest: Any, value: object) -> None:
-    """Adds a value to a digest, with its type, and its size where it has parts."""
+    """Adds a value to a digest, with its type, and its size if it has parts."""
     if isinstance(value, np.ndarray):
         digest.update(f"array {value.dtype.str} {value.shape};".encode())
         digest.update(np.ascontiguousarray(value).data)

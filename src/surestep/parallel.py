@@ -1,4 +1,4 @@
-"""One map over tasks: in this process, in worker processes, or on a Ray cluster.
+"""Maps a function over tasks: in this process, in worker processes, or on a Ray cluster.
 
 Workers are spawned, never forked: a fork copies the locks of compiled kernels but not the threads
 that hold them, and hangs. Each worker reads from a pipe, its lifeline, whose other end the parent
@@ -39,9 +39,9 @@ Result = TypeVar("Result")
 ENGINES = ("local", "ray")
 MOST_WORKERS = 1024
 RETRIES = 3  # of a task on Ray whose worker or machine is lost
-TASKS_A_CORE = 2  # that Ray has at a time: one runs, and one waits; each holds a copy of its data
-LEAST_SHARE = 1 / 16  # of a GPU: with more tasks than that on one, its memory becomes too small
-SECONDS_TO_ANSWER = 10  # for a cluster
+TASKS_A_CORE = 2  # tasks a core that Ray has at a time, each with a copy of its data
+LEAST_SHARE = 1 / 16  # the least share of a GPU for a task: more tasks would exhaust its memory
+SECONDS_TO_ANSWER = 10  # the time that a cluster has to answer
 OF_TERMINALS = [sign for sign in signal.Signals if sign.name in ("SIGINT", "SIGHUP")]
 
 
@@ -71,8 +71,8 @@ def map_as_done(
 ) -> Generator[tuple[int, Result], None, None]:
     """Yields the place of each task and `function(task)`, as they get done.
 
-    `engine` "local" is `workers` processes of this machine, "ray" the cluster at `address`, or one
-    that starts on this machine. Only on a cluster do answers come in another order than the tasks.
+    `engine` "local" is `workers` processes of this machine. "ray" is the cluster at `address`, or a
+    cluster that starts on this machine; only on a cluster may the order of results differ.
     """
     reach(engine, address)
     if engine == "ray":
@@ -100,7 +100,7 @@ def reach(engine: str, address: str | None = None) -> None:
 
 
 def available_cores(engine: str = "local") -> int:
-    """Counts the cores that this process may use, or those of the connected cluster."""
+    """Counts the cores that this process may use, or the cores of the connected cluster."""
     if engine == "ray":
         return max(1, int(connected().cluster_resources().get("CPU", 0)))
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -127,7 +127,7 @@ def map_in_threads(function: Callable[[Task], Result], tasks: Sequence[Task]) ->
 def map_on_ray(
     function: Callable[[Task], Result], tasks: Iterable[Task]
 ) -> Generator[tuple[int, Result], None, None]:
-    """Yields the place and the result of each task, in the order in which the cluster ends them.
+    """Yields the place and the result of each task, in the order in which they finish.
 
     A task whose worker or machine is lost is done again elsewhere. The cluster gets a few tasks a
     core at a time, so it gets more as it grows.
@@ -164,7 +164,7 @@ def map_on_ray(
 
 
 def connected(address: str | None = None) -> Any:
-    """Returns Ray, connected to the cluster at an address, or to one that starts here.
+    """Returns Ray, connected to the cluster at an address, or to a cluster that starts here.
 
     If this process is connected already, the address is ignored.
     """
@@ -174,8 +174,8 @@ def connected(address: str | None = None) -> Any:
     try:
         given = address or os.environ.get("RAY_ADDRESS", "")
         host, _, port = given.removeprefix("ray://").rpartition(":")
-        if port.isdigit():  # else a word such as auto, or a mistake that Ray tells at once
-            # Nothing may answer there, and Ray itself would go on trying for minutes.
+        if port.isdigit():  # else it is a word such as auto, or a mistake that Ray reports at once
+            # If nothing answers there, Ray itself would go on trying for minutes.
             socket.create_connection((host.strip("[]"), int(port)), SECONDS_TO_ANSWER).close()
         ray.init(
             address=address,
@@ -202,7 +202,11 @@ def share_of_gpu(ray: Any) -> float:
     if wanted == "cpu":
         return 0.0
     machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    shares = [each["GPU"] / each["CPU"] for each in machines if each.get("GPU") and each.get("CPU")]
+    shares = [
+        machine["GPU"] / machine["CPU"]
+        for machine in machines
+        if machine.get("GPU") and machine.get("CPU")
+    ]
     if shares:
         share: float = min(1.0, max(LEAST_SHARE, min(shares)))
         return math.floor(1e4 * share) / 1e4  # Ray counts in ten thousandths
@@ -241,7 +245,7 @@ def in_workers(
     )
     context = multiprocessing.get_context("spawn")
     lifeline, held = context.Pipe(duplex=False)
-    with signals_wait():  # beside it begins a process of Python's own, which cleans up
+    with signals_wait():  # this also starts Python's own process that cleans up
         executor = ProcessPoolExecutor(
             workers, mp_context=context, initializer=begin_work, initargs=(lifeline,)
         )
@@ -262,7 +266,7 @@ def in_workers(
     else:
         executor.shutdown()
     finally:
-        held.close()  # workers that are still busy were interrupted; this ends them
+        held.close()  # this ends workers that are still busy after an interrupt
         executor.shutdown()
         lifeline.close()
 
@@ -271,14 +275,14 @@ def in_workers(
 def signals_wait() -> Iterator[None]:
     """Holds signals back while processes are started; this process gets them afterwards.
 
-    The new processes ignore signals that a terminal sends to all processes of a command, such as
-    those of Ctrl-C: this process ends them.
+    The new processes ignore the signals that a terminal sends to all processes of a command, such
+    as by Ctrl-C: this process ends them.
     """
     came: list[int] = []
     before = {}
     if threading.current_thread() is threading.main_thread():
         for number in (*OF_TERMINALS, signal.SIGTERM):
-            if signal.getsignal(number) is not None:  # None: not Python's to put back
+            if signal.getsignal(number) is not None:  # None: Python could not restore the handler
                 before[number] = signal.signal(number, lambda number, frame: came.append(number))
     if hasattr(signal, "pthread_sigmask"):
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, OF_TERMINALS)
@@ -307,9 +311,9 @@ def end_with(lifeline: Connection) -> None:
 
 
 def use_one_thread() -> None:
-    """Makes kernels of this process use one thread: workers use the cores already.
+    """Makes kernels of this process use one thread, since workers use all cores already.
 
-    If Numba is imported already, as by the caller's main module, it is told directly.
+    If Numba is imported already, as by the caller's main module, its setting is changed.
     """
     if "numba" in sys.modules:
         sys.modules["numba"].set_num_threads(1)

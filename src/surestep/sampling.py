@@ -17,8 +17,8 @@ from surestep.model.pairs import check_same_pairs
 
 Chances = Callable[
     [arrays.IntArray, arrays.FloatArray, arrays.FloatArray], None
-]  # writes those of every run
-STEPS_AT_ONCE = 4_000_000  # transitions that are kept before they are put together
+]  # writes the chances of every run
+STEPS_AT_ONCE = 4_000_000  # transitions that one call of the kernel may draw
 
 
 def sample_log(
@@ -35,21 +35,21 @@ def sample_log(
     episodes : int
         The number of episodes.
     horizon : int
-        Episodes are truncated after so many steps.
+        The number of steps after which episodes are truncated.
     rng : numpy.random.Generator or int
-        The source of randomness, or a seed for one.
+        The source of randomness, or a seed.
 
     Returns
     -------
     DecisionLog
-        An episode terminates when it enters a state whose pairs are all without successors; nobody
-        decides there.
+        An episode terminates when it enters a state whose pairs have no successors; the log has no
+        decisions there.
 
     Raises
     ------
     InvalidModel
-        If the policy may take an action that ends the episode anywhere else, or earn a reward at
-        the end: no log can show either.
+        If the policy may take an action that ends the episode in any other state, or earn a reward
+        at the end: no log can show either.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def sample_log(
 def log_of_transitions(
     mdp: FiniteMDP, over: arrays.BoolArray, offsets: arrays.IntArray, taken: arrays.IntArray
 ) -> DecisionLog:
-    """Returns the log of episodes given by the transitions they took [N]."""
+    """Returns the log of episodes with the transitions `taken` [N]."""
     pair = arrays.run_owners(mdp.offsets)[taken]
     next_state = mdp.successor[taken]
     last = arrays.marked(offsets[1:] - 1, taken.size)
@@ -100,7 +100,7 @@ def log_of_transitions(
 
 
 def process_of(mdp: FiniteMDP, policy: Policy, over: arrays.BoolArray, chances: Chances) -> Process:
-    """Returns the model under the policy as kernels draw from it: with `chances` of every run."""
+    """Returns the model under the policy as a record for kernels, with `chances` of every run."""
     of = partial(summed, chances=chances)
     return Process(
         mdp.pairs.offsets,
@@ -116,14 +116,14 @@ def process_of(mdp: FiniteMDP, policy: Policy, over: arrays.BoolArray, chances: 
 def summed(
     offsets: arrays.IntArray, probability: arrays.FloatArray, chances: Chances = running_sums
 ) -> arrays.FloatArray:
-    """Returns the running sums of each run of probabilities, or other chances of it."""
+    """Returns the running sums of each run of probabilities, or its other `chances`."""
     sums = np.empty(probability.size)
     chances(offsets, probability, sums)
     return sums
 
 
 def end_states(mdp: FiniteMDP) -> arrays.BoolArray:
-    """Returns the states [S] without any successor, in which an episode is over."""
+    """Marks the states [S] without any successor, in which an episode is over."""
     over: arrays.BoolArray = (
         arrays.run_sums((arrays.run_lengths(mdp.offsets) > 0).astype(np.int64), mdp.pairs.offsets)
         == 0
@@ -132,7 +132,7 @@ def end_states(mdp: FiniteMDP) -> arrays.BoolArray:
 
 
 def ends_without_decision(mdp: FiniteMDP, policy: Policy) -> arrays.BoolArray:
-    """Returns the states [S] without any successor; refuses ends that no log can show."""
+    """Marks the states [S] without any successor; refuses ends that no log can show."""
     arrays.expect("mdp", mdp, FiniteMDP)
     arrays.expect("policy", policy, Policy)
     pairs = mdp.pairs
@@ -165,15 +165,15 @@ def ends_without_decision(mdp: FiniteMDP, policy: Policy) -> arrays.BoolArray:
 
 @dataclass(frozen=True, slots=True)
 class CountSampler:
-    """Draws the counts of a policy's trajectories in a model; made once, asked many times."""
+    """Draws the counts of a policy's trajectories in a model; made once, it draws many times."""
 
     mdp: FiniteMDP
     policy: Policy
-    shares: Process  # as shares of what is left of a run
+    shares: Process  # its chances are shares of the rest of a run
 
     @classmethod
     def of(cls, mdp: FiniteMDP, policy: Policy) -> CountSampler:
-        """Returns the sampler of the policy in the model; refuses what `sample_log` refuses."""
+        """Returns the sampler of the policy in the model; refuses models as `sample_log` does."""
         return cls(
             mdp, policy, process_of(mdp, policy, ends_without_decision(mdp, policy), shares_of_rest)
         )
@@ -181,7 +181,7 @@ class CountSampler:
     def draw(
         self, episodes: int, horizon: int, rng: np.random.Generator
     ) -> tuple[arrays.IntArray, arrays.IntArray]:
-        """Draws how often the model's transitions are taken [T], and where episodes start [S]."""
+        """Draws the counts of the model's transitions [T], and of the starts of episodes [S]."""
         times = np.zeros(self.mdp.num_transitions, np.int64)
         starts = np.zeros(self.mdp.num_states, np.int64)
         population_counts(rng, self.shares, episodes, horizon, times, starts)
@@ -202,9 +202,9 @@ def sample_counts(
     episodes : int
         The number of episodes.
     horizon : int
-        Episodes are truncated after so many steps.
+        The number of steps after which episodes are truncated.
     rng : numpy.random.Generator or int
-        The source of randomness, or a seed for one.
+        The source of randomness, or a seed.
 
     Returns
     -------
@@ -214,12 +214,12 @@ def sample_counts(
     Raises
     ------
     InvalidModel
-        As `sample_log` does.
+        If `sample_log` refuses the model.
 
     Notes
     -----
-    Trajectories are exchangeable. So only the number of them in each state is carried through time,
-    and split by multinomial draws over actions and successors.
+    Trajectories are exchangeable. So only the number of trajectories in each state is carried
+    through time, and split by multinomial draws over actions and successors.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""The benchmarks of the field, exact: models, behavior policies, and the terms of experiments.
+"""Builds the benchmarks of the field exactly: models, behavior policies, horizons and bounds.
 
-Beside them families of worlds in which claims are put to the test. Where Gymnasium is installed,
-importing this package makes every published benchmark known to it.
+It also builds families of worlds that put claims to the test. If Gymnasium is installed, importing
+this package registers every published benchmark with it.
 """
 
 from importlib.util import find_spec
@@ -24,7 +24,7 @@ __all__ = [
 def register() -> None:
     """Registers every published benchmark with Gymnasium, as `surestep/Gridworld-v0` and so on.
 
-    Importing this package does it already where Gymnasium is installed.
+    If Gymnasium is installed, importing this package does it already.
 
     Raises
     ------

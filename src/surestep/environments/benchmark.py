@@ -1,7 +1,7 @@
-"""A benchmark: a known MDP, and the policies that act in it.
+"""Defines benchmarks: a known MDP, and the policies that act in it.
 
-Also the types of benchmark parameters, by which `make` checks its arguments, and a function that
-makes models from tables of rows.
+The module also has the types by which `make` checks the parameters of benchmarks, and a function
+that makes models from tables of rows.
 """
 
 from dataclasses import dataclass, field, replace
@@ -24,7 +24,7 @@ from surestep.sampling import sample_log
 MOST_STATES = 2_000_000  # a Wet Chicken of that size takes some 7 GB while it is built
 
 Portion = Annotated[float, Meta(ge=0, le=1)]
-LegacySeed = Annotated[int, Meta(ge=0, le=2**32 - 1)]  # of NumPy's legacy generator
+LegacySeed = Annotated[int, Meta(ge=0, le=2**32 - 1)]  # a seed of NumPy's legacy generator
 Length = Annotated[int, Meta(ge=1, le=MOST_STATES)]
 
 
@@ -43,8 +43,8 @@ def mdp_from_rows(
 ) -> FiniteMDP:
     """Returns the MDP of one row of successors a pair, starting in state 0.
 
-    All tables are [K, W]; entries of probability 0 stand for nothing, and a row of them for a pair
-    that ends the episode.
+    All tables are [K, W]; entries of probability 0 are ignored, and a row of zeros is a pair that
+    ends the episode.
     """
     kept = probability > 0
     return FiniteMDP(
@@ -61,15 +61,15 @@ def mdp_from_rows(
 @noun("mdp.num_states", "mdp.num_pairs")
 @dataclass(frozen=True, slots=True, eq=False)
 class Truth(arrays.ByValue, arrays.Frozen):
-    """The model in which policies are judged, and how policies of the log act in it.
+    """The model in which policies are judged, and the map from its pairs to pairs of the log.
 
     Parameters
     ----------
     mdp : FiniteMDP
         The model.
     pair : array of int [K of mdp]
-        The pair of the log whose probability each pair of the model takes. Where a log shows less
-        than the model knows, several pairs of the model are one pair of the log.
+        The pair of the log whose probability each pair of the model takes. If the log merges states
+        of the model, several pairs of the model are one pair of the log.
 
     Examples
     --------
@@ -103,12 +103,12 @@ class Truth(arrays.ByValue, arrays.Frozen):
         Parameters
         ----------
         policies : array of float [B, K]
-            Probabilities of the pairs of the log, one row a policy.
+            Probabilities of the pairs of the log, one row for each policy.
 
         Returns
         -------
         array of float [B]
-            The expected discounted return of each.
+            The expected discounted return of each policy.
         """
         return arrays.weighted_rows(
             evaluate_batch(self.mdp, policies[:, self.pair]).value, self.mdp.initial
@@ -117,7 +117,7 @@ class Truth(arrays.ByValue, arrays.Frozen):
 
 @runtime_checkable
 class Simulator(Protocol):
-    """A source of a benchmark's data that is not its finite model.
+    """Makes the data of a benchmark in place of its finite model.
 
     Examples
     --------
@@ -128,7 +128,7 @@ class Simulator(Protocol):
 
     @property
     def truth(self) -> Truth | None:
-        """Returns the finite model that makes the data; None where there is none."""
+        """Returns the finite model that makes the data; None if there is none."""
         ...
 
     def rollout(
@@ -143,9 +143,9 @@ class Simulator(Protocol):
         episodes : int
             The number of episodes.
         horizon : int
-            Episodes are truncated after so many steps.
+            The number of steps after which episodes are truncated.
         rng : numpy.random.Generator
-            The source of chance.
+            The source of randomness.
 
         Returns
         -------
@@ -158,35 +158,35 @@ class Simulator(Protocol):
 @noun("name", "num_states", "num_actions", "discount", "horizon")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Benchmark(arrays.ByValue):
-    """A known MDP with the terms of an experiment in it.
+    """A known MDP with the policies, rewards and bounds of an experiment in it.
 
     Parameters
     ----------
     name : str
         Its name in the registry.
     mdp : FiniteMDP
-        The model, with one discount; where a simulator makes the data, what very many data would
-        show.
+        The model, with one discount. If a simulator makes the data, it is the model that a very
+        large log would show.
     behavior : Policy
         The behavior policy π_b.
     collector : Policy, optional
         The policy that makes the data; by default π_b.
     horizon : int or None
-        The steps of an episode; None where the data is one stream of steps.
+        The steps of an episode; None if the data is one stream of steps.
     rewards : {"known", "observed"}
         "known" is a table of expected rewards that holds at unvisited pairs too; "observed", the
         default, goes through P̂, so that an unvisited pair earns 0.
     value_bounds : tuple of float
-        Bounds of every V^π(s), which a problem is given.
+        Bounds of every V^π(s), for the problem.
     return_bounds : tuple of float, optional
         Bounds of the return of every single episode; by default the value bounds.
     ranges : tuple of tuple of float, optional
-        Bounds of single rewards on the way and at ends, as a user would declare them.
+        Bounds of single rewards of running and of ending steps, as a user would declare them.
     declared : bool
-        False where nobody declares bounds, and claims go by the rewards of the log; True by
+        False if no bounds are declared, so that claims rest on the rewards of the log; True by
         default.
     simulator : Simulator, optional
-        What makes the data, where that is not the model.
+        The simulator that makes the data; by default the model does.
 
     Examples
     --------
@@ -206,10 +206,10 @@ class Benchmark(arrays.ByValue):
     value_bounds: tuple[float, float]
     # of the return of every single episode; None means the value bounds
     return_bounds: tuple[float, float] | None = None
-    # of single rewards on the way and at ends, as a user would declare them
+    # of single rewards of running and of ending steps, as a user would declare them
     ranges: tuple[tuple[float, float], tuple[float, float]] | None = None
-    declared: bool = True  # or else nobody does, and claims go by the rewards of the log
-    simulator: Simulator | None = None  # makes the data, where the model does not say it all
+    declared: bool = True  # if False, claims rest on the rewards of the log
+    simulator: Simulator | None = None  # makes the data; None: the model does
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "collector", self.collector or self.behavior)
@@ -236,12 +236,12 @@ class Benchmark(arrays.ByValue):
 
     @property
     def known_rewards(self) -> arrays.FloatArray | None:
-        """Returns the rewards [K] that the experiment knows, or None where it observes them."""
+        """Returns the known rewards [K] of the experiment, or None if it observes rewards."""
         return self.mdp.expected_reward if self.rewards == "known" else None
 
     @property
     def truth(self) -> Truth:
-        """Returns the model in which policies are judged; refuses where there is none."""
+        """Returns the model in which policies are judged; raises an error if there is none."""
         if self.simulator is not None and self.simulator.truth is None:
             raise InvalidParameter(
                 f"{self.name} is simulated, so no true gain is known that a claim could be held "
@@ -251,7 +251,7 @@ class Benchmark(arrays.ByValue):
 
     @property
     def best_model(self) -> Truth:
-        """Returns the truth, or the benchmark's own model where that is all there is."""
+        """Returns the simulator's truth, or the benchmark's own model if there is none."""
         known = None if self.simulator is None else self.simulator.truth
         return known or Truth(self.mdp, np.arange(self.mdp.num_pairs))
 
@@ -269,7 +269,7 @@ class Benchmark(arrays.ByValue):
     def optimal_performance(self) -> float:
         """Returns ρ(π*) in the true MDP.
 
-        Where a log does not tell all its states apart, policies of the log may fall short of it.
+        If the log merges states of this MDP, policies of the log may fall short of it.
 
         Returns
         -------
@@ -300,9 +300,9 @@ class Benchmark(arrays.ByValue):
         Parameters
         ----------
         size : int
-            The number of episodes; of steps where the data is one stream.
+            The number of episodes, or of steps if the data is one stream.
         rng : numpy.random.Generator or int
-            The source of chance, or its seed.
+            The source of randomness, or a seed.
 
         Returns
         -------
@@ -317,7 +317,7 @@ class Benchmark(arrays.ByValue):
         return sample_log(self.mdp, self.collector, episodes, horizon, rng)
 
     def problem(self, log: DecisionLog) -> Problem:
-        """Returns the problem that a log poses, on the terms of the benchmark.
+        """Returns the problem of a log, with the policy, discount and bounds of the benchmark.
 
         Parameters
         ----------

@@ -1,25 +1,25 @@
-"""Families of worlds in which claims are put to the test.
+"""Builds families of worlds that put claims to the test.
 
-*Worlds in which little can be gained.* A random model as Garnets are, whose last state ends the
-episode and pays 1 for entering it, and a random behavior policy. What an action does is shrunk
-towards what all of them do: with effects at λ, the row of a pair is
+*Worlds in which little can be gained.* The model is random, like a Garnet. Its last state ends the
+episode and pays 1 for entering it. The behavior policy is random, too. The effects of actions are
+shrunk towards their mean: with effects at λ, the row of a pair is
 (1 − λ) · (mean row of the state under π_b) + λ · (its own row), so that π_b is worth the same at
-every λ, and at λ = 0 all policies are. On them rest bandits (one decision, which wins or loses),
-noisy rewards, and coarse states, of which the log shows groups only.
+every λ, and at λ = 0 all policies are. Bandits (one decision, which wins or loses), noisy rewards,
+and coarse states (the log shows groups only) are built in the same way.
 
 *Worlds in which the worst, or the best, reward hardly ever shows.* Each step is in one of several
 situations, all alike, and ends the episode with the chance 0.1. Both actions lead on in the same
-way: only what they earn differs. π_b takes the tempting action with the chance 0.2. It seems to
-earn 0.5 more a step than the usual one, and truly earns 0.5 less: now and then it meets a disaster,
-or the usual one a jackpot. Most logs of 100 episodes show none.
+way: only their rewards differ. π_b takes the tempting action with the chance 0.2. It seems to
+earn 0.5 more a step than the usual action, and truly earns 0.5 less: now and then it meets a
+disaster, or the usual action a jackpot. Most logs of 100 episodes show none.
 
 *Adaptive loggers.* A bandit algorithm made the log, and learnt from episode to episode. Counts of
-such a log are no fair sample: an action that began badly is tried less often afterwards, so what is
-known of it stays as bad as it was.
+such a log are no fair sample: an action that began badly is tried less often afterwards, so its
+record stays bad.
 
-*Miswritten logs.* Every episode stands several times, and counts as evidence each time. Or the
-state of a row is that after its step, so that a death is booked on the state and not on the action.
-Or recording stops when a machine breaks, and what came of it is missing.
+*Miswritten logs.* Every episode stands several times, and counts as evidence each time. Or a row
+has the state after its step, so that a death is booked on the state and not on the action. Or
+recording stops when a machine breaks, and the outcome of the last step is missing.
 """
 
 from bisect import bisect_right
@@ -49,7 +49,7 @@ Dimension = Annotated[int, Meta(ge=1, le=1_000)]
 
 
 def alike(seed: LegacySeed = 1) -> Benchmark:
-    """Builds a world of 20 states and 4 actions in which no action does anything."""
+    """Builds a world of 20 states and 4 actions in which all actions have the same effect."""
     return replace(nearly_alike(seed, 0.0), name="alike")
 
 
@@ -60,9 +60,9 @@ def nearly_alike(
     actions: Dimension = ACTIONS,
     successors: Dimension = SUCCESSORS,
 ) -> Benchmark:
-    """Builds a world in which actions do the share `effect` of what they do in a random model.
+    """Builds a world in which actions have the share `effect` of their effect in a random model.
 
-    The same seed and size give the same π_b, worth the same, and the same rows to shrink.
+    The same seed and size give the same π_b, of the same value, and the same rows to shrink.
     """
     check_setting("successors", successors, Annotated[int, Meta(ge=1, le=states)])
     return little_effect(
@@ -108,7 +108,7 @@ def little_effect(
     horizon: int = HORIZON,
     labels: Sequence[str] | None = None,
 ) -> Benchmark:
-    """Returns the benchmark of the world with effects at that share, and a prize in state `won`."""
+    """Returns the benchmark of the world with effects at `effect`, and a prize in state `won`."""
     prize = np.zeros(len(rows))
     prize[won] = 1.0
     mdp = FiniteMDP.from_dense(
@@ -143,7 +143,7 @@ def bandit(seed: LegacySeed = 1, arms: Arms = 10, effect: Portion = 0.2) -> Benc
     )
 
 
-# ---- hidden from the log: states within groups, and noise in rewards -----------------------------
+# ---- logs that hide states within groups, or noise in rewards ------------------------------------
 
 
 def coarse(
@@ -151,10 +151,10 @@ def coarse(
 ) -> Benchmark:
     """Builds a world of 19 groups of `group` states each, and an end; the log shows groups.
 
-    Groups are made by chance, so they mean nothing. What comes next depends on where in its group
-    the process is, so the log is no Markov process: certificates that rest on one promise nothing
-    here. π_b sees groups, too. The model is what very many episodes of π_b show; policies are
-    judged in the world itself.
+    Groups are random, so they mean nothing. The next state depends on the state within the group,
+    so the log is no Markov process: certificates that assume one promise nothing here. π_b sees
+    groups, too. The model is the one that very many episodes of π_b show; policies are judged in
+    the world itself.
     """
     groups = STATES - 1
     rows, behavior = draw_world(
@@ -183,8 +183,8 @@ def law_of(
     return values / (values @ chances), chances
 
 
-# law → the values of the factor X of rewards, and their chances. P(X ≥ x) of the last falls like
-# x^−1.5, so that without the cut X had no variance.
+# law → the values of the factor X of rewards, and their chances. P(X ≥ x) of the last law falls
+# like x^−1.5: with values that double for ever, X would have no finite variance.
 LAWS = {
     "two-point": law_of(np.array([0.0, 2.0]), np.array([0.5, 0.5])),
     "skewed": law_of(np.array([0.0, 20.0]), np.array([0.95, 0.05])),
@@ -198,11 +198,11 @@ def noisy(
     law: Literal["two-point", "skewed", "heavy-tailed"] = "two-point",
     effect: Portion = 0.2,
 ) -> Benchmark:
-    """Builds a world of 20 states with effects at that share, and noise in every reward.
+    """Builds a world of 20 states with effects at `effect`, and noise in every reward.
 
-    Entering state s pays μ(s) · X, with X of mean 1, drawn anew in every step by one of three laws:
-    "two-point" pays nothing or the double; "skewed" nothing in 19 of 20 steps; "heavy-tailed"
-    values that double from each to the next, to the 512-fold of the least. μ is 1 at the end of the
+    Entering state s pays μ(s) · X. X has mean 1 and is drawn anew in every step by one of three
+    laws. "two-point" pays nothing or the double. "skewed" pays nothing in 19 of 20 steps.
+    "heavy-tailed" has ten values, each the double of the one before. μ is 1 at the end of the
     episode, and at most 0.1 on the way there.
     """
     rng = np.random.RandomState(seed)
@@ -245,7 +245,7 @@ Situations = Annotated[int, Meta(ge=1, le=100)]
 def disaster(
     chance: Portion = 0.002, situations: Situations = 1, declared: bool = True
 ) -> Benchmark:
-    """Builds a world in which the tempting action loses 500 with that chance."""
+    """Builds a world in which the tempting action loses 500 with the chance `chance`."""
     return rare(
         "disaster",
         np.array([[USUAL, USUAL], [TEMPTING, -500.0]]),
@@ -258,7 +258,7 @@ def disaster(
 def jackpot(
     chance: Portion = 0.0005, situations: Situations = 1, declared: bool = True
 ) -> Benchmark:
-    """Builds a world in which the usual action earns 2000 with that chance."""
+    """Builds a world in which the usual action earns 2000 with the chance `chance`."""
     return rare(
         "jackpot",
         np.array([[USUAL, 2000.0], [TEMPTING, TEMPTING]]),
@@ -277,7 +277,7 @@ def rare(
 ) -> Benchmark:
     """Returns the world in which action a earns `earned`[a, 1] with its chance, else [a, 0].
 
-    Not `declared`, what steps may earn is what the log happens to show.
+    If ranges are not `declared`, the rewards of the log stand for them.
     """
     states = situations + 1  # the last ends the episode
     leads = np.append(np.full(situations, (1 - ENDS) / situations), ENDS)
@@ -310,7 +310,7 @@ def rare(
 
 
 def adaptive(seed: LegacySeed = 1, effect: Portion = 0.05, epsilon: Portion = 0.3) -> Benchmark:
-    """Builds `nearly-alike` with a log of an ε-greedy learner that begins with π_b."""
+    """Builds `nearly-alike` with the log of an ε-greedy learner that begins with π_b."""
     plain = nearly_alike(seed, effect)
     return replace(plain, name="adaptive", simulator=Learner(truth=plain.truth, epsilon=epsilon))
 
@@ -318,7 +318,7 @@ def adaptive(seed: LegacySeed = 1, effect: Portion = 0.05, epsilon: Portion = 0.
 def adaptive_bandit(
     seed: LegacySeed = 1, arms: Arms = 10, effect: Portion = 0.2, epsilon: Portion = 0.3
 ) -> Benchmark:
-    """Builds `bandit` with a log of an ε-greedy learner that begins with π_b."""
+    """Builds `bandit` with the log of an ε-greedy learner that begins with π_b."""
     plain = bandit(seed, arms, effect)
     return replace(
         plain, name="adaptive/bandit", simulator=Learner(truth=plain.truth, epsilon=epsilon)
@@ -327,10 +327,10 @@ def adaptive_bandit(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learner:
-    """A logger that follows a policy with probability ε, else the action with the best record.
+    """A logger that follows a policy with probability ε, else takes the action of the best record.
 
-    That is the action of the state with the largest mean of the discounted returns that followed it
-    in earlier episodes. Where none was tried, the policy decides.
+    The record of an action is the mean of the discounted returns after it in earlier episodes. In a
+    state without any record, the policy decides.
     """
 
     truth: Truth  # the benchmark's own model: only the logger is unusual
@@ -385,23 +385,23 @@ class Learner:
 def copied(
     seed: LegacySeed = 1, effect: Portion = 0.05, times: Annotated[int, Meta(ge=1, le=100)] = 5
 ) -> Benchmark:
-    """Builds `nearly-alike` with a log in which every episode stands several `times`."""
+    """Builds `nearly-alike` with a log in which every episode stands `times` times."""
     plain = nearly_alike(seed, effect)
     return replace(plain, name="copied", simulator=Miswritten(truth=plain.truth, times=times))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Miswritten:
-    """A log of a known model that holds episodes several times, or whose rows were changed."""
+    """Makes logs of a known model that hold episodes several times, or have changed rows."""
 
     truth: Truth
-    times: int = 1  # that every episode stands in the log
-    rewrite: Callable[[DecisionLog], DecisionLog] | None = None  # None: rows are as they were
+    times: int = 1  # the number of copies of every episode
+    rewrite: Callable[[DecisionLog], DecisionLog] | None = None  # None: rows stay unchanged
 
     def rollout(
         self, policy: Policy, episodes: int, horizon: int, rng: np.random.Generator
     ) -> DecisionLog:
-        """Returns episodes of the policy as they were written down, copies among them."""
+        """Returns episodes of the policy, with changed rows and copies."""
         log = sample_log(self.truth.mdp, policy, -(-episodes // self.times), horizon, rng)
         if self.rewrite is not None:
             log = self.rewrite(log)
@@ -415,8 +415,8 @@ def outcome_in_state(deadly: Portion = 0.2) -> Benchmark:
     """Builds a ward whose log has the status at the end of each week as the state of that week.
 
     One patient in ten goes home each week. The drug is worth 1 a week, and kills with the chance
-    `deadly`, which costs 10; π_b gives it to half of the patients. The model is what the log shows:
-    whoever is in care lives whatever is done, and the dead die under any action.
+    `deadly`, which costs 10; π_b gives it to half of the patients. The model is the one that the
+    log shows: patients in care live under any action, and the dead die under any action.
     """
     labels = ("in care", "died", "discharged", "over")
     rows = np.zeros((4, 2, 4))
@@ -444,7 +444,7 @@ def outcome_in_state(deadly: Portion = 0.2) -> Benchmark:
 
 
 def written_afterwards(log: DecisionLog) -> DecisionLog:
-    """Returns the log with the state after each step in place of that before it."""
+    """Returns the log with the state after each step in place of the state before it."""
     following = np.append(log.next_state[1:], CARE)
     following[log.truncated] = CARE
     return replace(log, state=log.next_state, next_state=np.where(log.terminated, OVER, following))
@@ -456,9 +456,9 @@ BROKEN = 2
 def stops_that_know(breaks: Portion = 0.2) -> Benchmark:
     """Builds machines whose recording stops when they break, as if a clock had stopped it.
 
-    To run earns 1, or breaks the machine with the chance `breaks`, which then earns nothing for
-    ever; to service earns a half. π_b does either half of the time. The model is what the log
-    shows: machines that never break.
+    "run" earns 1, or breaks the machine with the chance `breaks`; a broken machine earns nothing
+    for ever. "service" earns a half. π_b takes each action half of the time. The model is the one
+    that the log shows: machines that never break.
     """
 
     def machines(broken: float) -> FiniteMDP:
@@ -488,7 +488,7 @@ def stops_that_know(breaks: Portion = 0.2) -> Benchmark:
 
 
 def stopped_at_the_end(log: DecisionLog) -> DecisionLog:
-    """Returns the log in which nobody knows where the last steps of episodes that ended led."""
+    """Returns the log in which the next states of terminating steps are unknown."""
     return replace(
         log,
         next_state=np.where(log.terminated, UNKNOWN, log.next_state),
@@ -497,7 +497,7 @@ def stopped_at_the_end(log: DecisionLog) -> DecisionLog:
 
 
 class RunDraws:
-    """Draws of one element at a time from runs of probabilities, from uniform numbers."""
+    """Draws one element at a time from runs of probabilities, by uniform numbers."""
 
     def __init__(self, offsets: arrays.IntArray, probability: arrays.FloatArray) -> None:
         self.offsets = offsets.tolist()

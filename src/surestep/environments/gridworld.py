@@ -1,8 +1,8 @@
-"""Gridworld: across a slippery grid with two walls to the far corner (Laroche et al. 2019).
+"""Builds Gridworld: a way across a slippery grid with two walls (Laroche et al. 2019).
 
 Cell (x, y) is state x + size · y; episodes start at (0, 0) and end in the opposite corner, which
-pays 1 for entering it. A move goes where it was meant to with probability 0.75, to either side with
-0.10 and backwards with 0.05; a move against a wall or the border stays in place.
+pays 1 for entering it. A move goes in its direction with probability 0.75, to either side with 0.10
+and backwards with 0.05; a move against a wall or the border stays in place.
 """
 
 import math
@@ -22,7 +22,7 @@ SLIP = (0.75, 0.10, 0.05, 0.10)  # by quarter turns to the right
 DISCOUNT = 0.95
 PUBLISHED_SIZE = 5
 Side = Annotated[int, Meta(ge=2, le=math.isqrt(MOST_STATES))]
-DETOUR = 1 / 3  # of unpublished sizes: how much of the behavior policy is uniform
+DETOUR = 1 / 3  # the uniform part of the behavior policy, for unpublished sizes
 
 # The published behavior policy is the softmax of this table: one row a state, one column an action.
 PUBLISHED_Q = """
@@ -57,9 +57,9 @@ PUBLISHED_Q = """
 def gridworld(size: Side = PUBLISHED_SIZE) -> Benchmark:
     """Builds Gridworld as in the paper: π_b is the softmax of a published table of action values.
 
-    The published V_max of 0.6 is about ρ(π*) and lies below the largest value, 0.979. On other
-    sizes than 5 walls, discount and horizon scale with the grid (a step is 5/size of a published
-    one), and π_b takes a shortest way with probability 2/3 and any action with 1/3.
+    The published V_max of 0.6 is about ρ(π*) and lies below the largest value, 0.979. On sizes
+    other than 5, walls, discount and horizon scale with the grid (a step is 5/size of a published
+    step), and π_b takes a shortest way with probability 2/3 and any action with 1/3.
     """
     mdp = gridworld_mdp(size)
     if size == PUBLISHED_SIZE:
@@ -112,8 +112,8 @@ def gridworld_mdp(size: int) -> FiniteMDP:
 def open_ways(size: int) -> arrays.BoolArray:
     """Tells whether a cell can be left to the north, east, south and west [S, 4].
 
-    Of the published walls, one stands between x = 2 and 3 below y = 3, the other between x = 3 and
-    4 from y = 2 to below y = 4; on other sizes they keep their place, rounded to cells.
+    One published wall stands between x = 2 and 3 below y = 3, the other between x = 3 and 4 from
+    y = 2 to below y = 4; on other sizes they scale with the grid, rounded to cells.
     """
 
     def scaled(coordinate: int) -> int:
@@ -129,10 +129,10 @@ def open_ways(size: int) -> arrays.BoolArray:
 
 
 def shortest_ways(size: int) -> arrays.IntArray:
-    """Returns an action [S] on a shortest way to the goal; any at the goal."""
+    """Returns an action [S] on a shortest way to the goal; any action at the goal."""
     ways = open_ways(size)
     step = np.array([size, 1, -size, -1])
-    state, direction = np.nonzero(ways)  # ways lead there and back, so the goal can be the start
+    state, direction = np.nonzero(ways)  # ways lead back too, so the search starts at the goal
     _, parent = breadth_first(
         arrays.offsets_of(np.count_nonzero(ways, axis=1)),
         (state + step[direction]).astype(np.int32),

@@ -1,7 +1,8 @@
-"""The benchmarks as Gymnasium environments.
+"""Makes the benchmarks available as Gymnasium environments.
 
-Importing this module registers them, as Gymnasium 1.0 wants it of packages: so does
-`gymnasium.make("surestep.environments.gymnasium_envs:surestep/Gridworld-v0")` by itself.
+Importing this module registers them, as Gymnasium 1.0 expects of packages. So
+`gymnasium.make("surestep.environments.gymnasium_envs:surestep/Gridworld-v0")` works without another
+import.
 """
 
 import math
@@ -25,7 +26,7 @@ except ImportError:
 
 
 def id_of(name: str) -> str:
-    """Returns how Gymnasium calls a benchmark: `surestep/RandomMDPBadEgg-v0`."""
+    """Returns the Gymnasium id of a benchmark: `surestep/RandomMDPBadEgg-v0`."""
     words = name.replace("/", "-").split("-")
     return f"surestep/{''.join('MDP' if word == 'mdp' else word.capitalize() for word in words)}-v0"
 
@@ -38,13 +39,13 @@ Info = dict[str, Any]
 class TabularEnv(gymnasium.Env[np.int64, np.int64]):
     """A benchmark to act in: observations are its states, actions its actions.
 
-    An episode terminates where the model ends, and is truncated at the benchmark's horizon.
-    `info["action_mask"]` says which actions exist; one that does not is a wasted step, which
-    leaves the state as it is and earns nothing.
+    An episode terminates at an end of the model, and is truncated at the benchmark's horizon.
+    `info["action_mask"]` marks the enabled actions; any other action is a wasted step, which leaves
+    the state unchanged and earns nothing.
     """
 
     def __init__(self, benchmark: str, **parameters: object) -> None:
-        """Makes the benchmark of that name with these parameters, as `environments.make` does."""
+        """Makes the benchmark by its name and parameters, as `environments.make` does."""
         self.benchmark: Benchmark = make(benchmark, **parameters)
         self.mdp = mdp = self.benchmark.mdp  # for `surestep.io.from_gymnasium`
         self.observation_space = Discrete(mdp.num_states)
@@ -94,7 +95,7 @@ class TabularEnv(gymnasium.Env[np.int64, np.int64]):
 
 
 def draw_index(probability: FloatArray, rng: np.random.Generator) -> int:
-    """Returns an index, with the given probabilities; never one of probability 0."""
+    """Draws an index with the given probabilities; never an index of probability 0."""
     cumulative = np.cumsum(probability)
     return int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))
 

@@ -1,23 +1,23 @@
-"""A log that shows less than there is: states of a finite model that it does not tell apart.
+"""Builds benchmarks whose logs merge states of a finite model, and so hide information.
 
-Merged states make a log that is not Markov, or one whose rewards are noisy (successors that differ
-in what they pay), or one that leaves out how an episode ended. What policies are worth is known
-exactly all the same: in the finer model, where a policy does the same in all states of one group.
+Merged states make a log that is not Markov, or a log with noisy rewards (merged successors pay
+different rewards), or a log that hides the outcome of an episode. The values of policies are still
+known exactly, from the finer model: there a policy acts alike in all states of one group.
 
-*Tiger: what matters is hidden, and the log shows signs of it.*
-A check environment of Simão, Suilen and Jansen (AAAI 2023), with the numbers of their package
-`pogym`: an episode begins with a sound, and opening a door ends it. A state of the log is the
-present sound and the last `memory` sounds before it. The log is no Markov process, but what
-policies of it are worth is known exactly: in the model of what is hidden and remembered.
+*Tiger: the log shows only signs of the hidden state.*
+This is a check environment of Simão, Suilen and Jansen (AAAI 2023), with the numbers of their
+package `pogym`: an episode begins with a sound, and opening a door ends it. A state of the log is
+the present sound and the last `memory` sounds before it. The log is no Markov process, but the
+values of its policies are known exactly, from the model of the tiger and the remembered sounds.
 
-π_b goes by the present sound only: it is the softmax of the best action values in the model that
-very many episodes of a uniform policy would show (there, of Q-learning).
+π_b depends on the present sound only: it is the softmax of the best action values in the model that
+very many episodes of a uniform policy would show (in the original, of Q-learning).
 
-*A hidden cause: doctors who treat whom they see to be worse, and a log that does not show it.*
-Ten wards on the way to recovery. In every step a patient is mild or severe with equal chances,
-whatever came before; a mild one moves on, a severe one falls back or dies. The decision, to wait or
-to treat, changes nothing at all, but severe patients are treated more often: the log makes
-treatment look harmful, and every policy is worth the same.
+*A hidden cause: doctors treat the severe patients, and the log does not show the severity.*
+There are ten wards on the way to recovery. In every step a patient is mild or severe with equal
+chances, independently of the past; a mild patient moves on, a severe one falls back or dies. The
+decision, to wait or to treat, has no effect, but severe patients are treated more often: the log
+makes treatment look harmful, and every policy is worth the same.
 """
 
 import itertools
@@ -36,18 +36,18 @@ from surestep.sampling import sample_log
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Merged(arrays.ByValue):
-    """Logs of a finer model in which each of its states is shown as one of `pairs`.
+    """Makes logs of a finer model that show each of its states as a state of `pairs`.
 
-    States that are shown as one have the same actions.
+    States that are shown as one state have the same actions.
     """
 
     mdp: FiniteMDP  # the finer model
-    pairs: Pairs  # of the log
-    shown: arrays.IntArray  # [S of mdp] as which state of the log
+    pairs: Pairs  # the pairs of the log
+    shown: arrays.IntArray  # [S of mdp] the state of the log that each state is shown as
     truth: Truth = field(init=False)
 
     def __post_init__(self) -> None:
-        """Freezes the array and finds the pair of the log of each pair of the model."""
+        """Freezes the array, and finds the pair of the log for each pair of the model."""
         arrays.keep(
             self,
             shown=self.shown,
@@ -75,10 +75,10 @@ class Merged(arrays.ByValue):
         return self.truth.acting(policy)
 
     def model(self, visits: arrays.FloatArray) -> FiniteMDP:
-        """Returns the model that very many logs show, where pairs are visited in these shares.
+        """Returns the model that very many logs show, if pairs are visited in these shares.
 
         P̄(s'|s,a) = Σ_x w(x,a) P(s'|x,a) / Σ_x w(x,a) over the states x that are shown as s, with
-        w = `visits` [K of mdp], or equal where all of them are 0; rewards are means alike.
+        w = `visits` [K of mdp], or equal weights if all of them are 0; rewards are such means, too.
         """
         fine = self.mdp
         pair = self.truth.pair
@@ -104,7 +104,7 @@ class Merged(arrays.ByValue):
 
 
 def expected_visits(mdp: FiniteMDP, policy: Policy, horizon: int) -> arrays.FloatArray:
-    """Returns how often an episode takes each pair [K] within `horizon` steps, on average."""
+    """Returns the mean number of times that an episode takes each pair [K] in `horizon` steps."""
     owner = arrays.run_owners(mdp.offsets)
     at: arrays.FloatArray = mdp.initial
     visits = np.zeros(mdp.num_pairs)
@@ -121,21 +121,21 @@ def expected_visits(mdp: FiniteMDP, policy: Policy, horizon: int) -> arrays.Floa
 DISCOUNT = 0.95
 HORIZON = 100
 SIDES = ("left", "right")
-HEARD = ((0.85, 0.15), (0.15, 0.85))  # by where the tiger is: the chances of the sounds
-SHARPNESS = 0.05  # of π_b: the inverse temperature of its softmax
+HEARD = ((0.85, 0.15), (0.15, 0.85))  # the chances of the sounds, for each side of the tiger
+SHARPNESS = 0.05  # the inverse temperature of the softmax of π_b
 
 
 def tiger(memory: Annotated[int, Meta(ge=0, le=3)] = 1) -> Benchmark:
-    """Builds Tiger: behind one of two doors; to listen costs 1, and is right with chance 0.85.
+    """Builds Tiger, a tiger behind one of two doors; to listen costs 1, and is right in 85 %.
 
-    The tiger's door pays −100, the other one 10 (Cassandra, Kaelbling and Littman 1994; there an
+    The tiger's door pays −100, the other door 10 (Cassandra, Kaelbling and Littman 1994; there an
     episode goes on after a door).
     """
     plain = tiger_log(0)
     seen = plain.model(expected_visits(plain.mdp, Policy.uniform(plain.mdp), HORIZON))
     by_sound = Policy.softmax(seen, q_values(seen, optimal(seen).value), 1 / SHARPNESS).dense()
     log = tiger_log(memory)
-    # Sounds remembered end with the present one, and left and right take turns there.
+    # The remembered sounds end with the present one: left in every other state, else right.
     present = np.append(np.arange(log.pairs.num_states - 1) % len(SIDES), -1)
     behavior = Policy.from_dense(log.pairs, by_sound[present])
     return Benchmark(
@@ -149,10 +149,10 @@ def tiger(memory: Annotated[int, Meta(ge=0, le=3)] = 1) -> Benchmark:
 
 
 def tiger_log(memory: int) -> Merged:
-    """Returns the model of Tiger, whose log shows the sounds remembered, and not the tiger.
+    """Returns the model of Tiger, whose log shows the remembered sounds, and not the tiger.
 
-    Its states are the tiger's side with the sounds remembered, fewer at the beginning of an
-    episode, and a last one in which the episode is over.
+    A state is the tiger's side with the remembered sounds, which are fewer at the beginning of an
+    episode. In one more state, the last, the episode is over.
     """
     sounds = [
         heard
@@ -198,10 +198,10 @@ LONGEST_STAY = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Doctors(Merged):
-    """Logs of doctors: their decisions follow a policy on average, and the severity in each case.
+    """Makes logs of doctors who follow a policy on average, but know the severity of each case.
 
-    Where the policy treats with probability p, they treat the severe with p + κ and the mild with
-    p − κ, κ = tilt · min(p, 1 − p).
+    If the policy treats with probability p, they treat severe patients with p + κ and mild ones
+    with p − κ, κ = tilt · min(p, 1 − p).
     """
 
     tilt: float
@@ -218,8 +218,8 @@ class Doctors(Merged):
 def hidden_cause(tilt: Portion = 0.6) -> Benchmark:
     """Builds twelve states in which doctors act on a severity that the log does not show.
 
-    π_b treats half of the patients: with the usual tilt 0.8 of the severe and 0.2 of the mild. The
-    model is what very many episodes show.
+    π_b treats half of the patients: with the default tilt 0.8 of the severe and 0.2 of the mild.
+    The model is the one that very many episodes show.
     """
     pairs = Pairs.full(
         PLACES,
@@ -250,7 +250,7 @@ def hidden_cause(tilt: Portion = 0.6) -> Benchmark:
 
 
 def course_of_patients() -> arrays.FloatArray:
-    """Returns P [(ward, severity), action, (ward, severity)]: the decision changes nothing."""
+    """Returns P [(ward, severity), action, (ward, severity)]; decisions have no effect."""
     after = np.zeros((PLACES, SEVERITIES, PLACES))
     for ward in range(WARDS):
         back = max(ward - 1, 0)

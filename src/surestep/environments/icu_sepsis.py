@@ -1,8 +1,9 @@
-"""ICU-Sepsis: treating sepsis in intensive care, estimated from real stays (Choudhary et al. 2024).
+"""Builds ICU-Sepsis: treatment of sepsis, estimated from real stays (Choudhary et al. 2024).
 
-713 clusters of patients, death, survival and a state after both; 25 actions, five doses each of
-fluids and vasopressors. Survival pays 1. The model is data of the package `icu-sepsis`, whose file
-is read without importing it: an import would bring a Gym that is no longer maintained.
+The states are 713 clusters of patients, death, survival and a state after both. The 25 actions are
+five doses each of fluids and vasopressors. Survival pays 1. The model is a data file of the package
+`icu-sepsis`. The file is read without importing the package, since an import would load a Gym that
+is no longer maintained.
 """
 
 from importlib.metadata import PackageNotFoundError, distribution
@@ -33,12 +34,12 @@ def icu_sepsis(
     discount: Annotated[float, Meta(gt=0, le=1)] = 0.99,
     ends: Literal["states", "flag"] = "states",
 ) -> Benchmark:
-    """Builds ICU-Sepsis with the experts' policy as π_b, and effects at that share.
+    """Builds ICU-Sepsis with the experts' policy as π_b, and effects at `effect`.
 
-    Rows are shrunk towards their mean under the experts, whose worth stays as it is. `ends` says
-    how a log records the end of a stay: by "states" of their own, death and survival, or by a
-    "flag" alone, with one end for both, so that the last reward is noisy. An action that no expert
-    took in a state does what the others do on average, as in the package's first version.
+    Rows are shrunk towards their mean under the experts, whose value does not change. With `ends`
+    "states", a log records the end of a stay as a state, death or survival. With "flag", one end
+    stands for both, so that the last reward is noisy. An action that no expert took in a state has
+    the mean effect of the others, as in the package's first version.
     """
     rows, start, experts = read_tables()
     prize = np.zeros(STATES)
@@ -63,7 +64,7 @@ def icu_sepsis(
             action_labels=ACTIONS,
         )
         log = Merged(mdp=mdp, pairs=pairs, shown=np.minimum(np.arange(STATES), PATIENTS))
-        # Only ends are merged, after which nothing comes, so shares of visits do not matter.
+        # Only ends are merged, and they have no successors, so shares of visits do not matter.
         mdp = log.model(np.ones(mdp.num_pairs))
         behavior = Policy.from_dense(pairs, experts[: PATIENTS + 1])
     return Benchmark(
@@ -92,5 +93,5 @@ def read_tables() -> tuple[FloatArray, FloatArray, FloatArray]:
         start = tables["d_0"]
         experts = tables["expert_policy"]
     rows[PATIENTS:] = 0.0
-    experts[PATIENTS:] = 1 / len(ACTIONS)  # where nothing is decided, any
+    experts[PATIENTS:] = 1 / len(ACTIONS)  # ends have no decisions, so any policy will do
     return rows, start, experts

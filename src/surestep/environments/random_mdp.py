@@ -1,7 +1,7 @@
-"""Random MDPs: Garnets, with a behavior policy of a given quality (Laroche et al. 2019).
+"""Builds Random MDPs: Garnets, with a behavior policy of a given quality (Laroche et al. 2019).
 
 A Garnet has 50 states, 4 actions and, for each pair, 4 random successors with random chances.
-Episodes start in state 0 and end in a goal, which pays 1 for entering it: of all states, the one
+Episodes start in state 0 and end in a goal, which pays 1 for entering it. The goal is the state
 that is hardest to reach within some 50 steps.
 """
 
@@ -21,17 +21,17 @@ ACTIONS = 4
 SUCCESSORS = 4
 DISCOUNT = 0.95
 HORIZON = 50
-LEAST_OPTIMUM = DISCOUNT**HORIZON  # a goal must be worth more than that
+LEAST_OPTIMUM = DISCOUNT**HORIZON  # a goal must be worth more than this
 FIRST_SHARPNESS = 2e6  # the inverse temperature at which the search for a softmax begins
-FACTOR = 0.9  # by which sharpness and probabilities are lowered, step by step
+FACTOR = 0.9  # each step of the search lowers sharpness or probabilities by this factor
 
 
 def random_mdp(seed: LegacySeed = 1, ratio: Portion = 0.5) -> Benchmark:
-    """Returns a Random MDP whose π_b earns the share `ratio` of what the optimum has over chance.
+    """Returns a Random MDP whose π_b has the share `ratio` of the optimum's gain over uniform.
 
-    ρ(π_b) is just below ratio · (ρ(π*) − ρ(uniform)) + ρ(uniform). `seed` is one of NumPy's legacy
-    generator: it gives the very MDP and policy that it gives in the published code, where ratios
-    are 0.1, 0.2, …, 0.9, each with Garnets of its own.
+    ρ(π_b) is just below ratio · (ρ(π*) − ρ(uniform)) + ρ(uniform). `seed` is a seed of NumPy's
+    legacy generator: it gives the same MDP and policy as in the published code, where ratios are
+    0.1, 0.2, …, 0.9, each with its own Garnets.
     """
     return draw_random_mdp("random-mdp", seed, ratio)
 
@@ -39,8 +39,8 @@ def random_mdp(seed: LegacySeed = 1, ratio: Portion = 0.5) -> Benchmark:
 def random_mdp_easter_egg(seed: LegacySeed = 1, ratio: Portion = 0.5) -> Benchmark:
     """Returns a Random MDP with a second state that ends the episode and pays 1, unknown to π_b.
 
-    The egg is hidden after π_b was made, in any state but the start and the goal. An experiment of
-    Nadjahi et al. (2019) and of Scholl et al. (2022).
+    The egg is placed after π_b was made, in any state but the start and the goal. Nadjahi et al.
+    (2019) and Scholl et al. (2022) have this experiment.
     """
     return draw_random_mdp("random-mdp/easter-egg", seed, ratio, egg=1.0)
 
@@ -48,14 +48,14 @@ def random_mdp_easter_egg(seed: LegacySeed = 1, ratio: Portion = 0.5) -> Benchma
 def random_mdp_bad_egg(seed: LegacySeed = 1, ratio: Portion = 0.5) -> Benchmark:
     """Returns a Random MDP with a second state that ends the episode and costs 1, unknown to π_b.
 
-    The egg is hidden as in `random-mdp/easter-egg`. Scholl et al. (2022) describe it, but the code
-    they published cannot run it.
+    The egg is placed as in `random-mdp/easter-egg`. Scholl et al. (2022) describe it, but their
+    published code cannot run it.
     """
     return draw_random_mdp("random-mdp/bad-egg", seed, ratio, egg=-1.0)
 
 
 def draw_random_mdp(name: str, seed: int, ratio: float, egg: float | None = None) -> Benchmark:
-    """Returns a Random MDP, in which one more state may end the episode with the reward `egg`."""
+    """Returns a Random MDP; with `egg`, a second state ends the episode with this reward."""
     rng = np.random.RandomState(seed)
     garnet = draw_garnet(rng)
     goal = hardest_goal(garnet)
@@ -73,13 +73,13 @@ def draw_random_mdp(name: str, seed: int, ratio: float, egg: float | None = None
 
 
 class Garnet(NamedTuple):
-    """Random dynamics, in which nothing pays and nothing ends yet."""
+    """Random dynamics, still without rewards and ends."""
 
     successor: arrays.IntArray  # [K, 4]
     probability: arrays.FloatArray  # [K, 4]
 
     def mdp(self, prizes: dict[int, float]) -> FiniteMDP:
-        """Returns the model in which entering one of the states pays a prize and ends episodes."""
+        """Returns the model in which entering a state of `prizes` pays its prize and ends."""
         pairs = Pairs.full(STATES, ACTIONS)
         prize = np.zeros(STATES)
         prize[list(prizes)] = list(prizes.values())
@@ -102,7 +102,7 @@ def draw_garnet(rng: np.random.RandomState) -> Garnet:
 
 
 def hardest_goal(garnet: Garnet) -> int:
-    """Finds the state of the smallest ρ(π*) > γ^50 as a goal: hard to reach, but not too hard."""
+    """Finds the goal of the smallest ρ(π*) > γ^50: hard to reach, but not too hard."""
     goals = range(1, STATES)
     worlds = MDPBatch.from_models([garnet.mdp({goal: 1.0}) for goal in goals])
     optima = arrays.weighted_rows(optimal_batch(worlds).value, worlds.initial)
@@ -115,10 +115,10 @@ def hardest_goal(garnet: Garnet) -> int:
 
 
 def draw_behavior(mdp: FiniteMDP, ratio: float, rng: np.random.RandomState) -> Policy:
-    """Returns a policy that falls short of the optimum by the ratio, here more, there less.
+    """Returns a policy that falls short of the optimum by the ratio, in some states by more.
 
-    First the softmax of Q* is flattened until it has lost half of what it is to lose; then, state
-    by random state, the best action's probability is lowered until all of it is lost.
+    First the softmax of Q* is flattened until half of the intended loss is reached. Then the best
+    action's probability is lowered in random states until all of it is reached.
     """
     plan = optimal(mdp)
     dense = mdp.dense()
@@ -127,7 +127,7 @@ def draw_behavior(mdp: FiniteMDP, ratio: float, rng: np.random.RandomState) -> P
     best = q.argmax(axis=1)
 
     def worth(table: arrays.FloatArray) -> float:
-        """Returns ρ of a table [S, A] by one small solve: it is asked for some hundred times."""
+        """Returns ρ of a table [S, A] by one small solve, since it is called some hundred times."""
         chain = np.einsum("sa,sat->st", table, dense.P)
         values = np.linalg.solve(np.eye(STATES) - DISCOUNT * chain, (table * earned).sum(axis=1))
         return float(mdp.initial @ values)

@@ -1,4 +1,4 @@
-"""All benchmarks by name."""
+"""Makes benchmarks by their names."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ from surestep.environments.benchmark import Benchmark
 from surestep.errors import InvalidParameter
 from surestep.extensions import Shelf
 
-# What others published, as they did.
+# Benchmarks as others published them.
 PUBLISHED: dict[str, Callable[..., Benchmark]] = {
     "gridworld": gridworld.gridworld,
     "gridworld/uniform-data": gridworld.gridworld_uniform_data,
@@ -32,7 +32,7 @@ PUBLISHED: dict[str, Callable[..., Benchmark]] = {
     "random-mdp/easter-egg": random_mdp.random_mdp_easter_egg,
     "random-mdp/bad-egg": random_mdp.random_mdp_bad_egg,
 }
-# Where claims are put to the test: little can be gained, or rewards, states and loggers are hard.
+# Worlds that put claims to the test: little can be gained, or rewards, states or loggers are hard.
 FAMILIES: dict[str, Callable[..., Benchmark]] = {
     "alike": families.alike,
     "nearly-alike": families.nearly_alike,
@@ -64,12 +64,12 @@ def make(name: str, **parameters: object) -> Benchmark:
     name : str
         A name in `ENVIRONMENTS`, or of a plug-in.
     **parameters : object
-        Parameters of the function of that name.
+        Parameters of the function that builds it.
 
     Returns
     -------
     Benchmark
-        The model, π_b and the terms of the experiment.
+        The model, π_b, and the horizon, rewards and bounds of the experiment.
 
     Raises
     ------
@@ -84,13 +84,13 @@ def make(name: str, **parameters: object) -> Benchmark:
     (49, 0.399)
     """
     benchmark = builder(name, parameters)(**parameters)
-    if not isinstance(benchmark, Benchmark):  # only an extension's
+    if not isinstance(benchmark, Benchmark):  # only a plug-in can return something else
         raise InvalidParameter(f"{name} returns a {type(benchmark).__name__}, expected a Benchmark")
     return benchmark
 
 
 def builder(name: str, parameters: Mapping[str, object]) -> Callable[..., Benchmark]:
-    """Returns the function that makes the benchmark of that name; refuses other parameters."""
+    """Returns the function that makes the benchmark of a name; refuses unknown parameters."""
     build = SHELF.get(name)
     known = inspect.signature(build).parameters
     types = get_type_hints(build, include_extras=True) if name in ENVIRONMENTS else {}

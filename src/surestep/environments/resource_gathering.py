@@ -1,10 +1,10 @@
-"""Resource Gathering: carry gold and gems home past two enemies (Barrett and Narayanan 2008).
+"""Builds Resource Gathering: carry gold and gems home past enemies (Barrett and Narayanan 2008).
 
-The version of the PRISM model: a 5 × 5 grid with home at (3, 1), gold at (3, 5), a gem at (5, 4)
-and enemies at (3, 4) and (4, 5). Entering a resource picks it up, entering home delivers it and
-lowers what is left to collect. Entering an enemy's cell is an attack with probability 0.1: back
-home, with nothing. As in the published arrays, only delivered gold pays, 1 each time, also once
-enough is collected; nothing ends an episode but the end of the recording.
+This is the version of the PRISM model: a 5 × 5 grid with home at (3, 1), gold at (3, 5), a gem at
+(5, 4) and enemies at (3, 4) and (4, 5). Entering a resource picks it up; entering home delivers it
+and lowers the number left to collect. Entering an enemy's cell leads to an attack with probability
+0.1, which sends the gatherer home with nothing. As in the published arrays, only delivered gold
+pays, 1 each time, also once enough is collected; only the end of the recording ends an episode.
 """
 
 from dataclasses import replace
@@ -34,7 +34,7 @@ ROUND_TRIP = 8  # steps from home to the gold and back: gold is delivered no mor
 EXPLORING = 1e-5  # the paper's probability of each action that is not optimal
 PLACES = 8 * SIDE**2  # with gold or not, with a gem or not, after an attack or not
 Pieces = Annotated[int, Meta(ge=0, le=MOST_STATES)]
-REACHABLE = 94  # of those, whatever is left to collect
+REACHABLE = 94  # the reachable ones of these places, for any number left to collect
 
 # The optimal actions that were published, as slots: ties were broken by rounding.
 PUBLISHED_SLOTS = (
@@ -52,8 +52,8 @@ def resource_gathering(gold: Pieces = 1, gem: Pieces = 1) -> Benchmark:
     and fill up with copies of slot 0, so that a slot means different things in different states.
     π_b is the paper's policy (`resource-gathering/near-optimal`) put through a softmax, as the
     published code does: 0.475 for an optimal action and 0.175 for the others. The figures can only
-    come from that one, since the paper's own policy leaves nothing to improve. `gold` and `gem` say
-    how many there are to collect, which makes 94 · (gold + 1) · (gem + 1) states.
+    come from this policy, since the paper's own policy leaves nothing to improve. `gold` and `gem`
+    are the numbers to collect, which make 94 · (gold + 1) · (gem + 1) states.
     """
     prose = resource_gathering_near_optimal(gold, gem)
     behavior = Policy.softmax(prose.mdp, prose.behavior.probability)
@@ -64,7 +64,7 @@ def resource_gathering_near_optimal(gold: Pieces = 1, gem: Pieces = 1) -> Benchm
     """Builds Resource Gathering with the paper's own policy, on the published arrays.
 
     π_b takes every action that is not optimal with probability 10⁻⁵. It earns 99.994 % of the
-    optimum and sees little but one way, so there is nothing to improve; no figure can show that.
+    optimum and sees little but one way, so there is nothing to improve, and no figure can show it.
     """
     world = gathering_world(gold, gem)
     mdp = padded_mdp(world)
@@ -92,7 +92,7 @@ def resource_gathering_ragged(gold: Pieces = 1, gem: Pieces = 1) -> Benchmark:
 
 
 def on_usual_terms(name: str, mdp: FiniteMDP, behavior: Policy) -> Benchmark:
-    """Returns the benchmark on the terms that all variants share."""
+    """Returns the benchmark with the horizon, rewards and bounds that all variants share."""
     return Benchmark(
         name=name,
         mdp=mdp,
@@ -107,20 +107,20 @@ def on_usual_terms(name: str, mdp: FiniteMDP, behavior: Policy) -> Benchmark:
 
 
 class GatheringWorld(NamedTuple):
-    """The states that can be reached, in their published order, and the effects of moves there."""
+    """The reachable states, in their published order, and the effects of moves there."""
 
-    place: arrays.IntArray  # [S] where, and what is carried: all but what is left to collect
-    enabled: arrays.BoolArray  # [S, A] whether the move stays in the grid
+    place: arrays.IntArray  # [S] the cell, the load and the attack: all but the number left
+    enabled: arrays.BoolArray  # [S, A] the move stays in the grid
     successor: arrays.IndexArray  # [S, A, 2] after an attack, and after the move
     probability: arrays.FloatArray  # [S, A, 2]
-    delivers: arrays.BoolArray  # [S, A] whether the move brings gold home
+    delivers: arrays.BoolArray  # [S, A] the move brings gold home
 
 
 def gathering_world(gold: int, gem: int) -> GatheringWorld:
-    """Returns the world with that much to collect, numbered breadth-first from the start.
+    """Returns the world with `gold` and `gem` to collect, numbered breadth-first from the start.
 
     Actions are taken in the order right, left, top, down, and an attack before the move. A state is
-    what is left to collect, and a place: what is carried, whether an attack led there, and a cell.
+    the numbers left to collect, and a place: the load, a mark after an attack, and a cell.
     """
     check_size(f"gold {gold} and gem {gem}", REACHABLE * (gold + 1) * (gem + 1))
     shape = (gold + 1, gem + 1, 2, 2, 2, SIDE, SIDE)
@@ -150,7 +150,7 @@ def gathering_world(gold: int, gem: int) -> GatheringWorld:
     attacked = (gold_left, gem_left, 0, 0, 1, HOME[1] - 1, HOME[0] - 1)
     target = np.empty((*x.shape, 2), np.int32)  # [state, action, branch]
     target[..., 0] = np.ravel_multi_index(attacked, shape)
-    target[..., 1] = np.ravel_multi_index(moved, shape, mode="clip")  # where it is enabled
+    target[..., 1] = np.ravel_multi_index(moved, shape, mode="clip")  # right for enabled moves
 
     ways = np.stack([enabled & enemy, enabled], axis=-1)
     offsets = arrays.offsets_of(np.count_nonzero(ways, axis=(1, 2)))
@@ -171,9 +171,9 @@ def gathering_world(gold: int, gem: int) -> GatheringWorld:
 def padded_mdp(world: GatheringWorld) -> FiniteMDP:
     """Returns the model of four slots a state: its actions in order, then copies of the first.
 
-    As in the published arrays, a copy earns nothing, even where the first action delivers gold.
+    As in the published arrays, a copy earns nothing, even if the first action delivers gold.
     """
-    in_order = np.argsort(~world.enabled, axis=1, kind="stable")  # the enabled ones first
+    in_order = np.argsort(~world.enabled, axis=1, kind="stable")  # enabled actions first
     copy = np.arange(len(MOVES)) >= np.count_nonzero(world.enabled, axis=1)[:, np.newaxis]
     state = np.repeat(np.arange(len(copy)), len(MOVES))
     action = np.where(copy, in_order[:, :1], in_order).ravel()
@@ -191,7 +191,7 @@ def padded_mdp(world: GatheringWorld) -> FiniteMDP:
 
 
 def near_optimal(mdp: FiniteMDP, best: arrays.IntArray) -> Policy:
-    """Returns the policy that takes slot `best` [S], and every other one with probability 10⁻⁵."""
+    """Returns the policy that takes slot `best` [S], and every other slot with probability 10⁻⁵."""
     offsets = mdp.pairs.offsets
     probability = np.full(mdp.num_pairs, EXPLORING)
     probability[offsets[:-1] + best] = 1 - (arrays.run_lengths(offsets) - 1) * EXPLORING
@@ -201,7 +201,7 @@ def near_optimal(mdp: FiniteMDP, best: arrays.IntArray) -> Policy:
 def best_slots(world: GatheringWorld, gold: int, gem: int) -> arrays.IntArray:
     """Returns the slot [S] of an optimal action: as published, or else the lowest.
 
-    What is left to collect changes nothing, so the world with nothing left tells the others.
+    The numbers left to collect change nothing, so the world with nothing left gives all actions.
     """
     if (gold, gem) == (1, 1):
         return np.array(list(PUBLISHED_SLOTS), dtype=np.int64)

@@ -1,9 +1,9 @@
-"""Wet Chicken: a canoe on a river that ends in a waterfall (Tresp 1994; Hans and Udluft 2009).
+"""Builds Wet Chicken: a canoe above a waterfall (Tresp 1994; Hans and Udluft 2009).
 
 The canoe is x squares down the river in lane y: state width · x + y. Far down is good, for a step
-pays the x it leads to, but whoever goes over the edge starts again at (0, 0). In lane y the stream
-moves the canoe by v = 3y/width, give or take up to τ = 3.5 − v with equal chances: the far lanes
-are fast, the near ones wild. Nothing ends an episode but the end of the recording.
+pays the x it leads to, but a canoe that goes over the edge starts again at (0, 0). In lane y the
+stream moves the canoe by v = 3y/width, plus a uniform number from −τ to τ = 3.5 − v: the far lanes
+are fast, the near lanes wild. Only the end of the recording ends an episode.
 """
 
 from dataclasses import replace
@@ -16,8 +16,8 @@ from surestep.model import FiniteMDP, Pairs, Policy
 
 ACTIONS = ("drift", "hold", "paddle back", "left", "right")
 DRIFT, HOLD, PADDLE_BACK, LEFT, RIGHT = range(5)
-ALONG = np.array([0, -1, -2, 0, 0])  # what an action adds to x
-ACROSS = np.array([0, 0, 0, -1, 1])  # and to y
+ALONG = np.array([0, -1, -2, 0, 0])  # an action adds this to x
+ACROSS = np.array([0, 0, 0, -1, 1])  # and this to y
 TURBULENCE = 3.5
 VELOCITY = 3.0
 DISCOUNT = 0.95
@@ -28,8 +28,8 @@ def wet_chicken(length: Length = PUBLISHED_SIZE, width: Length = PUBLISHED_SIZE)
     """Builds Wet Chicken as in the paper's figures: π_b is uniform.
 
     The paper says that π_b comes from Q-learning with a softmax, but the policy published with its
-    code is exactly uniform, and that is what its figures show. The
-    data carries the expected rewards, which are known at unvisited pairs too.
+    code is exactly uniform, and so is the policy of its figures. The data carries the expected
+    rewards, which are known at unvisited pairs too.
     """
     drawn = wet_chicken_mdp(length, width)
     mdp = replace(drawn, reward=np.repeat(drawn.expected_reward, np.diff(drawn.offsets)))
@@ -49,9 +49,9 @@ def wet_chicken_heuristic(
 ) -> Benchmark:
     """Builds Wet Chicken with the heuristic ε-policies of Scholl et al. (2022): ε = 0.1, 0.2, 0.5.
 
-    π_b = (1 − ε) · heuristic + ε · uniform. The data is one stream of steps with the rewards that
-    were drawn, and what is never visited earns 0. The stream starts at (0, 0); in the published
-    experiment it goes on where that of the data set before it stopped.
+    π_b = (1 − ε) · heuristic + ε · uniform. The data is one stream of steps with the drawn rewards,
+    and pairs never visited earn 0. The stream starts at (0, 0); in the published experiment it
+    continues the stream of the data set before.
     """
     mdp = wet_chicken_mdp(length, width)
     return Benchmark(
@@ -69,8 +69,8 @@ def wet_chicken_mdp(length: int, width: int) -> FiniteMDP:
     """Returns the model of the river; a transition earns the x of its successor.
 
     The target x̂ is uniform on I = [x + Δx + v − τ, x + Δx + v + τ] and rounded: square k gets the
-    share of I within [k − ½, k + ½], square 0 also what lies before it, and the waterfall, which is
-    state 0, what lies beyond the last square.
+    share of I within [k − ½, k + ½], square 0 also the share before it, and the waterfall, which is
+    state 0, the share beyond the last square.
     """
     check_size(f"length {length} and width {width}", length * width)
     pairs = Pairs.full(length * width, len(ACTIONS), action_labels=ACTIONS)
@@ -86,7 +86,7 @@ def wet_chicken_mdp(length: int, width: int) -> FiniteMDP:
     hit = share_within(low, high, np.where(square == 0, -np.inf, square - 0.5), square + 0.5)
     hit[square >= length] = 0.0
     fall = share_within(low, high, np.full((x.size, 1), length - 0.5), np.inf)
-    home = (first == 0) & (lane[:, 0] == 0)  # there, square 0 is where the waterfall leads to
+    home = (first == 0) & (lane[:, 0] == 0)  # for these pairs, square 0 is the waterfall's target
     hit[home, 0] += fall[home, 0]
     fall[home] = 0.0
     square[square >= length] = 0  # transitions of probability 0 may lead to any state
@@ -112,7 +112,7 @@ def share_within(
 def heuristic_actions(length: int, width: int) -> IntArray:
     """Returns actions [S] to the middle lane and the middle of the river (Scholl et al. 2022).
 
-    Published for 5 × 5, with square 2 and lane 2 as the middle.
+    They are published for 5 × 5, with square 2 and lane 2 as the middle.
     """
     x, y = np.divmod(np.arange(length * width), width)
     middle, lane = (length - 1) // 2, (width - 1) // 2

@@ -1,4 +1,4 @@
-"""Experiments: runs them block by block, resumable, into one table, and summarises the table."""
+"""Runs experiments block by block into one table, resumes them, and summarises the table."""
 
 from surestep.experiments.comparison import Compared, Comparison, Difference, compare_run
 from surestep.experiments.experiment import (

@@ -1,14 +1,14 @@
-"""A block of an experiment: one environment, some data sizes and repetitions, all algorithms.
+"""Runs a block of an experiment: one environment, some sizes and repetitions, all algorithms.
 
 The data of a repetition depend on the seed, the environment, the size and the repetition, never on
-the algorithm, the block or the worker: comparisons are paired, and tables equal however they came
-about.
+the algorithm, the block or the worker. So comparisons are paired, and equal experiments give equal
+tables.
 
-*With certifiers: the claims of each about the policies of each algorithm.* The true gain
-Δ = ρ(π_I) − ρ(π_b) is known here, and the claim L ≤ Δ can be held against it. Data do not depend on
-the certifier either. Where a certifier judges by whole episodes, all are given logs, so that
-comparisons are paired; also where a log says more than counts of the model could, as with noisy
-rewards. Else all are given counts.
+*With certifiers*, each certifier makes claims about the policies of each algorithm. The true gain
+Δ = ρ(π_I) − ρ(π_b) is known here, so the claim L ≤ Δ can be checked. Data do not depend on the
+certifier either. If one certifier judges by whole episodes, all certifiers get logs, so that
+comparisons are paired. They also get logs if a log says more than counts of the model could, as
+with noisy rewards. Otherwise all get counts.
 """
 
 import itertools
@@ -63,13 +63,13 @@ class CellBlock:
 
     @property
     def key(self) -> str:
-        """Returns a name for the block's file: the environment by a hash, the rest in words."""
+        """Returns a name for the block's file: a hash of the environment, sizes and repetitions."""
         environment = zlib.crc32(self.environment.label.encode())
         sizes = "claims" if self.certifiers else "-".join(map(str, self.episodes))
         return f"{environment:08x}-{sizes}-{self.first}-{self.last}"
 
     def rngs(self, episodes: int) -> list[np.random.Generator]:
-        """Returns the source of the data of each repetition."""
+        """Returns the random generator of the data of each repetition."""
         return [
             np.random.default_rng(data_seed(self.seed, self.environment, episodes, repetition))
             for repetition in range(self.first, self.last)
@@ -79,7 +79,7 @@ class CellBlock:
 def data_seed(
     seed: int, environment: EnvironmentSpec, episodes: int, repetition: int
 ) -> tuple[int, int, int, int]:
-    """Returns the seed of the data of a repetition: all that they depend on."""
+    """Returns the seed of the data of a repetition; the data depend on nothing else."""
     return seed, zlib.crc32(environment.label.encode()), episodes, repetition
 
 
@@ -91,7 +91,7 @@ def run_methods(block: CellBlock) -> ColumnArrays:
 
 
 def joined_rows(parts: Sequence[ColumnArrays]) -> ColumnArrays:
-    """Returns the rows of all parts."""
+    """Joins the rows of all parts."""
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
@@ -102,7 +102,7 @@ def made(environment: EnvironmentSpec, repetition: int) -> Benchmark:
 
 
 def run_at(block: CellBlock, episodes: int) -> ColumnArrays:
-    """Returns the rows of a block at one data size, whose repetitions share one environment."""
+    """Returns the rows of a block at one data size; its repetitions share one environment."""
     benchmark = made(block.environment, block.first)
     algorithms = [spec.make() for spec in block.algorithms]
     rngs = block.rngs(episodes)
@@ -114,7 +114,7 @@ def run_at(block: CellBlock, episodes: int) -> ColumnArrays:
     answers = improve_batches(algorithms, problems)
     values = benchmark.best_model.worth(np.concatenate([answer.policy for answer in answers]))
     best = benchmark.optimal_performance()
-    # Bounds must hold for all repetitions, also where each has an environment of its own.
+    # Bounds must hold for all repetitions, even if each has its own environment.
     low, high = (
         benchmark.value_bounds
         if block.environment.changes
@@ -143,17 +143,17 @@ def run_at(block: CellBlock, episodes: int) -> ColumnArrays:
 
 
 def none_as_nan(n_wedge: int | None) -> float:
-    """Returns N∧ as a number of a column, with NaN for none."""
+    """Returns N∧ as a float for a column, with NaN for None."""
     return float("nan") if n_wedge is None else float(n_wedge)
 
 
 def counted_problems(
     benchmark: Benchmark, size: int, rngs: Sequence[np.random.Generator]
 ) -> ProblemBatch:
-    """Returns the problems of data sets whose counts are drawn at once, without simulating."""
+    """Returns the problems of data sets whose counts are drawn at once, without simulation."""
     mdp = benchmark.mdp
-    # As the published experiment has them: a known table of pairs, or through P̂, where a reward
-    # counts for the successors that were seen, so that it is that of the transition.
+    # Rewards are as in the published experiment: a known table of pairs, or rewards of the
+    # transitions that were seen, which count through P̂.
     rewards = LoggedRewards(mdp.reward, "transition", True)
     if benchmark.known_rewards is not None:
         rewards = LoggedRewards(benchmark.known_rewards, "pair", True)
@@ -189,7 +189,7 @@ class DataSets(NamedTuple):
     episodes: int
     repetitions: range
     problems: list[Problem]
-    batch: ProblemBatch | None  # None: algorithms see the problems too
+    batch: ProblemBatch | None  # the input of algorithms; None: they get `problems`, too
 
 
 ProposedAndClaimed = tuple[Proposed, Claimed]  # policies of some repetitions, claims about them
@@ -198,9 +198,9 @@ ProposedAndClaimed = tuple[Proposed, Claimed]  # policies of some repetitions, c
 def seeded_certifier(
     block: CellBlock, spec: CertifierSpec, episodes: int, repetition: int, **told: object
 ) -> Certifier:
-    """Makes the certifier, with random numbers of its own in each repetition.
+    """Makes the certifier, with another seed in each repetition.
 
-    `told` is what it is told of the benchmark, unless the experiment says so itself.
+    `told` has settings that follow from the benchmark; settings of the experiment come first.
     """
     if spec.takes_seed:
         key = (*data_seed(block.seed, block.environment, episodes, repetition), 1)
@@ -211,7 +211,7 @@ def seeded_certifier(
 def run_claims(block: CellBlock) -> ColumnArrays:
     """Draws data, improves, certifies, and evaluates, at every data size of the block."""
     benchmark = made(block.environment, block.first)
-    _ = benchmark.truth  # refused before any work where no true gain is known
+    _ = benchmark.truth  # raises an error before any work if the true gain is unknown
     parts = []
     sizes = {spec: spec.episodes or block.episodes for spec in block.certifiers}
     for episodes in sorted({size for several in sizes.values() for size in several}):
@@ -229,7 +229,7 @@ def run_claims(block: CellBlock) -> ColumnArrays:
 
 
 def drawn_data(block: CellBlock, benchmark: Benchmark, episodes: int) -> Iterator[DataSets]:
-    """Yields counts of all repetitions, or logs of one after the other, for they are long."""
+    """Yields the counts of all repetitions at once, or one log at a time, since logs are long."""
     repetitions = range(block.first, block.last)
     rngs = block.rngs(episodes)
     if (
@@ -256,7 +256,7 @@ def outcome_of(
 ) -> ProposedAndClaimed:
     """Returns the policies that the algorithm proposes, and the claims of the certifier about them.
 
-    Where a certifier holds a part of the log out, the other episodes choose.
+    If a certifier holds out a part of the log, the other episodes choose the policy.
     """
     told = {}
     if data.batch is None:
@@ -281,7 +281,7 @@ def outcome_of(
 
 
 def improver(algorithm: AlgorithmSpec, certifier: Certifier) -> Algorithm | AutoNWedge:
-    """Returns the algorithm; where N∧ is to be chosen, with this certifier as its judge."""
+    """Returns the algorithm; if it chooses N∧, this certifier judges the choice."""
     made = algorithm.make()
     return AutoNWedge(algorithm=made, certifier=certifier) if algorithm.chooses else made
 
@@ -289,8 +289,8 @@ def improver(algorithm: AlgorithmSpec, certifier: Certifier) -> Algorithm | Auto
 def calibrated_certifier(
     problem: Problem, improves: Algorithm | AutoNWedge, certifier: Certifier, worlds: int
 ) -> Certifier | CertificateRefused:
-    """Returns the certifier, calibrated in worlds of its data, or a refusal if nothing is left."""
-    # Other draws than the certificate's own.
+    """Returns the certifier, calibrated in worlds like its data, or a refusal to claim anything."""
+    # The draws differ from the certificate's own.
     rng = np.random.default_rng((getattr(certifier, "seed", 0), 1))
     try:
         calibration = calibrate(problem, improves, certifier, rng=rng, worlds=worlds)
@@ -310,7 +310,7 @@ def claim_columns(
     benchmark = made(block.environment, block.first)
     truth = benchmark.truth
     proposed, claims = zip(*outcomes, strict=True)
-    policies = np.concatenate([each.policy for each in proposed])
+    policies = np.concatenate([proposal.policy for proposal in proposed])
     gain, behavior, _ = true_gains(
         MDPBatch.from_models([truth.mdp]),
         policies[:, truth.pair],
@@ -335,18 +335,20 @@ def claim_columns(
         "repetition": np.arange(block.first, block.last),
         "behavior_performance": np.full(gain.size, behavior[0]),
         "gain": gain,
-    } | {name: np.concatenate([getattr(x, name) for x in claims]) for name in Claimed._fields}
+    } | {
+        name: np.concatenate([getattr(claim, name) for claim in claims]) for name in Claimed._fields
+    }
 
 
-# ---- facts of a benchmark's data that a user would know, for certifiers -------------------------
+# ---- facts about a benchmark's data that a user would give to certifiers ------------------------
 
 
 def known_to_certifiers(benchmark: Benchmark, problems: ProblemBatch, index: int) -> Problem:
     """Returns the problem of one data set, without facts that only the true model shows.
 
-    Rewards are known, also of what was never seen: as a table of pairs where the experiment has
-    one, else as what entering a state pays. Which successors are possible is not known: only those
-    that were seen are stored, or all states.
+    Rewards are known, even of unseen transitions: as a table of pairs if the experiment has one,
+    else as the prize for entering a state. The possible successors are not known: the problem
+    stores the seen ones only, or all states.
     """
     counts = problems.counts
     mdp = benchmark.mdp
@@ -378,7 +380,7 @@ def known_to_certifiers(benchmark: Benchmark, problems: ProblemBatch, index: int
 
 
 def problem_for_certifiers(benchmark: Benchmark, log: DecisionLog) -> Problem:
-    """Returns the problem of a log; where no ranges are declared, its rewards bound the values."""
+    """Returns the problem of a log; if no ranges are declared, its rewards bound the values."""
     problem = benchmark.problem(log)
     if benchmark.declared:
         return problem
@@ -393,11 +395,11 @@ def problem_for_certifiers(benchmark: Benchmark, log: DecisionLog) -> Problem:
 def told_of_log(
     kind: type[Any], benchmark: Benchmark, problem: Problem, given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Returns the settings that a user would give a certifier of the log of a benchmark.
+    """Returns the settings that a user would give to a certifier for the log of a benchmark.
 
-    These are bounds: of single returns where the kind rests on them, of single rewards where
-    rewards are only observed. Rewards that vary in the log are said to be noisy. What nobody
-    declares is read off the log.
+    These are bounds of single returns if the kind needs them, and of single rewards if rewards are
+    only observed. Rewards that vary in the log are declared as noisy. Bounds that are not declared
+    are read off the log.
     """
     every = benchmark.best_model.mdp.reward
     ranges = None if benchmark.ranges is None else Ranges(*benchmark.ranges)
@@ -416,9 +418,9 @@ def told_of_log(
 
 
 def prizes(benchmark: Benchmark) -> arrays.FloatArray | None:
-    """Returns the reward for entering each state [S], where rewards depend on that alone, or None.
+    """Returns the reward for entering each state [S], or None if rewards depend on more than that.
 
-    A state that nothing leads to pays nothing.
+    A state without transitions to it pays 0.
     """
     mdp = benchmark.mdp
     prize = np.zeros(mdp.num_states)
@@ -433,7 +435,7 @@ def with_all_successors(
     prize: arrays.FloatArray,
     over: arrays.BoolArray,
 ) -> Counts:
-    """Counts in which every pair has all states as successors, each with its known reward."""
+    """Returns counts in which every pair has all states as successors, each with its reward."""
     mdp = benchmark.mdp
     pairs = mdp.pairs
     states = mdp.num_states

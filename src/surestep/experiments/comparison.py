@@ -1,10 +1,9 @@
 """Compares methods on the same data: the metrics of each, and the differences between them.
 
-All algorithms of an experiment see the same data sets, so that differences are taken repetition by
-repetition, and data that are good or bad for all cancel out. Every interval is a 95 % interval on
-its own and holds for any distribution between the bounds of the table: of means and of mean
-differences by betting, of the CVaR by order statistics, of shares by Clopper and Pearson
-(`intervals`).
+All algorithms of an experiment see the same data sets. So differences are taken repetition by
+repetition, and the luck of a data set cancels out. Every interval is a 95 % interval on its own and
+holds for any distribution between the bounds of the table. The method is betting for means and mean
+differences, order statistics for the CVaR, and Clopper and Pearson for shares (`intervals`).
 """
 
 from collections.abc import Sequence
@@ -32,16 +31,16 @@ USUAL = ("mean", "cvar10", "cvar1", "better", "worse")
 
 
 class Difference(NamedTuple):
-    """A method against the one that it is compared with, on the same data.
+    """The difference of a method to the reference method, on the same data.
 
     Parameters
     ----------
     mean : Interval
-        The mean of its value less that of the other.
+        The mean of its value minus the value of the reference.
     ahead : Interval
-        The share of repetitions in which it is better, beyond rounding.
+        The share of repetitions in which the method is better, beyond rounding.
     behind : Interval
-        The share in which it is worse.
+        The share of repetitions in which it is worse.
 
     Examples
     --------
@@ -51,13 +50,13 @@ class Difference(NamedTuple):
     0.05
     """
 
-    mean: Interval  # of its value less that of the other
-    ahead: Interval  # share of repetitions in which it is better, beyond rounding
-    behind: Interval  # in which it is worse
+    mean: Interval  # its value minus the value of the reference
+    ahead: Interval  # the share of repetitions in which it is better, beyond rounding
+    behind: Interval  # the share of repetitions in which it is worse
 
 
 class Compared(NamedTuple):
-    """The metrics of one method, beside the others.
+    """The metrics of one method, and its difference to the reference method.
 
     Parameters
     ----------
@@ -68,7 +67,7 @@ class Compared(NamedTuple):
 
     Examples
     --------
-    `compare_run` makes them; see there.
+    See `compare_run`, which returns them.
 
     >>> from surestep.experiments import Compared
     >>> Compared._fields
@@ -76,7 +75,7 @@ class Compared(NamedTuple):
     """
 
     summary: Summary
-    difference: Difference | None  # None: it is what the others are compared with
+    difference: Difference | None  # None for the reference itself
 
 
 class Comparison(NamedTuple):
@@ -97,7 +96,7 @@ class Comparison(NamedTuple):
 
     Examples
     --------
-    `compare_run` makes them; see there.
+    See `compare_run`, which returns them.
 
     >>> from surestep.experiments import Comparison
     >>> Comparison._fields[:2]
@@ -130,20 +129,20 @@ def compare_run(
     metrics : sequence of str
         The metrics; by default mean, cvar10, cvar1, better and worse.
     value : {"performance", "gain", "normalised"}
-        The value that the metrics are of; "performance" by default.
+        The value that the metrics summarise; "performance" by default.
     against : str, optional
         The method that others are compared with, such as "spibb:n_wedge=100"; by default the first
-        of the table.
+        method of the table.
 
     Returns
     -------
     list of Comparison
-        One for each environment and data size.
+        One comparison for each environment and data size.
 
     Raises
     ------
     InvalidParameter
-        The run holds claims, or nothing of it is selected, or `against` names no method.
+        The run holds claims, or the selection is empty, or `against` names no method.
 
     Examples
     --------
@@ -207,7 +206,7 @@ def compared(groups: Sequence[Group], metrics: Sequence[str], other: Method) -> 
 
 
 def paired_difference(rows: RunColumns, base: RunColumns) -> Difference:
-    """Returns by how much rows differ from those of another method, repetition by repetition."""
+    """Returns the difference of rows to the rows of another method, repetition by repetition."""
     if not np.array_equal(rows["repetition"], base["repetition"]):
         raise InvalidParameter(
             f"{rows['algorithm'][0]} and {base['algorithm'][0]} have other repetitions in "

@@ -1,13 +1,13 @@
-"""An experiment as data: environments × algorithms with settings × data sizes × repetitions.
+"""Describes experiments: environments × algorithms with settings × data sizes × repetitions.
 
-It is read from a TOML file, or made of tables like those in Python, where an entry may also be an
-object. A setting given as a list stands for one algorithm (or environment) for each of its values;
-several lists, for all combinations. {first = 1, last = 200} stands for the list of all whole
-numbers between. With certifiers, what the algorithms find is also certified.
+An experiment is read from a TOML file, or made in Python from similar tables, where an entry may
+also be an object. A setting given as a list stands for one algorithm (or environment) for each of
+its values; several lists stand for all combinations. {first = 1, last = 200} stands for the list of
+all whole numbers from 1 to 200. With certifiers, the policies of the algorithms are also certified.
 
-An object is a name and settings, by which a record tells it from others. An algorithm or a
-certifier is its class and those of its fields that are not the defaults. A benchmark is its
-content, and a function that makes benchmarks that of the first one.
+A record identifies an object by a name and settings. For an algorithm or a certifier, these are its
+class and the fields that differ from their defaults. For a benchmark, it is a digest of its
+content; for a function that makes benchmarks, the digest of the first one.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from surestep.errors import InvalidParameter, SurestepError
 GivenSettings = tuple[tuple[str, Any], ...]
 BenchmarkSource = (
     Benchmark | Callable[..., Benchmark]
-)  # of benchmarks; a function may ask which repetition
-DIGITS = 12  # of a digest
+)  # a function may take the number of the repetition
+DIGITS = 12  # the length of a digest
 
 
 def given_settings(thing: Any, what: str = "") -> GivenSettings:
@@ -68,7 +68,7 @@ def given_settings(thing: Any, what: str = "") -> GivenSettings:
 
 
 def check_recordable(name: str, value: object) -> None:
-    """Refuses a setting that a record cannot tell from others."""
+    """Refuses a setting that a record cannot identify."""
     if isinstance(value, tuple):
         for part in value:
             check_recordable(name, part)
@@ -77,23 +77,23 @@ def check_recordable(name: str, value: object) -> None:
 
 
 def json_value(value: Any) -> object:
-    """Returns an object among settings as JSON knows it: its class and its own settings."""
+    """Returns an object among settings as a JSON value: its class and its own settings."""
     return [home_of(type(value)), given_settings(value)]
 
 
 def home_of(thing: Any) -> str:
-    """Returns where a class or a function stands, and under which name."""
+    """Returns the module and the qualified name of a class or a function."""
     return f"{module_of(thing)}.{thing.__qualname__}"
 
 
 def module_of(thing: Any) -> str:
-    """Returns the module of a class or a function, under the name that it has in all processes."""
+    """Returns the module name of a class or a function, the same in all processes."""
     module = str(thing.__module__)
-    return "__main__" if module == "__mp_main__" else module  # a worker's name for the script
+    return "__main__" if module == "__mp_main__" else module  # workers call the script so
 
 
 def code_behind(own: object, settings: GivenSettings) -> Iterator[Any]:
-    """Yields the classes and functions that an object brought, and those of its settings."""
+    """Yields the classes and functions behind an object, and behind its settings."""
     if isinstance(own, Benchmark):
         if own.simulator is not None:
             yield type(own.simulator)
@@ -105,7 +105,7 @@ def code_behind(own: object, settings: GivenSettings) -> Iterator[Any]:
 
 
 def function_of(source: Any) -> Any:
-    """Returns the function itself, where some arguments were given to it beforehand."""
+    """Returns the function behind a `functools.partial`, or the function itself."""
     return function_of(source.func) if isinstance(source, functools.partial) else source
 
 
@@ -133,17 +133,17 @@ def made_by(source: BenchmarkSource, repetition: int) -> Benchmark:
 
 
 CATALOG = files("surestep.experiments") / "catalog"
-PER_REPETITION = "repetition"  # as an environment's seed: another one for each repetition
-AUTO = "auto"  # as an N∧: the certificate chooses it
-CONTENT = "content"  # as a parameter of an environment: a digest of the object that was given
-STREAM = "stream"  # and this one of an object whose data are one stream of steps
+PER_REPETITION = "repetition"  # an environment's seed of this name is another in each repetition
+AUTO = "auto"  # an N∧ of this name is chosen by the certificate
+CONTENT = "content"  # the parameter of an environment that holds the digest of a given object
+STREAM = "stream"  # the parameter of an environment whose data are one stream of steps
 
 
-BETWEEN = re.compile(r", (?=\w+=)")  # two settings of a label
+BETWEEN = re.compile(r", (?=\w+=)")  # separates the settings of a label
 
 
 def label_of(settings: Iterable[tuple[str, Any]]) -> str:
-    """Returns 'bound=beta, delta=0.1': settings as tables have them."""
+    """Returns the label of settings in tables: 'bound=beta, delta=0.1'."""
     return ", ".join(f"{name}={value}" for name, value in settings)
 
 
@@ -169,17 +169,17 @@ class Spec:
 
     name: str
     settings: GivenSettings = ()
-    own: Any = field(default=None, repr=False, compare=False)  # None: that of the name
+    own: Any = field(default=None, repr=False, compare=False)  # the object; None: by its name
 
     @property
     def code(self) -> Iterator[Any]:
-        """Yields the classes and functions that were given."""
+        """Yields the classes and functions that were given in Python."""
         return code_behind(self.own, self.settings)
 
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentSpec(Spec):
-    """A benchmark by name and parameters, or one that was given, or a function that makes it."""
+    """A benchmark by name and parameters, or a given benchmark, or a function that makes one."""
 
     @classmethod
     def of(cls, source: Any) -> EnvironmentSpec:
@@ -214,28 +214,28 @@ class EnvironmentSpec(Spec):
 
     @property
     def label(self) -> str:
-        """'random-mdp, ratio=0.5': how tables call it."""
+        """Returns the label of the environment in tables: 'random-mdp, ratio=0.5'."""
         return ", ".join(filter(None, [self.name, label_of(self.settings)]))
 
     @property
     def family(self) -> str:
-        """Returns the label without seed and content, which all of a family share."""
-        others = tuple((key, x) for key, x in self.settings if key not in ("seed", CONTENT))
+        """Returns the label without seed and content; all environments of a family share it."""
+        others = tuple((key, value) for key, value in self.settings if key not in ("seed", CONTENT))
         return EnvironmentSpec(self.name, others).label
 
     @property
     def changes(self) -> bool:
-        """Tells whether each repetition has an environment of its own."""
+        """Tells whether each repetition has its own environment."""
         return dict(self.settings).get("seed") == PER_REPETITION
 
 
 @dataclass(frozen=True, slots=True)
 class AlgorithmSpec(Spec):
-    """An algorithm by name and settings, or with the class of an object that was given."""
+    """An algorithm by name and settings, or by the class of a given object and settings."""
 
     @classmethod
     def of(cls, thing: Any) -> AlgorithmSpec:
-        """Returns the spec of an object that can improve; of a known kind, that of its name."""
+        """Returns the spec of an object that can improve; a known kind is given by its name."""
         if not hasattr(thing, "improve") or isinstance(thing, type):
             raise InvalidParameter(
                 f"an entry of algorithms is {thing!r:.80}, expected a name, or an object that can "
@@ -245,7 +245,7 @@ class AlgorithmSpec(Spec):
         return cls(str(getattr(thing, "name", type(thing).__name__)), given_settings(thing), own)
 
     def make(self) -> Any:
-        """Returns the algorithm; where N∧ is to be chosen, with any."""
+        """Returns the algorithm; if N∧ is to be chosen, with an N∧ of 1."""
         if self.own is not None:
             return self.own(**dict(self.settings))
         chosen = {key: 1 for key, value in self.settings if value == AUTO}
@@ -253,38 +253,40 @@ class AlgorithmSpec(Spec):
 
     @property
     def chooses(self) -> bool:
-        """Tells whether the data choose N∧, by the certificate that judges."""
+        """Tells whether a certificate chooses N∧ from the data."""
         return AUTO in dict(self.settings).values()
 
     @property
     def n_wedge(self) -> int | None:
-        """Returns the N∧ that is given: SPIBB's own, or that of SPIBB which is converted."""
+        """Returns the given N∧: of SPIBB itself, or of the SPIBB that is converted."""
         given = dict(self.settings)
         value: int | None = given.get("n_wedge", given.get("spibb_n_wedge"))
         return None if self.chooses else value
 
     @property
     def label(self) -> str:
-        """'epsilon=0.5, delta=1.0': the settings other than a given N∧."""
+        """Returns the settings other than a given N∧: 'epsilon=0.5, delta=1.0'."""
         given = ("n_wedge", "spibb_n_wedge")
-        return label_of([(key, x) for key, x in self.settings if key not in given or x == AUTO])
+        return label_of(
+            [(key, value) for key, value in self.settings if key not in given or value == AUTO]
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class CertifierSpec(Spec):
-    """A certifier by name and settings, or with the class of an object; sizes may be its own.
+    """A certifier by name and settings, or by the class of an object; it may have its own sizes.
 
-    With `worlds`, each claim is calibrated in so many worlds of each kind before it is made.
+    With `worlds`, each claim is calibrated beforehand in this number of worlds of each kind.
     """
 
-    episodes: tuple[int, ...] | None = None  # None: those of the experiment
+    episodes: tuple[int, ...] | None = None  # None: the sizes of the experiment
     worlds: int | None = None  # None: not calibrated
 
     @classmethod
     def of(cls, thing: Any) -> CertifierSpec:
-        """Returns the spec of a certifier; of a known kind, that of its name.
+        """Returns the spec of a certifier; a known kind is given by its name.
 
-        A seed that is the default is left to the experiment, as it is with names.
+        If its seed is the default, the experiment chooses the seed, as for names.
         """
         check_certifier(thing)
         own = None if SHELF.find(thing.name) is type(thing) else type(thing)
@@ -292,11 +294,11 @@ class CertifierSpec(Spec):
 
     @property
     def kind(self) -> type[Any]:
-        """Returns its class."""
+        """Returns the class of the certifier."""
         return SHELF.get(self.name) if self.own is None else self.own
 
     def make(self, **more: Any) -> Certifier:
-        """Returns the certifier, with more settings; those of the experiment come first."""
+        """Returns the certifier, with more settings; settings of the experiment come first."""
         for given, _ in self.settings:
             if given not in self.fields:
                 raise unknown(f"{self.name} has no setting {given!r}", given, self.fields)
@@ -305,7 +307,7 @@ class CertifierSpec(Spec):
 
     @property
     def fields(self) -> list[str]:
-        """Returns the names of all settings that its kind has."""
+        """Returns the names of all settings of its kind."""
         return [field.name for field in dataclasses.fields(self.kind)]
 
     @property
@@ -315,7 +317,7 @@ class CertifierSpec(Spec):
 
     @property
     def label(self) -> str:
-        """'bound=beta, delta=0.1': the settings."""
+        """Returns the settings: 'bound=beta, delta=0.1'."""
         return label_of(self.settings + (() if self.worlds is None else (("worlds", self.worlds),)))
 
 
@@ -328,7 +330,7 @@ class Experiment:
     name : str
         The name.
     title : str
-        What figures and progress call it.
+        The title in figures and progress.
     seed : int
         The seed of all data.
     repetitions : int
@@ -340,7 +342,7 @@ class Experiment:
     algorithms : tuple of AlgorithmSpec
         The algorithms, with settings.
     certifiers : tuple of CertifierSpec, optional
-        The certifiers that judge what the algorithms find.
+        The certifiers that judge the policies of the algorithms.
 
     Examples
     --------
@@ -360,19 +362,19 @@ class Experiment:
     certifiers: tuple[CertifierSpec, ...] = ()
 
     def given(self) -> Iterator[tuple[str, Any]]:
-        """Yields the classes and functions that were given as objects, and their names in errors.
+        """Yields the classes and functions given as objects, with their names for errors.
 
         Yields
         ------
         tuple of str and object
-            The words and the class or function.
+            The name, and the class or function.
         """
         for spec in (*self.environments, *self.algorithms, *self.certifiers):
             for thing in spec.code:
                 yield f"{type(spec).__name__.removesuffix('Spec').lower()} {spec.name!r}", thing
 
     def identity(self) -> str:
-        """Returns all that the rows depend on but the number of repetitions, as text.
+        """Returns a text of all settings that rows depend on, except the number of repetitions.
 
         Returns
         -------
@@ -417,12 +419,12 @@ def list_experiments() -> list[str]:
 
 
 def read_experiments(name: str) -> list[Experiment]:
-    """Reads an experiment of the catalog, all of a folder there, or one in a TOML file.
+    """Reads an experiment of the catalog, all of a folder there, or an experiment in a TOML file.
 
     Parameters
     ----------
     name : str
-        The name in the catalog, that of a folder there, or the path of a .toml file.
+        The name of an experiment or a folder in the catalog, or the path of a .toml file.
 
     Returns
     -------
@@ -432,7 +434,7 @@ def read_experiments(name: str) -> list[Experiment]:
     Raises
     ------
     InvalidParameter
-        There is none of that name, or the file is refused.
+        There is no experiment of that name, or the file is refused.
 
     Examples
     --------
@@ -476,7 +478,7 @@ def make_experiment(
     seed: int,
     title: str | None = None,
 ) -> Experiment:
-    """Makes an experiment of names, of tables as a TOML file has them, and of objects.
+    """Makes an experiment from names, tables as in a TOML file, and objects.
 
     Parameters
     ----------
@@ -489,7 +491,7 @@ def make_experiment(
         The algorithms; an object is a frozen dataclass that can improve. A list as a setting stands
         for one algorithm for each of its values.
     certifiers : sequence of str, dict or object, optional
-        The certifiers that judge what the algorithms find.
+        The certifiers that judge the policies of the algorithms.
     episodes : sequence of int
         The data sizes.
     repetitions : int
@@ -497,17 +499,17 @@ def make_experiment(
     seed : int
         The seed of all data.
     title : str, optional
-        What figures and progress call it; by default the name.
+        The title in figures and progress; by default the name.
 
     Returns
     -------
     Experiment
-        The plan, every part checked.
+        The plan; every part is checked.
 
     Raises
     ------
     InvalidParameter
-        A part is unknown or refused, or rows of two entries could not be told apart.
+        A part is unknown or refused, or two entries would have the same rows.
 
     Examples
     --------
@@ -542,7 +544,7 @@ Entries = Annotated[list[Any], Meta(min_length=1)]  # names, tables with names, 
 
 
 class ExperimentTable(Struct, frozen=True, forbid_unknown_fields=True):
-    """An experiment as a TOML file has it."""
+    """The contents of the TOML file of an experiment."""
 
     seed: Positive
     repetitions: Positive
@@ -554,14 +556,14 @@ class ExperimentTable(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WholeNumbers(Struct, frozen=True, forbid_unknown_fields=True):
-    """All whole numbers from one to another, as the value of a setting."""
+    """The value of a setting that stands for all whole numbers from `first` to `last`."""
 
     first: Positive
     last: Positive
 
 
 def experiment_of(content: Mapping[str, Any], name: str) -> Experiment:
-    """Returns the experiment of a table, every part checked."""
+    """Returns the experiment of a table, and checks every part."""
     table: ExperimentTable = converted(content, ExperimentTable, "experiment", InvalidParameter)
     algorithms = tuple(specs_of("algorithms", table.algorithms, AlgorithmSpec))
     certifiers = tuple(specs_of("certifiers", table.certifiers or (), CertifierSpec))
@@ -587,8 +589,8 @@ def experiment_of(content: Mapping[str, Any], name: str) -> Experiment:
             "expected seeds such as {first = 1, last = 200}"
         )
     rows = [
-        (type(x), x.name, x.label, getattr(x, "n_wedge", None))
-        for x in (*environments, *algorithms, *certifiers)
+        (type(spec), spec.name, spec.label, getattr(spec, "n_wedge", None))
+        for spec in (*environments, *algorithms, *certifiers)
     ]
     for _, again in twice(rows):
         words = ", ".join(filter(None, dict.fromkeys(rows[again][1:3])))
@@ -606,7 +608,7 @@ def experiment_of(content: Mapping[str, Any], name: str) -> Experiment:
 
 
 def specs_of(key: str, entries: Sequence[Any], kind: type[Any]) -> Iterator[Any]:
-    """Yields the spec of every entry: a table once for each combination of its listed values."""
+    """Yields the spec of every entry; a table gives one for each combination of listed values."""
     for entry in entries:
         table = {"name": entry} if isinstance(entry, str) else entry
         if not isinstance(table, Mapping):
@@ -619,9 +621,11 @@ def specs_of(key: str, entries: Sequence[Any], kind: type[Any]) -> Iterator[Any]
             name: converted(table.get(name), type_of, name, InvalidParameter)
             for name, type_of in aside.items()
         }
-        plain = kind is EnvironmentSpec  # others may be named as in spibb:n_wedge=50
+        plain = kind is EnvironmentSpec  # names of other kinds may have settings: spibb:n_wedge=50
         name, own = (table["name"], {}) if plain else read_settings(table["name"])
-        settings = own | {name: x for name, x in table.items() if name not in ("name", *aside)}
+        settings = own | {
+            setting: value for setting, value in table.items() if setting not in ("name", *aside)
+        }
         choices = [choices_of(name, value) for name, value in settings.items()]
         for chosen in itertools.product(*choices):
             yield kind(name, tuple(zip(settings, chosen, strict=True)), **beside)

@@ -1,33 +1,33 @@
-"""Intervals that hold for any distribution: of a CVaR, of a mean between two bounds, of a rate.
+"""Computes confidence intervals that hold for any distribution: of a CVaR, a mean, a rate.
 
 *The lower tail.*
 CVaR_c(F) = 1/c ∫₀ᶜ F⁻¹(u) du is the mean of the worst share c. It falls as F rises: if F ≤ G
 everywhere, then CVaR_c(F) ≥ CVaR_c(G). Thomas and Learned-Miller (2019) use this with a band around
-the empirical F of values in [a, b], that of Dvoretzky, Kiefer and Wolfowitz, which is as wide in
-the tail as in the middle: it says nothing of a tail of 1 % even with 1,000 values. Here each of the
-lowest order statistics has an interval of its own instead.
+the empirical F of values in [a, b], the band of Dvoretzky, Kiefer and Wolfowitz. It is as wide in
+the tail as in the middle: it says nothing about a tail of 1 % even with 1,000 values. Here each of
+the lowest order statistics has its own interval instead.
 
 Let X₍₁₎ ≤ … ≤ X₍ₙ₎ be the values, X₍ᵢ₎ = F⁻¹(U₍ᵢ₎) with uniform U. The law of U₍ᵢ₎ is
-Beta(i, n + 1 − i): it exceeds the quantile hᵢ of level 1 − η with chance η, and falls below lᵢ,
-that of level η, with chance η. By the union bound none of the first m does with a chance of at
-least 1 − m η, and then
+Beta(i, n + 1 − i): it exceeds its quantile hᵢ of level 1 − η with chance η, and falls below its
+quantile lᵢ of level η with chance η. By the union bound none of the first m does with a chance of
+at least 1 − m η, and then
 
     F(x) ≤ F(X₍ᵢ₎−) ≤ U₍ᵢ₎ ≤ hᵢ  for x < X₍ᵢ₎,      F(x) ≥ F(X₍ᵢ₎) ≥ U₍ᵢ₎ ≥ lᵢ  for x ≥ X₍ᵢ₎,
 
 whether F has atoms or not. The highest F so allowed has the mass h₁ at a, hᵢ₊₁ − hᵢ at X₍ᵢ₎ and the
-rest at X₍ₘ₎; the lowest has lᵢ − lᵢ₋₁ at X₍ᵢ₎ and the rest at b. Their CVaR are the ends. Either
-has an m of its own, which depends on n and c only, and misses with half of 1 − 95 %.
+rest at X₍ₘ₎; the lowest has lᵢ − lᵢ₋₁ at X₍ᵢ₎ and the rest at b. Their CVaR are the ends. Each end
+has its own m, which depends on n and c only, and misses with half of 1 − 95 %.
 
-With h₁ ≥ c all of the tail may be at a, where no value was seen: there is no lower end but a, which
-was known before.
+With h₁ ≥ c all of the tail may be at a, where no value was seen: then the only lower end is a,
+which was known before.
 
 *The mean.*
-The lower end is that of bets against small means (`surestep.offpolicy.intervals` has the proof),
-the upper end that of the values with their sign changed; each misses with half of 1 − 95 %. Nothing
-is assumed but that repetitions are independent and alike, and that no value is beyond its bounds:
-intervals hold for few values, ties, and tails that have not shown themselves yet, where those of
-Student, of the bootstrap and of the normal distribution do not. They are longer than these, the
-more so the closer values lie together and the fewer they are (docs/experiments.md has figures).
+The lower end comes from bets against small means (`surestep.offpolicy.intervals` has the proof),
+the upper end from the same bets on the negated values; each misses with half of 1 − 95 %. The only
+assumptions are that repetitions are independent and alike, and that no value is beyond its bounds.
+So the intervals hold for few values, for ties, and for tails that have not shown yet, unlike those
+of Student, the bootstrap and the normal distribution. They are longer, most of all if values are
+few or lie close together (docs/experiments.md has figures).
 
 *Rates* have the limits of Clopper and Pearson.
 """
@@ -46,7 +46,7 @@ CONFIDENCE = 0.95
 
 
 class Interval(NamedTuple):
-    """An estimate with the ends of its interval; NaN where the data give none.
+    """An estimate with the ends of its interval; an end is NaN if the data give none.
 
     Parameters
     ----------
@@ -80,12 +80,12 @@ def cvar(values: arrays.FloatArray, tail: float) -> float:
     """Returns the mean of the worst max(1, ⌊tail · n⌋) values."""
     if not (arrays.is_number(tail) and 0 < tail <= 1):
         raise InvalidParameter(f"tail is {tail!r}, expected more than 0 and at most 1")
-    worst = max(1, int(np.floor(tail * values.size + 1e-9)))  # 0.1 · 1000 is 100 in doubles, too
+    worst = max(1, int(np.floor(tail * values.size + 1e-9)))  # so that 0.1 · 1000 gives 100
     return float(np.partition(values, worst - 1)[:worst].mean())
 
 
 def cvar_interval(values: arrays.FloatArray, tail: float, bounds: tuple[float, float]) -> Interval:
-    """Returns the CVaR with a 95 % interval for that of the distribution of the values.
+    """Returns the CVaR of values with a 95 % interval for the CVaR of their distribution.
 
     Parameters
     ----------
@@ -99,20 +99,19 @@ def cvar_interval(values: arrays.FloatArray, tail: float, bounds: tuple[float, f
     Returns
     -------
     Interval
-        An end that needs a bound which is not finite, or that is no more than the bound itself, is
-        NaN.
+        An end is NaN if it needs an infinite bound, or says no more than the bound itself.
 
     Examples
     --------
     >>> from surestep.experiments import cvar_interval
-    >>> found = cvar_interval(np.linspace(0.5, 1, 1000), 0.1, (0, 1))
-    >>> found.low < found.value < found.high
+    >>> tail = cvar_interval(np.linspace(0.5, 1, 1000), 0.1, (0, 1))
+    >>> tail.low < tail.value < tail.high
     True
     """
     estimate = cvar(values, tail)
     weights = tail_weights(values.size, tail)
     a, b = bounds
-    inside = np.sort(np.clip(values, a, b))  # rounding may be a little outside
+    inside = np.sort(np.clip(values, a, b))  # rounding may leave values a little outside
     low = high = float("nan")
     if weights.low[0] < 1 and np.isfinite(a):
         low = float(weights.low @ np.concatenate([[a], inside]))
@@ -125,11 +124,11 @@ def cvar_interval(values: arrays.FloatArray, tail: float, bounds: tuple[float, f
 
 @cache
 def tail_weights(size: int, tail: float) -> TailWeights:
-    """Returns the weights for n values: steps of hᵢ and of lᵢ as shares of the tail."""
+    """Returns the weights for `size` values: the steps of hᵢ and of lᵢ as shares of the tail."""
     miss = (1 - CONFIDENCE) / 2
     rank = np.arange(1, size + 1)
     beyond = size + 1 - rank
-    # Further ranks would cost confidence and say nothing: hᵢ < c, and lᵢ up to the first ≥ c.
+    # Only ranks with hᵢ < c count, and with lᵢ up to the first ≥ c: others only cost confidence.
     inside = np.count_nonzero(betainccinv(rank, beyond, miss / rank) < tail)
     short = np.count_nonzero(betaincinv(rank, beyond, miss / rank) < tail)
     most = max(1, int(inside))
@@ -150,7 +149,7 @@ def tail_weights(size: int, tail: float) -> TailWeights:
 
 
 def mean_interval(values: arrays.FloatArray, bounds: tuple[float, float]) -> Interval:
-    """Returns the mean with a 95 % interval for that of the distribution of the values.
+    """Returns the mean of values with a 95 % interval for the mean of their distribution.
 
     Parameters
     ----------
@@ -162,8 +161,7 @@ def mean_interval(values: arrays.FloatArray, bounds: tuple[float, float]) -> Int
     Returns
     -------
     Interval
-        An end that needs a bound which is not finite, or that is no more than the bound itself, is
-        NaN.
+        An end is NaN if it needs an infinite bound, or says no more than the bound itself.
 
     Examples
     --------
@@ -173,12 +171,12 @@ def mean_interval(values: arrays.FloatArray, bounds: tuple[float, float]) -> Int
     0.50 [0.47, 0.53]
     """
     a, b = bounds
-    inside = np.clip(values, a, b)  # rounding may be a little outside
+    inside = np.clip(values, a, b)  # rounding may leave values a little outside
     return Interval(float(values.mean()), refuted_mean(inside, a), -refuted_mean(-inside, -b))
 
 
 def refuted_mean(values: arrays.FloatArray, bound: float) -> float:
-    """Returns the largest mean that the values refute; NaN where that is not beyond the bound."""
+    """Returns the largest mean that the values refute; NaN if it is not above the bound."""
     if not np.isfinite(bound):
         return float("nan")
     low = betting(values, bound, (1 - CONFIDENCE) / 2)

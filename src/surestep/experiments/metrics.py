@@ -1,9 +1,9 @@
-"""Summarises the rows of a run: means, tails and rates, with intervals that hold.
+"""Summarises the rows of a run: means, tails and rates, each with its confidence interval.
 
-*Of claims: how often they are wrong, and how much they say.*
-A claim L is *violated* when Δ < L; a refusal claims nothing, and is not violated. All rates are
-over all repetitions of a cell, refusals included. Limits are those of Clopper and Pearson. A
-difference below 1e-9 of ρ(π_b) is neither a violation nor a loss.
+*Claims* are summarised by the rate of wrong claims and by their tightness. A claim L is *violated*
+when Δ < L; a refusal claims nothing, and is not violated. All rates are over all repetitions of a
+cell, refusals included, with the limits of Clopper and Pearson. A difference below 1e-9 of ρ(π_b)
+is neither a violation nor a loss.
 """
 
 import re
@@ -24,7 +24,7 @@ from surestep.experiments.intervals import (
 )
 
 BOUNDS = ("lowest_performance", "highest_performance")
-ROUNDING = 1e-9  # a performance this close to π_b's, relatively, is π_b's
+ROUNDING = 1e-9  # a performance this close to π_b's, relatively, counts as equal
 RunColumns = Mapping[str, AnyArray]
 
 
@@ -38,7 +38,7 @@ class Method(NamedTuple):
     setting : str
         The settings other than N∧.
     n_wedge : int or None
-        N∧ as given: SPIBB's own, or that of SPIBB which is converted.
+        The given N∧: of SPIBB itself, or of the SPIBB that is converted.
 
     Examples
     --------
@@ -48,8 +48,8 @@ class Method(NamedTuple):
     """
 
     algorithm: str
-    setting: str  # other than N∧
-    n_wedge: int | None  # as given: SPIBB's own, or that of SPIBB which is converted
+    setting: str  # the settings other than N∧
+    n_wedge: int | None  # as given: of SPIBB itself, or of the SPIBB that is converted
 
 
 class Summary(NamedTuple):
@@ -76,7 +76,7 @@ class Summary(NamedTuple):
 
     Examples
     --------
-    `summaries` makes them; see there.
+    See `summaries`, which returns them.
 
     >>> from surestep.experiments import Summary
     >>> Summary._fields[:3]
@@ -97,7 +97,7 @@ class Summary(NamedTuple):
 
 
 class Values(NamedTuple):
-    """The performances of the repetitions of a group, those of π_b, and bounds on both."""
+    """The performances of the repetitions of a group and of π_b, and bounds on both."""
 
     reached: FloatArray  # [n]
     behavior: FloatArray  # [n]: ρ(π_b)
@@ -105,7 +105,7 @@ class Values(NamedTuple):
 
 
 METRICS = ("mean", "cvar10", "cvar1", "better", "worse")
-SHARES = ("better", "worse")  # of the repetitions; others are on the scale of their values
+SHARES = ("better", "worse")  # metrics that are shares of the repetitions
 USUAL = ("mean", "cvar10", "cvar1")
 TAIL = re.compile(r"cvar(\d+(?:\.\d+)?)")
 
@@ -144,7 +144,7 @@ def valued(columns: RunColumns, value: str) -> RunColumns:
     columns : dict of array
         The table of a run, column by column.
     value : {"performance", "gain", "normalised"}
-        ρ as it is, ρ − ρ(π_b), or the latter as a share of what can be gained.
+        ρ itself, the gain ρ − ρ(π_b), or the gain as a share of the largest possible gain.
 
     Returns
     -------
@@ -168,7 +168,7 @@ def valued(columns: RunColumns, value: str) -> RunColumns:
 def as_gains(columns: RunColumns) -> RunColumns:
     """Returns the rows with the gain ρ − ρ(π_b) as performance.
 
-    Where repetitions have environments of their own, ρ(π_b) varies as ρ does between the bounds.
+    If each repetition has its own environment, ρ(π_b) varies between the bounds as ρ does.
     """
     behavior = float_column(columns, "behavior_performance")
     _, where = np.unique(np.asarray(columns["environment"]).astype(str), return_inverse=True)
@@ -186,7 +186,7 @@ def as_gains(columns: RunColumns) -> RunColumns:
 
 
 def gain_beyond_rounding(values: FloatArray, behavior: FloatArray) -> FloatArray:
-    """Returns values − ρ(π_b); 0 where that is rounding."""
+    """Returns values − ρ(π_b); differences within rounding become 0."""
     gain = values - behavior
     gain[np.abs(gain) <= ROUNDING * np.abs(behavior)] = 0.0
     return gain
@@ -195,8 +195,9 @@ def gain_beyond_rounding(values: FloatArray, behavior: FloatArray) -> FloatArray
 def normalised(columns: RunColumns) -> RunColumns:
     """Returns the rows with (ρ − ρ(π_b)) / (ρ(π*) − ρ(π_b)) as performance: 0 is π_b, 1 is π*.
 
-    Row by row, so that repetitions in environments of their own can be compared. Where π_b is
-    optimal, but for rounding, there is nothing to gain, and the performance is 0. None is above 1.
+    Each row is normalised by itself, so that repetitions in different environments can be compared.
+    If π_b is optimal up to rounding, there is nothing to gain, and the performance is 0. None is
+    above 1.
     """
     behavior, best = (
         float_column(columns, name) for name in ("behavior_performance", "optimal_performance")
@@ -222,7 +223,7 @@ def normalised(columns: RunColumns) -> RunColumns:
 
 
 VALUES: dict[str, Callable[[RunColumns], RunColumns]] = {
-    "performance": dict,  # as it is
+    "performance": dict,  # unchanged
     "gain": as_gains,
     "normalised": normalised,
 }
@@ -308,13 +309,12 @@ def summary_of_group(group: Group, metrics: Sequence[str]) -> Summary:
 def values_in(rows: RunColumns) -> Values:
     """Returns the columns that metrics are computed from.
 
-    Rows of environments that differ each have bounds of their own, which do not bound those of
-    others: then there are none.
+    If the bounds differ between rows, as between environments, they are infinite.
     """
     low, high = (
         float(bound[0]) if (bound == bound[0]).all() else none
         for bound, none in zip(
-            (float_column(rows, x) for x in BOUNDS), (-np.inf, np.inf), strict=True
+            (float_column(rows, name) for name in BOUNDS), (-np.inf, np.inf), strict=True
         )
     )
     return Values(
@@ -328,20 +328,20 @@ def float_column(columns: RunColumns, name: str) -> FloatArray:
 
 
 def number_or_nan(value: object) -> float:
-    """Returns a number of a column; NaN where it is missing."""
+    """Returns a number of a column; NaN if it is missing."""
     return float("nan") if value is None or np.ma.is_masked(value) else float(value)  # type: ignore[arg-type]
 
 
 def whole_or_none(value: object) -> int | None:
-    """Returns a whole number of a column; None where it is missing."""
+    """Returns a whole number of a column; None if it is missing."""
     written = number_or_nan(value)
     return None if np.isnan(written) else int(written)
 
 
 def first_better(summaries: Sequence[Summary]) -> dict[tuple[str, Method], int | None]:
-    """Returns for each environment and method the size from which on its mean beats π_b, or None.
+    """Returns the data size from which on the mean of each method beats π_b, or None.
 
-    It is the smallest size such that this and all larger ones do.
+    It is the smallest size such that the mean beats π_b at it and at all larger sizes.
     """
     result: dict[tuple[str, Method], int | None] = {}
     for summary in sorted(summaries, key=lambda summary: summary.episodes):
@@ -356,25 +356,25 @@ def first_better(summaries: Sequence[Summary]) -> dict[tuple[str, Method], int |
 
 # ---- claims ------------------------------------------------------------------------------------
 
-FAMILY_WISE = 0.01  # chance that any cell of claims that are right looks wrong
-HALF = 0.5  # of the repetitions: a gain counts as certified at that data size
+FAMILY_WISE = 0.01  # the chance that any cell looks wrong although all claims are right
+HALF = 0.5  # a gain counts as certified if this share of the repetitions certifies it
 
 
 class Cell(NamedTuple):
-    """The key of a cell of claims; the names of MDPs that are pooled are left out.
+    """The key of a cell of claims; it has no environment if the MDPs of a family are pooled.
 
     Parameters
     ----------
     family : str
         The environment without its seed.
     environment : str
-        The label of the environment; empty where all of the family are pooled.
+        The label of the environment; empty if all environments of the family are pooled.
     algorithm : str
         The name of the algorithm.
     setting : str
         Its settings other than N∧.
     n_wedge : float
-        Its N∧; NaN where there is none.
+        Its N∧; NaN if there is none.
     certifier : str
         The kind of certificate.
     certifier_setting : str
@@ -390,7 +390,7 @@ class Cell(NamedTuple):
     """
 
     family: str
-    environment: str  # empty: all of the family
+    environment: str  # empty: all environments of the family
     algorithm: str
     setting: str
     n_wedge: float  # NaN: none
@@ -407,7 +407,7 @@ class CellSummary(NamedTuple):
     cell : Cell
         The key.
     standing : tuple of str
-        The standings of its claims; empty where all was refused.
+        The standings of its claims; empty if all were refused.
     delta : float
         The chance δ with which claims may be wrong.
     mdps : int
@@ -425,17 +425,17 @@ class CellSummary(NamedTuple):
     positive_but_worse : float
         P(L > 0 and Δ < 0).
     violated_if_positive : float
-        P(Δ < L | L > 0), which nobody guarantees; NaN where L is never above 0.
+        P(Δ < L | L > 0), which no certificate bounds; NaN if L is never above 0.
     mean_gain : float
         The mean of Δ.
     mean_lower : float
-        The mean of L where it was not refused; NaN where all was.
+        The mean of L over the claims that were made; NaN if all were refused.
     tightness : float
-        The mean of max(L, 0) over the mean of Δ; NaN where nothing is gained.
+        The mean of max(L, 0) divided by the mean of Δ; NaN if nothing is gained.
 
     Examples
     --------
-    `cell_summaries` makes them; see there.
+    See `cell_summaries`, which returns them.
 
     >>> from surestep.experiments import CellSummary
     >>> CellSummary._fields[:3]
@@ -443,7 +443,7 @@ class CellSummary(NamedTuple):
     """
 
     cell: Cell
-    standing: tuple[str, ...]  # of its claims; empty where all was refused
+    standing: tuple[str, ...]  # of its claims; empty if all were refused
     delta: float
     mdps: int
     repetitions: int
@@ -452,10 +452,10 @@ class CellSummary(NamedTuple):
     violation: Interval  # rate, with its Clopper–Pearson interval
     positive: Interval  # P(L > 0)
     positive_but_worse: float  # P(L > 0 and Δ < 0)
-    violated_if_positive: float  # P(Δ < L | L > 0), which nobody guarantees; NaN: never L > 0
+    violated_if_positive: float  # P(Δ < L | L > 0), which no certificate bounds; NaN: no L > 0
     mean_gain: float
     mean_lower: float  # of the claims that were made; NaN: all were refused
-    tightness: float  # mean max(L, 0) / mean Δ; NaN where nothing is gained
+    tightness: float  # mean max(L, 0) / mean Δ; NaN if nothing is gained
 
 
 def cell_summaries(columns: RunColumns) -> list[CellSummary]:
@@ -469,7 +469,7 @@ def cell_summaries(columns: RunColumns) -> list[CellSummary]:
     Returns
     -------
     list of CellSummary
-        How often claims were wrong, and how much they said.
+        The rates of wrong claims and of certified gains, and their tightness.
 
     Examples
     --------
@@ -487,7 +487,7 @@ def cell_summaries(columns: RunColumns) -> list[CellSummary]:
 def family_summaries(columns: RunColumns) -> list[CellSummary]:
     """Summarises the claims of each cell, with the MDPs of a family pooled.
 
-    Rates are averages over these MDPs. Their intervals are about that average and for these MDPs
+    Rates are averages over these MDPs. Their intervals are for that average and for these MDPs
     only: given the MDPs, repetitions are independent, and counts with unequal chances spread less
     than a binomial of the same mean (Hoeffding 1956), so the intervals are rather too wide.
 
@@ -499,7 +499,7 @@ def family_summaries(columns: RunColumns) -> list[CellSummary]:
     Returns
     -------
     list of CellSummary
-        One for each family, algorithm, certifier and data size.
+        One summary for each family, algorithm, certifier and data size.
 
     Examples
     --------
@@ -560,8 +560,8 @@ def refuted(cells: Sequence[CellSummary], standing: str) -> list[CellSummary]:
     """Returns the cells of a standing whose claims are wrong more often than δ, beyond chance.
 
     A cell is refuted if the one-sided lower limit of its violation rate, at the level 0.01 divided
-    by the number of these cells, exceeds δ. If all claims are right, that happens to any cell at
-    all with a chance of at most 0.01.
+    by the number of these cells, exceeds δ. If all claims are right, some cell is refuted with a
+    chance of at most 0.01.
 
     Parameters
     ----------
@@ -573,7 +573,7 @@ def refuted(cells: Sequence[CellSummary], standing: str) -> list[CellSummary]:
     Returns
     -------
     list of CellSummary
-        The refuted ones.
+        The refuted cells.
 
     Examples
     --------
@@ -602,6 +602,6 @@ def first_certified(cells: Sequence[CellSummary]) -> dict[Cell, int | None]:
 
 
 def without_size(cell: Cell) -> Cell:
-    """Returns the cell without its data size, and −1 for no N∧, so that keys are equal."""
+    """Returns the cell without its data size; no N∧ becomes −1, since NaN keys are never equal."""
     n_wedge = -1.0 if np.isnan(cell.n_wedge) else cell.n_wedge
     return cell._replace(episodes=0, n_wedge=n_wedge)

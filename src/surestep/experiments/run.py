@@ -1,8 +1,8 @@
-"""Running an experiment: every block that is not there yet, then the table.
+"""Runs an experiment: every block that is not done yet, then the table.
 
 The directory of a run has a file for every finished block, and one table in the end. A block is
-done if its file is there, can be read, and was made by the present code; files appear whole. When a
-run was killed, the next one goes on where it stopped.
+done if its file exists, can be read, and was made by the present code; files are written whole or
+not at all. After a run was killed, the next run does only the missing blocks.
 """
 
 import glob
@@ -35,7 +35,7 @@ from surestep.kernels.devices import device_in_use
 from surestep.parallel import map_as_done, reach
 
 FORMAT = 2
-# NaN stands for "none" in columns of whole numbers, which NumPy has no other word for.
+# NaN stands for a missing value in columns of whole numbers, since NumPy has no other.
 WHOLE = "REPLACE (n_wedge::BIGINT AS n_wedge, n_wedge_used::BIGINT AS n_wedge_used)"
 ORDER = (
     "environment", "episodes", "algorithm", "setting", "n_wedge", "certifier", "certifier_setting",
@@ -88,7 +88,7 @@ class Store:
         with file:
             try:
                 alone = lock(file)
-            except OSError:  # no locks here: nobody can be kept out
+            except OSError:  # the file system has no locks
                 yield
                 return
             if not alone:
@@ -96,13 +96,13 @@ class Store:
                     f"another run is at work in {self.directory}; wait for it, or give another "
                     "directory with -o"
                 )
-            for path in self.directory.rglob(f"{BESIDE}*"):  # never moved to its place
+            for path in self.directory.rglob(f"{BESIDE}*"):  # files never moved to their place
                 with suppress(OSError):
                     path.unlink()
             yield
 
     def open(self, experiment: Experiment) -> None:
-        """Begins the experiment, or finds that the directory belongs to it."""
+        """Begins the experiment in the directory; refuses a directory of another experiment."""
         if not self.manifest.exists():
             if any(self.blocks.folder.iterdir()):
                 raise InvalidParameter(
@@ -120,7 +120,7 @@ class Store:
             )
 
     def read_manifest(self) -> RunManifest:
-        """Reads the manifest, which must be one."""
+        """Reads the manifest; raises an error if the file is no manifest."""
         try:
             return msgspec.json.decode(self.manifest.read_bytes(), type=RunManifest)
         except (OSError, msgspec.MsgspecError, RecursionError) as problem:
@@ -132,9 +132,9 @@ class Store:
     def write_manifest(
         self, experiment: Experiment, blocks: Mapping[str, int], seconds: float
     ) -> None:
-        """Writes the manifest: how many blocks which code made, and the seconds, with before.
+        """Writes the manifest: the number of blocks by each code, and the seconds of all runs.
 
-        The versions are those of the code that made blocks last.
+        It names the versions of the present run.
         """
         before = self.read_manifest().seconds if self.manifest.exists() else 0.0
         content = RunManifest(
@@ -151,7 +151,7 @@ class Store:
         write_together({self.manifest: [text + b"\n"]})
 
     def write_table(self, keys: Sequence[str]) -> None:
-        """Writes all rows of the blocks, in one order, each with the code that made it."""
+        """Writes all rows of the blocks, sorted, each with the digest of the code that made it."""
         with temporary_folder() as folder, in_memory(threads=1) as database:
             for place, key in enumerate(keys):
                 kept = self.blocks.read(key)
@@ -183,7 +183,7 @@ class Store:
         with in_memory(threads=1) as database:
             try:
                 columns: dict[str, AnyArray] = database.read_parquet(
-                    glob.escape(str(self.table))  # which DuckDB takes for no pattern
+                    glob.escape(str(self.table))  # DuckDB would read a pattern
                 ).fetchnumpy()
             except duckdb.Error as problem:
                 raise FileFailure(
@@ -195,18 +195,18 @@ class Store:
 # ---- running -----------------------------------------------------------------------------------
 
 REPETITIONS = 50  # of a block
-WITH_CLAIMS = 25
-ON_GPU = 1000  # which fewer would leave idle
+WITH_CLAIMS = 25  # of a block with certifiers
+ON_GPU = 1000  # of a block on a GPU, which fewer would leave idle
 
 
 def plan_blocks(experiment: Experiment) -> list[CellBlock]:
     """Returns the blocks of an experiment, the largest data sets first, since they take longest.
 
-    Of claims, all sizes are one block, and the first repetitions of all environments come first.
+    With certifiers, a block has all sizes, and all environments' first repetitions come first.
     """
     together = WITH_CLAIMS if experiment.certifiers else REPETITIONS
     if not experiment.certifiers and device_in_use() != "cpu":
-        # A GPU takes more, if each is planned from counts alone.
+        # A GPU takes more repetitions, if all algorithms need counts only.
         counted = not any(needs_log(spec.make()) for spec in experiment.algorithms)
         together = ON_GPU if counted else REPETITIONS
     sizes: list[tuple[int, ...]] = [(size,) for size in sorted(experiment.episodes, reverse=True)]
@@ -233,7 +233,7 @@ def plan_blocks(experiment: Experiment) -> list[CellBlock]:
 
 
 def brought_to(block: CellBlock) -> dict[str, str]:
-    """Returns the extensions in a block with their versions, and own modules with their sources."""
+    """Maps the plug-ins and the user's own modules in a block to their versions."""
     specs: list[tuple[Shelf[Any], Any]] = [(environments.SHELF, block.environment)]
     specs += [(algorithms.SHELF, spec) for spec in block.algorithms]
     specs += [(certificates.SHELF, spec) for spec in block.certifiers]
@@ -242,7 +242,7 @@ def brought_to(block: CellBlock) -> dict[str, str]:
 
 
 def code_of_block(block: CellBlock) -> str:
-    """Returns a digest of all sources and versions that would make a block here and now."""
+    """Returns a digest of all present sources and versions that a block depends on."""
     return digest_of((code_here(), sorted(brought_to(block).items())))[:16]
 
 
@@ -259,8 +259,8 @@ def run_experiment(
 ) -> Path:
     """Runs the blocks of an experiment that are not done yet, and writes its table.
 
-    The table depends on the experiment and the code alone, not on workers, nor on where a run was
-    interrupted. Each row says which code made it.
+    The table depends on the experiment and the code alone, not on workers or interruptions. Each
+    row names the code that made it.
 
     Parameters
     ----------
@@ -271,22 +271,22 @@ def run_experiment(
     workers : int
         The number of processes; 1 by default.
     engine : {"local", "ray"}
-        "local", the default, is processes of this machine; "ray" is a cluster, whose machines must
-        see the directory and have the same code.
+        "local", the default, uses processes of this machine. "ray" uses a cluster, whose machines
+        must see the directory and have the same code.
     address : str, optional
         The address of the cluster.
     keep : bool
         Keeps blocks that other code or versions made; by default they are made again.
     progress : callable, optional
-        Called with the number of blocks that are done, and of all.
+        Called with the number of finished blocks, and the number of all blocks.
     outdated : callable, optional
-        Called with the number of blocks that other code or versions made, and of all, if there are
-        any.
+        Called with the number of blocks that other code or versions made, and the number of all
+        blocks, if there are outdated ones.
 
     Returns
     -------
     Path
-        The table.
+        The path of the table.
 
     Raises
     ------
@@ -312,15 +312,15 @@ def run_experiment(
         store.open(experiment)
         blocks = plan_blocks(experiment)
         expected = {block.key: code_of_block(block) for block in blocks}
-        found = {key: kept.made_by for key in expected if (kept := store.blocks.read(key))}
-        old = sum(code != expected[key] for key, code in found.items())
+        stored = {key: kept.made_by for key in expected if (kept := store.blocks.read(key))}
+        old = sum(code != expected[key] for key, code in stored.items())
         if old:
             outdated(old, len(blocks))
-        there = {key for key, code in found.items() if keep or code == expected[key]}
+        there = {key for key, code in stored.items() if keep or code == expected[key]}
         tasks = [(block, expected[block.key]) for block in blocks if block.key not in there]
         progress(len(there), len(blocks))
         spent = 0.0
-        # Closed here, so that workers end before anything else when a run is interrupted.
+        # Closing it ends the workers first when a run is interrupted.
         with closing(
             map_as_done(
                 partial(run_into, store), tasks, engine=engine, workers=workers, address=address
@@ -329,14 +329,14 @@ def run_experiment(
             for done, (_, seconds) in enumerate(made, len(there) + 1):
                 spent += seconds
                 progress(done, len(blocks))
-        made_by = [found[key] if key in there else expected[key] for key in expected]
+        made_by = [stored[key] if key in there else expected[key] for key in expected]
         store.write_table(list(expected))
         store.write_manifest(experiment, Counter(made_by), spent)
     return store.table
 
 
 def run_into(store: Store, task: tuple[CellBlock, str]) -> float:
-    """Runs a block and keeps its rows with the digest of the code; returns the seconds it took."""
+    """Runs a block and writes its rows with the digest of the code; returns the seconds it took."""
     begun = time.perf_counter()
     block, expected = task
     code = code_of_block(block)

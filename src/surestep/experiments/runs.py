@@ -32,13 +32,13 @@ OF_CLAIMS = (
     "family", "environment", "episodes", "algorithm", "setting", "n_wedge", "certifier",
     "certifier_setting", "delta", "gain", "lower", "standing", "behavior_performance",
 )  # fmt: skip
-BEYOND = 1e-6  # by which a performance may be beyond a bound, relatively: both are computed
+BEYOND = 1e-6  # a performance may exceed a bound by this relative rounding error
 
 
 @noun("name", "title", "num_rows")
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The table of a run, and what was run.
+    """The table of a run, with its experiment and manifest.
 
     Parameters
     ----------
@@ -47,17 +47,17 @@ class Run:
     name : str
         The name of the experiment.
     title : str
-        What figures call it.
+        The title in figures.
     holds_claims : bool
-        Whether certifiers were part of it.
+        True if certifiers were part of it.
     manifest : Manifest
-        What was run, by which code and versions, and how long it took.
+        The experiment, the code and versions, and the time of the run.
     columns : dict of array
         The table, column by column.
 
     Examples
     --------
-    `read_run` makes them; see there.
+    See `read_run`, which returns them.
 
     >>> from surestep.experiments import Run
     >>> Run.__slots__[:2]
@@ -102,18 +102,18 @@ class Selection:
     episodes: Sequence[int] = ()
 
 
-# ---- which run ---------------------------------------------------------------------------------
+# ---- finding runs ------------------------------------------------------------------------------
 
 
 def find_runs(name: str, directory: Path | None = None) -> list[Path]:
-    """Returns the folders of the runs of a name.
+    """Finds the folders of the runs of a name.
 
     Parameters
     ----------
     name : str
         An experiment of the catalog, a folder of it, a .toml file, or the folder of a run.
     directory : Path, optional
-        Where the run is; by default in `runs/NAME`, as `surestep run` writes it.
+        The folder of the run; by default `runs/NAME`, as `surestep run` writes it.
 
     Returns
     -------
@@ -148,7 +148,7 @@ def find_runs(name: str, directory: Path | None = None) -> list[Path]:
 
 
 def existing(directory: Path, name: str) -> Path:
-    """Returns the directory, which must hold a run."""
+    """Returns the directory; refuses a directory without a run."""
     if not Store(directory).manifest.exists():
         raise InvalidParameter(
             f"{directory} holds no run; make one with: surestep run {name} -o {directory}"
@@ -157,7 +157,7 @@ def existing(directory: Path, name: str) -> Path:
 
 
 def checked(directory: Path, experiment: Experiment, name: str) -> Path:
-    """Returns the directory, which must hold a run of the experiment."""
+    """Returns the directory; refuses a directory without a run of the experiment."""
     held = Store(existing(directory, name)).read_manifest()
     if held.name != experiment.name:
         raise InvalidParameter(
@@ -171,7 +171,7 @@ def checked(directory: Path, experiment: Experiment, name: str) -> Path:
     return directory
 
 
-# ---- its table ---------------------------------------------------------------------------------
+# ---- reading the table -------------------------------------------------------------------------
 
 
 def read_run(directory: str | Path) -> Run:
@@ -185,7 +185,7 @@ def read_run(directory: str | Path) -> Run:
     Returns
     -------
     Run
-        The table, and what was run.
+        The table, with its experiment and manifest.
 
     Raises
     ------
@@ -219,7 +219,7 @@ def read_run(directory: str | Path) -> Run:
 
 
 def check_table(run: Run) -> None:
-    """Refuses a table without rows, without a column that is needed, or with wrong bounds."""
+    """Refuses a table without rows, without a needed column, or with wrong bounds."""
     table = Store(run.directory).table
     needed = OF_CLAIMS if run.holds_claims else OF_VALUES
     missing = [name for name in needed if name not in run.columns]
@@ -229,7 +229,7 @@ def check_table(run: Run) -> None:
     if run.holds_claims:
         return
     low, reached, high = (
-        float_column(run.columns, x) for x in (BOUNDS[0], "performance", BOUNDS[1])
+        float_column(run.columns, name) for name in (BOUNDS[0], "performance", BOUNDS[1])
     )
     wrong = clearly_above(low, reached) | clearly_above(reached, high)
     for i, others in first_where(wrong, "row"):  # intervals that rest on wrong bounds do not hold
@@ -240,11 +240,11 @@ def check_table(run: Run) -> None:
 
 
 def clearly_above(one: FloatArray, other: FloatArray) -> BoolArray:
-    """Tells where one number is above the other by more than rounding."""
+    """Tells for each entry whether one number is above the other by more than rounding."""
     return one - other > BEYOND * np.maximum(np.abs(one), np.abs(other))
 
 
-# ---- parts of it -------------------------------------------------------------------------------
+# ---- selecting rows ----------------------------------------------------------------------------
 
 
 def selected(run: Run, selection: Selection) -> RunColumns:
@@ -265,7 +265,7 @@ def selected(run: Run, selection: Selection) -> RunColumns:
 
 
 def among(what: str, wanted: Sequence[Any], present: Sequence[Any], fits: Any) -> AnyArray:
-    """Returns which entries fit a wanted one [n]; all where none is wanted."""
+    """Marks the entries that fit a wanted one [n]; all entries if none is wanted."""
     if not wanted:
         return np.ones(len(present), bool)
     different = list(dict.fromkeys(present))
@@ -282,12 +282,12 @@ def among(what: str, wanted: Sequence[Any], present: Sequence[Any], fits: Any) -
 
 
 def environment_is(label: str, name: str) -> bool:
-    """Returns whether an environment is meant by its label, or by its name without parameters."""
+    """Tells whether `name` is the label of an environment, or its name without parameters."""
     return name in (label, read_environment(label)[0])
 
 
 def method_is(method: Method, name: str) -> bool:
-    """Returns whether a method is meant by 'spibb', or by 'spibb:n_wedge=100'."""
+    """Tells whether `name` names the method, as 'spibb' or 'spibb:n_wedge=100' do."""
     algorithm, _, settings = name.partition(":")
     own = settings_by_name(method)
     parts = re.split(r",\s*(?=\w+=)", settings) if settings else []
@@ -299,7 +299,7 @@ def method_is(method: Method, name: str) -> bool:
 
 
 def same_value(one: str, other: str) -> bool:
-    """Returns whether two texts are the same number, or the same word."""
+    """Tells whether two texts are the same number, or the same word."""
     try:
         return float(one) == float(other)
     except ValueError:
@@ -313,7 +313,7 @@ def settings_by_name(method: Method) -> dict[str, str]:
 
 
 def method_text(thing: object) -> str:
-    """Returns a method as options name it: 'spibb:n_wedge=100'; others as they are."""
+    """Returns the name of a method in options: 'spibb:n_wedge=100'; other values as text."""
     if not isinstance(thing, Method):
         return str(thing)
     settings = ",".join(f"{name}={value}" for name, value in settings_by_name(thing).items())

@@ -1,4 +1,4 @@
-"""Tables of a run: names as people read them, rows for CSV, and text for Markdown and LaTeX."""
+"""Makes the tables of a run: readable names, rows for CSV, and text for Markdown and LaTeX."""
 
 import csv
 import io
@@ -31,7 +31,7 @@ from surestep.experiments.metrics import (
 )
 from surestep.experiments.runs import method_text
 
-ALGORITHMS = {  # as their authors call them; others have their own names
+ALGORITHMS = {  # the names that authors gave to their algorithms
     "basic-rl": "Basic RL",
     "spibb": "SPIBB",
     "lower-spibb": "SPIBB (≤)",
@@ -50,7 +50,7 @@ ALGORITHMS = {  # as their authors call them; others have their own names
     "robust-mdp": "Robust MDP",
     "hcpi": "HCPI",
 }
-OF_CERTIFIERS = {  # the name of a setting, where its value alone would not be understood
+OF_CERTIFIERS = {  # the names of settings whose value alone would not be understood
     "prior_weight": "c",
     "n_wedge": "N∧",
     "delta": "δ",
@@ -58,18 +58,20 @@ OF_CERTIFIERS = {  # the name of a setting, where its value alone would not be u
 }
 LEFT_OUT = ("known_start", "draws", "starts", "reward_low", "reward_high", "horizon")
 OF_CLAIMS = {"violation": "P(Δ < L)", "positive": "P(L > 0)", "tightness": "tightness"}
-STREAM_OF_STEPS = "wet-chicken/heuristic"  # one stream of steps is a data set
+STREAM_OF_STEPS = "wet-chicken/heuristic"  # its data sets are streams of steps
 LETTERS = {"epsilon": "ε", "kappa": "κ", "delta": "δ", "xi": "ξ", "n_wedge": "N∧"}
 
 
 def algorithm_name(algorithm: str) -> str:
-    """Returns an algorithm as its authors call it."""
+    """Returns the name that the authors gave to an algorithm, or its name here."""
     return ALGORITHMS.get(algorithm, algorithm)
 
 
 def settings_in_words(setting: str) -> str:
-    """Returns the settings of a table's label: 'ε = 0.1, rewards = known'."""
-    return ", ".join(f"{LETTERS.get(name, name)} = {x}" for name, x in read_label(setting).items())
+    """Returns the settings of a label in words: 'ε = 0.1, rewards = known'."""
+    return ", ".join(
+        f"{LETTERS.get(name, name)} = {value}" for name, value in read_label(setting).items()
+    )
 
 
 def method_name(method: Method) -> str:
@@ -89,14 +91,14 @@ def metric_name(metric: str) -> str:
 def counts_steps(label: str) -> bool:
     """Tells whether data sizes in an environment are steps of one stream, and not trajectories."""
     name, parameters = read_environment(label)
-    own = CONTENT in parameters  # the name is then its user's
+    own = CONTENT in parameters  # then a user chose the name
     return STREAM in parameters or (name == STREAM_OF_STEPS and not own)
 
 
 def size_axis(labels: Iterable[str]) -> str:
-    """Returns the words at an axis of data sizes: 'trajectories in the data set'.
+    """Returns the label for an axis of data sizes: 'trajectories in the data set'.
 
-    Several environments may count different things: then it is a size.
+    If some environments count steps and others trajectories, it is 'size of the data set'.
     """
     nouns = {"steps in" if counts_steps(label) else "trajectories in" for label in labels}
     return f"{nouns.pop() if len(nouns) == 1 else 'size of'} the data set"
@@ -110,7 +112,7 @@ def size_words(size: int, label: str) -> str:
 
 
 def environment_name(label: str) -> str:
-    """Returns an environment without its seed, where that is the repetition, and without marks."""
+    """Returns the readable name of an environment, without digests and seeds by repetition."""
     name, parameters = read_environment(label)
     shown = [
         f"{LETTERS.get(key, key)} = {value}"
@@ -136,7 +138,7 @@ def words_for(part: str, value: object) -> str:
     return "" if value is None else str(value)
 
 
-# ---- of claims ---------------------------------------------------------------------------------
+# ---- names of claims ---------------------------------------------------------------------------
 
 
 def task_name(summary: CellSummary) -> str:
@@ -148,7 +150,7 @@ def task_name(summary: CellSummary) -> str:
 
 
 def claim_names(summaries: Sequence[CellSummary]) -> list[str]:
-    """Returns the certifier of each claim, with all settings where few do not tell two apart."""
+    """Returns the certifier of each claim; with all settings if the short name is ambiguous."""
     few = [certifier_name(one) for one in summaries]
     many = [
         ", ".join(filter(None, [one.cell.certifier, settings_in_words(one.cell.certifier_setting)]))
@@ -161,7 +163,7 @@ def claim_names(summaries: Sequence[CellSummary]) -> list[str]:
 
 
 def certifier_name(summary: CellSummary) -> str:
-    """Returns the certifier with the settings that tell it from others: 'robust, l1'."""
+    """Returns the short name of a certifier with its main settings: 'robust, l1'."""
     parts = [summary.cell.certifier]
     for key, value in read_label(summary.cell.certifier_setting).items():
         if key in LEFT_OUT or value == "False":
@@ -194,10 +196,10 @@ def comparison_rows(comparisons: Sequence[Comparison]) -> list[TableRow]:
     """Returns a row for each method of each comparison, with its difference to `against`."""
     return [
         row_of(one.summary)
-        | {"against": method_text(each.against)}
+        | {"against": method_text(comparison.against)}
         | dict(zip(("difference", "ahead", "behind"), one.difference or [NOTHING] * 3, strict=True))
-        for each in comparisons
-        for one in each.methods
+        for comparison in comparisons
+        for one in comparison.methods
     ]
 
 
@@ -229,9 +231,9 @@ def claim_rows(cells: Sequence[CellSummary]) -> list[TableRow]:
 
 
 def as_csv(rows: Iterable[TableRow]) -> str:
-    """Returns rows as CSV, numbers with nine digits; an interval has a column for either end.
+    """Returns rows as CSV, numbers with nine digits; an interval has a column for each end.
 
-    What is not known, such as an end that repetitions are too few for, is empty.
+    A cell is empty if its number is unknown, such as an end that needs more repetitions.
     """
     flat = [dict(cells_of(row)) for row in rows]
     text = io.StringIO()
@@ -253,7 +255,7 @@ def cells_of(row: TableRow) -> Iterator[tuple[str, object]]:
 
 
 def cell(value: Any) -> object:
-    """Returns a number with nine digits, nothing for NaN, several words as one harmless text."""
+    """Returns a number with nine digits, nothing for NaN, and texts escaped; tuples are joined."""
     if isinstance(value, tuple):
         value = " or ".join(value)
     if not isinstance(value, float):
@@ -261,7 +263,7 @@ def cell(value: Any) -> object:
     return "" if math.isnan(value) else float(f"{value:.9g}")
 
 
-# ---- tables of words, as Markdown and LaTeX ------------------------------------------------------
+# ---- text tables, as Markdown and LaTeX ----------------------------------------------------------
 
 VALUES = {"performance": "ρ", "gain": "ρ − ρ(π_b)", "normalised": "(ρ − ρ(π_b)) / (ρ(π*) − ρ(π_b))"}
 SHARE_SCALE = Scale(0, 3)
@@ -280,20 +282,20 @@ CLAIM_INTERVALS = (
     "each on its own. A claim of confidence 1 − δ may be wrong in a share δ of the repetitions. "
     "Tightness is mean max(L, 0) / mean Δ. MDPs of a family are pooled."
 )
-IN_LATEX = {  # signs that are commands, and those that a font of LaTeX may not have
+IN_LATEX = {  # signs that are commands, or that a font of LaTeX may lack
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "−": "$-$", "≥": r"$\geq$", "≤": r"$\leq$", "×": r"$\times$", "–": "--", "∞": r"$\infty$",
     "\u202f": r"\,", "<": "$<$", ">": "$>$", "|": r"\textbar{}",
 }  # fmt: skip
-OBEYED = re.compile(r"[\\|*`<>~$]|(?<!\w)_|_(?!\w)|\((?<=\]\()|&(?=#?\w+;)")  # by Markdown
-# Controls, ends of lines and signs of direction: no letters.
+OBEYED = re.compile(r"[\\|*`<>~$]|(?<!\w)_|_(?!\w)|\((?<=\]\()|&(?=#?\w+;)")  # Markdown's commands
+# Control characters, ends of lines and marks of direction, which are replaced by a space.
 BREAKS = re.compile(r"[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+")
 SIGNS = re.compile("|".join(map(re.escape, [*MATHEMATICS, *IN_LATEX])))
 
 
 class TextTable(NamedTuple):
-    """A table: words first, then columns of numbers; a cell may break where a line of it ends."""
+    """A table: a column of words, then columns of numbers; a cell may have several lines."""
 
     caption: str
     headings: Sequence[str]
@@ -301,7 +303,7 @@ class TextTable(NamedTuple):
 
 
 def comparison_table(comparison: Comparison, value: str) -> TextTable:
-    """Returns the metrics of methods in one environment at one data size, and their differences."""
+    """Returns the table of metrics and differences in one environment at one data size."""
     methods = comparison.methods
     first = methods[0].summary
     shares = {name: name in SHARES for name in first.metrics}
@@ -359,7 +361,7 @@ def claim_tables(summaries: Sequence[CellSummary]) -> list[TextTable]:
 
 
 def interval_words(interval: Interval, scale: Scale) -> str:
-    """Returns a number with its interval: '0.543', '[0.541, 0.546]'; a dash for an end without."""
+    """Returns a number with its interval: '0.543', '[0.541, 0.546]'; a dash for a missing end."""
     low, high = (
         "–" if math.isnan(end) else scale.number(end) for end in (interval.low, interval.high)
     )
@@ -367,14 +369,14 @@ def interval_words(interval: Interval, scale: Scale) -> str:
 
 
 def as_markdown(table: TextTable) -> str:
-    """Returns the table as Markdown has it, its caption above."""
+    """Returns the table as Markdown, with its caption above."""
     lines = [table.headings, ["---", *["---:"] * (len(table.headings) - 1)], *table.rows]
     bars = ["| " + " | ".join(map(in_markdown, line)) + " |" for line in lines]
     return "\n".join([f"**{in_markdown(table.caption)}**", "", *bars])
 
 
 def in_markdown(text: str) -> str:
-    r"""Returns a text that Markdown shows as it is.
+    r"""Escapes a text, so that Markdown shows it unchanged.
 
     >>> print(in_markdown("0.5 [0.4, 0.6] a|b *c* π_b"))
     0.5 [0.4, 0.6] a\|b \*c\* π_b
@@ -383,9 +385,9 @@ def in_markdown(text: str) -> str:
 
 
 def as_latex(table: TextTable) -> str:
-    r"""Returns the table as LaTeX has it, with the packages booktabs and graphicx.
+    r"""Returns the table as LaTeX, for the packages booktabs and graphicx.
 
-    The second line of a cell stands below the first, and what is wider than the text is shrunk.
+    The second line of a cell stands below the first, and a table wider than the text is shrunk.
     """
     header, *rows = map(latex_row, [table.headings, *table.rows])
     return (
@@ -402,7 +404,7 @@ def as_latex(table: TextTable) -> str:
 
 
 def latex_row(row: Sequence[str]) -> str:
-    r"""Returns a row of cells.
+    r"""Returns the LaTeX source of a row of cells.
 
     >>> print(latex_row(["[a]", "0.5\n[0.4, 0.6]"]))
     {}[a] & \shortstack[r]{0.5\\{}\scriptsize [0.4, 0.6]} \\
@@ -412,13 +414,13 @@ def latex_row(row: Sequence[str]) -> str:
         first, *below = map(in_latex, cell.split("\n"))
         stacked = "".join(rf"\\{{}}\scriptsize {line}" for line in below)
         cells.append(rf"\shortstack[r]{{{first}{stacked}}}" if below else first)
-    # The command before the row would take a bracket or a star for its argument.
+    # The command before the row would take a bracket or a star as its argument.
     taken = "{}" if cells[0].startswith(("[", "*")) else ""
     return f"{taken}{' & '.join(cells)} " + r"\\"
 
 
 def in_latex(text: str) -> str:
-    r"""Returns a text that LaTeX shows as it is, signs of mathematics as mathematics.
+    r"""Escapes a text, so that LaTeX shows it unchanged, with mathematical signs as mathematics.
 
     >>> print(in_latex("50 % below π_b & N∧ = 5"))
     50 \% below $\pi_b$ \& $N_\wedge$ = 5

@@ -1,1 +1,1 @@
-"""Compiled loops over raw arrays: where the time goes, and nothing else."""
+"""Holds the compiled loops over raw arrays, in which surestep spends nearly all its time."""

@@ -1,8 +1,8 @@
 """Keeps the machine code of kernels on disk, in Numba's own cache.
 
-It is kept for as long as *all* kernel sources stay the same: Numba's own check looks only at the
-file of the function that is called, so a helper edited in another file would leave its callers
-stale. Where no place is writable the code lives in memory only.
+The stored code is valid as long as *all* kernel sources stay the same. Numba's own check looks only
+at the file of the called function, so a helper edited in another file would leave its callers
+stale. If no folder is writable, the code lives in memory only.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from typing import Any
 
 def keep_code(dispatcher: Any, form: str) -> None:
     """Stores the machine code of a function in Numba's cache, if a folder there is writable."""
-    with suppress(RuntimeError):  # which says that no place is writable
+    with suppress(RuntimeError):  # Numba raises it if no folder is writable
         dispatcher.enable_caching()
         kept = dispatcher._cache
         kept._cache_file = type(kept._cache_file)(
@@ -29,7 +29,7 @@ def made_again(kept: Any) -> Iterator[None]:
     """Deletes stored code that cannot be read, so that it is compiled; ignores a full disk."""
     try:
         yield
-    except Exception:  # whatever a damaged file leads to
+    except Exception:  # a damaged file may raise anything
         with suppress(OSError):
             kept.flush()
 

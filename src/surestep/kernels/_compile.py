@@ -1,4 +1,4 @@
-"""Compiles kernels: each on its first call, for exactly one signature."""
+"""Compiles kernels with Numba: each on its first call, for exactly one signature."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 
 PARTS_A_THREAD = 4  # tasks differ in length
 SWEEP_THREADS = 100_000  # entries from which a pass over memory gains by more threads
-LIGHT_THREADS = 1_000_000  # the same for a pass of an addition or two an entry
+LIGHT_THREADS = 1_000_000  # the same for a pass with one or two additions per entry
 
 
 class Kernel(Generic[Arguments, Result]):
@@ -34,9 +34,9 @@ class Kernel(Generic[Arguments, Result]):
         self._compiled: dict[bool, Callable[Arguments, Result]] = {}
 
     def __call__(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        """Runs the machine code, made or read from disk at the first call.
+        """Runs the machine code; the first call compiles it or reads it from disk.
 
-        If the arrays are on the GPU it runs there, with one turn of its `prange` loops a thread.
+        If the arrays are on the GPU, it runs there, and threads share the turns of `prange` loops.
         """
         if on_gpu(args):
             require_gpu().loop(self.function, args)
@@ -46,7 +46,7 @@ class Kernel(Generic[Arguments, Result]):
         )
 
     def code(self, parallel: bool) -> Callable[Arguments, Result]:
-        """Returns the machine code, made or read from disk when first asked for."""
+        """Returns the machine code; the first call compiles it or reads it from disk."""
         if parallel not in self._compiled:
             self._compiled[parallel] = self.compile(parallel)
         return self._compiled[parallel]
@@ -75,7 +75,7 @@ class Tasks(Kernel[Concatenate[int, int, Room, Arguments], None]):
         *,
         on_gpu: bool = True,
     ) -> None:
-        """Remembers what to compile, and whether a GPU may run it too."""
+        """Stores the function to compile, and whether a GPU may run it too."""
         super().__init__(function, threads_from)
         self.on_gpu = on_gpu
 
@@ -128,7 +128,7 @@ def largest_size(args: tuple[object, ...]) -> int:
 def kernel(
     *, threads_from: int | None = None
 ) -> Callable[[Callable[Arguments, Result]], Kernel[Arguments, Result]]:
-    """Makes a kernel of a function over raw arrays and records, typed as it is annotated.
+    """Makes a kernel of a function over raw arrays and records; its annotations give the types.
 
     With `threads_from`, its `prange` loops run on all cores once an array has that many entries.
     """
@@ -138,7 +138,7 @@ def kernel(
 def tasks(
     *, threads_from: int, on_gpu: bool = True
 ) -> Callable[[Callable[Concatenate[int, int, Room, Arguments], None]], Tasks[Arguments]]:
-    """Makes `Tasks` of a function of two numbers, raw arrays and records, typed as annotated.
+    """Makes `Tasks` of a function of two numbers, raw arrays and records, with annotated types.
 
     Tasks are spread over all cores once an array has `threads_from` entries. A task that may run on
     a GPU makes no arrays, since a thread there cannot ask for memory: it works in its `Room`.
@@ -152,14 +152,14 @@ def helper(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]
 
 
 def borrowing(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Makes a helper that counts no owners of arrays; it neither makes arrays nor returns any.
+    """Makes a helper without reference counts; it must neither make nor return arrays.
 
-    Numba counts the owners of an array twice whenever the array is passed on, even to a helper that
-    is compiled into its caller. In a loop over single numbers this takes longer than all else.
+    Numba updates the reference count of an array twice whenever the array is passed on, even to a
+    helper that is compiled into its caller. In a loop over single numbers that costs the most time.
     """
     return cast(Callable[Arguments, Result], numba.njit(_nrt=False)(function))
 
 
 def inlined(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Makes a helper whose `prange` loops are its caller's: parallel where the caller is."""
+    """Makes a helper that is inlined: its `prange` loops are parallel if its caller is."""
     return cast(Callable[Arguments, Result], numba.njit(inline="always")(function))

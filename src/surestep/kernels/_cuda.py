@@ -1,11 +1,11 @@
-"""Tasks on a GPU: the functions that the processor runs too, compiled by CUDA, one thread a task.
+"""Runs kernels on a GPU: CUDA compiles the processor's functions, and each task has one thread.
 
-Arrays travel to the GPU and back. Those of a batch are turned on the way: neighbouring threads then
-read and write neighbouring cells. The room of a task is a column of one large table, for the same
-reason. Frozen arrays are sent once, as long as they live.
+Arrays travel to the GPU and back. The arrays of a batch are transposed on the way, so that
+neighbouring threads read and write neighbouring cells. For the same reason, the room of a task is a
+column of one large table. A frozen array is sent once and stays there as long as it lives.
 
-With NUMBA_ENABLE_CUDASIM=1 Numba's simulator takes the place of the GPU, and everything takes very
-long: for tests, which bring a stand-in for CuPy.
+With NUMBA_ENABLE_CUDASIM=1, Numba's simulator replaces the GPU. It is very slow; only tests use it,
+with a stand-in for CuPy.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from surestep.kernels.types import BATCH, FloatsOut, Room, RoomSize, annotations
 
 if not hasattr(np, "row_stack"):  # numba-cuda 0.30 asks for it while it is imported
     np.row_stack = np.vstack  # noqa: NPY201
-config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # few tasks are no mistake
+config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # a small number of tasks is no mistake
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of NumPy, about what numba-cuda does while it is imported
+    warnings.simplefilter("ignore")  # NumPy warns about the import of numba-cuda
     from numba import cuda
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
@@ -37,7 +37,7 @@ THREADS_A_BLOCK = 64
 MOST_LANES = 2 if SIMULATED else 1 << 18
 LOOP_BLOCKS, LOOP_THREADS = (1, 2) if SIMULATED else (132 * 32, 128)
 LEAST_LANES = 1 if SIMULATED else 1 << 10
-ROOM_SHARE = 0.5  # of the free memory: at most so much is handed out as room
+ROOM_SHARE = 0.5  # the largest part of the free memory that tasks get as room
 
 
 def find_gpu() -> Gpu | str:
@@ -52,7 +52,7 @@ def find_gpu() -> Gpu | str:
         gpu = Gpu(cupy.cuda.runtime.getDeviceProperties(0)["name"].decode(), cupy)
         done = np.zeros(LEAST_LANES)
         gpu.run(count_tasks, done.size, RoomSize(1, 1), (done,))
-    except Exception as problem:  # whatever a driver says, it is a reason
+    except Exception as problem:  # any error of a driver is a reason
         first = str(problem).strip().splitlines() or [type(problem).__name__]
         return f"it was found, but failed to work: {first[0]:.200}; see what `nvidia-smi` says"
     return gpu if done.all() else "it was found, but gave wrong results"
@@ -66,7 +66,7 @@ def count_tasks(first: int, last: int, room: Room, done: FloatsOut) -> None:
 
 
 def is_frozen(array: Any) -> bool:
-    """Tells whether nobody can write to an array, nor to one that it is a part of."""
+    """Tells whether an array, and every array that it is a view of, is read-only."""
     while isinstance(array, np.ndarray):
         if array.flags.writeable:
             return False
@@ -79,16 +79,16 @@ class Gpu:
     """A GPU, or the simulator of one."""
 
     name: str
-    arrays: Any  # cupy, or what stands for it
+    arrays: Any  # cupy, or the stand-in of the tests
     programs: dict[Callable[..., None], Any] = field(default_factory=dict)
     kept: dict[tuple[int, bool], Any] = field(default_factory=dict)  # copies of frozen arrays
 
     def run(
         self, function: Callable[..., None], number: int, size: RoomSize, args: tuple[Any, ...]
     ) -> bool:
-        """Does the tasks 0, …, number − 1; False, and nothing done, where the memory is too small.
+        """Does the tasks 0, …, number − 1; returns False and does none if memory is too small.
 
-        Results come back when all tasks are done: a failure leaves everything as it was.
+        Results come back when all tasks are done, so a failure leaves all arrays unchanged.
         """
         if number == 0:
             return True
@@ -144,7 +144,7 @@ class Gpu:
 
     @property
     def free(self) -> float:
-        """Returns how many bytes of memory are free."""
+        """Returns the number of free bytes of memory."""
         if SIMULATED:
             return 1e9
         return float(
@@ -187,9 +187,9 @@ class Gpu:
         return there
 
     def program(self, form: Callable[..., Any], function: Callable[..., Any]) -> Any:
-        """Returns the program of a function in this form, compiled when it is first run."""
+        """Returns the GPU program of a function in this form; it is compiled on its first run."""
         if function not in self.programs:
-            # What a form calls is no part of it, by which Numba would take it for another one.
+            # `do` is a global, no closure variable: Numba's cache would miss with a new closure.
             made = cuda.jit(
                 FunctionType(
                     form.__code__, {**globals(), "do": device_form(form, function)}, form.__name__
@@ -219,7 +219,7 @@ def device_form(form: Callable[..., Any], function: Callable[..., Any]) -> Any:
 
 @cuda.jit(device=True)
 def every(number):  # type: ignore[no-untyped-def]
-    """Returns the turns of a loop that this thread does."""
+    """Replaces `prange` on the GPU: returns the turns of the loop that this thread does."""
     return range(cuda.grid(1), number, cuda.gridsize(1))
 
 

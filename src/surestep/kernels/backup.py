@@ -1,10 +1,9 @@
-"""Bellman backups, and greedy steps after them.
+"""Computes Bellman backups and greedy policies.
 
 The inner loop of every sweep sums over rows of weighted successors. A sweep waits for memory, since
-the values of successors lie anywhere; what helps is a loop so short that the processor has many
-loads under way at once. So there is one running position for all rows of a block, and it is
-unsigned: signed indices are tested for being negative at every access, which makes a sweep over 10⁶
-states half as fast.
+the values of successors lie anywhere. A very short loop lets the processor load many values at
+once. So all rows of a block share one running position, and it is unsigned. Numba tests a signed
+index at every access for being negative, which makes a sweep over 10⁶ states half as fast.
 """
 
 import numpy as np
@@ -16,7 +15,7 @@ from surestep.kernels.records import Model
 from surestep.kernels.types import FloatsIn, FloatsOut, IntsIn, is_there
 
 BLOCK_ROWS = 1024  # rows that one thread does in one go
-BLOCK = 4096  # entries that one thread does in one go, whatever the number of threads
+BLOCK = 4096  # entries that one thread does in one go, for any number of threads
 
 
 @helper
@@ -44,7 +43,7 @@ def row_sums(
 
 def difference_range(first: FloatArray, second: FloatArray) -> tuple[float, float]:
     """(min, max) of first − second; (NaN, NaN) where one difference is NaN or infinite."""
-    if is_there(first):  # on a GPU, whose library has such reductions
+    if is_there(first):  # CuPy has these reductions
         difference = first - second
         doubt = (difference - difference).sum()
         return float(difference.min() + doubt), float(difference.max() + doubt)
@@ -75,7 +74,7 @@ def range_of_difference(first: FloatsIn, second: FloatsIn) -> tuple[float, float
 
 @helper
 def largest_of(values: FloatArray) -> float:
-    """max_i |values_i|, or NaN where there is one."""
+    """max_i |values_i|, or NaN if one of them is."""
     most = 0.0
     for i in range(values.size):
         if abs(values[i]) > most or np.isnan(values[i]):
@@ -163,10 +162,10 @@ def expected_values(
 
 @kernel(threads_from=LIGHT_THREADS)
 def greedy(pair_offsets: IntsIn, q: FloatsIn, tie: float, probability: FloatsOut) -> None:
-    """Writes all mass on the best pair of each state, the lowest action among those within `tie`.
+    """Writes probability 1 for the best pair of each state: the first pair within `tie` of max q.
 
-    Without branches, which for a few pairs a state would cost more than all else. Where q is no
-    number, the first action gets what is left.
+    The loops have no branches: with few pairs a state, branches would take most of the time. If q
+    is NaN, the first action gets the mass that is left.
     """
     for s in prange(pair_offsets.size - 1):
         first, last = np.uint64(pair_offsets[s]), np.uint64(pair_offsets[s + 1])

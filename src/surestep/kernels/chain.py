@@ -1,4 +1,4 @@
-"""The Markov chain that a policy makes of a model: rows of weights W = Γ_π P_π and rewards r_π.
+"""Builds and solves the Markov chain of a policy: weights W = Γ_π P_π by rows, rewards r_π.
 
 BiCGSTAB solves (I − W) x = b, one iteration a call: H. A. van der Vorst, "Bi-CGSTAB" (SIAM J. Sci.
 Stat. Comput. 13, 1992). Inner products are summed over fixed blocks, so the result is the same to
@@ -121,8 +121,8 @@ def bicgstab_step(
 ) -> float:
     """Iterates once; returns the largest entry of the new residual, or −1 on a breakdown.
 
-    `work` [4, S] holds residual, direction, the image of it, and a scratch vector; `shadow` [S] is
-    the first residual. Before the first call: direction and image 0, all scalars 1.
+    `work` [4, S] holds the residual, the direction, its image, and a scratch vector. `shadow` [S]
+    is the first residual. Before the first call, direction and image are 0 and all scalars 1.
     """
     residual, direction, image, scratch = work[0], work[1], work[2], work[3]
     rho = dot(shadow, residual)

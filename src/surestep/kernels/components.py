@@ -1,12 +1,12 @@
-"""Strongly connected components, and values found one component after the other.
+"""Finds strongly connected components, and solves a model one component after the other.
 
-States that lead to each other form a component. Those that a component leads to come before it, so
-that their values are known when its own are sought: a state that never comes back to itself needs
-one backup, and a component is swept in place until its values stand still. Within a component, the
-states stand in the order in which a depth-first search leaves them, successors first: a sweep then
-carries a value along whole ways, and only what comes back around a cycle waits for the next one
-(P. Dai and J. Goldsmith, "Topological value iteration algorithm for Markov decision processes",
-IJCAI 2007).
+States that lead to each other form a component. A component is solved after all components that it
+leads to, so that their values are known. A state that never returns to itself needs one backup. Any
+other component is swept in place until its values stand still. Within a component, the states stand
+in the order in which a depth-first search leaves them, successors first. A sweep then carries a
+value along a whole path; only values that come back around a cycle wait for the next sweep (P. Dai
+and J. Goldsmith, "Topological value iteration algorithm for Markov decision processes", IJCAI
+2007).
 """
 
 from typing import NamedTuple
@@ -20,15 +20,15 @@ from surestep.kernels.records import Model, copy_into, fill
 from surestep.kernels.types import FloatsOut, IndicesIn, IndicesOut, IntsIn, IntsOut
 
 STANDS_STILL = 2.0**-50  # relative to max |v|: a change this small is rounding
-LOOK = 8  # sweeps after which it is asked, each time, how many more will be needed
-PATIENCE = 64  # sweeps after which the answer may be: too many
-STEADY = 0.1  # rates differ by no more than this part of 1 − rate
+LOOK = 8  # sweeps between two forecasts of the number of sweeps still needed
+PATIENCE = 64  # sweeps before a forecast may end the sweeping
+STEADY = 0.1  # a rate is steady if it changes by less than this part of 1 − rate
 SMALL = 200  # states up to which a component may be solved by dense elimination
 MOST_STEPS = 100  # of policy iteration
 
 
 class Part(NamedTuple):
-    """The model of some of the states, with other states of the same numbers left out."""
+    """The model of one component; its states are numbered from 0 on."""
 
     pair_offsets: IntArray  # [S+1]
     offsets: IntArray  # [K+1]
@@ -38,16 +38,16 @@ class Part(NamedTuple):
 
 
 class Order(NamedTuple):
-    """The states by component; those that others lead to come first."""
+    """The states by component; a component comes after all components that it leads to."""
 
     order: IndicesIn  # [S]
-    place: IndicesIn  # [S] where a state stands in the order
-    starts: IntsIn  # [C+1] where a component begins
+    place: IndicesIn  # [S] the place of a state in the order
+    starts: IntsIn  # [C+1] the place at which a component begins
 
 
 @kernel()
 def leads_ahead(pair_offsets: IntsIn, offsets: IntsIn, successor: IndicesIn) -> bool:
-    """Tells whether every state leads to later ones only, or back to itself."""
+    """Tells whether every state leads only to itself and to later states."""
     for s in range(pair_offsets.size - 1):
         for t in range(offsets[pair_offsets[s]], offsets[pair_offsets[s + 1]]):
             if successor[t] < s:
@@ -64,38 +64,38 @@ def strong_components(
     place: IndicesOut,
     starts: IntsOut,
 ) -> int:
-    """Returns the number of components; those that others lead to come first.
+    """Writes the components, each after all that it leads to; returns their number.
 
-    `order` [S] lists the states by component, `place` [S] says where a state stands in it, and
-    component c begins at `starts[c]` ([S+1], as many as are needed). By R. Tarjan's depth-first
-    search with a stack of its own (SIAM Journal on Computing 1, 1972).
+    `order` [S] lists the states by component, and `place` [S] is the place of a state in it.
+    Component c begins at `starts[c]`; the rest of `starts` [S+1] is not written. The algorithm is
+    R. Tarjan's depth-first search with its own stack (SIAM Journal on Computing 1, 1972).
     """
     states = order.size
-    found = np.full(states, -1, np.int32)  # when a state was found, or `states` once it has a place
-    lowest = np.empty(states, np.int32)  # the first found of those without a place it comes back to
+    time_found = np.full(states, -1, np.int32)  # `states` once a state has a place
+    lowest = np.empty(states, np.int32)  # the earliest such time among the states it comes back to
     position = np.empty(states, np.int64)  # the next transition to follow
     path = np.empty(states, np.int32)
     left = np.empty(states, np.int32)  # states without a place that the search has left
     times, num_left, number, filled = 0, 0, 0, 0
     starts[0] = 0
     for root in range(states):
-        if found[root] >= 0:
+        if time_found[root] >= 0:
             continue
         depth, entered = 0, root
         while depth >= 0:
             if entered >= 0:
                 path[depth] = entered
-                found[entered] = lowest[entered] = times
+                time_found[entered] = lowest[entered] = times
                 position[entered] = offsets[pair_offsets[entered]]
                 times, entered = times + 1, -1
             s = path[depth]
             t, end = np.uint64(position[s]), np.uint64(offsets[pair_offsets[s + 1]])
             while t < end and entered < 0:
                 target = successor[t]
-                if found[target] < 0:
+                if time_found[target] < 0:
                     entered = target
                 else:
-                    lowest[s] = min(lowest[s], found[target])
+                    lowest[s] = min(lowest[s], time_found[target])
                 t += np.uint64(1)
             position[s] = t
             if entered >= 0:
@@ -107,13 +107,13 @@ def strong_components(
             if depth >= 0:
                 above = path[depth]
                 lowest[above] = min(lowest[above], lowest[s])
-            if lowest[s] == found[s]:
-                # All that was found after s and has no place yet comes back to s.
-                since, first = found[s], num_left
-                while first > 0 and found[left[first - 1]] >= since:
+            if lowest[s] == time_found[s]:
+                # All states found after s that have no place yet come back to s.
+                since, first = time_found[s], num_left
+                while first > 0 and time_found[left[first - 1]] >= since:
                     first -= 1
                 for i in range(first, num_left):
-                    found[left[i]] = states
+                    time_found[left[i]] = states
                     place[left[i]] = filled
                     order[filled] = left[i]
                     filled += 1
@@ -127,7 +127,7 @@ def strong_components(
 def settle_singles(
     first: int, model: Model, order: IndexArray, starts: IntArray, value: FloatArray
 ) -> int:
-    """Solves single states from component `first` on; returns the first component of several.
+    """Solves components of one state, from `first` on; returns the first with several states.
 
     v(s) is max_a of r + ΓPv solved for v(s), all other values being known.
     """
@@ -155,8 +155,8 @@ def part_of(
 ) -> Part:
     """Returns the model of states `first` … `last − 1` of the order, in that order.
 
-    Transitions that lead out of it are part of the reward. A chance p to stay is divided away:
-    q = r + γ p v(s) + … is solved for q by 1/(1 − γ p).
+    The values of transitions that leave these states are added to the reward. A chance p to stay
+    in a state is divided away: q = r + γ p v(s) + … is solved for q by 1/(1 − γ p).
     """
     pair_offsets, offsets, successor, probability, discount, reward = model
     pairs, transitions = 0, 0
@@ -212,7 +212,7 @@ def sweep_part(part: Part, value: FloatArray) -> tuple[float, float]:
 
 @helper
 def solve_best(part: Part, system: FloatArray, value: FloatArray) -> None:
-    """Writes the value of the policy that is best for v, by dense elimination, into `value`."""
+    """Replaces `value` by the value of its greedy policy, by dense elimination."""
     pair_offsets, offsets, successor, weight, reward = part
     size = value.size
     right = np.empty(size)
@@ -237,8 +237,8 @@ def solve_best(part: Part, system: FloatArray, value: FloatArray) -> None:
 def settle_part(part: Part, target: float, limit: int, value: FloatArray) -> bool:
     """Sweeps, or iterates policies if that costs less; tells whether changes fell to `target`.
 
-    Changes that shrink by one and the same rate are added up to their end: v + δ rate/(1 − rate),
-    as long as that helps. Sweeps end when it is seen that more than `limit` would be needed.
+    Changes that shrink at a steady rate are added up to their limit at once, v + δ rate/(1 − rate),
+    as long as that helps. Sweeping ends early if more than `limit` sweeps would be needed.
     """
     entries, size = part.successor.size, value.size
     system, earlier = np.empty((0, 0)), np.empty(size)
@@ -257,7 +257,7 @@ def settle_part(part: Part, target: float, limit: int, value: FloatArray) -> boo
             return False
         rate, last, rate_before = change / last, change, rate
         if steps == 0 and sweeps % LOOK == 0:
-            # If they go on to shrink as they did, change · (change / before)^looks = goal.
+            # If changes go on shrinking at this rate, change · (change / before)^looks = goal.
             looks = np.log(change / goal) / np.log(before / change) if change < before else np.inf
             leaps = leaps and change < before / 2.0
             if size <= SMALL and LOOK * looks * entries > size**3:
@@ -279,8 +279,8 @@ def settle_components(
 ) -> int:
     """Solves the components from `first` on, up to a residual of `target`, into `value`.
 
-    Returns the first component that would take more than `limit` sweeps, whose values are those
-    reached so far; or the number of components.
+    Returns the first component that would take more than `limit` sweeps; its values are as exact as
+    the sweeps so far made them. Returns the number of components if there is none.
     """
     order, place, starts = by_component
     c = settle_singles(first, model, order, starts, value)

@@ -1,6 +1,6 @@
-"""The machine that kernels run on: the processor, or a GPU where there is one that is wanted.
+"""Chooses the machine that kernels run on: the processor, or a GPU.
 
-It is said in one place, an environment variable, so that worker processes know it as well.
+The choice stands in an environment variable, so that worker processes know it as well.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from surestep.kernels._cuda import Gpu
 
 Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
-LEAST_ENTRIES = 2_000_000  # of a model: smaller ones are planned sooner than sent
-LEAST_TASKS = 1_000  # fewer of them leave most of a GPU idle
+LEAST_ENTRIES = 2_000_000  # a smaller model is planned sooner than it is sent
+LEAST_TASKS = 1_000  # fewer tasks leave most of a GPU idle
 
 
 @contextmanager
@@ -39,8 +39,8 @@ def device(name: Device) -> Iterator[None]:
     Parameters
     ----------
     name : {"cpu", "cuda", "auto"}
-        The processor, a GPU, or a GPU where it helps. With "auto" the processor does the work of a
-        GPU that cannot be used, and a warning says why.
+        The processor, a GPU, or a GPU where it helps. With "auto", if the GPU cannot be used, the
+        processor does the work and a warning says why.
 
     Yields
     ------
@@ -73,7 +73,7 @@ def device(name: Device) -> Iterator[None]:
 
 
 def device_in_use() -> str:
-    """Returns where large batches of tasks are run: "cpu", or the name of a GPU."""
+    """Returns the device that runs large batches of tasks: "cpu", or the name of a GPU."""
     gpu = usable_gpu()
     return "cpu" if gpu is None else gpu.name
 
@@ -108,7 +108,7 @@ def usable_gpu() -> Gpu | None:
         return None
     if wanted == "cuda":
         return require_gpu()
-    if config.ENABLE_CUDASIM or find_spec("numba_cuda") is None:  # a simulator helps nobody
+    if config.ENABLE_CUDASIM or find_spec("numba_cuda") is None:  # a simulator is only slower
         return None
     return gpu_or_none()
 
@@ -120,22 +120,22 @@ def require_gpu() -> Gpu:
             f"{said('device', '--device')} is 'cuda', and what drives a GPU is not installed; "
             f"{install('gpu')}"
         )
-    found = gpu_or_reason()
-    if isinstance(found, str):
+    gpu = gpu_or_reason()
+    if isinstance(gpu, str):
         raise DeviceUnavailable(
-            f"{said('device', '--device')} is 'cuda', but no GPU can be used: {found}"
+            f"{said('device', '--device')} is 'cuda', but no GPU can be used: {gpu}"
         )
-    return found
+    return gpu
 
 
 @cache
 def gpu_or_none() -> Gpu | None:
     """Returns the GPU, or warns why it cannot be used and returns None."""
-    found = gpu_or_reason()
-    if isinstance(found, str):
-        warnings.warn(f"the GPU is not used: {found}", stacklevel=2)
+    gpu = gpu_or_reason()
+    if isinstance(gpu, str):
+        warnings.warn(f"the GPU is not used: {gpu}", stacklevel=2)
         return None
-    return found
+    return gpu
 
 
 @cache
@@ -154,11 +154,11 @@ class Machine(NamedTuple):
     gpu: Gpu | None
 
     def empty(self, *shape: int, dtype: DTypeLike = np.float64) -> Any:
-        """Returns an array to be written."""
+        """Returns an uninitialised array in this machine's memory."""
         return (np if self.gpu is None else self.gpu.arrays).empty(shape, dtype)
 
     def rows(self, size: int, columns: int, dtype: DTypeLike, *, side_by_side: bool) -> Any:
-        """Returns rows to be written; `side_by_side` stores them as columns on a GPU."""
+        """Returns an uninitialised table; `side_by_side` stores its rows as columns on a GPU."""
         if self.gpu is None or not side_by_side:
             return self.empty(size, columns, dtype=dtype)
         return self.empty(columns, size, dtype=dtype).T
@@ -196,7 +196,7 @@ def brought_home(array: Any) -> Any:
 
 @contextmanager
 def at_home(args: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    """Gives the arguments with arrays copied from the GPU; copies them back at the end."""
+    """Yields the arguments with arrays copied from the GPU; copies them back at the end."""
     moved: list[tuple[Any, Any]] = []
 
     def home(arg: Any) -> Any:
@@ -226,7 +226,7 @@ def run_on_gpu(
 
 @cache
 def say_too_small(name: str) -> None:
-    """Warns, once for each GPU, that the processor does the work."""
+    """Warns, once for each GPU, that it lacks memory and the processor does the work."""
     warnings.warn(
         f"{name} has too little memory free for some of this, which the processor does instead; "
         "results are the same",

@@ -1,10 +1,11 @@
-"""Policies evaluated in many drawn models, one model a task: by elimination, or by iteration.
+"""Evaluates policies in many models drawn from a posterior: by elimination, or by iteration.
 
-Drawn models have successors of their own, so there is no plan that all of them could share. Most
-transitions of a drawn row have next to no weight. So the iteration is iterative refinement: what a
-value lacks is found in the whole model, and what to add for it in a model without the many small
-transitions, by Gauss-Seidel sweeps with Anderson mixing (Walker and Ni 2011). That changes how soon
-an error is small, but not how it is proven: by what the value lacks in the whole model.
+One model is one task. Drawn models have different successors, so they cannot share a plan of
+elimination. Most transitions of a drawn row have next to no weight. So the iteration is iterative
+refinement: the residual is computed in the whole model, and its correction in a model without the
+many small transitions, by Gauss-Seidel sweeps with Anderson mixing (Walker and Ni 2011). The small
+model decides how fast the error shrinks; the proof of the error rests on the residual in the whole
+model.
 """
 
 from __future__ import annotations
@@ -29,18 +30,18 @@ from surestep.kernels.types import (
 )
 
 CHUNK_THREADS = 1_000  # entries of all models together
-THIN = 0.05  # of the mean transition of a row: smaller ones are left out when values are corrected
-LEFT = 0.01  # of what a value lacks: the part that a correction may leave
+THIN = 0.05  # transitions below this part of the mean of their row are left out of corrections
+LEFT = 0.01  # the part of the residual that a correction may leave
 MIXED = 5  # earlier sweeps that a sweep is mixed with, and one place for the next
 VALUES_BESIDE = 10 + 2 * MIXED  # for every state, on each core that evaluates a large model
 MOST_SWEEPS = 1_000  # for one correction
-PARTS = 8  # of a state, where threads share one
+PARTS = 8  # threads that share the sum of one state on a GPU
 
 
 class Chunk(NamedTuple):
     """Drawn models: row k of model b is `target`, `share`[b, ends[b, k]:ends[b, k+1]].
 
-    It earns `reward`[b, k] on average. Where a model does not fit, `ends`[b, K] is −1.
+    The row earns `reward`[b, k] on average. If a model does not fit, `ends`[b, K] is −1.
     """
 
     ends: CountBatchOut  # [B, K+1]
@@ -50,7 +51,7 @@ class Chunk(NamedTuple):
     initial: BatchOut  # [B, S]
 
     def part(self, begin: int, size: int) -> Chunk:
-        """Returns some of the models, in the same memory."""
+        """Returns a view of `size` models, from `begin` on."""
         arrays: tuple[Any, ...] = tuple(array[begin : begin + size] for array in self)
         return Chunk(*arrays)
 
@@ -59,16 +60,16 @@ class Aim(NamedTuple):
     """The accuracy that iterations aim for."""
 
     accuracy: float  # the error aimed for, relative to the largest reward and value
-    steps: float  # it takes about so many until an episode ends or is discounted
-    keep: bool  # leave the values, which are of one model only, for later ones to start from
+    steps: float  # the rough number of steps until an episode ends or is discounted
+    keep: bool  # store the values of this one model, for later models to start from
 
 
 class Performance(NamedTuple):
-    """The performance of each policy in each drawn model, and its residual; to be written."""
+    """Output: the performance of each policy in each drawn model, and its residual."""
 
     mean: BatchOut  # [B, P] ρ = Σ_s ι(s) v(s)
     residual: BatchOut  # [B, P] max_s |(T_π v)(s) − v(s)|
-    scale: BatchOut  # [B, P] what the rounding of the residual is relative to
+    scale: BatchOut  # [B, P] the rounding of the residual is relative to this
 
 
 class DrawnModel(NamedTuple):
@@ -109,7 +110,7 @@ def add_what_follows(
 ) -> None:
     """Writes earned + W value, with W = γ P_π, into `result` [S].
 
-    Where that is `value` itself, one state after the other (Gauss-Seidel).
+    If `result` is `value` itself, this is a Gauss-Seidel sweep.
     """
     pair_offsets, discount, ends, target, share = model
     states = target.view(np.uint32)
@@ -178,7 +179,7 @@ def eliminate(model: DrawnModel, policy: FloatArray, matrix: FloatArray, value: 
 
 @helper
 def thin_out(whole: DrawnModel, thin: DrawnModel) -> None:
-    """Copies rows without their small transitions, each with sum 1 again."""
+    """Copies rows without their small transitions; each row is scaled to sum to 1 again."""
     end, ends = 0, whole.ends
     for k in range(ends.size - 1):
         begin, kept = end, 0.0
@@ -198,7 +199,7 @@ def thin_out(whole: DrawnModel, thin: DrawnModel) -> None:
 def take_off(
     image: FloatArray, move: FloatArray, length: float, change: FloatArray, value: FloatArray
 ) -> None:
-    """Makes `change` orthogonal to `image`, with the same multiple of `move` off `value`."""
+    """Makes `change` orthogonal to `image`; subtracts the same multiple of `move` from `value`."""
     if length > 0.0:
         factor = mean_over(change, image) / length
         for s in range(value.size):
@@ -217,9 +218,9 @@ def mixed_sweeps(
 ) -> None:
     """Moves `value` towards v = r_π + W v, until a sweep changes it by at most `goal`.
 
-    Results of sweeps that differ by `moves`[i] have changes that differ by `images`[i], as earlier
-    sweeps have shown; all images are orthogonal. So each result is moved to where its change has
-    the least squares. The first move and image are given, the others begin anew.
+    Earlier sweeps have shown: if the results of two sweeps differ by `moves`[i], their changes
+    differ by `images`[i]. All images are orthogonal. So each result is moved to the point at which
+    its change has the least squares. The first move and image are given, the others begin anew.
     """
     change, before, images, moves = work[0], work[1], work[2 : 3 + MIXED], work[3 + MIXED :]
     lengths = np.zeros(1 + MIXED)
@@ -260,11 +261,12 @@ def improve(
     value: FloatArray,
     work: FloatArray,
 ) -> float:
-    """Moves `value` towards v = r_π + W v, until max_s |r_π + W v − v| is at most `goal`; that max.
+    """Moves `value` towards v = r_π + W v until the residual is at most `goal`; returns it.
 
-    By corrections in the thin model; where one does not help, in the whole one; and where that does
-    not help either, by sweeps v ← r_π + W v, which always get there. The first move to mix is that
-    of starts by a constant, where sweeps alone gain the least.
+    The residual is max_s |r_π + W v − v|. Corrections are found in the thin model. If one does not
+    help, they are found in the whole model. If that does not help either, sweeps v ← r_π + W v
+    follow, which always converge. The first move to mix shifts the start by a constant, where
+    sweeps alone gain the least.
     """
     nothing, following, lacking, correction, mixing = work[0], work[1], work[2], work[3], work[4:]
     image, move = mixing[2], mixing[3 + MIXED]
@@ -314,10 +316,10 @@ def eliminate_drawn(
     firsts: IntsIn,
     performance: Performance,
 ) -> None:
-    """ρ of policies in each drawn model, for few states.
+    """Writes ρ of policies in each drawn model, by elimination; for models with few states.
 
-    The models of each of D data sets, as many of each, are judged under policies of its own: those
-    of data set d are `policy`[firsts[d]:firsts[d+1]].
+    D data sets have equally many models each. Those of data set d are evaluated under the policies
+    `policy`[firsts[d]:firsts[d+1]].
     """
     ends, target, share, reward, initial = models
     num_states = pair_offsets.size - 1
@@ -359,9 +361,9 @@ def count_steps_drawn(
     firsts: IntsIn,
     performance: Performance,
 ) -> None:
-    """ρ of policies in each drawn model, if only ends are worth something, within so many steps.
+    """Writes ρ of policies in each drawn model over `steps` steps, without discounting.
 
-    Nothing is discounted. The policies of a data set are those of `eliminate_drawn`.
+    Only ends earn rewards. Data sets choose their policies as in `eliminate_drawn`.
     """
     ends, target, share, reward, initial = models
     size, models_each = pair_offsets.size - 1, len(ends) // (firsts.size - 1)
@@ -393,10 +395,10 @@ def step_drawn(
     value: TableIn,
     result: TableOut,
 ) -> None:
-    """r_π + W v of each policy [P, K] in each drawn model, from `value` [B·P, S], in parts.
+    """Writes r_π + W v of each policy [P, K] in each drawn model, from `value` [B·P, S], in parts.
 
-    `result` [B·P, S · PARTS] has the parts of a state side by side, a part a task. For a GPU: a
-    model is too much for a thread there, and threads that are neighbours read cells that are.
+    `result` [B·P, S · PARTS] has the parts of a state side by side; a part is a task. This is for a
+    GPU: a model is too much for one thread, and neighbouring threads read neighbouring cells.
     """
     ends, target, share, reward, _ = models
     num_states, num_policies = pair_offsets.size - 1, policy.shape[0]
@@ -429,7 +431,7 @@ def iterate_drawn(
     start: TableOut,
     performance: Performance,
 ) -> None:
-    """ρ of each policy [P, K] in each drawn model, by iterations from the values `start` [P, S]."""
+    """Writes ρ of each policy [P, K] in each drawn model, iterating from `start` [P, S]."""
     ends, target, share, reward, initial = models
     num_states = pair_offsets.size - 1
     for b in range(first_task, end_task):
@@ -445,7 +447,7 @@ def iterate_drawn(
             most = earn(pair_offsets, reward[b], policy[p], earned)
             if p == 0 or aim.keep:
                 copy_into(value, start[p])
-            else:  # from the policy before: they differ about as they did in the first model
+            else:  # from the policy before: the two differ about as they did in the first model
                 for s in range(num_states):
                     value[s] += start[p, s] - start[p - 1, s]
             goal = aim.accuracy * (most + largest_of(value)) / aim.steps

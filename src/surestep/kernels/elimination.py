@@ -1,9 +1,10 @@
-"""The value of a policy by Gaussian elimination, dense or along a plan made once for all models.
+"""Computes values of policies by Gaussian elimination: dense, or by a plan shared by all models.
 
 Elimination goes without pivoting: I − ΓP is a nonsingular M-matrix, weakly diagonally dominant by
 rows, for which elimination in any order of the states is stable.
 
-Many small models of one shape are evaluated, or policies iterated on them, one model a task.
+The kernels evaluate policies, or iterate policies, on many small models of one shape; one model is
+one task.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ BATCH_THREADS = 5_000  # entries of all models together
 
 @helper
 def solve_dense(system: FloatArray, value: FloatArray) -> None:
-    """Solves a dense system in place, for the right side that stands in `value`."""
+    """Solves a dense system; `value` holds the right side, then the solution."""
     size = value.size
     for i in range(size):
         for s in range(i + 1, size):
@@ -92,12 +93,12 @@ def solve_policy(
 
 
 class Solutions(NamedTuple):
-    """A policy and its value for each model, to be written."""
+    """Output: a policy and its value for each model."""
 
     policy: BatchOut  # [B, K]
     value: BatchOut  # [B, S]
     residual: FloatsOut  # [B] max_s |Σ_a π q − v|
-    iterations: IntsOut  # [B] above the limit where the policy was still changing
+    iterations: IntsOut  # [B] above the limit if the policy was still changing
 
 
 @helper
@@ -114,7 +115,7 @@ def model_of(models: Models, b: int) -> Model:
 
 
 def room_to_evaluate(plan: EliminationPlan) -> RoomSize:
-    """Returns the room that `evaluate_each` needs: for one elimination."""
+    """Returns the room that `evaluate_each` needs for one elimination."""
     return RoomSize(3 * plan.order.size + plan.upper.size)
 
 
@@ -131,7 +132,7 @@ def evaluate_each(
 ) -> None:
     """V^π of each model, into `value` [B, S], with max_s |(T_π v)(s) − v(s)| into `residual` [B].
 
-    `policy` [B, K] may also be one row for all.
+    `policy` [B, K] may also be one row for all models.
     """
     pair_offsets = models.pair_offsets
     for b in range(first_task, end_task):
@@ -148,18 +149,18 @@ def evaluate_each(
 
 
 class Allowed(NamedTuple):
-    """The policies to choose from: like π_b on pairs that are not trusted, anything on others.
+    """The policies to choose from: equal to π_b on untrusted pairs, free on trusted ones.
 
     A pair is trusted iff it has more than N∧ visits (−1 trusts all).
     """
 
     behavior: FloatsIn  # [K]
-    visits: CountBatchIn  # [B, K], or one row for all
+    visits: CountBatchIn  # [B, K], or one row for all models
     n_wedges: IntsIn  # [N]
 
 
 def room_to_improve(plan: EliminationPlan, num_pairs: int) -> RoomSize:
-    """Returns the room of `improve_each`: an elimination, values of pairs, notes."""
+    """Returns the room of `improve_each`: one elimination, values of pairs, choices of states."""
     num_states = plan.order.size
     return RoomSize(room_to_evaluate(plan).floats + num_pairs + num_states, num_states + num_pairs)
 
@@ -176,9 +177,9 @@ def improve_each(
     limit: int,
     solutions: Solutions,
 ) -> None:
-    """Iterates policies on each model, from those that are greedy for the values written before.
+    """Iterates policies on each model; the first is greedy for the values in `solutions`.
 
-    The first B tasks are for the first N∧, and so on.
+    The first B tasks are for the first N∧, the next B for the second, and so on.
     """
     pair_offsets, num_models = models.pair_offsets, models.probability.shape[0]
     num_states, num_pairs = pair_offsets.size - 1, models.discount.size
@@ -209,7 +210,7 @@ def improve_each(
             for s in range(num_states):
                 first, last = pair_offsets[s], pair_offsets[s + 1]
                 best = best_trusted(first, last, q, trusted, tie)
-                # A pair that is as good as the best is kept, so that ties make no cycle.
+                # A chosen pair that ties with the best is kept, so that ties make no cycle.
                 if best >= 0 and (chosen[s] < 0 or q[chosen[s]] < q[best] - tie):
                     chosen[s] = best
                     changed = True
@@ -223,7 +224,7 @@ def improve_each(
         for s in range(num_states):
             first, last = pair_offsets[s], pair_offsets[s + 1]
             best = best_trusted(first, last, q, trusted, tie)
-            if best >= 0:  # among ties the lowest action, however the loop came to another
+            if best >= 0:  # among ties the lowest action, even if the loop chose another
                 actions[chosen[s]] = 0.0
                 actions[best] = free[s]
             total = 0.0

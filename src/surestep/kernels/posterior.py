@@ -1,22 +1,24 @@
-"""Models drawn from a Dirichlet posterior, sparsely.
+"""Draws models from a Dirichlet posterior, and stores only the transitions with some weight.
 
-The row of a pair is Dirichlet(times + c · m): what was seen, and a base m of total weight c. Gamma
-numbers add up, so it is a mixture of Dirichlet(times) and Dirichlet(c · m), with weights Gamma(n)
-and Gamma(c). The latter is drawn by breaking a stick (Sethuraman 1994): again and again a state
-that is drawn from m gets a share Beta(1, c) of what is left. When a hundredth of the stick is left,
-the next state takes all of it: every mean stays what it is, and what rows say of the states that
-nobody saw varies by a trifle more than it should. It is a hundredth of the stick, not of the row:
-else all of a well-known row's stick would go to one state, and rare disasters would become rarer.
+The row of a pair is Dirichlet(times + c · m): the visits seen, and a base m of total weight c.
+Gamma numbers add up, so it is a mixture of Dirichlet(times) and Dirichlet(c · m), with weights
+Gamma(n) and Gamma(c). The second part is drawn by breaking a stick (Sethuraman 1994): again and
+again, a state drawn from m gets a share Beta(1, c) of the rest of the stick. When a hundredth of
+the stick is left, the next state takes all of it. This keeps every mean, and the shares of unseen
+states vary slightly more than they should. The limit is a hundredth of the stick, not of the row:
+otherwise the whole stick of a well-known row would go to one state, and rare disasters would become
+rarer.
 
-To draw from m costs no table of m: with the chance `pooled` it is where a step of the row's own
-state led, any of the log with the same chance, and otherwise a draw from `elsewhere`.
+A draw from m needs no table of m. With the chance `pooled` it is the successor of a random logged
+step from the row's own state, and otherwise a draw from `elsewhere`.
 
-Where c is large beside the number of states, or a row is about given successors only, all of them
-are drawn. Gamma numbers of tiny shapes are too small for doubles, so their logarithms are: for a
-shape a < 1, Gamma(a) has the law of Gamma(a + 1) · U^(1/a).
+If c is large compared with the number of states, or a row has given successors only, all of its
+successors are drawn. Gamma numbers of tiny shapes are too small for doubles, so their logarithms
+are drawn: for a shape a < 1, Gamma(a) has the law of Gamma(a + 1) · U^(1/a).
 
-Under several priors of one weight, each model is drawn with the same numbers. What was seen, and
-how the stick is broken, is the same then and drawn once; only where its pieces lie is not.
+Under several priors of one weight, each model is drawn with the same random numbers. The seen
+successors and the lengths of the pieces are then the same and drawn once; only the states that get
+the pieces differ.
 """
 
 from __future__ import annotations
@@ -34,30 +36,30 @@ from surestep.kernels.random_streams import Words, beta, first_above, gamma, sta
 from surestep.kernels.records import copy_into, fill
 from surestep.kernels.types import BoolsIn, FloatsIn, IndicesIn, IntsIn, Room, RoomSize, TableIn
 
-# Of a row: what the last state takes, at most. That adds no more than its square to the variance of
-# a mean over the row (of values that span 1), which is of the order of 1/n after n visits.
+# The last state takes at most this part of a row. It adds no more than its square to the variance
+# of a mean over the row (of values that span 1), which is of the order of 1/n after n visits.
 REMAINDER = 0.01
-PIECES = -math.log(REMAINDER)  # of a stick on average, for every unit of its weight
-LOW, REACH, FIRST, SECOND, WEIGHT = range(5)  # what a row of a table of rewards holds
+PIECES = -math.log(REMAINDER)  # the mean number of pieces of a stick, per unit of its weight
+LOW, REACH, FIRST, SECOND, WEIGHT = range(5)  # the columns of a table of rewards
 
 
 class RewardDraws(NamedTuple):
     """The law of mean rewards.
 
     A row (low, reach, first, second, weight) of `seen` has the mean low + reach · x, where x ~
-    Beta(first, second), and where it has a weight, a share of what is not known of it yet: w of
-    that mean and 1 − w of one like it, w ~ Beta(weight, κ). Where low is NaN nothing is known. One
-    like it has the mean of an atom of its group, each as likely as its weight, or where that is
-    NaN, of any atom; the weights are drawn once in a model.
+    Beta(first, second). A row with a weight is mixed with a similar reward: w of its own mean and
+    1 − w of the similar one, where w ~ Beta(weight, κ). If low is NaN, the mean is the similar one.
+    The similar reward is the mean of an atom, drawn by weight: of the row's group with the chance
+    `kinship`, else of any. The weights of atoms are drawn once in a model.
 
-    A step earns a `least` and a `greatest` reward, by where it leads. One of these is among those
-    of a pair that was seen, as if so many visits `more` had earned it: the least where that is < 0.
+    The successor of a step limits its reward: `least` and `greatest`. A seen pair counts `more`
+    further visits that earned the greatest reward, or −`more` that earned the least one.
     """
 
     per_pair: bool  # one reward a pair [K], not one a transition [T]
-    group: IntsIn  # [K] of each pair; −1: what leads to the same state is of one group [S]
+    group: IntsIn  # [K] of each pair; −1: transitions to the same state form a group [S]
     seen: TableIn  # [K, 5] or [T, 5]
-    group_offsets: IntsIn  # of each group's atoms
+    group_offsets: IntsIn  # where the atoms of each group begin
     atoms: TableIn  # [atoms, 5]
     others: FloatsIn  # [1] κ
     more: FloatsIn = np.zeros(0)  # [K], or empty
@@ -66,7 +68,7 @@ class RewardDraws(NamedTuple):
 
     @classmethod
     def known(cls, values: FloatArray, per_pair: bool, num_pairs: int) -> RewardDraws:
-        """Rewards that are what they are."""
+        """Returns the law of rewards that are known exactly."""
         seen = np.zeros((values.size, 5))
         seen[:, LOW] = values
         return cls(
@@ -79,7 +81,7 @@ class RewardDraws(NamedTuple):
         )
 
     def moved(self, place: IntArray, size: int) -> RewardDraws:
-        """Moves the transition t to `place`[t] of `size`; −1: it cannot come."""
+        """Moves the transition t to `place`[t] of `size`; −1 drops it."""
         if self.per_pair:
             return self
         kept = place >= 0
@@ -92,16 +94,16 @@ class RewardDraws(NamedTuple):
 class Rows(NamedTuple):
     """The law of the rows of D data sets over the same pairs, under P priors each.
 
-    The transitions of all data sets follow each other. Without `given` weights, a row is about all
-    states, those that are not stored included. Its prior has the total `weight`, `pooled` of which
-    lies where steps of its state led.
+    The transitions of all data sets follow each other. Without `given` weights, a row covers all
+    states, stored successors or not. Its prior has the total `weight`; the part `pooled` of it lies
+    on the successors that were seen in the row's state.
     """
 
     offsets: IntsIn  # [D·K+1]
     successor: IndicesIn  # [T]
     times: IntsIn  # [T]
     sums: FloatsIn  # [T] running sums of the times
-    given: FloatsIn  # [P·T] weights, where rows are about the stored successors only
+    given: FloatsIn  # [P·T] weights, if rows cover the stored successors only; else empty
     weight: FloatsIn  # [D] c
     pooled: FloatsIn  # [P·D·K]
     elsewhere: FloatsIn  # [P·D·S] running sums of the chances of all states
@@ -110,68 +112,68 @@ class Rows(NamedTuple):
 class Posteriors(NamedTuple):
     """Posteriors of D data sets over the same pairs, under P priors each.
 
-    All of them have starts to be drawn and given successors, or none has. Those that follow a first
-    one agree with it in all but rewards: its rows and starts are theirs.
+    Starts are drawn in all of them or in none; the same holds for given successors. Data sets that
+    differ only in rewards form a group: the rows and starts of its first member hold for all.
     """
 
-    firsts: IntsIn  # [F+1] where the first of `members`, and those that follow it, begin
+    firsts: IntsIn  # [F+1] where each such group begins in `members`
     members: IntsIn  # [D]
     priors: int  # P
     seed: IntsIn  # [D]
     pair_offsets: IntsIn  # [S+1]
     used: BoolsIn  # [D·K] pairs whose rows are drawn
-    ending: FloatsIn  # [D·K] what other pairs earn
-    starts: FloatsIn  # [D·S] weights, or chances that are known
+    ending: FloatsIn  # [D·K] the rewards of the other pairs
+    starts: FloatsIn  # [D·S] weights, or known chances
     starts_drawn: bool
     rows: Rows
-    rewards: RewardDraws  # of all data sets; groups and atoms are numbered in each
+    rewards: RewardDraws  # of all data sets; each numbers its groups and atoms from 0 on
     groups: IntsIn  # [D+1] where the offsets of groups begin
     atoms: IntsIn  # [D+1] where atoms begin
 
 
 class Blocks(NamedTuple):
-    """The pairs of a model in blocks that are drawn by themselves, and the cells for their rows."""
+    """The pairs of a model in blocks, each drawn by one task, and the cells for their rows."""
 
     pairs: IntsIn  # [N+1]
     cells: IntsIn  # [N+1]
 
 
 class Row(NamedTuple):
-    """A row to be drawn: its pair and transitions, those of its state, its model, and its limit."""
+    """A row to draw: its pair, its transitions, the transitions of its state, model and limit."""
 
-    pair: int  # of all data sets
+    pair: int  # its number among the pairs of all data sets
     data_set: int
     first: int
     last: int
     state_first: int
     state_last: int
-    model: int  # the one under the first prior
-    apart: int  # so many models later comes the one under the next prior
-    limit: int  # the first cell that belongs to others
+    model: int  # the number of the model under the first prior
+    apart: int  # the distance to the model under the next prior
+    limit: int  # the first cell after its block
 
 
 class Atoms(NamedTuple):
-    """The atoms of a data set, and what was drawn of them."""
+    """The atoms of a data set, and their drawn weights."""
 
-    offsets: IntArray  # of each group's
+    offsets: IntArray  # where the atoms of each group begin
     rewards: FloatArray  # [atoms, 5]
     sums: FloatArray  # [atoms] running sums of their weights
-    kinship: FloatArray  # [groups] how likely it is to be like one of one's own group
+    kinship: FloatArray  # [groups] the chance that a similar reward comes from the same group
 
 
 class Desk(NamedTuple):
     """Arrays to work with while a model is drawn."""
 
-    begins: IntArray  # [P] where a row begins
-    ends: IntArray  # [P] where it ends; the first is −1 where a model does not fit
-    place: IntArray  # [P · S] where a state stands, if that is not before the row
-    known: IntArray  # [S] the transition of the counts that leads there
-    atoms: FloatArray  # what was drawn of all atoms; see `atoms_of`
+    begins: IntArray  # [P] the cell at which a row begins
+    ends: IntArray  # [P] the cell at which it ends; the first is −1 if a model does not fit
+    place: IntArray  # [P · S] the cell of a state; stale if it lies before the row
+    known: IntArray  # [S] the counted transition that leads to a state
+    atoms: FloatArray  # the drawn weights of all atoms; see `atoms_of`
 
 
 @inlined
 def state_at(u: float, v: float, rows: Rows, row: Row, prior: int, states: int) -> int | np.int64:
-    """Returns the state of a base for two numbers: where u < `pooled`, one where a step led."""
+    """Draws a state of the base m from two uniform numbers: a seen successor if u < `pooled`."""
     sums, first, last = rows.sums, row.state_first, row.state_last
     if u < rows.pooled[prior * (rows.offsets.size - 1) + row.pair]:
         before = sums[first] - rows.times[first]
@@ -180,7 +182,7 @@ def state_at(u: float, v: float, rows: Rows, row: Row, prior: int, states: int) 
     begin = (prior * rows.weight.size + row.data_set) * states
     elsewhere = rows.elsewhere[begin : begin + states]
     x = v * elsewhere[-1]
-    state = np.int64(v * states)  # where all have the same chance; v < 1
+    state = np.int64(v * states)  # right if all states have the same chance; v < 1
     if not (elsewhere[state] > x and (state == 0 or elsewhere[state - 1] <= x)):
         state = np.int64(first_above(elsewhere, 0 * first, states, x))
     return state
@@ -196,7 +198,7 @@ def add_share(
     target: IndexArray,
     share: FloatArray,
 ) -> bool:
-    """Adds to what a row says of a state, in a new cell where that was nothing; if there is one."""
+    """Adds to the share of a state, in a new cell if it has none; returns False if none is free."""
     model, own = row.model + prior * row.apart, prior * desk.known.size + state
     at = desk.place[own]
     if at < desk.begins[prior]:
@@ -215,7 +217,7 @@ def add_share(
 def draw_sparse_rows(
     words: Words, rows: Rows, row: Row, desk: Desk, target: IndexArray, share: FloatArray
 ) -> Words:
-    """Draws a row under each of P priors, from where the one before ends."""
+    """Draws a row under each of P priors, into the cells after the row before."""
     begins, ends, weight, total = desk.begins, desk.ends, rows.weight[row.data_set], 0.0
     copy_into(begins, ends)
     for t in range(row.first, row.last):
@@ -250,7 +252,7 @@ def draw_sparse_rows(
 
 @borrowing
 def draw_shares(words: Words, share: FloatArray) -> Words:
-    """Draws from a Dirichlet whose weights stand in `share`, in their place."""
+    """Replaces the weights in `share` by a draw from their Dirichlet distribution."""
     largest, total = -np.inf, 0.0
     for i in range(share.size):
         shape = share[i]
@@ -273,7 +275,7 @@ def draw_shares(words: Words, share: FloatArray) -> Words:
 
 @borrowing
 def weigh_row(rows: Rows, row: Row, prior: int, target: IndexArray, share: FloatArray) -> None:
-    """Writes the weights of a row where each successor has one: those given, or all states."""
+    """Writes the Dirichlet weights of a row for all its successors: given ones, or all states."""
     successor, times, weight = rows.successor, rows.times, rows.weight[row.data_set]
     if rows.given.size > 0:
         for t in range(row.first, row.last):
@@ -299,7 +301,7 @@ def weigh_row(rows: Rows, row: Row, prior: int, target: IndexArray, share: Float
 
 @inlined
 def draw_mean(words: Words, rewards: FloatArray, i: int) -> tuple[float, Words]:
-    """Returns a mean between the two rewards of row i; the first itself where they are the same."""
+    """Draws the mean reward of row i, between its two rewards; returns the first if reach is 0."""
     reach, x = rewards[i, REACH], 0.0
     if reach > 0.0:
         x, words = beta(words, rewards[i, FIRST], rewards[i, SECOND])
@@ -308,7 +310,7 @@ def draw_mean(words: Words, rewards: FloatArray, i: int) -> tuple[float, Words]:
 
 @inlined
 def draw_like(words: Words, atoms: Atoms, group: int | np.int64) -> tuple[float, Words]:
-    """Draws the mean of an atom: with the chance of kinship one of the group, else any."""
+    """Draws the mean of an atom: of the same group with the chance `kinship`, else of any."""
     offsets, rewards, sums, kinship = atoms
     begin, end = offsets[group], offsets[group + 1]
     u, words = uniform(words)
@@ -326,7 +328,7 @@ def draw_like(words: Words, atoms: Atoms, group: int | np.int64) -> tuple[float,
 def draw_reward(
     words: Words, seen: FloatArray, i: int, others: float, atoms: Atoms, group: int | np.int64
 ) -> tuple[float, Words]:
-    """Returns the mean reward of row i of `seen`, or of none of them (−1); see `RewardDraws`."""
+    """Draws the mean reward of row i of `seen`, or of an unseen row (−1); see `RewardDraws`."""
     known = i >= 0 and not np.isnan(seen[i, LOW])
     mean = 0.0
     if known:
@@ -354,7 +356,7 @@ def draw_earned(
 ) -> float:
     """Draws the mean reward of a row with these successors.
 
-    A transition that is `known` to lead to one of them comes so much later in this data set.
+    The transition `known` of a successor has the number `known` + `shift` in this data set.
     """
     group, others = rewards.group[row.pair], rewards.others[row.data_set]
     earned, visits = 0.0, 0.0
@@ -372,7 +374,7 @@ def draw_earned(
     if more != 0.0:
         for t in range(row.first, row.last):
             visits += rows.times[t]
-    if visits > 0.0:  # the least or greatest reward is among them
+    if visits > 0.0:  # mix in the least or greatest reward
         extreme, states = 0.0, row.data_set * known.size
         for i in range(target.size):
             s = states + target[i]
@@ -384,7 +386,7 @@ def draw_earned(
 
 @inlined
 def atoms_of(posteriors: Posteriors, data_set: int, room: FloatArray, begin: int) -> Atoms:
-    """Returns the atoms of a data set, with what is drawn of them from `begin` on."""
+    """Returns the atoms of a data set; their drawn weights stand in `room` from `begin` on."""
     rewards, groups, atoms = posteriors.rewards, posteriors.groups, posteriors.atoms
     offsets = rewards.group_offsets[groups[data_set] : groups[data_set + 1]]
     own = rewards.atoms[atoms[data_set] : atoms[data_set + 1]]
@@ -394,9 +396,9 @@ def atoms_of(posteriors: Posteriors, data_set: int, room: FloatArray, begin: int
 
 @borrowing
 def weigh_atoms(words: Words, atoms: Atoms) -> None:
-    """Draws the weights of atoms, and how likely it is to be like one's own group.
+    """Draws the weights of atoms, and for each group the chance `kinship`.
 
-    Like any is what weighs as much as one visit.
+    The choice among all atoms weighs as much as one visit.
     """
     offsets, rewards, sums, kinship = atoms
     total = 0.0
@@ -427,8 +429,8 @@ def draw_block(
 ) -> None:
     """Writes a block of one draw under each prior: rows and rewards; see `draw_models`.
 
-    It is `model` under the first prior, and so many models `apart` under the next. Those of other
-    members have the same rows.
+    The draw is `model` under the first prior; the next prior's model is `apart` models later. The
+    models of the other members have the same rows.
     """
     _, _, num_priors, seed, pair_offsets, used, ending, _, _, rows, rewards, _, _ = posteriors
     data_set = members[0]
@@ -442,7 +444,7 @@ def draw_block(
     num_pairs, given = used.size // seed.size, rows.given.size > 0
     before = data_set * num_pairs
     sparse = not given and rows.weight[data_set] * PIECES < num_states
-    s = 0 * model  # a plain 0 has a type of its own
+    s = 0 * model  # a plain 0 would have another type
     fill(end, blocks.cells[block])
     for k in range(first_pair, last_pair):
         for p in range(num_priors):
@@ -489,7 +491,7 @@ def draw_block(
     for p in range(num_priors):
         if last_pair == blocks.pairs[-1]:
             ends[model + p * apart, last_pair] = end[p]
-        elif end[0] >= 0:  # the last row goes on to where the next block begins
+        elif end[0] >= 0:  # zeros extend the last row up to the next block
             for i in range(end[p], limit):
                 target[model + p * apart, i], share[model + p * apart, i] = 0, 0.0
             end[p] = limit
@@ -506,8 +508,8 @@ def draw_block(
 def room_to_draw(posteriors: Posteriors) -> RoomSize:
     """Returns the room that `draw_models` needs: a `Desk`."""
     num_priors, num_states = posteriors.priors, posteriors.pair_offsets.size - 1
-    each = arrays.run_lengths(posteriors.atoms) + arrays.run_lengths(posteriors.groups) - 1
-    together = np.add.reduceat(each[posteriors.members], posteriors.firsts[:-1])
+    sizes = arrays.run_lengths(posteriors.atoms) + arrays.run_lengths(posteriors.groups) - 1
+    together = np.add.reduceat(sizes[posteriors.members], posteriors.firsts[:-1])
     return RoomSize(int(together.max()), 2 * num_priors + (num_priors + 1) * num_states)
 
 
@@ -523,9 +525,9 @@ def draw_models(
 ) -> None:
     """Writes the draws `first_draw` … [B]: rows of the `used` pairs, rewards and starts.
 
-    The chunk is of D · P · B models: those of the first data set come first, and of these the ones
-    under the first prior. A task is a block of a draw, for a first data set and those that follow
-    it. Pairs that are not used have no row and their `ending` reward.
+    The chunk has D · P · B models, ordered by data set, then by prior, then by draw. A task is one
+    block of one draw, for one group of data sets with the same rows. Unused pairs have no row and
+    their `ending` reward.
     """
     seeds, initial = posteriors.seed, models.initial
     num_priors, num_blocks = posteriors.priors, blocks.pairs.size - 1

@@ -1,11 +1,11 @@
-"""Random numbers for kernels that draw in any order: one stream for each (seed, draw, row).
+"""Draws random numbers in kernels, in any order: one stream for each (seed, draw, row).
 
-A stream depends on its three numbers alone, so what is drawn does not depend on how draws are
-shared out among threads and chunks, nor on which other rows are drawn. Streams are those of
-xoshiro256++ (Blackman and Vigna 2021), started by SplitMix64 (Steele, Lea and Flood 2014).
+A stream depends on these three numbers alone. So the random numbers do not depend on the threads or
+chunks that draw them, nor on the other rows that are drawn. The generator is xoshiro256++ (Blackman
+and Vigna 2021), seeded by SplitMix64 (Steele, Lea and Flood 2014).
 
-A stream is four words, and a function that draws from it returns them anew beside what it drew:
-so they stay in registers, where an array would be written and read at every number.
+A stream is four words. A function that draws from it returns the number and the four new words: so
+the words stay in registers, where an array would be written and read for every number.
 """
 
 import math
@@ -16,7 +16,7 @@ import numpy as np
 from surestep._arrays import FloatArray
 from surestep.kernels._compile import helper, inlined
 
-# Every number is a uint64: mixed with a signed one, Numba would turn it into a double.
+# Every number is a uint64: Numba turns sums of a signed and an unsigned number into doubles.
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 FIRST_FACTOR = np.uint64(0xBF58476D1CE4E5B9)
 SECOND_FACTOR = np.uint64(0x94D049BB133111EB)
@@ -28,7 +28,7 @@ Words: TypeAlias = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
 
 @helper
 def mixed(word: np.uint64) -> np.uint64:
-    """Mixes a word as SplitMix64 does: every bit of it decides about every other one."""
+    """Mixes a word as SplitMix64 does: every bit of it affects every bit of the result."""
     word = (word ^ (word >> BITS_30)) * FIRST_FACTOR
     word = (word ^ (word >> BITS_27)) * SECOND_FACTOR
     return word ^ (word >> BITS_31)
@@ -36,7 +36,7 @@ def mixed(word: np.uint64) -> np.uint64:
 
 @helper
 def start_stream(seed: int, draw: int, row: int) -> Words:
-    """Returns the start of the stream of these numbers."""
+    """Returns the first words of the stream for (seed, draw, row)."""
     state = mixed(np.uint64(seed) + GOLDEN)
     state = mixed((state ^ np.uint64(draw)) + GOLDEN)
     first = mixed((state ^ np.uint64(row)) + GOLDEN) + GOLDEN
@@ -78,10 +78,10 @@ def normal(words: Words) -> tuple[float, Words]:
 
 @helper
 def gamma(words: Words, shape: float) -> tuple[float, Words]:
-    """Returns a number with density ∝ x^(shape − 1) e^(−x).
+    """Draws from the density ∝ x^(shape − 1) e^(−x).
 
-    By Marsaglia and Tsang (2000) from shape 1 on, below by Ahrens and Dieter (1974, GS), which is
-    0 where the number is too small for a double.
+    The method is Marsaglia and Tsang (2000) from shape 1 on, and Ahrens and Dieter (1974, GS)
+    below. The latter returns 0 if the number is too small for a double.
     """
     if shape >= 1.0:
         d = shape - 1.0 / 3.0
@@ -113,7 +113,7 @@ def gamma(words: Words, shape: float) -> tuple[float, Words]:
 
 @helper
 def beta(words: Words, first: float, second: float) -> tuple[float, Words]:
-    """Draws from the density ∝ x^(first − 1) (1 − x)^(second − 1); the two are not both tiny."""
+    """Draws from ∝ x^(first − 1) (1 − x)^(second − 1); `first`, `second` must not both be tiny."""
     x, words = gamma(words, first)
     y, words = gamma(words, second)
     return x / (x + y), words
@@ -121,7 +121,7 @@ def beta(words: Words, first: float, second: float) -> tuple[float, Words]:
 
 @inlined
 def first_above(sums: FloatArray, begin: int, end: int, x: float) -> int:
-    """Returns the first of `sums`[begin:end], which rise, that is above x; or the last."""
+    """Returns the place of the first of the rising `sums`[begin:end] above x; or the last place."""
     left = end - begin
     while left > 1:
         half = left // 2

@@ -1,4 +1,4 @@
-"""Records of arrays that travel together, and arrays of several data sets in a line."""
+"""Defines records of arrays that kernels take together, and small helpers on arrays."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeVar
@@ -13,7 +13,7 @@ Kind = TypeVar("Kind", bound=AnyArray)
 
 
 class Model(NamedTuple):
-    """A model as a Bellman backup reads it."""
+    """The arrays of a model that a Bellman backup reads."""
 
     pair_offsets: IntsIn  # [S+1]
     offsets: IntsIn  # [K+1]
@@ -24,7 +24,7 @@ class Model(NamedTuple):
 
 
 class Models(NamedTuple):
-    """Models of one shape; what differs has one row each, or one row for all."""
+    """Models of one shape; probabilities and rewards have a row for each model, or one for all."""
 
     pair_offsets: IntsIn  # [S+1]
     offsets: IntsIn  # [K+1]
@@ -35,10 +35,10 @@ class Models(NamedTuple):
 
 
 class EliminationPlan(NamedTuple):
-    """The order of elimination, and the rows of L and U in it, for any policy of the shape."""
+    """An order of elimination and its rows of L and U, for all models and policies of a shape."""
 
-    order: IntsIn  # [S] the state eliminated i-th
-    place: IntsIn  # [S] when each state is eliminated
+    order: IntsIn  # [S] the state that is eliminated i-th
+    place: IntsIn  # [S] the place of each state in the order
     lower_offsets: IntsIn  # [S+1]
     lower: IntsIn  # the columns of each row of L, rising
     upper_offsets: IntsIn  # [S+1]
@@ -48,8 +48,8 @@ class EliminationPlan(NamedTuple):
 class Process(NamedTuple):
     """A model under a policy, to draw episodes from.
 
-    Each of the chances is given as kernels need it to draw: as a running sum of its run, or as a
-    share of what is left of it.
+    Chances are stored as kernels draw them: as running sums of their run (`simulate`), or as shares
+    of the rest of their run (`population_counts`).
     """
 
     pair_offsets: IntsIn  # [S+1]
@@ -75,7 +75,7 @@ def places(arrays: Iterable[AnyArray]) -> IntArray:
 def part(array: Kind, member: int, number: int) -> Kind:
     """Returns the part of a line that belongs to `member`, if `number` members have equal parts.
 
-    It is inlined, as is every function that returns part of an array: a GPU cannot return one.
+    Every function that returns part of an array is inlined: a GPU function cannot return one.
     """
     size = array.size // number
     return array[member * size : (member + 1) * size]  # type: ignore[return-value]
@@ -83,7 +83,7 @@ def part(array: Kind, member: int, number: int) -> Kind:
 
 @helper
 def copy_into(target: AnyArray, source: AnyArray | tuple[int, ...]) -> None:
-    """Copies a row; `target[:] = source` would take seconds to compile, for its messages."""
+    """Copies a row; `target[:] = source` takes seconds to compile, for its error messages."""
     for i in range(target.size):
         target[i] = source[i]
 

@@ -1,17 +1,18 @@
-"""The worst rows of rectangular sets, in closed form: L1 balls, intervals and trees.
+"""Finds the worst transition probabilities in rectangular sets: L1 balls, intervals and trees.
 
-One extreme distribution a pair is written: `room` [K+1] says where, and has a place for every
-stored successor of the pair and for as many other states as its mass can reach. Places that are not
-needed hold probability 0. A pair without room ends the episode and is worth `ending`.
+The worst row of each pair has a closed form. The row of pair k is written to the places
+`room`[k] … `room`[k+1] − 1: one for every stored successor, and one for each other state that its
+mass can reach. Unneeded places hold probability 0. A pair without room ends the episode and is
+worth `ending`.
 
 `l1_rows`, `interval_rows` and `tree_rows` do a run of pairs, as tasks over all pairs of one set, or
 compiled into the kernels of `robust_batch`, which bring many sets to their fixed points.
 
-**Binary trees over all states.** Of them, the part that a pair's successors need is kept. The tree
-is the same for every pair. Its node i covers the states `first` … `last − 1`; the root is node 1,
-and the children of node i, 2i and 2i + 1, cover the two halves. For one pair, subtrees without a
-stored successor are leaves, of which only the lowest value below them counts. Pairs of which all
-possible successors are stored may have trees over these instead, numbered from 0 on.
+**Binary trees over all states.** All pairs share one tree, and each pair keeps the part of it that
+its successors need. Node i covers the states `first` … `last − 1`; the root is node 1, and the
+children of node i, 2i and 2i + 1, cover the two halves. For one pair, a subtree without a stored
+successor is a leaf, and only the lowest value below it counts. If all possible successors of the
+pairs are stored, the trees may be over these instead, numbered from 0 on.
 """
 
 from typing import NamedTuple
@@ -58,7 +59,7 @@ class Intervals(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Rewards of a step at stored successors, at other states and where it ends; discounts."""
+    """The rewards of a step to stored successors, to other states and to the end; discounts."""
 
     reward: FloatsIn  # [T]
     outside_reward: FloatsIn  # [K]
@@ -67,7 +68,7 @@ class Step(NamedTuple):
 
 
 class ExtremeRows(NamedTuple):
-    """One row a pair to be written, and what the pair is worth with it."""
+    """Output: one row for each pair, and the value of the pair with it."""
 
     successor: IndicesOut  # [C]
     probability: FloatsOut  # [C]
@@ -117,7 +118,7 @@ def store_row(
     worth: FloatArray,
     extreme: ExtremeRows,
 ) -> None:
-    """Stores the successors of pair k with the chances `least`, and what they are `worth`."""
+    """Writes the successors of pair k with the chances `least`, and the `worth` of each."""
     reward, _, _, discount = step
     states, probability, _, _ = extreme
     place = room[k]
@@ -157,7 +158,7 @@ def lowest_elsewhere(first: int, last: int, successor: IndexArray, by_value: Int
     """Returns the state of the lowest value not among successors `first` … `last − 1`, or −1."""
     for s in by_value:
         known = False
-        for t in range(first, last):  # the lowest states are seldom stored: few are looked at
+        for t in range(first, last):  # the lowest states are seldom stored: this loop ends soon
             if successor[t] == s:
                 known = True
                 break
@@ -179,9 +180,9 @@ def l1_rows(
     """Writes the p of the smallest Σ p (R + γ v) with ‖p − center‖₁ ≤ radius, for a run of pairs.
 
     The mass radius/2 goes to the worst outcome, taken from the best ones downward. Outcomes are the
-    stored successors, and with room for one more, any other state: those earn `outside_reward`.
-    `by_value` [S] lists the states by rising v. A pair with room but without stored successors may
-    go anywhere.
+    stored successors and, if there is room for one more, any other state, which earns
+    `outside_reward`. `by_value` [S] lists the states by rising v. A pair with room but without
+    stored successors may go anywhere.
     """
     offsets, successor, center, radius, room = rows
     _, outside_reward, ending, discount = step
@@ -235,17 +236,17 @@ def interval_rows(
 ) -> None:
     """Writes the p of the smallest Σ p (R + γ v) with low ≤ p ≤ high, for a run of pairs.
 
-    The mass that the low ends leave goes to the worst outcomes first, up to their tops. A state
-    that is not stored can take `elsewhere` [K], and earns `outside_reward`; `by_value` [S] lists
-    the states by rising v. Places after the stored ones are filled in the order in which states
-    take mass.
+    The mass that the low ends leave goes to the worst outcomes first, up to their high ends. A
+    state that is not stored can take `elsewhere` [K], and earns `outside_reward`; `by_value` [S]
+    lists the states by rising v. Places after the stored ones are filled in the order in which
+    states take mass.
     """
     offsets, successor, low, high, elsewhere, room = rows
     _, outside_reward, ending, discount = step
     states, probability, earned, q = extreme
     longest = longest_run(first_pair, last_pair, offsets)
     worth, order = np.empty(longest), np.empty(longest, np.int64)
-    owner = np.full(value.size, -1)  # k where a state is stored for pair k
+    owner = np.full(value.size, -1)  # the last pair for which a state is stored
     for k in range(first_pair, last_pair):
         first, size, start, end = offsets[k], offsets[k + 1] - offsets[k], room[k], room[k + 1]
         if start == end:
@@ -304,7 +305,7 @@ class Trees(NamedTuple):
 
 @kernel()
 def segments(first: IntsOut, last: IntsOut) -> None:
-    """Finds the states that each node covers; root and size stand in entry 1 beforehand."""
+    """Writes the states that each node covers; entry 1, the root, must be set beforehand."""
     for node in range(1, first.size // 2):
         if last[node] - first[node] > 1:
             middle = (first[node] + last[node]) // 2
@@ -328,7 +329,7 @@ lowest_of_segments = kernel()(lowest_below)
 
 @kernel()
 def tree_sizes(offsets: IntsIn, place: IndicesIn, width: IntsIn, sizes: IntsOut) -> None:
-    """Counts the inner nodes of each pair's tree: those with a stored successor below them.
+    """Counts the inner nodes of each pair's tree; each has a stored successor below it.
 
     The tree of pair k is over 0 … `width`[k] − 1; its successors stand at `place` [T], rising.
     """
@@ -404,7 +405,8 @@ def tree_rows(
 ) -> None:
     """Finds the worst rows of a run of pairs; node x goes left with a chance in [low, high].
 
-    Upwards, a node is worth the less of its two ends; downwards, the chances multiply.
+    From the leaves up, a node is worth the lower of its two ends. From the root down, the chances
+    multiply.
     """
     _, successor, room, node_offsets, child, _, leaf, _, _, low, high = rows
     reward, outside_reward, ending, discount = step

@@ -1,9 +1,9 @@
-"""Many small rectangular sets of one shape: each is brought to its fixed point, one set a task.
+"""Solves many small rectangular sets of one shape for their worst-case values, one set a task.
 
 The sets stand one after the other in all arrays: pair k of set b is entry b·K + k, and successors
-are states of their own set. The loop is that of `planning.robust`: the worst rows found for v are
-taken for fixed and the chain that they make is solved; where that brings v no nearer, nature and we
-take turns. What is proven does not rest on it, but on the residuals that are written at the end.
+are states of their own set. The loop is the same as in `planning.robust`: the worst rows for v are
+held fixed, and their chain is solved; if that brings v no nearer, nature and the agent take turns.
+The proof does not rest on this loop, but on the residuals that are written at the end.
 """
 
 from collections.abc import Callable
@@ -31,9 +31,9 @@ from surestep.kernels.types import FloatsIn, IntsIn, IntsOut, Room, TableIn, Tab
 
 
 class Game(NamedTuple):
-    """The question that is asked of all sets, and the accuracy.
+    """The policies and floors to solve the sets for, and the accuracy.
 
-    A residual is small enough where it is below `enough` times max |v| + `reward_scale`.
+    A residual is small enough if it is at most `enough` times (max |v| + `reward_scale`).
     """
 
     pair_offsets: IntsIn  # [S+1]
@@ -47,7 +47,7 @@ class Game(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The answer of each set, to be written."""
+    """Output: the worst-case values of each set, and their residuals."""
 
     value: TableOut  # [B, S]
     residuals: TableOut  # [B, 2] the lowest and the highest
@@ -55,7 +55,7 @@ class Answer(NamedTuple):
 
 
 class OneSet(NamedTuple):
-    """One of the sets: where its pairs begin, the policy, and the least that values can be."""
+    """One of the sets: its first pair, the policy, and the floor of its values."""
 
     first: int
     pair_offsets: IntArray  # [S+1]
@@ -70,7 +70,7 @@ Settle = Callable[[int, Game, Room, Any, Step, ExtremeRows, Answer], None]
 
 @helper
 def rank_by_value(_: Any, value: FloatArray, ranking: IntArray) -> None:
-    """Writes the states by rising v."""
+    """Writes the states into `ranking`, by rising v."""
     sort_rising(value, value.size, ranking)
 
 
@@ -96,7 +96,7 @@ def residuals_of(one: OneSet, q: FloatArray, value: FloatArray) -> tuple[float, 
 
 @helper
 def gained(one: OneSet, held: BoolArray, q: FloatArray, value: FloatArray) -> float:
-    """max (v − Σ_a π q), not held: what the worst rows for v take away."""
+    """max (v − Σ_a π q) over states that are not held: the loss by the worst rows for v."""
     most = 0.0
     for s in range(value.size):
         if not held[s]:
@@ -114,7 +114,7 @@ def solve_rows(
     system: FloatArray,
     value: FloatArray,
 ) -> None:
-    """Writes the value of the chain of rows and policy, which ends where the floor is held."""
+    """Writes the value of the chain of rows and policy; held states have the value of the floor."""
     first, pair_offsets, policy, floor = one
     states, probability, earned, _ = extreme
     size = value.size
@@ -167,7 +167,7 @@ def settling(rank: Ranking, worst_rows: WorstRows) -> Settle:
             before = residual
             tie = 0.0 if together else tie_tolerance * scale
             if together or gained(one, held, q, value) <= tie:
-                for s in range(size):  # the floor, where that is better; ties stay
+                for s in range(size):  # hold the floor where it is better; ties stay
                     held[s] = worth(s, one, q) <= one.floor[s] + (tie if held[s] else -tie)
             solve_rows(one, rows.room, step.discount, extreme, held, system, value)
         answer.residuals[b, 0], answer.residuals[b, 1], answer.rounds[b] = low, high, rounds

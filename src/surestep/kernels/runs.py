@@ -1,7 +1,7 @@
-"""Runs: sums and products within them, returns along episodes, and episodes drawn or counted.
+"""Computes running sums, products and returns along runs of an array, and simulates episodes.
 
-Trajectories of a Markov policy are exchangeable, so all that matters at each time is how many of
-them are in each state. To count many at once, their number is split over actions and successors by
+Trajectories of a Markov policy are exchangeable, so only the number of them in each state matters
+at each time. To count many at once, their number is split over actions and successors by
 multinomial draws; the cost is per time step and pair, not per trajectory.
 """
 
@@ -13,7 +13,7 @@ from surestep.kernels.random_streams import first_above
 from surestep.kernels.records import Process
 from surestep.kernels.types import FloatsIn, FloatsOut, IntsIn, IntsOut
 
-FEW = 5  # up to here single draws are faster than a binomial one
+FEW = 5  # up to this number, single draws are faster than a binomial one
 
 
 @kernel()
@@ -40,8 +40,8 @@ def running_products(offsets: IntsIn, values: FloatsIn, products: FloatsOut) -> 
 def element_at(offsets: IntArray, cumulative: FloatArray, run: int, uniform: float) -> int:
     """Returns the element of the run at which its running sums pass `uniform` in [0, 1).
 
-    The first element whose running sum exceeds u · (sum of the run), so that an element of
-    probability 0 is never drawn, and a run that sums to 1 only nearly is no worse for it.
+    It is the first element whose running sum exceeds u · (sum of the run). So an element of
+    probability 0 is never drawn, and the run need not sum to exactly 1.
     """
     end = offsets[run + 1]
     return first_above(cumulative, offsets[run], end, uniform * cumulative[end - 1])
@@ -51,10 +51,10 @@ def element_at(offsets: IntArray, cumulative: FloatArray, run: int, uniform: flo
 def simulate(
     rng: np.random.Generator, sums: Process, horizon: int, lengths: IntsOut, taken: IntsOut
 ) -> int:
-    """Draws episodes one after the other, as long as another whole one surely fits into `taken`.
+    """Draws episodes as long as `taken` has room for `horizon` more steps; returns their number.
 
     The chances are running sums. The transitions of the episodes go into `taken`, their numbers of
-    steps into `lengths`; the answer is how many episodes there are.
+    steps into `lengths`.
     """
     pair_offsets, policy, offsets, successor, probability, over, initial = sums
     whole = np.array([0, initial.size])
@@ -93,9 +93,9 @@ def discounted_returns(
 
 @kernel()
 def shares_of_rest(offsets: IntsIn, probability: FloatsIn, share: FloatsOut) -> None:
-    """p_i / (p_i + … + p_last) within each run: the chance of an element, none before it drawn.
+    """p_i / (p_i + … + p_last) within each run: the chance of an element if none before is drawn.
 
-    The last element with any probability has 1, so that nobody is lost.
+    The last element of positive probability has the share 1, so that no trajectory is lost.
     """
     for run in range(offsets.size - 1):
         rest = 0.0
@@ -107,7 +107,7 @@ def shares_of_rest(offsets: IntsIn, probability: FloatsIn, share: FloatsOut) -> 
 
 @helper
 def split_off(rng: np.random.Generator, number: int, share: float) -> int:
-    """Draws how many of `number` go to the next element, each with probability `share`."""
+    """Draws the number that goes to the next element, out of `number`, each with chance `share`."""
     if share >= 1.0:
         return number
     if share <= 0.0:
@@ -130,9 +130,9 @@ def population_counts(
     times: IntsOut,
     starts: IntsOut,
 ) -> None:
-    """Counts how often `episodes` trajectories of at most `horizon` steps take each transition.
+    """Counts the transitions of `episodes` trajectories of at most `horizon` steps.
 
-    Into `times` [T] and `starts` [S], which are 0 before. The chances are `shares_of_rest`.
+    Adds to `times` [T] and `starts` [S], which must be 0. The chances are `shares_of_rest`.
     """
     pair_offsets, action_share, offsets, successor, successor_share, over, initial_share = shares
     num_states = over.size

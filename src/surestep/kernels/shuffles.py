@@ -1,18 +1,18 @@
-"""Shuffles of outcomes within groups, and how much the runs of a group tell about them.
+"""Draws for permutation tests on logs: shuffles outcomes within groups, or the steps of a log.
 
 Rows lie in runs (rows with the same past), runs in groups (rows whose outcomes are alike if the
 past does not matter): group g owns the runs `groups[g]` … `groups[g+1] − 1`, run j the rows
 `runs[j]` … `runs[j+1] − 1`. Draw 0 takes the outcomes as they are; every other draw shuffles them
-within their groups first. With an effect ε > 0, each shuffled row is then replaced, with
-probability ε, by what its run alone decides: so one learns which effects would be noticed.
+within their groups first. With an effect ε > 0, each shuffled outcome is then replaced, with
+probability ε, by one outcome drawn for its run. These draws show which effects the test notices.
 
-**Trails** are the same steps in another order, and what the episodes then earn. Episodes one after
-the other are a closed trail: a root leads to the first state of each of them, every row is an exit
-of its state, and the end of an episode leads back to the root. Permute the starts, and in every
-state all exits but the last one, and walk from the root on, taking the next exit of each state:
-that always uses up all exits (the BEST theorem; Kandel, Matias, Unger and Winkler 1996), and every
-order gives another trail. So uniform permutations draw uniformly from all trails with the same
-exits and the same last ones.
+**Trails** are the steps of a log in another order, with the returns of the new episodes. Episodes
+one after the other are a closed trail: a root leads to the first state of each episode, every row
+is an exit of its state, and the end of an episode leads back to the root. Permute the starts, and
+in every state all exits but the last one, and walk from the root on, taking the next exit of each
+state: that always uses up all exits (the BEST theorem; Kandel, Matias, Unger and Winkler 1996), and
+every order gives another trail. So uniform permutations draw uniformly from all trails with the
+same exits and the same last ones.
 """
 
 import math
@@ -35,21 +35,21 @@ from surestep.kernels.types import (
     TableOut,
 )
 
-NOTHING = 1e-12  # of the squares of a group: what rounding leaves of none
-WALK_THREADS = 2_000  # rows from which on walks of them are shared out
-GONE = 1e-18  # the weight that is none any more, before it is too small for a double
-NO_SPREAD = 1e-9  # of squares: what rounding leaves of none
+NOTHING = 1e-12  # a spread below this part of the squares of a group is rounding
+WALK_THREADS = 2_000  # rows from which on walks are shared out among threads
+GONE = 1e-18  # smaller weights count as 0, before they are too small for a double
+NO_SPREAD = 1e-9  # a variance below this part of the squares is rounding
 
 
 def room_to_shuffle(groups: IntArray, runs: IntArray) -> RoomSize:
-    """Returns the room that either kernel needs: for the rows of the largest group."""
+    """Returns the room that both shuffling kernels need: for the rows of the largest group."""
     rows = int(np.diff(runs[groups]).max())
     return RoomSize(rows, 3 * rows)
 
 
 @helper
 def shuffle(values: AnyArray, rows: int, words: Words) -> Words:
-    """Shuffles the first values in place (Fisher and Yates); returns where the stream goes on."""
+    """Shuffles the first `rows` values in place (Fisher and Yates); returns the stream's words."""
     for i in range(rows - 1, 0, -1):
         u, words = uniform(words)
         j = int(u * (i + 1))
@@ -72,9 +72,9 @@ def shuffled_information(
 ) -> None:
     """Σ_j Σ_y n_jy ln n_jy − Σ_g Σ_y n_gy ln n_gy over runs j, groups g and outcomes y, each draw.
 
-    That is, but for what no shuffle changes, the number of rows times the conditional mutual
-    information of run and outcome given the group. `outcome` has numbers from 0 on in each group,
-    and `n_log_n` is long enough for the largest group.
+    Up to a constant that no shuffle changes, this is the number of rows times the conditional
+    mutual information of run and outcome given the group. `outcome` has numbers from 0 on in each
+    group, and `n_log_n` is long enough for the largest group.
     """
     size = room.ints.size // 3
     shuffled, in_run, in_group = room.ints[:size], room.ints[size : 2 * size], room.ints[2 * size :]
@@ -123,7 +123,7 @@ def shuffled_spread(
     outcome: FloatsIn,
     spread: FloatsOut,
 ) -> None:
-    """Σ_g n_g · (between the means of its runs) / (all) of the squares in a group, each draw.
+    """Σ_g n_g · (squares between the runs of g) / (all squares of g), for each draw.
 
     An effect here is a shift of every run, up or down by ε standard deviations of its group.
     """
@@ -164,32 +164,32 @@ def shuffled_spread(
 
 
 class Trail(NamedTuple):
-    """The exits of all states that have any: those of a state together, in the order of the log."""
+    """The exits of all states that have any, state by state, each in the order of the log."""
 
     starts: IntsIn  # [E] the first state of each episode
     offsets: IntsIn  # [S+1] into exits
     target: IntsIn  # [N] the state an exit leads to; −1: the episode ends
-    excess: FloatsIn  # [N] δ = r + γV(s') − V(s), what a step earned beyond what was expected
+    excess: FloatsIn  # [N] δ = r + γV(s') − V(s), the reward of a step beyond its expectation
     variance: FloatsIn  # [S] of the excess
-    place: IntsIn  # [S] which of the states that are looked at this is; −1: none
+    place: IntsIn  # [S] the number of a state among the tested states; −1: it is not tested
 
 
 def room_to_walk(trail: Trail, looked_at: int) -> RoomSize:
-    """Returns the room that a walk needs."""
+    """Returns the room that a walk needs if `looked_at` states are tested."""
     rows, states, episodes = trail.target.size, trail.variance.size, trail.starts.size
     return RoomSize(rows + looked_at * (3 + states), 2 * rows + episodes + states + 2 * looked_at)
 
 
 @helper
 def reorder(trail: Trail, exits: IntsOut, starts: IntsOut, words: Words) -> None:
-    """Shuffles the starts, and of every state all exits but the last one."""
+    """Shuffles the starts, and in every state all exits but the last one."""
     words = shuffle(starts, starts.size, words)
     for s in range(trail.variance.size):
         begin, end = trail.offsets[s], trail.offsets[s + 1]
         words = shuffle(exits[begin:end], end - begin - 1, words)
 
 
-@tasks(threads_from=WALK_THREADS, on_gpu=False)  # some long walks, each over all of the memory
+@tasks(threads_from=WALK_THREADS, on_gpu=False)  # few long walks, each over all of the memory
 def walk_trails(
     first: int,
     last: int,
@@ -200,12 +200,12 @@ def walk_trails(
     excess: TableOut,
     deviation: TableOut,
 ) -> None:
-    """Mean return from the first visit on, less V, and its standard deviation [draws, looked at].
+    """Writes the mean return after the first visit, less V, and its deviation [draws, tested].
 
-    From a first visit at time t₀ on an episode earns V + Σ_t w_t δ_t with w_t = γ^(t − t₀), and V
-    of where its recording stopped. δ adds up to 0 in every state. If its order says nothing, the
-    mean over n episodes has the variance Σ_s σ²_s (Σ w² − (Σ w)² / n_s) / n², with sums over the
-    n_s rows of s. Draw 0 is the log as it is, every other one a trail drawn anew.
+    From a first visit at time t₀ on, an episode earns V + Σ_t w_t δ_t with w_t = γ^(t − t₀), and V
+    of the state in which its recording stopped. δ adds up to 0 in every state. If its order carries
+    no information, the mean over n episodes has the variance Σ_s σ²_s (Σ w² − (Σ w)² / n_s) / n²,
+    with sums over the n_s rows of s. Draw 0 is the log as it is, every other draw a new trail.
     """
     states, rows, episodes = trail.variance.size, trail.target.size, trail.starts.size
     many = excess.shape[1]
@@ -221,7 +221,7 @@ def walk_trails(
         copy_into(starts, trail.starts)
         if draw > 0:
             reorder(trail, exits, starts, start_stream(seed, draw, 0))
-        for i in range(rows):  # side by side, or a walk would wait for memory at every step
+        for i in range(rows):  # without these copies, each step of a walk would wait for memory
             target[i], earned[i] = trail.target[exits[i]], trail.excess[exits[i]]
         copy_into(following, trail.offsets)
         fill(sums, 0.0)

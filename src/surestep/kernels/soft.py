@@ -1,4 +1,4 @@
-"""Greedy steps under a budget: the best policy whose error-weighted distance to π_b is small.
+"""Computes greedy steps of Soft-SPIBB: the best policy within a budget of distance to π_b.
 
 Moving mass d from pair a to pair b gains d·(q(b) − q(a)) and costs d·(leave(a) + enter(b)) of the
 budget ε of a state. For Soft-SPIBB both prices are the error e(s,a) of the pair, for its lower form
@@ -12,21 +12,21 @@ from surestep._arrays import FloatArray
 from surestep.kernels._compile import SWEEP_THREADS, helper, kernel
 from surestep.kernels.types import FloatsIn, FloatsOut, IntsIn
 
-USED_UP = -1.0  # a budget of which nothing is left, not even for what costs nothing
+USED_UP = -1.0  # the budget is spent: not even a move at price 0 is allowed
 
 
 @helper
 def per_price(amount: float, price: float) -> float:
     """Returns amount / price: the gain per unit of budget, or the mass that a budget moves.
 
-    Where nothing has to be paid there is no limit.
+    It is infinite if the price is 0.
     """
     return amount / price if price > 0.0 else np.inf
 
 
 @helper
 def keeps_up(gain: float, price: float, speed: float, tie: float) -> bool:
-    """Tells whether gain / price is as high as `speed`, up to a tie: rounding must not choose."""
+    """Tells whether gain / price is at least `speed`, up to a tie that covers rounding."""
     return per_price(gain + tie, price) >= speed
 
 
@@ -36,8 +36,9 @@ def next_receiver(
 ) -> int:
     """Returns the pair that takes over from `giver` as the budget grows; −1 if none does.
 
-    It is better and costs more to enter than was paid: mass moves to b at the rate
-    (q(b) − q(giver)) / (enter(b) − paid). The highest rate comes first, the first pair among ties.
+    It has a higher q than `giver` and costs more to enter than `paid`: mass moves to pair b at the
+    rate (q(b) − q(giver)) / (enter(b) − paid). The highest rate comes first, the first pair among
+    ties.
     """
     best = -1
     for b in range(first, last):
@@ -74,7 +75,7 @@ def next_donor(
 
 @helper
 def first_receiver(first: int, last: int, q: FloatArray, enter: FloatArray, tie: float) -> int:
-    """Returns the pair that is cheapest to enter, among these the best; −1 if none can be."""
+    """Returns the pair that is cheapest to enter, the best among equals; −1 if none is allowed."""
     receiver = -1
     for b in range(first, last):
         if enter[b] < np.inf and (
@@ -113,7 +114,7 @@ def spend_budget(
             probability[k] = behavior[k]
         receiver = first_receiver(first, last, q, enter, tie)
         rest, received = budget, 0.0
-        # What costs nothing has the highest rate, so it is done first, even without a budget.
+        # Moves at price 0 have the highest rate, so they come first, even without a budget.
         while receiver >= 0 and rest >= 0.0:
             heir = next_receiver(first, last, q, enter, enter[receiver], receiver, tie)
             donor, giving = next_donor(
@@ -163,12 +164,12 @@ def spend_budget_greedily(
     tie: float,
     probability: FloatsOut,
 ) -> None:
-    """Approx-Soft-SPIBB: from the worst pair on, mass goes to where a unit of budget gains most.
+    """Approx-Soft-SPIBB: from the worst pair on, moves mass to the highest gain per unit of budget.
 
-    A pair may give and take as much as half of the budget pays for, and no more than all of it
-    does; the published rule lacks the second limit, and may spend more than is left.
+    Half of the budget limits the mass that a pair gives, and the mass that it takes; the whole
+    budget limits each move. The published rule lacks the second limit, and may overspend.
     `reference` [K] is a second estimate of q: a move that loses under it is allowed only as far as
-    earlier moves of the state have gained (Advantage-Soft-SPIBB); where all are 0 it does nothing.
+    earlier moves of the state have gained (Advantage-Soft-SPIBB). A reference of 0 has no effect.
     """
     enter = error.copy()
     for s in prange(pair_offsets.size - 1):
@@ -208,7 +209,7 @@ def spend_budget_greedily(
 def keep_better_rows(
     pair_offsets: IntsIn, q: FloatsIn, candidate: FloatsIn, tie: float, probability: FloatsOut
 ) -> int:
-    """Takes the rows of `candidate` that are better under q; returns their number."""
+    """Copies the rows of `candidate` that are better under q; returns their number."""
     replaced = 0
     for s in range(pair_offsets.size - 1):
         gain = 0.0

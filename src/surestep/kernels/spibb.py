@@ -1,4 +1,4 @@
-"""Greedy steps of the SPIBB family: the best policy near π_b, for values q; and rounds of DUIPI."""
+"""Computes greedy steps of the SPIBB family (the best policy near π_b for q), and of DUIPI."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from surestep.kernels.types import BoolsIn, FloatsIn, FloatsOut, IndicesIn, Ints
 def best_trusted(
     first: int, last: int, q: FloatArray, trusted: BoolArray | IntArray, tie: float
 ) -> int:
-    """Returns the first trusted pair of the run within `tie` of the largest q; −1 if none is."""
+    """Returns the first trusted pair within `tie` of the largest q; −1 if no pair is trusted."""
     best = -1
     for k in range(first, last):
         if trusted[k] and (best < 0 or q[k] > q[best]):
@@ -29,7 +29,7 @@ def best_trusted(
 
 @helper
 def free_mass(first: int, last: int, behavior: FloatArray, trusted: BoolArray | IntArray) -> float:
-    """Returns the mass that π_b gives to trusted pairs; exactly 1 where it gives none to others."""
+    """Returns the mass that π_b gives to trusted pairs; exactly 1 if it gives none to others."""
     free, kept = 0.0, 0.0
     for k in range(first, last):
         if trusted[k]:
@@ -48,7 +48,7 @@ def move_free_mass(
     tie: float,
     probability: FloatsOut,
 ) -> None:
-    """Keeps π_b on pairs not trusted; what it gives to trusted ones goes to the best of them."""
+    """Keeps π_b on untrusted pairs; moves its mass on trusted pairs to the best of them."""
     for s in prange(pair_offsets.size - 1):
         first, last = pair_offsets[s], pair_offsets[s + 1]
         best = best_trusted(first, last, q, trusted, tie)
@@ -67,9 +67,9 @@ def fill_by_value(
     tie: float,
     probability: FloatsOut,
 ) -> None:
-    """Fills pairs by falling q, those not trusted up to π_b, until a trusted one takes the rest.
+    """Fills pairs by falling q, untrusted ones up to π_b, until a trusted one takes the rest.
 
-    Where no pair of a state is trusted, nothing but π_b itself sums to 1.
+    If no pair of a state is trusted, only π_b itself sums to 1.
     """
     for s in prange(pair_offsets.size - 1):
         first, last = pair_offsets[s], pair_offsets[s + 1]
@@ -78,7 +78,7 @@ def fill_by_value(
             for k in range(first, last):
                 probability[k] = behavior[k]
         else:
-            # Better than the sink, beyond a tie: worth filling before it.
+            # Pairs that are better than the sink, beyond a tie, are filled before it.
             rest = 1.0
             for k in range(first, last):
                 probability[k] = 0.0
@@ -89,7 +89,7 @@ def fill_by_value(
 
 
 class UncertainModel(NamedTuple):
-    """Chances with their variances, for successors of known reward [T] and any other state [K]."""
+    """Chances and their variances, for stored successors [T] and for any other state [K]."""
 
     offsets: IntsIn  # [K+1]
     successor: IndicesIn  # [T]
@@ -112,7 +112,7 @@ def uncertain_backup(
 ) -> None:
     """q = Σ P (R + γv) and Var q = γ² Σ P² w + Σ Var(P) (R + γv)², into [K].
 
-    Sums over all states are formed once, so that the cost is that of the stored successors.
+    Sums over all states are formed once, so the cost grows with the stored successors only.
     """
     offsets, successor, chance, chance_variance, reward = model[:5]
     other_chance, other_variance, other_reward, discount = model[5:]

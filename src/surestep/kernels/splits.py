@@ -1,4 +1,4 @@
-"""Trees of splits: their rows, the weights below their nodes, and the way back along their paths.
+"""Splits pairs with many successors into trees of auxiliary states with at most k children each.
 
 The tree of a pair with m successors has I = max(1, ⌈(m − 1)/(k − 1)⌉) inner nodes; node 0 is the
 pair itself and the others are auxiliary states. Every node but the last has k children, and a
@@ -18,8 +18,8 @@ class SplitTree(NamedTuple):
 
     num_states: int
     row_offsets: IntsIn  # [K+X+1]
-    child: IndicesIn  # [L+X] the state that a child is
-    origin: IntsIn  # [L+X] the transition that a child is the leaf of, or −1 for a node
+    child: IndicesIn  # [L+X] the state of a child
+    origin: IntsIn  # [L+X] the transition of a child that is a leaf, or −1 for a node
 
 
 @kernel()
@@ -33,7 +33,7 @@ def write_chains(
     child: IndicesOut,
     origin: IntsOut,
 ) -> None:
-    """Writes chains: node i has the leaves i(k−1) … i(k−1)+k−2, then node i+1; the last the rest.
+    """Writes chains: node i has leaves i(k−1) … i(k−1)+k−2, then node i+1; the last has the rest.
 
     `leaf_transition` [L] lists the transitions pair by pair in the order of the leaves; `child`
     and `origin` [L+X] get, for each child, its state, and its transition or −1 for a node.
@@ -61,7 +61,7 @@ def write_chains(
 
 @helper
 def weight_of(t: int, tree: SplitTree, leaf: AnyArray, node: AnyArray) -> Any:
-    """Returns the weight of a child: its leaf's, or that of everything below its node."""
+    """Returns the weight of a child: of its leaf, or of all leaves below its node."""
     origin = tree.origin[t]
     return leaf[origin] if origin >= 0 else node[tree.child[t] - tree.num_states]
 
@@ -110,10 +110,10 @@ def conditionals(
     node: FloatsIn,
     share: FloatsOut,
 ) -> None:
-    """Divides: the chance of each child [L+X] given its node is weight below child / below node.
+    """Writes the chance of each child [L+X] given its node: weight below child / below node.
 
-    Rows of pairs are not divided, since their leaves sum to 1. Below a node of weight 0 nothing is
-    ever reached; its first child gets 1.
+    Rows of pairs are not divided, since their leaves sum to 1. A node of weight 0 is never reached;
+    its first child gets 1.
     """
     row_offsets = tree.row_offsets
     num_pairs = row_offsets.size - 1 - node.size
@@ -137,7 +137,7 @@ def node_means(
 ) -> None:
     """Writes the mean of the leaves [T] below each auxiliary node under the shares [L+X], into [X].
 
-    Where all leaves below are equal it is that number, bit for bit.
+    If all leaves below a node are equal, the mean is that number, bit for bit.
     """
     row_offsets = tree.row_offsets
     num_pairs = row_offsets.size - 1 - node.size

@@ -1,12 +1,12 @@
-"""Trajectories of two policies, put together from logged transitions that are read in their order.
+"""Stitches trajectories of two policies together from logged transitions, read in their order.
 
-The visits of pair k are a stack: entry j is what came of the j-th visit. In a round both policies,
-or one of them, are rolled out from one start; each reads the entries that no earlier round has
-read, in their order, and both may read the same ones. For the j-th visit of a state both draw their
-actions with the same number, which makes them agree as often as they can. Or the policies take
-turns: one round of π_I, then some of π_b, and so on.
+The visits of pair k are a stack: entry j is the outcome of the j-th visit. In a round both
+policies, or one of them, are rolled out from one start. Each reads the entries that no earlier
+round has read, in their order, and both may read the same ones. For the j-th visit of a state both
+draw their actions with the same number, which makes them agree as often as possible. Or the
+policies take turns: one round of π_I, then some of π_b, and so on.
 
-Numbers depend on (seed, purpose, run, round, state, visit) alone, so none has to be kept.
+Random numbers depend on (seed, purpose, run, round, state, visit) alone, so none has to be kept.
 """
 
 from __future__ import annotations
@@ -34,56 +34,57 @@ from surestep.kernels.types import (
     TableOut,
 )
 
-BOTH, OURS, THEIRS = 0, 1, -1  # who is rolled out; or c ≥ 2: in turn, of c rounds the first is ours
-# Why a rollout is over: the log lacks an entry, or the others; cuts come last.
+# The policies that a round rolls out; c ≥ 2: in turn, of c rounds the first is π_I's.
+BOTH, OURS, THEIRS = 0, 1, -1
+# Why a rollout is over; MISSING: the log lacks an entry. Cuts come last.
 MISSING, COUNTED_OUT, ENDED, CUT_AFTER, CUT_AT = range(5)
-SMALLEST_CELL = 2.0**-12  # of the range of returns: what is not refuted in so small a cell, is not
+SMALLEST_CELL = 2.0**-12  # the part of the range of returns below which a cell is not halved
 SERIES_THREADS = 50_000  # values from which on bets are shared out among threads
-FOREVER = 2**62  # a horizon that no rollout reaches: each step reads an entry of its own
+FOREVER = 2**62  # a horizon that no rollout reaches, since each step uses up an entry
 RUN_THREADS = 2_000  # entries of the stacks from which on runs are shared out among threads
 
 
 class Stacks(NamedTuple):
-    """The outcomes of all visits, pair after pair, those of a pair in the order of the log."""
+    """The outcomes of all visits, pair after pair, each pair's in the order of the log."""
 
     offsets: IntsIn  # [K+1]
     reward: FloatsIn  # [N]
     successor: IntsIn  # [N]
-    ended: BoolsIn  # [N] the process was over; where only the recording stopped, it was not
-    starts: IntsIn  # [E] where episodes began, in the order of the log
+    ended: BoolsIn  # [N] the process was over; False if only the recording stopped
+    starts: IntsIn  # [E] the first states of episodes, in the order of the log
 
     @property
     def sizes(self) -> IntArray:
-        """Returns how often each pair was visited [K]."""
+        """Returns the number of visits of each pair [K]."""
         return arrays.run_lengths(self.offsets)
 
 
 class Tails(NamedTuple):
-    """The worth of a cut rollout: at most what it has for π_I, at least that for π_b."""
+    """Values for the rest of a cut rollout: a lower bound for π_I, an upper bound for π_b."""
 
-    at_pair: TableIn  # [2, K] where it is cut at a pair
-    at_state: TableIn  # [2, S] where it is cut after its horizon
+    at_pair: TableIn  # [2, K] if it is cut at a pair
+    at_state: TableIn  # [2, S] if it is cut after its horizon
 
 
 class Course(NamedTuple):
-    """All that two policies need beside stacks to be rolled out."""
+    """The arrays and numbers, besides stacks, that rollouts of two policies need."""
 
     pair_offsets: IntsIn  # [S+1]
     chances: FloatsIn  # [4K] see `coupled_chances`
-    start_chances: FloatsIn  # [S] cumulated; empty where starts are read from a stack
+    start_chances: FloatsIn  # [S] cumulated; empty if starts are read from a stack
     over: BoolsIn  # [S] states in which episodes are over
-    at_end: TableIn  # [2, S] what an end is worth under either policy
+    at_end: TableIn  # [2, S] the value of an end under either policy
     tails: Tails
     discount: float
     limits: tuple[float, float]  # of all returns: from below for π_I, from above for π_b
-    counted: int = FOREVER  # the steps after which a rollout is over, and worth no more
+    counted: int = FOREVER  # the steps after which a rollout is over and earns no more
 
 
 class Cases(NamedTuple):
     """Courses over the same pairs, each on the stacks of one of D logs; arrays follow each other.
 
-    They agree in discount and steps that count, and all starts are known, or none are. Cases of a
-    walk agree in all but what steps, ends and cuts are worth: they are rolled out once.
+    They agree in the discount and in the steps that count, and all starts are known, or none are.
+    The cases of a walk differ only in the values of steps, ends and cuts: they are rolled out once.
     """
 
     walks: IntsIn  # [W+1] where the members of each walk begin
@@ -91,18 +92,18 @@ class Cases(NamedTuple):
     log: IntsIn  # [C] the log of each
     seed: IntsIn  # [C]
     rounds: IntsIn  # [C] the most rounds of a run
-    limits: TableIn  # [C, 2] those of each course
+    limits: TableIn  # [C, 2] the `limits` of each course
     readable: BoolsIn  # [C·K]
     episodes: IntsIn  # [D+1] where the starts of each log begin
     stacks: Stacks  # of all logs
     course: Course  # of all cases
 
     @classmethod
-    def of(cls, each: Sequence[Case], walks: Sequence[Sequence[int]]) -> Cases:
-        """Lines up several cases, by walks; stacks that are the same object are there once."""
-        logs = {id(case.stacks): case.stacks for case in each}
+    def of(cls, cases: Sequence[Case], walks: Sequence[Sequence[int]]) -> Cases:
+        """Joins the arrays of several cases; stacks that are the same object are stored once."""
+        logs = {id(case.stacks): case.stacks for case in cases}
         number = {key: place for place, key in enumerate(logs)}
-        stacks, courses = [*logs.values()], [case.course for case in each]
+        stacks, courses = [*logs.values()], [case.course for case in cases]
         offsets = arrays.offsets_of(line(one.sizes for one in stacks))
         tails = Tails(*map(line, zip(*(course.tails for course in courses), strict=True)))
         of_all: dict[str, Any] = {
@@ -112,11 +113,11 @@ class Cases(NamedTuple):
         return cls(
             places(np.array(walk) for walk in walks),
             line(np.array(walk) for walk in walks),
-            np.array([number[id(case.stacks)] for case in each]),
-            np.array([int(case.seed) for case in each]),
-            np.array([case.rounds for case in each]),
+            np.array([number[id(case.stacks)] for case in cases]),
+            np.array([int(case.seed) for case in cases]),
+            np.array([case.rounds for case in cases]),
             np.array([course.limits for course in courses]),
-            line(case.readable for case in each),
+            line(case.readable for case in cases),
             places(one.starts for one in stacks),
             Stacks(offsets, *map(line, [*zip(*stacks, strict=True)][1:])),
             courses[0]._replace(tails=tails, **of_all),
@@ -124,21 +125,21 @@ class Cases(NamedTuple):
 
 
 class Case(NamedTuple):
-    """A course on stacks, of which only some pairs may be read, and the numbers for its runs."""
+    """A course on stacks, the pairs that it may read, its seed and its number of rounds."""
 
     stacks: Stacks
     course: Course
     readable: BoolsIn  # [K]
     seed: int
-    rounds: int  # the most of a run
+    rounds: int  # the most rounds of a run
 
 
 class Rounds(NamedTuple):
     """The outcomes of the rounds of several runs."""
 
-    differences: FloatArray  # [runs, rounds] G_I − G_b where a round is complete; or one of them
-    complete: IntArray  # [runs] how many rounds there were all entries for
-    cuts: IntArray  # [runs] how many rollouts of complete rounds were cut
+    differences: FloatArray  # [runs, rounds] G_I − G_b, or one of them, of each complete round
+    complete: IntArray  # [runs] the number of rounds for which the log had all entries
+    cuts: IntArray  # [runs] the number of cut rollouts in complete rounds
 
     @property
     def values(self) -> FloatArray:
@@ -147,14 +148,14 @@ class Rounds(NamedTuple):
 
 
 class Tallied(NamedTuple):
-    """The outcomes of runs, a row a run: how many rounds, and the means and squares of both kinds.
+    """The outcomes of runs, a row for each: the number of rounds, and means and squares by kind.
 
-    Rounds of the second kind are those of π_b where the policies take turns; all others are of the
-    first. Squares are sums of squared distances from the mean. The first M rounds are kept.
+    If the policies take turns, the rounds of π_b are of the second kind; all other rounds are of
+    the first. Squares are sums of squared distances from the mean. The first M rounds are kept.
     """
 
-    complete: IntsOut  # [runs] how many rounds there were all entries for
-    cuts: IntsOut  # [runs] how many rollouts of complete rounds were cut
+    complete: IntsOut  # [runs] the number of rounds for which the log had all entries
+    cuts: IntsOut  # [runs] the number of cut rollouts in complete rounds
     moments: TableOut  # [runs, 4]: mean and squares of the first kind, and of the second
     differences: BatchOut  # [runs, M]
 
@@ -177,8 +178,8 @@ def coupled_chances(
 ) -> None:
     """Cumulates the chances of both policies' actions, into `chances` [4K], 2·A places a state.
 
-    First comes what both have in common, min(π_I, π_b), then what each has of its own: one number
-    gives both the same action with the largest chance that there is.
+    First come the common parts min(π_I, π_b), then the rest of each policy: so one random number
+    gives both the same action with the largest possible chance.
     """
     for s in range(pair_offsets.size - 1):
         begin, end = pair_offsets[s], pair_offsets[s + 1]
@@ -200,27 +201,27 @@ class Run(NamedTuple):
     members: IntArray  # [M] the cases
     case: int  # the first of them
     log: int
-    who: int  # is rolled out: BOTH, OURS, THEIRS, or how many rounds a cycle has
+    who: int  # the policies to roll out: BOTH, OURS, THEIRS, or the number of rounds in a cycle
     horizons: IntArray  # [2] the steps after which rollouts of π_I and of π_b are cut
-    row: int  # where the outcomes of case 0 stand, or would
-    apart: int  # the outcomes of the next case stand so many rows later
+    row: int  # the row of the outcomes of case 0, even if it is no member
+    apart: int  # the number of rows between the outcomes of a case and of the next
 
 
 class Desk(NamedTuple):
     """Arrays to work with during a run."""
 
-    base: IntArray  # [K] how many entries of a pair earlier rounds have read
-    reads: IntArray  # [2K] how many π_I has read in this round, and after them those of π_b
+    base: IntArray  # [K] the number of entries of a pair that earlier rounds have read
+    reads: IntArray  # [2K] the number that π_I has read in this round, then the same for π_b
     read_pairs: IntArray  # [≤ K] the pairs that were read in this round
     visits: IntArray  # [S] of this rollout
     seen_states: IntArray  # [≤ S] the states of this rollout
-    shift: IntArray  # [M] from an entry to the same entry of another case's log
+    shift: IntArray  # [M] the distance from an entry to the same entry of another case's log
     total: FloatArray  # [M] the return of this rollout in each case
-    earned: FloatArray  # [M] what this round gave in each case
+    earned: FloatArray  # [M] the outcome of this round in each case
 
 
 def room_to_stitch(num_pairs: int, num_states: int, members: int) -> RoomSize:
-    """Returns the room of `stitched_rounds`: a `Desk` for walks of at most so many cases."""
+    """Returns the room of `stitched_rounds`: a `Desk` for walks of at most `members` cases."""
     return RoomSize(2 * members, 4 * num_pairs + 2 * num_states + members)
 
 
@@ -258,7 +259,7 @@ def start_run(run: Run, cases: Cases, desk: Desk, out: Tallied) -> None:
 
 @borrowing
 def start_of_round(i: int, word: np.uint64, run: Run, cases: Cases, num_states: int) -> int:
-    """Returns the state in which round i starts; −1 where the log has no more starts."""
+    """Returns the state in which round i starts; −1 if the log has no more starts."""
     chances = cases.course.start_chances
     if chances.size > 0:
         first = run.case * num_states
@@ -275,8 +276,8 @@ def roll_out(
 ) -> tuple[int, int, int, float, int]:
     """Rolls out π_I (side 0) or π_b (side 1), and adds up rewards in `desk.total`.
 
-    Returns why the rollout is over, the last state and pair, the discount so far, and how many
-    pairs this round has read.
+    Returns the reason why the rollout is over, the last state and pair, the discount so far, and
+    the number of pairs that this round has read.
     """
     offsets, reward, successor, ended, _ = cases.stacks
     pair_offsets, chances, _, over, _, _, discount, _, counted = cases.course
@@ -374,7 +375,7 @@ def settle_round(i: int, cuts: int, num_read: int, run: Run, desk: Desk, out: Ta
 
 @helper
 def is_second(i: int, who: int) -> bool:
-    """Tells whether round i is of the second kind: of π_b, where the policies take turns."""
+    """Tells whether the policies take turns and round i is of π_b (the second kind)."""
     return who > 1 and i % who > 0
 
 
@@ -390,17 +391,17 @@ def stitched_rounds(
     cases: Cases,
     outcome: Tallied,
 ) -> None:
-    """G_I − G_b of each round of the tasks first, …, last − 1, for each case of their walks.
+    """Writes G_I − G_b of each round, for each case of the walks of the tasks first, …, last − 1.
 
-    There are several ways in each case, and as many runs of each, one after the other: the way w of
-    all rolls out who `turns`[w] says, BOTH at once, or one policy in a round (OURS gives G_I,
-    THEIRS −G_b), and cuts rollouts of π_I after `horizons`[2w] steps, those of π_b after
-    `horizons`[2w + 1]. Runs of the same number have the same random numbers, whatever the way. A
-    task is a run of a way of a walk, whose cases have the same ways.
+    Each case has several ways, and each way has `runs` runs. Way w, counted over all cases, rolls
+    out the policies of `turns`[w]: BOTH at once, or one policy in a round (OURS gives G_I, THEIRS
+    −G_b). It cuts rollouts of π_I after `horizons`[2w] steps, and of π_b after `horizons`[2w + 1].
+    Runs of the same number have the same random numbers in every way. A task is one run of one way
+    of a walk; the cases of a walk have the same ways.
 
-    A rollout ends where the process is over, or no more steps count. It is cut where it takes a
-    pair that is not `readable` [K], or after its horizon. Where the log lacks an entry, or does not
-    say where it led (a successor below 0), the run is over.
+    A rollout ends when the process is over, or no more steps count. It is cut when it takes a pair
+    that is not `readable` [K], or after its horizon. If the log lacks an entry, or the successor of
+    an entry is unknown (below 0), the run is over.
     """
     num_cases, num_states = cases.log.size, cases.course.pair_offsets.size - 1
     ways = turns.size // num_cases
@@ -437,31 +438,32 @@ def stitched_rounds(
 
 
 class Turns(NamedTuple):
-    """Bets on rounds of either policy in turn: who is next, how much is at stake, and the limits.
+    """Bets on rounds of both policies in turn: their cycle, the stakes, and the limits of returns.
 
-    Of the capital, `together` is put on both means at once, and half of the rest on each alone. A
-    bet on one mean is one with a cycle of 1, and all of the capital `together`.
+    The part `together` of the capital is put on both means at once, and half of the rest on each
+    alone. A bet on one mean has a cycle of 1, and all of the capital is `together`.
     """
 
-    cycle: int  # of so many rounds, the first is of π_I, the others are of π_b
+    cycle: int  # the rounds of a cycle: the first is of π_I, the others are of π_b
     together: float
     ours: float  # stakes of the bet on both means
     theirs: float
     ours_alone: float
     theirs_alone: float
-    largest_share: float  # of all that may be lost, the part that a bet may lose
+    largest_share: float  # the part of the capital that one round may lose
     limits: tuple[float, float]  # of all returns
 
 
 @helper
 def along_cell(stake: float, share: float, distance: float, width: float) -> tuple[float, float]:
-    """Returns p and q: where a factor is f at the worst end of a cell, the other end has p·f + q.
+    """Returns p and q: if a factor is f at the worst end of a cell, p·f + q bounds the other end.
 
-    Or less: with λ, the distance y of the worst mean from the return to fear, and y − w at the
-    other end, factors are 1 + λ(a − y) along the cell, or 1 − c + c·a/y where c/y < λ is the stake.
-    The logarithm of the first is concave, and lies above the line between its ends. That of the
-    second is convex, and lies above the line that touches it at the worst end, by which f becomes
-    at least f + (f − 1 + c) w/y. Where the cell has both, what is known is f.
+    The bound is from below. Let λ be the uncapped stake, y the distance of the worst mean from the
+    worst return, and y − w the distance at the other end. Factors are 1 + λ(a − y) along the cell,
+    or 1 − c + c·a/y where c/y < λ is the stake. The logarithm of the first is concave, and lies
+    above the line between its ends. The logarithm of the second is convex, and lies above the line
+    that touches it at the worst end, by which f becomes at least f + (f − 1 + c) w/y. If the cell
+    has both forms, the bound is f.
     """
     if stake * distance <= share:
         return 1.0, stake * width
@@ -481,15 +483,15 @@ def enough_reach(
     goal: float,
     one_of: int,
 ) -> bool:
-    """Tells whether, for some t ≥ R/2, one of `one_of` of the first t series [R, M] does.
+    """Tells whether, for some t ≥ R/2, one in `one_of` of the first t series reaches the goal.
 
-    What has to reach the goal is the capital of the bets, at any time; only the first `complete`
-    [R] values are there. A capital too small for a double stays 0. `ours` and `theirs` are the
-    means that are to be refuted: of G_I from below, of G_b from above. With a `width`, they are the
-    worst of a cell, that of all means of π_b up to `theirs` + width, each with the same gain: what
-    is compared with the goal is nowhere in the cell more than the capital.
+    A series [R, M] reaches the goal if the capital of its bets does at any time; only its first
+    `complete` [R] values exist. A capital too small for a double stays 0. `ours` and `theirs` are
+    the means to refute: of G_I from below, of G_b from above. With a `width`, they are the worst
+    means of a cell: all means of π_b up to `theirs` + width, each with the same gain. The number
+    compared with the goal is then a lower bound of the capital everywhere in the cell.
 
-    The capitals of bets on one mean are least at the worst of that mean. For the bet on both, a
+    The capital of a bet on one mean is least at the worst of these means. For the bet on both, a
     line bounds the logarithm of each factor along the cell (`along_cell`): the sum of all is a
     line, too, and least at one of the two ends.
     """
@@ -523,9 +525,9 @@ def enough_reach(
             first += turns.cycle
         reached += capital >= goal
         if reached * one_of >= max(run + 1, half):
-            return True  # for this t, or for R/2, whatever comes
+            return True  # for this t, or for R/2, whatever the other series do
         if (reached + complete.size - run - 1) * one_of < complete.size:
-            return False  # even if all that are left did
+            return False  # even if all other series reach the goal
     return False
 
 
@@ -539,11 +541,11 @@ def first_split_left(
     one_of: int,
     begin: float,
 ) -> float:
-    """Returns where, from `begin` on, the gain leaves means of π_b possible; else the most.
+    """Returns the first mean of π_b from `begin` on that is not refuted with this gain; or `most`.
 
-    The means of π_b are gone through in cells, of which small ones come first. One in which less
-    than the capital, as `enough_reach` bounds it, does not reach the goal is halved. Means of π_I
-    below the least return need no refuting.
+    The means of π_b are gone through in cells, from small ones to larger ones. A cell in which the
+    bound of the capital in `enough_reach` does not reach the goal is halved. Means of π_I below the
+    least return need no refutation.
     """
     least, most = turns.limits
     smallest = SMALLEST_CELL * (most - least)
@@ -572,25 +574,26 @@ def likely_mean(values: FloatArray, cycle: int, least: float) -> float:
 
 
 class Bets(NamedTuple):
-    """Bets on C sets of R series each, in lines: on one mean, or on two in turn; see `Turns`."""
+    """Bets on C sets of R series each, on one mean or on two in turn; see `Turns`."""
 
     cycle: IntsIn  # [C]
     stakes: TableIn  # [C, 6] `together` to `largest_share` of `Turns`
     limits: TableIn  # [C, 2] of all values of one mean, or of all returns
     goal: FloatsIn  # [C]
     first: FloatsIn  # [C] the mean, or gain, that is tried first
-    halvings: IntsIn  # [C] of the search
+    halvings: IntsIn  # [C] the steps of the search
     places: IntsIn  # [C+1] where the values of each set begin
     values: FloatsIn  # series after series
-    complete: IntsIn  # [C·R] how many values of each series are there
+    complete: IntsIn  # [C·R] the number of values of each series
     one_of: int
 
 
 @tasks(threads_from=SERIES_THREADS, on_gpu=False)
 def last_refuted_of(first: int, last: int, room: Room, bets: Bets, lower: FloatsOut) -> None:
-    """The largest mean, or gain, that is found to be refuted by each of the sets; else the least.
+    """Writes the largest mean, or gain, that the search finds refuted in each set; else the least.
 
-    They are few, and take long where policies take turns: a GPU would be waiting for those.
+    This does not run on a GPU: sets are few, and the slow sets, with policies in turn, would leave
+    it waiting.
     """
     for c in range(first, last):
         complete = part(bets.complete, c, bets.cycle.size)
@@ -615,7 +618,7 @@ def last_refuted_of(first: int, last: int, room: Room, bets: Bets, lower: Floats
             elif least - middle < likely < most and not enough_reach(
                 series, complete, turns, likely + middle, likely, 0.0, goal, bets.one_of
             ):
-                refuted = False  # one mean mostly tells, and spares the way through all of them
+                refuted = False  # one mean is mostly enough, and spares the search of all cells
             else:
                 left = first_split_left(series, complete, turns, middle, goal, bets.one_of, hardest)
                 refuted = left == most

@@ -1,8 +1,8 @@
-"""Annotations of kernels, from which Numba's types are read: arrays, numbers, records.
+"""Defines the annotations of kernels (arrays, numbers, records), and their Numba types.
 
-An array is read or written: `FloatsIn`, `FloatsOut`. What is read may be frozen or not. A batch has
-a row for each task, or one for all; on a GPU its rows lie side by side. A record is a NamedTuple of
-these, for arrays that always travel together.
+A kernel reads an array or writes to it: `FloatsIn`, `FloatsOut`. An array that it reads may be
+frozen or not. A batch has a row for each task, or one for all; on a GPU its rows lie side by side.
+A record is a NamedTuple of these, for arrays that always travel together.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ IndexBatchOut: TypeAlias = Annotated[IndexArray, types.Array(types.int32, 2, "C"
 
 
 class Room(NamedTuple):
-    """Memory for a task to work in; it holds whatever the task before left there."""
+    """Memory for a task to work in; at first it holds the numbers of the task before."""
 
     floats: FloatsOut
     ints: IntsOut
@@ -65,9 +65,9 @@ PLAIN = {
 
 
 class Record(types.NamedTuple):  # type: ignore[misc]
-    """The type of a record: like a NamedTuple's, but its arrays that are read may be frozen or not.
+    """The Numba type of a record; unlike in a NamedTuple, arrays it reads may be frozen or not.
 
-    Numba allows that for arrays on their own, not for those of a NamedTuple.
+    Numba allows both for single arrays, but not for the arrays of a NamedTuple.
     """
 
     def can_convert_from(self, context: Any, other: Any) -> Conversion | None:

@@ -1,4 +1,4 @@
-"""The nouns: immutable values of read-only arrays, validated once, when they are made."""
+"""Defines the data types of surestep: immutable, with read-only arrays, validated when made."""
 
 from surestep.model.batch import CountsBatch, MDPBatch, ProblemBatch
 from surestep.model.certificate import Certificate, SignalClaim, certificate_schema

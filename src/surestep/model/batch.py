@@ -1,4 +1,4 @@
-"""Batches: many models, data sets or problems of one shape, as arrays with a leading axis."""
+"""Holds many models, data sets or problems of one shape, as arrays with a leading axis."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class MDPBatch:
         Returns
         -------
         FiniteMDP
-            The model; its rewards are the expected ones of its pairs.
+            The model; its rewards are the expected rewards of its pairs.
         """
         chances = self.probability[index]
         reward = self.expected_reward[index]
@@ -171,18 +171,19 @@ class CountsBatch:
     successor : array of int [T]
         The state that each transition leads to.
     times : array of int [B, T]
-        How often each data set has each transition.
+        The number of times each data set has each transition.
     rewards : LoggedRewards
-        Known ones, the same for all data sets ([K] or [T]), or sums of each ([B, K] or [B, T]).
+        Known rewards, the same for all data sets ([K] or [T]), or sums for each data set ([B, K] or
+        [B, T]).
     starts : array of int [B, S]
-        How many episodes started in each state.
+        The number of episodes that started in each state.
     terminal : array of bool [S], optional
         States in which episodes are known to end; by default none.
 
     Attributes
     ----------
     visits : array of int [B, K]
-        How often each data set visits each pair.
+        The number of times each data set visits each pair.
 
     Examples
     --------
@@ -202,7 +203,7 @@ class CountsBatch:
     visits: arrays.IntArray = field(init=False)  # [B, K]
 
     def __post_init__(self) -> None:
-        """Checks all data sets at once; `Counts` says what is wrong with the first bad one."""
+        """Checks all data sets at once; `Counts` names the fault of the first bad one."""
         read_noun(self, InvalidCounts)
         arrays.expect("rewards", self.rewards, LoggedRewards, InvalidCounts)
         times = self.times
@@ -217,7 +218,7 @@ class CountsBatch:
         arrays.keep(self, rewards=rewards, visits=arrays.own(visits))
         wrong: arrays.BoolArray = np.full(
             len(times), rewards.least is not None
-        )  # `Counts` knows of these
+        )  # `Counts` checks these
         wrong |= ~starts.any(axis=1) | visits[:, self.terminal[self.pairs.state]].any(axis=1)
         for numbers in (times, starts):
             wrong |= numbers.sum(axis=1, dtype=np.float64) > LARGEST_TOTAL
@@ -279,7 +280,7 @@ class CountsBatch:
 @noun("counts.num_data_sets", "num_states", "num_actions", "discount", "value_bounds", "unseen")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ProblemBatch:
-    """The problems of B data sets that the same behavior policy made, on the same terms.
+    """The problems of B data sets of one behavior policy, with the same discount and bounds.
 
     Parameters
     ----------
@@ -333,8 +334,8 @@ class ProblemBatch:
         Parameters
         ----------
         problems : sequence of Problem
-            Problems on the same terms, with the same ends of episodes; their transitions may
-            differ.
+            Problems with the same behavior policy, discount, value bounds, `unseen` and ends of
+            episodes.
 
         Returns
         -------
@@ -403,7 +404,7 @@ class ProblemBatch:
         )
 
     def expected_reward(self) -> arrays.FloatArray:
-        """Computes the reward of each pair in the estimates, with unseen pairs as `unseen` says.
+        """Computes the reward of each pair in the estimates; `unseen` values unseen pairs.
 
         Returns
         -------

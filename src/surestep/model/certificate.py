@@ -1,4 +1,4 @@
-"""Certificate: a claim about one improved policy, with all it takes to judge and recompute it."""
+"""Defines certificates: a claim about one improved policy, with all data to recompute it."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ Rung = Literal[
 VERDICTS: tuple[Rung, ...] = get_args(Rung)
 NO_CLAIM = "no-claim"  # the kind of a certificate in place of one that was refused
 KIND = r"^[a-z0-9]+(-[a-z0-9]+)*$"
-VERDICT = "verdict"  # of a result, in the file of its main certificate
+VERDICT = "verdict"  # the field for the verdict on a result, in its main certificate's file
 
 SCALAR_TYPES = ["null", "boolean", "number", "string"]
 
 Kind = Annotated[str, Meta(pattern=KIND)]
-# These are for the schema only: readers and constructors refuse other values with more words.
+# These are for the schema only: readers and constructors refuse other values with better messages.
 Standings = Annotated[str, Meta(extra_json_schema={"enum": list(get_args(Standing))})]
 Verdicts = Annotated[Any, Meta(extra_json_schema={"enum": list(VERDICTS)})]
 Scalars = Annotated[
@@ -68,14 +68,15 @@ class SignalClaim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     alone : bool, default False
         The claim is about the new policy itself, not about a gain.
     limit : float
-        The least gain, or value, that is asked for.
+        The least gain, or value, that is required.
     tested : float or None
-        A lower bound of it, with confidence 1 − δ, no better than asked for.
+        A lower bound of that gain or value, with confidence 1 − δ. The search for it may stop at
+        the limit.
     holds : bool
-        Whether `tested` is at least the limit; for the signal that is improved, above it.
+        True if `tested` is at least the limit; for the signal that is improved, above it.
     lower : float or None
-        A lower bound of the gain, or of minus the chance; those of all signals hold at once, with
-        confidence 1 − δ.
+        A lower bound of the gain, or of minus the chance. With confidence 1 − δ, the lower bounds
+        of all signals hold at once.
     before : float or None
         The estimate under π_b.
     after : float or None
@@ -113,7 +114,7 @@ class SignalClaim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
 
 class CertificateFile(Struct, forbid_unknown_fields=True, kw_only=True):
-    """The file of a certificate; only that of one that a result stands by has a verdict."""
+    """The file of a certificate; only the main certificate of a result has a verdict."""
 
     schema_version: Literal[5]
     verdict: Annotated[Verdicts, Meta(description="what the result may be called")] = UNSET
@@ -148,15 +149,15 @@ class Certificate:
     standing : {"proved", "asymptotic", "posterior", "as-published", "by-extension", "none"}
         The sense of the confidence: proved in finite samples; in the limit of much data; under a
         prior; taken over from a paper with its gaps; as a plug-in says. With "none" nothing is
-        claimed, and the certificate only says why.
+        claimed, and the certificate only gives the reason.
     lower : float or None
-        L, the lower bound of the gain; None where nothing is claimed.
+        L, the lower bound of the gain; None if nothing is claimed.
     delta : float
         The probability δ with which the claim may be wrong.
     span : float
         V_max − V_min: two policies cannot differ by more.
     assumptions : tuple of Statement or str
-        At least one; a text is a sentence of one's own.
+        At least one; a text is a sentence in your own words.
     notes : tuple of Statement or str, default ()
         Remarks on this claim that assume nothing.
     parameters : mapping from str to None, bool, int, float or str
@@ -164,7 +165,7 @@ class Certificate:
     figures : mapping from str to None, bool, int, float or str
         The numbers it was computed from.
     signals : tuple of SignalClaim, default ()
-        The claims of all signals where there are several; the first is the one improved.
+        The claims of all signals if there are several; the first is about the improved signal.
 
     Raises
     ------
@@ -228,7 +229,7 @@ class Certificate:
 
     @property
     def says_nothing(self) -> bool:
-        """Tells whether nothing is claimed, or a ζ of at least the span, true of any policy."""
+        """Tells whether nothing is claimed, or only ζ ≥ span, which is true of any policy."""
         return self.zeta is None or self.zeta >= self.span
 
     @property
@@ -267,7 +268,7 @@ class Certificate:
         return json.dumps(self.content(verdict), indent=2, ensure_ascii=False, allow_nan=False)
 
     def content(self, verdict: str | None = None) -> dict[str, Any]:
-        """Makes the object that JSON writes.
+        """Makes the JSON object of the certificate.
 
         Parameters
         ----------
@@ -277,7 +278,7 @@ class Certificate:
         Returns
         -------
         dict
-            Values of JSON by name.
+            JSON values by name.
         """
         return {
             "schema_version": SCHEMA_VERSION,
@@ -319,7 +320,7 @@ class Certificate:
 
     @classmethod
     def from_content(cls, content: Any) -> Certificate:
-        """Reads the certificate of an object of JSON.
+        """Reads a certificate from a JSON object.
 
         Parameters
         ----------
@@ -368,7 +369,7 @@ class Certificate:
         return certificate
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickles and copies by way of JSON: a read-only mapping has no pickle of its own."""
+        """Pickles and copies as JSON, since a read-only mapping cannot be pickled."""
         return Certificate.from_json, (self.to_json(),)
 
     __hash__ = None  # type: ignore[assignment]
@@ -414,7 +415,7 @@ def certificate_schema() -> dict[str, Any]:
 
 
 def read_unique_json(text: str) -> Any:
-    """Returns the value of a text of JSON; refuses objects in which a name stands twice."""
+    """Returns the value of a JSON text; refuses objects in which a name stands twice."""
     if not isinstance(text, str):
         raise InvalidCertificate(f"the certificate is of type {type(text).__name__}, expected str")
 
@@ -432,7 +433,7 @@ def read_unique_json(text: str) -> Any:
 
 
 def stated(path: str, given: list[StatementFile]) -> tuple[Statement, ...]:
-    """Returns the statements of a file, by codes and values: its sentences may be older."""
+    """Makes the statements of a file from codes and values, since its sentences may be outdated."""
     statements = []
     for place, entry in enumerate(given):
         try:

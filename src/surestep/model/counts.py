@@ -1,4 +1,4 @@
-"""Counts: how often a log shows each transition, with rewards and starts; and their merging."""
+"""Defines the counts of a log: the number of times of each transition, with rewards and starts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from surestep.model.pairs import (
 )
 
 LARGEST_TOTAL = 2**61  # two totals can be added in 64 bits
-MEAN_SLACK = 1e-9  # relative to the largest reward: what adding up may be off
+MEAN_SLACK = 1e-9  # the rounding allowed in a mean, relative to the largest reward
 
 
 @noun("per", "known", "values")
@@ -38,14 +38,14 @@ class LoggedRewards(arrays.ByValue):
     Parameters
     ----------
     values : array of float [K] or [T]
-        The reward of each pair or transition, or the sum of all that was observed of it.
+        The reward of each pair or transition, or the sum of its observed rewards.
     per : {"pair", "transition"}
-        What the rewards belong to.
+        The owner of each reward.
     known : bool
-        Whether `values` are rewards known beforehand, and not sums.
+        True if `values` are rewards known beforehand, and not sums.
     least : array of float [K] or [T], optional
-        The smallest single reward observed, 0 where none was. With `greatest` it shows whether
-        rewards vary, which sums do not; None for known rewards, or where only sums are at hand.
+        The smallest single reward observed, 0 if there is none. With `greatest` it shows whether
+        rewards vary, which sums do not; None for known rewards, or if only sums are available.
     greatest : array of float [K] or [T], optional
         The largest single reward observed, likewise.
 
@@ -63,7 +63,7 @@ class LoggedRewards(arrays.ByValue):
     greatest: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        """Checks the words; `Counts` checks the numbers, whose sizes it knows."""
+        """Checks all but the sizes of arrays, which `Counts` checks."""
         check_settings(self, InvalidCounts)
         given = self.least is not None
         if given != (self.greatest is not None) or (given and self.known):
@@ -92,7 +92,7 @@ class LoggedRewards(arrays.ByValue):
 @noun("pairs.num_states", "pairs.num_pairs", "visits", "rewards.known")
 @dataclass(frozen=True, slots=True, eq=False)
 class Counts(arrays.ByValue):
-    """The counts #_D(s,a,s') of a log: all that it says about a Markov process.
+    """The counts #_D(s,a,s') of a log: all its information about a Markov process.
 
     `first + second` merges the counts of two logs of the same states and actions.
 
@@ -180,13 +180,13 @@ class Counts(arrays.ByValue):
         Parameters
         ----------
         C : array of int [S, A, S]
-            How often each transition was seen.
+            The number of times each transition was seen.
         rewards : array of float [S, A] or [S, A, S], optional
             Rewards known beforehand, also for pairs never visited.
         reward_sums : array of float [S, A] or [S, A, S], optional
             Observed rewards, added up over the visits.
         starts : array of int [S], optional
-            How many episodes started in each state; by default one, in state 0.
+            The number of episodes that started in each state; by default one, in state 0.
         enabled : array of bool [S, A], optional
             False for actions that do not exist; by default all exist.
         terminal : array of bool [S], optional
@@ -227,8 +227,8 @@ class Counts(arrays.ByValue):
         if values.ndim == 3:
             earned = arrays.shaped(name, values, cube.shape, InvalidCounts)
             earned = earned[pairs.state, pairs.action]
-            # Known rewards are kept for transitions never seen, with a count of 0. So are sums of
-            # such, which are refused by name.
+            # Known rewards of unseen transitions are kept, with a count of 0. Sums of unseen
+            # transitions are kept too, so that `Counts` refuses them by name.
             stored |= known or earned != 0
             logged = LoggedRewards(earned[stored], "transition", known)
         else:
@@ -252,7 +252,7 @@ class Counts(arrays.ByValue):
         Returns
         -------
         array of float [T]
-            The known reward, or the mean of what was observed.
+            The known reward, or the mean of the observed rewards.
         """
         values = self.means()
         return (
@@ -262,12 +262,12 @@ class Counts(arrays.ByValue):
         )
 
     def means(self) -> FloatArray:
-        """Computes the reward of each pair or transition, as `rewards` are given.
+        """Computes the reward of each pair, or of each transition, as `rewards.per` says.
 
         Returns
         -------
         array of float [K] or [T]
-            The known reward, or the mean of what was observed.
+            The known reward, or the mean of the observed rewards.
         """
         rewards = self.rewards
         if rewards.known:
@@ -277,7 +277,7 @@ class Counts(arrays.ByValue):
 
     @property
     def observed(self) -> IntArray:
-        """Counts the observations of each pair [K] or transition [T] that rewards are about."""
+        """Counts the observed rewards of each pair [K] or transition [T]."""
         return self.visits if self.rewards.per == "pair" else self.times
 
     def observed_rewards(self) -> tuple[FloatArray, FloatArray]:
@@ -286,8 +286,8 @@ class Counts(arrays.ByValue):
         Returns
         -------
         tuple of array of float [K] or [T]
-            Both are the mean where only sums are at hand, the reward itself where it is known, and
-            0 where nothing was observed.
+            Both are the mean if only sums are available, the reward itself if it is known, and 0 if
+            nothing was observed.
         """
         rewards = self.rewards
         if rewards.least is not None and rewards.greatest is not None:
@@ -318,7 +318,7 @@ class Counts(arrays.ByValue):
         Returns
         -------
         array of float [K]
-            The reward that is known per pair, else 0; 0 at visited pairs.
+            The known reward of each pair, else 0; 0 at visited pairs.
         """
         known = self.rewards.known and self.rewards.per == "pair"
         return np.where(self.visits == 0, self.rewards.values if known else 0.0, 0.0)
@@ -352,7 +352,7 @@ def merge(first: Counts, second: Counts) -> Counts:
         times[place] += counts.times
 
     def both(values: FloatArray, others: FloatArray, absent: float) -> FloatArray:
-        """Returns two rows, values of both counts for each pair or transition of either."""
+        """Returns two rows: the values of both counts for each pair or transition of either."""
         if ours.per == "pair":
             return np.stack([values, others])
         spread = np.full((2, successor.size), absent)
@@ -379,7 +379,7 @@ def merge(first: Counts, second: Counts) -> Counts:
         for ours_end, theirs_end, sign in zip(
             first.observed_rewards(), second.observed_rewards(), (1.0, -1.0), strict=True
         ):
-            # Where one of them observed nothing, the other one counts.
+            # If one of the counts observed nothing, the other one decides.
             here, there = (
                 np.where(part.observed > 0, sign * end, np.inf)
                 for part, end in ((first, ours_end), (second, theirs_end))
@@ -410,7 +410,7 @@ def describe_rewards(rewards: LoggedRewards) -> str:
 
 
 def checked_rewards(counts: Counts, rewards: LoggedRewards) -> LoggedRewards:
-    """Returns finite rewards of the right length; sums are 0 where nothing was observed."""
+    """Checks that rewards are finite and of the right length, and 0 if nothing was observed."""
     arrays.expect("rewards", rewards, LoggedRewards, InvalidCounts)
     observed = counts.observed
     name = counts.reward_name
@@ -438,9 +438,9 @@ def checked_rewards(counts: Counts, rewards: LoggedRewards) -> LoggedRewards:
 def checked_extremes(
     rewards: LoggedRewards, values: FloatArray, observed: IntArray, name: Callable[[int], str]
 ) -> tuple[FloatArray, ...]:
-    """Returns the least and the greatest rewards, once they are known to enclose the mean.
+    """Returns the least and the greatest rewards; refuses them if they do not enclose the mean.
 
-    Returns an empty tuple where they were not given.
+    Returns an empty tuple if they were not given.
     """
     if rewards.least is None:
         return ()

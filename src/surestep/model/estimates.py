@@ -1,4 +1,4 @@
-"""Estimates from counts: the most likely model, and the most likely behavior policy."""
+"""Estimates the most likely model and the most likely behavior policy from counts."""
 
 import numpy as np
 
@@ -17,13 +17,13 @@ def estimate_mdp(counts: Counts, discount: float | arrays.FloatArray) -> FiniteM
     counts : Counts
         The data.
     discount : float or array of float [K]
-        One discount for all pairs, or one each.
+        One discount for all pairs, or one for each.
 
     Returns
     -------
     FiniteMDP
         A pair that was never visited has no successor; it earns its known reward, or 0. Episodes
-        end only where the log says so (`endless` is None).
+        end only as in the log (`endless` is None).
 
     Examples
     --------

@@ -1,12 +1,12 @@
-"""Facts about the data that certifiers use beside the counts: ranges of rewards, a split, seeds.
+"""Holds facts that certifiers use besides the counts: ranges of rewards, a split, seeds.
 
-**Bounds of returns from what single steps may earn.** Let a step after which an episode goes on
-earn within [a, b] (`running`), and a step that ends it within [c, d] (`ending`). From a state in
-which somebody decides, the return is either
+**Bounds of returns from the rewards of single steps.** Let a step after which an episode goes on
+earn within [a, b] (`running`), and a step that ends it within [c, d] (`ending`). From a state with
+a decision, the return is either
 
     G = Σ_{t<T} γ^t r_t + γ^T e      with r_t ∈ [a, b] and e ∈ [c, d], T ≥ 0,
 
-or, where no end comes, the sum Σ_t γ^t r_t without end.
+or, if the episode never ends, the infinite sum Σ_t γ^t r_t.
 
 **Claim.** For γ < 1, min(a/(1−γ), c) ≤ G ≤ max(b/(1−γ), d).
 
@@ -16,8 +16,8 @@ a/(1−γ) and b/(1−γ): a convex combination of x and e. Without an end w is 
 
 With γ = 1 sums have no bound unless running steps earn nothing. Then G is e, or 0 without an end.
 
-A value is a mean of returns, so it has the same bounds where somebody decides. An end itself is
-worth 0, which values that may be those of ends must include.
+A value is a mean of returns, so it has the same bounds in states with a decision. An end itself is
+worth 0, so bounds of values that include ends must include 0.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ import surestep._arrays as arrays
 from surestep.errors import InvalidParameter, said
 from surestep.model.statements import Statement
 
-LARGEST = 1e150  # rewards up to here have squares that are doubles
-# The decider acted alike in all episodes of the log, or may have learnt on the way.
+LARGEST = 1e150  # the squares of rewards up to this one are doubles
+# The decider acted alike in all episodes of the log, or may have learnt during the log.
 Logger = Literal["fixed", "adaptive"]
 Range = tuple[float, float]
 NOTHING: Range = (0.0, 0.0)
@@ -46,7 +46,7 @@ class Ranges(NamedTuple):
 
     @classmethod
     def seen(cls, rewards: arrays.FloatArray, ending: arrays.BoolArray) -> Ranges:
-        """Returns the ranges of rewards [N] that were seen, 0 where none were."""
+        """Returns the ranges of the rewards seen [N], (0, 0) if there are none."""
 
         def of(some: arrays.FloatArray) -> Range:
             return (float(some.min()), float(some.max())) if some.size > 0 else NOTHING
@@ -67,7 +67,7 @@ class Ranges(NamedTuple):
         return hull(self)
 
     def returns(self, discount: float) -> Range:
-        """Returns the range of returns from any state in which somebody decides."""
+        """Returns the range of returns from any state with a decision."""
         if discount == 1 and self.running != NOTHING:
             raise InvalidParameter(
                 f"discount is 1 and a running step earns {arrays.shown(self.running[0])} to "
@@ -87,7 +87,7 @@ class Ranges(NamedTuple):
 
 
 def for_ever(reward: float, discount: float) -> float:
-    """Returns r/(1−γ) of the decimals as they are written: 20 for 1 and 0.95, not 20 − 2·10⁻¹⁴."""
+    """Returns r/(1−γ) of the numbers as printed: 20 for 1 and 0.95, not 20 − 2·10⁻¹⁴."""
     if reward == 0:
         return 0.0
     try:
@@ -106,49 +106,49 @@ def single_rewards(returns: Range, discount: float) -> Ranges:
 
 
 def hull(ranges: Iterable[Range]) -> Range:
-    """Returns the smallest range that holds all of these; (0, 0) where there are none."""
+    """Returns the smallest range that contains all of these; (0, 0) if there are none."""
     known = list(ranges) or [NOTHING]
     return min(low for low, _ in known), max(high for _, high in known)
 
 
 def with_zero(bounds: Range) -> Range:
-    """Returns the bounds, stretched to hold 0."""
+    """Returns the bounds, extended to include 0."""
     return min(0.0, float(bounds[0])), max(0.0, float(bounds[1]))
 
 
 class Split(NamedTuple):
-    """The split of a log into a part that chooses the policy, and one that judges it."""
+    """The split of a log into a part that chooses the policy, and a part that judges it."""
 
     train_share: float
     logger: Logger
 
 
 class Known(NamedTuple):
-    """Facts about the data and statements of the user; None where there are none."""
+    """Facts about the data and statements of the user; None stands for unknown."""
 
     delta: float | None = None
     seed: int | None = None
-    split: Split | None = None  # None where the data cannot be split
+    split: Split | None = None  # None if the data cannot be split
     reward_bounds: tuple[float, float] | None = None  # of single rewards, as declared
-    ranges: Ranges | None = None  # on the way and at ends, where they were declared themselves
+    ranges: Ranges | None = None  # of running and ending steps, if they were declared
     rewards_seen: tuple[float, float] | None = None  # the smallest and the largest, and 0
     rewards_vary: bool = False  # one transition earned different rewards
     returns: tuple[float, float] | None = None  # the bounds of returns, declared or seen
-    bound: str | None = None  # the published one that goes with the algorithm
-    n_wedge: int | None = None  # where it was fixed before the data
-    transitions: int = 0  # different ones, in the data
+    bound: str | None = None  # the published bound of the algorithm
+    n_wedge: int | None = None  # if it was fixed before the data
+    transitions: int = 0  # the number of different transitions in the data
 
     @property
     def possible_rewards(self) -> tuple[float, float] | None:
-        """Returns the bounds of single rewards as declared, or else those seen."""
+        """Returns the declared bounds of single rewards, or else the bounds of rewards seen."""
         return self.rewards_seen if self.reward_bounds is None else self.reward_bounds
 
     def usual(self) -> dict[str, Any]:
         """Returns the settings that every kind of certifier takes from these facts."""
         split = {} if self.split is None else self.split._asdict()
-        told = {"delta": self.delta, "seed": self.seed, **split}
-        told |= {"bound": self.bound, "n_wedge": self.n_wedge}
-        return told | ends("reward", self.reward_bounds) | ends("return", self.returns)
+        settings = {"delta": self.delta, "seed": self.seed, **split}
+        settings |= {"bound": self.bound, "n_wedge": self.n_wedge}
+        return settings | ends("reward", self.reward_bounds) | ends("return", self.returns)
 
 
 def ends(what: str, bounds: tuple[float, float] | None) -> dict[str, float | None]:

@@ -1,4 +1,4 @@
-"""DecisionLog: the recorded decisions, step by step, with rewards and next states."""
+"""Defines the decision log: recorded decisions, step by step, with rewards and next states."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from surestep.model.counts import Counts, LoggedRewards
 from surestep.model.noun import noun
 from surestep.model.pairs import Pairs, in_labels, read_noun
 
-UNKNOWN = -1  # the next state of a row that does not say where it led
+UNKNOWN = -1  # stands for a next state that was not recorded
 
 
 @noun("num_episodes", "num_steps", "pairs.num_states", "pairs.num_actions")
@@ -26,8 +26,8 @@ class DecisionLog(arrays.ByValue, Remembering):
     """Episodes of decisions, one row a step.
 
     The last row of an episode, and no other, carries a flag, as in Gymnasium. A last row without a
-    flag has the next state −1: nobody knows where it led, nor why it is the last. `len(log)` is the
-    number of rows.
+    flag has the next state −1: its next state and the reason why it is the last are unknown.
+    `len(log)` is the number of rows.
 
     Parameters
     ----------
@@ -36,23 +36,23 @@ class DecisionLog(arrays.ByValue, Remembering):
     state : array of int [N]
         The state of each row.
     action : array of int [N]
-        The action that was taken in it.
+        The action that was taken in that state.
     reward : array of float [N]
-        The reward that it earned.
+        The reward of that action.
     next_state : array of int [N]
-        The state that it led to; −1 where nobody knows it.
+        The next state; −1 if it is unknown.
     terminated : array of bool [N]
-        True where the process was over, with nothing left to earn.
+        True if the process was over, with nothing left to earn.
     truncated : array of bool [N]
-        True where only the recording stopped. Both flags at once mean terminated.
+        True if only the recording stopped. Both flags at once mean terminated.
     episode_offsets : array of int [E+1]
         Episode e owns the rows `episode_offsets[e]` … `episode_offsets[e+1] − 1`.
     propensity : array of float [N], optional
         The probability with which each row's action was taken, given all that the decider looked
-        at, which may be more than the state; None where it was not recorded.
+        at, which may be more than the state; None if it was not recorded.
     order : array of int [N], optional
-        The rank of each row in the order of the decisions, where rows of several episodes lie
-        between each other; by default as they lie.
+        The rank of each row in the order of the decisions, if episodes overlap in time; by default
+        the order of the rows.
     continued : array of bool [E], optional
         Episodes that began before their first row here; by default none.
     cut : array of bool [E], optional
@@ -156,7 +156,7 @@ class DecisionLog(arrays.ByValue, Remembering):
         Returns
         -------
         DecisionLog or None
-            None where there are none. A whole episode may be truncated.
+            None if there are none. A whole episode may be truncated.
         """
         torn = [marks for marks in (self.continued, self.cut) if marks is not None]
         kept = ~np.any(torn, axis=0) if torn else np.ones(self.num_episodes, np.bool_)
@@ -165,7 +165,7 @@ class DecisionLog(arrays.ByValue, Remembering):
         return self.episodes(kept) if kept.any() else None
 
     def with_outcomes(self) -> DecisionLog:
-        """Drops the rows that do not say where they led.
+        """Drops the rows whose next state is unknown.
 
         Returns
         -------
@@ -180,7 +180,7 @@ class DecisionLog(arrays.ByValue, Remembering):
         Parameters
         ----------
         kept : array of bool [N]
-            The rows; those of an episode follow each other.
+            The rows; the kept rows of an episode must follow each other.
 
         Returns
         -------
@@ -213,27 +213,27 @@ class DecisionLog(arrays.ByValue, Remembering):
         Parameters
         ----------
         rewards : array of float [S, A], [S, A, S] or [K], optional
-            Rewards known beforehand, as in `Counts.from_dense`. By default those of the log are
-            summed per transition, with the least and the greatest.
+            Rewards known beforehand, as in `Counts.from_dense`. By default the rewards of the log
+            are summed per transition, with the least and the greatest.
 
         Returns
         -------
         Counts
-            A state in which an episode terminated is marked as terminal. A row that does not say
-            where it led counts as a start at most.
+            A state in which an episode terminated is marked as terminal. A row whose next state is
+            unknown counts only as a start, if it is one.
         """
         if rewards is None:
             return self.remembered("counts", lambda: self._counts(None))
         return self._counts(arrays.numbers("rewards", rewards, InvalidLog))
 
     def _counts(self, table: AnyArray | None) -> Counts:
-        """Returns the counts, with rewards as the table knows them."""
+        """Returns the counts, with the known rewards of the table if there is one."""
         pairs = self.pairs
         size = np.int64(pairs.num_states)
         known = self.next_state != UNKNOWN
         key = (self.pair * size + self.next_state)[known]  # fits 64 bits: states have 31
         if table is not None and table.ndim == 3:
-            # Known per transition: kept for transitions never seen too, with a count of 0.
+            # Known rewards of unseen transitions are kept too, with a count of 0.
             shown = np.arange(pairs.num_pairs * size)
             times = np.bincount(key, minlength=shown.size)
             rows = arrays.shaped(
@@ -278,8 +278,8 @@ class DecisionLog(arrays.ByValue, Remembering):
         Returns
         -------
         DecisionLog
-            These episodes. If their order is another than here, rows count as decided in the order
-            in which they lie.
+            These episodes. If their order is changed, the order of the rows becomes the order of
+            the decisions.
         """
         chosen = chosen_episodes(which, self.num_episodes)
         lengths = arrays.run_lengths(self.episode_offsets)[chosen]
@@ -287,7 +287,7 @@ class DecisionLog(arrays.ByValue, Remembering):
         return part if (chosen[1:] > chosen[:-1]).all() else arrays.altered(part, order=None)
 
     def _of_rows(self, rows: AnyArray, lengths: IntArray, episodes: AnyArray) -> DecisionLog:
-        """Returns some rows of the log without checking them again, which takes its time."""
+        """Returns some rows of the log; they are not checked again, since that is slow."""
         values = {column.name: getattr(self, column.name) for column in fields(self)}
         parts = {
             name: column[episodes if name in ("continued", "cut") else rows]
@@ -302,8 +302,8 @@ class DecisionLog(arrays.ByValue, Remembering):
         Returns
         -------
         pandas.DataFrame
-            States and actions are labels where the pairs have them, else numbers. A next state that
-            nobody knows is None, or −1 without labels.
+            States and actions are labels if the pairs have them, else numbers. An unknown next
+            state is None, or −1 without labels.
 
         Raises
         ------
@@ -404,7 +404,7 @@ def chosen_episodes(which: object, num_episodes: int) -> IntArray:
 
 
 def terminal_states(log: DecisionLog) -> BoolArray:
-    """Returns the states [S] in which an episode terminated; none may have gone on there."""
+    """Marks the states [S] in which an episode terminated; refuses a log that goes on there."""
     pairs = log.pairs
     over = arrays.marked(log.next_state[log.terminated], pairs.num_states)
     goes_on = arrays.marked(log.state, pairs.num_states + 1)  # the last place is UNKNOWN

@@ -1,4 +1,4 @@
-"""The finite MDP: known dynamics, rewards, discounts and start, as runs of flat arrays."""
+"""Defines the finite MDP: known dynamics, rewards, discounts and start, in flat arrays."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from surestep.model.pairs import Labels, Pairs, dense_cube, index_of, places_of,
 
 
 def read_matrices(name: str, matrices: Sequence[Any]) -> Any:
-    """Returns square sparse matrices [S, S], one below the other [A·S, S], with sorted rows."""
+    """Stacks square sparse matrices [S, S] on top of each other [A·S, S], with sorted rows."""
     from scipy.sparse import csr_array, issparse, vstack
 
     if not isinstance(matrices, Sequence) or not matrices:
@@ -48,7 +48,7 @@ def read_matrices(name: str, matrices: Sequence[Any]) -> Any:
             raise InvalidModel(
                 f"{name}[{action}] has shape {matrix.shape}, expected {(size, size)}"
             )
-    # Doubles before anything else: repeated entries would add up in, say, 8 bits.
+    # Converted to doubles first: repeated entries would add up in, say, 8 bits.
     rows = csr_array(vstack([matrix.astype(np.float64) for matrix in matrices], format="csr"))
     rows.sum_duplicates()
     return rows
@@ -62,7 +62,7 @@ class DenseMDP(NamedTuple):
     P : array of float [S, A, S]
         The probabilities; a row of zeros ends the episode.
     R : array of float [S, A] or [S, A, S]
-        The rewards; [S, A, S] where they differ between the successors of a pair.
+        The rewards; [S, A, S] if they differ between the successors of a pair.
     discount : array of float [S, A]
         The discounts.
     initial : array of float [S]
@@ -85,14 +85,14 @@ class DenseMDP(NamedTuple):
 
 
 FOLDER = "surestep model 1"  # the format of a folder that holds a model
-WORDS = "model.json"  # the file that names it
-# The arrays of a model, each in a file of its name; those of its pairs have files, too.
+WORDS = "model.json"  # the file of a folder for labels and settings
+# The arrays of a model, each in a file of its name; the arrays of its pairs have files, too.
 FILES = ("offsets", "successor", "probability", "reward", "discount", "initial", "ending_reward")
 PAIRS_AT_A_TIME = 2**16
 
 
 class FolderWords(Struct, kw_only=True):
-    """The file of a saved model that holds all but its arrays."""
+    """The contents of `model.json`: all fields of a saved model but its arrays."""
 
     format: Literal["surestep model 1"]
     num_actions: int
@@ -105,7 +105,7 @@ class FolderWords(Struct, kw_only=True):
 @noun("num_states", "num_pairs", "num_transitions", "discount")
 @dataclass(frozen=True, slots=True, eq=False)
 class FiniteMDP(arrays.ByValue):
-    """A finite MDP M = (S, A, ι, P, R, γ) with the actions of each state and a discount a pair.
+    """A finite MDP M = (S, A, ι, P, R, γ) with its own actions in each state and discounts by pair.
 
     V(s) = Σ_a π(a|s) Σ_s' P(s'|s,a) (R(s,a,s') + Γ(s,a) V(s')). A pair without successors earns
     its `ending_reward` and ends the episode.
@@ -131,8 +131,8 @@ class FiniteMDP(arrays.ByValue):
     marks : mapping from str to array of bool [S], optional
         Labels of states, such as `goal`; they mean nothing to planning.
     endless : {0.0, inf, -inf, None}, default 0.0
-        The worth of going on for ever for nothing: 0; ∞, as for a model checker that asks for the
-        reward until a label; or None, no value, as in estimates from logs.
+        The worth of an endless episode without rewards: 0; ∞, as for a model checker that asks for
+        the reward until a label; or None, no value, as in estimates from logs.
 
     Attributes
     ----------
@@ -142,13 +142,13 @@ class FiniteMDP(arrays.ByValue):
     Raises
     ------
     InvalidModel
-        If numbers are no model; the message names the first that is wrong.
+        If the numbers make no model; the message names the first wrong one.
 
     Notes
     -----
     The stored numbers *are* the model: rows that sum to 1 within rounding are kept as they are,
-    rows within 1e-6 of it are rescaled. Where pairs of discount 1 form a cycle, only policies that
-    end for certain, or go on for nothing, have a value (`planning.ends`).
+    rows within 1e-6 of it are rescaled. If pairs of discount 1 form a cycle, only policies that end
+    for certain, or go on without rewards, have a value (`planning.ends`).
 
     Examples
     --------
@@ -220,7 +220,7 @@ class FiniteMDP(arrays.ByValue):
         R : array of float [S, A] or [S, A, S]
             The rewards; of shape [S, A, S], pairs that end the episode earn 0.
         discount : float or array of float [S, A]
-            One discount for all pairs, or one each.
+            One discount for all pairs, or one for each.
         initial : int, str or array of float [S], default 0
             The number or label of the start state, or a distribution over states.
         enabled : array of bool [S, A], optional
@@ -273,9 +273,9 @@ class FiniteMDP(arrays.ByValue):
         P : sequence of sparse matrix [S, S]
             The probabilities, one matrix an action.
         R : array of float [S, A] or sequence of sparse matrix [S, S]
-            The rewards; matrices have 0 where nothing is stored.
+            The rewards; entries that are not stored are 0.
         discount : float or array of float [S, A]
-            One discount for all pairs, or one each.
+            One discount for all pairs, or one for each.
         initial : int, str or array of float [S], default 0
             The number or label of the start state, or a distribution over states.
         enabled : array of bool [S, A], optional
@@ -356,7 +356,7 @@ class FiniteMDP(arrays.ByValue):
         Parameters
         ----------
         discount : float or array of float [S, A] or [K]
-            One discount for all pairs, or one each.
+            One discount for all pairs, or one for each.
 
         Returns
         -------
@@ -383,7 +383,7 @@ class FiniteMDP(arrays.ByValue):
         return replace(self, reward=reward, ending_reward=ending)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Writes the model to a new folder, whole or not at all: an .npy file an array.
+        """Writes the model to a new folder, whole or not at all, with one .npy file for each array.
 
         Parameters
         ----------
@@ -419,8 +419,8 @@ class FiniteMDP(arrays.ByValue):
         Returns
         -------
         FiniteMDP
-            Its files are mapped, not read: of a model larger than memory the system keeps what it
-            can. They are checked, and must not be changed while the model is used.
+            Its files are mapped into memory, not read, so a model may be larger than memory. They
+            are checked, and must not be changed while the model is used.
 
         Raises
         ------
@@ -467,7 +467,7 @@ class FiniteMDP(arrays.ByValue):
 
 
 def mapped_array(file: Path) -> AnyArray:
-    """Returns the array in an .npy file, mapped, not read."""
+    """Returns the array in an .npy file, mapped into memory."""
     try:
         with failing_to_read(file):
             return np.asarray(np.lib.format.open_memmap(file, mode="r"))
@@ -478,7 +478,7 @@ def mapped_array(file: Path) -> AnyArray:
 def dense_pairs(
     shape: tuple[int, ...], enabled: object, state_labels: Labels, action_labels: Labels
 ) -> Pairs:
-    """Returns the pairs of a table [S, A]: all of them, or those that the mask enables."""
+    """Returns the pairs of a table [S, A]: all pairs, or the pairs that the mask enables."""
     return Pairs.from_enabled(
         arrays.booleans(
             "enabled", np.ones(shape, np.bool_) if enabled is None else enabled, shape, InvalidModel
@@ -491,7 +491,7 @@ def dense_pairs(
 def spread_rewards(
     pairs: Pairs, offsets: IntArray, successor: AnyArray, R: object
 ) -> tuple[FloatArray, FloatArray]:
-    """Returns rewards [S, A] or [K], or [S, A, S] where ends earn 0, as [T], and of ends as [K]."""
+    """Returns rewards [S, A], [K] or [S, A, S] as rewards of transitions [T] and of ends [K]."""
     rewards = arrays.numbers("R", R, InvalidModel)
     owner = arrays.run_owners(offsets)
     if rewards.shape == (pairs.num_states, pairs.num_actions, pairs.num_states):
@@ -504,7 +504,7 @@ def spread_rewards(
 
 
 def spread_discount(pairs: Pairs, discount: object) -> FloatArray:
-    """Returns one discount for all pairs, or one each ([S, A] or [K]), as [K]."""
+    """Returns one discount for all pairs, or one for each ([S, A] or [K]), as [K]."""
     values = arrays.numbers("discount", discount, InvalidModel)
     return (
         np.full(pairs.num_pairs, float(values))
@@ -514,7 +514,7 @@ def spread_discount(pairs: Pairs, discount: object) -> FloatArray:
 
 
 def spread_initial(pairs: Pairs, initial: object) -> FloatArray:
-    """Returns a start state, by number or label, or a distribution over states, as [S]."""
+    """Returns the start as a distribution [S]; it is given as such, or as a number or label."""
     if not isinstance(initial, str):
         values = arrays.numbers("initial", initial, InvalidModel)
         if values.ndim > 0:
@@ -534,9 +534,9 @@ def expected_rewards(
     reward: FloatArray,
     ending: FloatArray,
 ) -> FloatArray:
-    """Returns Σ_s' P(s'|s,a) R(s,a,s') [K], and the ending reward where there is no successor."""
+    """Returns Σ_s' P(s'|s,a) R(s,a,s') [K], or the ending reward if there is no successor."""
     expected: FloatArray = np.empty(pairs.num_pairs)
-    for first in range(0, pairs.num_pairs, PAIRS_AT_A_TIME):  # so that no product is as large as T
+    for first in range(0, pairs.num_pairs, PAIRS_AT_A_TIME):  # so that no array is as large as T
         part = slice(first, first + PAIRS_AT_A_TIME)
         starts = offsets[first : first + PAIRS_AT_A_TIME + 1]
         rows = slice(starts[0], starts[-1])
@@ -553,7 +553,7 @@ def expected_rewards(
 
 
 def read_initial(pairs: Pairs, initial: object) -> FloatArray:
-    """Returns a distribution over states [S]."""
+    """Checks and returns the initial distribution [S]."""
     values = arrays.floats(
         "initial", initial, (pairs.num_states,), InvalidModel, pairs.state_name, least=0
     )
@@ -565,7 +565,7 @@ def read_initial(pairs: Pairs, initial: object) -> FloatArray:
     )
 
 
-# ---- marks: which states carry a label, such as `goal` or `unsafe` ------------------------------
+# ---- marks: the states that carry a label, such as `goal` or `unsafe` ---------------------------
 
 
 @noun("labels")
@@ -590,7 +590,7 @@ class Marks(arrays.ByValue, Mapping[str, BoolArray]):
 
 
 def read_marks(marks: object, num_states: int) -> Marks:
-    """Returns the marks of a model with so many states; None for no labels at all."""
+    """Checks and returns the marks of a model with `num_states` states; None stands for none."""
     if not isinstance(marks, Mapping | None):
         raise InvalidModel(
             f"marks is of type {type(marks).__name__}, expected a dict of labels and masks [S]"
@@ -601,5 +601,7 @@ def read_marks(marks: object, num_states: int) -> Marks:
             raise InvalidModel(f"a label of marks is {label!r}, expected a string")
     labels = tuple(sorted(given))
     shape = (num_states,)
-    rows = [arrays.booleans(f"mark {x!r}", given[x], shape, InvalidModel) for x in labels]
+    rows = [
+        arrays.booleans(f"mark {label!r}", given[label], shape, InvalidModel) for label in labels
+    ]
     return Marks(labels, arrays.own(np.array(rows, np.bool_).reshape(len(labels), num_states)))

@@ -1,4 +1,4 @@
-"""The decorator of all nouns: a short repr, a table in notebooks, arrays that stay frozen."""
+"""Decorates the data types of surestep: a short repr, a table in notebooks, frozen arrays."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -10,9 +10,9 @@ Noun = TypeVar("Noun", bound=type)
 
 
 def noun(*shown: str) -> Callable[[Noun], Noun]:
-    """Decorates a frozen dataclass whose repr and table in notebooks have the attributes `shown`.
+    """Decorates a frozen dataclass: its repr and notebook table show the attributes `shown`.
 
-    Copies and pickles of it have read-only arrays, as the original.
+    Its copies and pickles have read-only arrays, like the original.
     """
     methods = {
         "__repr__": short_repr(*shown),

@@ -1,7 +1,7 @@
 """Numbers states and actions by their first appearance in a log.
 
-Random numbers are drawn by number, ties are broken by number, and sums run in the order of numbers.
-So a result that does not depend on names has to be made with numbers that do not.
+Random numbers, ties and the order of sums depend on the numbers of states and actions. So these
+numbers must not depend on names, if results are not to depend on names.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from surestep.model.problem import Problem
 class Numbering(NamedTuple):
     """Other numbers for the states, actions and pairs of a problem.
 
-    The arrays hold the former number of each; `former[numbering.state]` puts values over states
-    into the order of the new numbers.
+    The arrays hold the former number of each state, action and pair; `former[numbering.state]` puts
+    values over states into the order of the new numbers.
     """
 
     state: arrays.IntArray  # [S]
@@ -32,7 +32,7 @@ class Numbering(NamedTuple):
 
     @classmethod
     def of(cls, pairs: Pairs, state: arrays.IntArray, action: arrays.IntArray) -> Numbering:
-        """Returns the numbering of pairs whose states and actions come in these orders."""
+        """Returns the numbering of pairs that puts states and actions into these orders."""
         new_state = np.argsort(state)[pairs.state]
         new_action = np.argsort(action)[pairs.action]
         order = np.lexsort((new_action, new_state))
@@ -52,7 +52,7 @@ class Numbering(NamedTuple):
     def log(self, log: DecisionLog) -> DecisionLog:
         """Returns the log with the new numbers; it was checked with the former ones."""
         state, action, pair = map(np.argsort, (self.state, self.action, self.pair))
-        known = log.next_state >= 0  # other rows do not say where they led
+        known = log.next_state >= 0  # the next states of other rows are unknown
         return arrays.altered(
             log,
             pairs=self.pairs,
@@ -95,7 +95,7 @@ def by_appearance(log: DecisionLog, last: arrays.BoolArray) -> Numbering:
 
 
 def first_places(values: arrays.IntArray, size: int) -> arrays.IntArray:
-    """Returns the first place of each number below `size`; that after all for a missing one."""
+    """Returns the first place of each number below `size`; `values.size` for a missing number."""
     place = np.full(size, values.size)
-    place[values[::-1]] = np.arange(values.size)[::-1]  # of several values the last one stays
+    place[values[::-1]] = np.arange(values.size)[::-1]  # the first place is written last
     return place

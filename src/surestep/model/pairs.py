@@ -1,4 +1,4 @@
-"""Pairs: the actions of each state; and reading the runs of successors below them."""
+"""Defines the pairs of states and enabled actions, and checks arrays that are built on them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Number = Annotated[int, Meta(ge=1, le=LARGEST_INDEX)]
 class Pairs(arrays.ByValue):
     """The enabled state-action pairs, numbered state by state and action by action.
 
-    Every state has at least one action: at the end of an episode, one whose pair has no successor.
+    Every state has at least one action; a state that ends an episode has a pair without successors.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ class Pairs(arrays.ByValue):
         Returns
         -------
         array of int [N]
-            Numbers of pairs; −1 where the action is not enabled in the state.
+            Numbers of pairs; −1 if the action is not enabled in the state.
         """
         key = state.astype(np.int64) * self.num_actions + action
         if self.num_pairs == self.num_states * self.num_actions:
@@ -275,7 +275,7 @@ class Pairs(arrays.ByValue):
         error : type
             The class of error to raise.
         zero_elsewhere : bool, default False
-            Whether entries of actions that are not enabled must be 0; otherwise they are ignored.
+            If True, entries of actions that are not enabled must be 0; otherwise they are ignored.
 
         Returns
         -------
@@ -320,7 +320,7 @@ class Pairs(arrays.ByValue):
 
 
 class HasPairs(Protocol):
-    """Anything built on a set of pairs: a model, a policy, counts."""
+    """An object built on a set of pairs: a model, a policy, counts."""
 
     @property
     def pairs(self) -> Pairs:
@@ -328,7 +328,7 @@ class HasPairs(Protocol):
 
 
 def pairs_of(source: Pairs | HasPairs) -> Pairs:
-    """Returns the pairs themselves, or those of a model, a policy or counts."""
+    """Returns the given pairs, or the pairs of a model, a policy or counts."""
     pairs = source if isinstance(source, Pairs) else getattr(source, "pairs", None)
     if not isinstance(pairs, Pairs):
         raise SurestepError(f"expected a model or its pairs, found {type(source).__name__}")
@@ -361,7 +361,7 @@ def check_same_pairs(first_name: str, first: Pairs, second_name: str, second: Pa
 
 
 def checked_labels(kind: str, labels: Sequence[str] | None, expected: int) -> Labels:
-    """Returns labels as a tuple of distinct strings, one each; lazy ones stay lazy."""
+    """Returns labels as a tuple of `expected` distinct strings, checked; lazy labels stay lazy."""
     if labels is None or isinstance(labels, LazyLabels):
         return labels
     if isinstance(labels, str) or not isinstance(labels, Sequence):
@@ -380,7 +380,7 @@ def checked_labels(kind: str, labels: Sequence[str] | None, expected: int) -> La
 
 
 def places_of(labels: Labels) -> dict[str, int]:
-    """Returns the number of each label; none without labels."""
+    """Returns the number of each label; an empty dict without labels."""
     return {label: number for number, label in enumerate(labels or ())}
 
 
@@ -401,16 +401,16 @@ def index_of(
 
 
 def in_labels(labels: Labels, numbers: IntArray) -> AnyArray:
-    """Returns the label of each number, None for −1; the numbers where there are no labels."""
+    """Returns the label of each number, None for −1; without labels, the numbers themselves."""
     return numbers if labels is None else np.array([*labels, None], object)[numbers]
 
 
 @dataclass(eq=False)
 class LazyLabels(Sequence[str]):
-    """Distinct labels that a function makes when the first of them is asked for."""
+    """Distinct labels that a function makes when one of them is first used."""
 
     make: Callable[[], Sequence[str]]
-    size: int  # the number of labels that it will make
+    size: int  # the number of labels that `make` returns
 
     @cached_property
     def made(self) -> tuple[str, ...]:
@@ -431,7 +431,7 @@ class LazyLabels(Sequence[str]):
 
 
 def picked_labels(labels: Labels, places: IntArray) -> Labels:
-    """Returns the labels at these places; of lazy ones, lazily."""
+    """Returns the labels at these places; lazy labels give lazy labels."""
     if labels is None:
         return None
 
@@ -447,10 +447,10 @@ def read_noun(
     sizes: Mapping[str, int] = MappingProxyType({}),
     names: Mapping[str, Callable[[int], str]] = MappingProxyType({}),
 ) -> None:
-    """Checks and freezes the fields of a noun that has pairs, as their types say.
+    """Checks and freezes the fields of a data type with pairs, by their annotations.
 
-    Successors give T, the number of transitions; other axes than S, A, K and T have `sizes`, and
-    `names` for messages.
+    Successors give T, the number of transitions. `sizes` has the sizes of axes other than S, A, K
+    and T, and `names` the names of their entries for messages.
     """
     pairs = noun.pairs
     arrays.expect("pairs", pairs, Pairs, error)
@@ -501,12 +501,12 @@ def dense_cube(pairs: Pairs, offsets: IntArray, successor: IndexArray, values: K
 def united(pairs: Pairs, parts: Sequence[Any]) -> tuple[IntArray, IndexArray, list[IntArray]]:
     """Returns the offsets [K+1] and successors of several models or counts together.
 
-    The last value has, for each part, the places of its own transitions among them.
+    The last value has, for each part, the places of its transitions among all transitions.
     """
     size = np.int64(pairs.num_states)
     keys = [arrays.run_owners(part.offsets) * size + part.successor for part in parts]
     union = np.concatenate(keys)
-    if not (np.diff(union) > 0).all():  # those of one model mostly rise
+    if not (np.diff(union) > 0).all():  # the keys of a single model mostly rise
         union = np.unique(union)
     return (
         arrays.offsets_of(np.bincount(union // size, minlength=pairs.num_pairs)),

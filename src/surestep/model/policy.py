@@ -1,4 +1,4 @@
-"""Policies: a distribution over the enabled actions of every state; and plans, which have one."""
+"""Defines policies (a distribution over the enabled actions of every state), and plans."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from surestep.model.pairs import (
 
 
 class HasPolicy(Protocol):
-    """Anything that has a policy: a Plan, an Improvement, a Result."""
+    """An object that has a policy: a Plan, an Improvement, a Result."""
 
     @property
     def policy(self) -> Policy:
@@ -38,18 +38,18 @@ class HasPolicy(Protocol):
 class Policy(arrays.ByValue):
     """A memoryless stochastic policy π(a|s): a probability for each enabled pair.
 
-    `policy[state]` is the array [A] of the probabilities of all actions in a state, which is given
-    by number or label; actions that are not enabled have 0.
+    `policy[state]` is the array [A] of the probabilities of all actions in a state, given by number
+    or label; actions that are not enabled have 0.
 
     Parameters
     ----------
     pairs : Pairs
         The enabled actions of each state.
     probability : array of float [K]
-        The probabilities; those of each state add up to 1.
+        The probabilities; in each state they add up to 1.
     estimated : bool, default False
-        Whether it was estimated from a log, or mixed with such a policy: claims then hold relative
-        to that estimate.
+        True if the policy was estimated from a log, or mixed with such a policy: claims then hold
+        relative to that estimate.
 
     Raises
     ------
@@ -95,7 +95,7 @@ class Policy(arrays.ByValue):
         Parameters
         ----------
         source : Pairs, FiniteMDP, Counts or Policy
-            The pairs, or anything that has them.
+            The pairs, or an object that has them.
         table : array of float [S, A] or [K]
             The probabilities; 0 at actions that are not enabled.
 
@@ -114,7 +114,7 @@ class Policy(arrays.ByValue):
         Parameters
         ----------
         source : Pairs, FiniteMDP, Counts or Policy
-            The pairs, or anything that has them.
+            The pairs, or an object that has them.
 
         Returns
         -------
@@ -132,11 +132,11 @@ class Policy(arrays.ByValue):
         Parameters
         ----------
         source : Pairs, FiniteMDP, Counts or Policy
-            The pairs, or anything that has them.
+            The pairs, or an object that has them.
         actions : array of int [S], dict or callable
             The action of each state. A dict has an action for every state. A function takes the
-            label of a state, or its number where there are no labels, and returns an action. In
-            both, states and actions are labels or numbers.
+            label of a state, or its number if there are no labels, and returns an action. In both,
+            states and actions are labels or numbers.
 
         Returns
         -------
@@ -171,7 +171,7 @@ class Policy(arrays.ByValue):
         Parameters
         ----------
         source : Pairs, FiniteMDP, Counts or Policy
-            The pairs, or anything that has them.
+            The pairs, or an object that has them.
         q : array of float [K] or [S, A]
             The values of pairs.
         temperature : float, default 1.0
@@ -189,7 +189,7 @@ class Policy(arrays.ByValue):
         lengths = arrays.run_lengths(pairs.offsets)
         best = np.maximum.reduceat(values, pairs.offsets[:-1])
         half_gap = values / 2 - np.repeat(best / 2, lengths)  # a whole gap might overflow
-        with np.errstate(over="ignore"):  # an exponent that overflows is an action never taken
+        with np.errstate(over="ignore"):  # an action whose exponent overflows is never taken
             weight = np.exp(half_gap / float(temperature) * 2)
         return cls(pairs, weight / np.repeat(arrays.run_sums(weight, pairs.offsets), lengths))
 
@@ -240,7 +240,7 @@ class Policy(arrays.ByValue):
         state : int or str
             The number or label of a state.
         rng : numpy.random.Generator or int
-            The source of randomness, or a seed for one.
+            The source of randomness, or a seed.
 
         Returns
         -------
@@ -265,8 +265,8 @@ class Policy(arrays.ByValue):
         Returns
         -------
         pandas.DataFrame, polars.DataFrame or pyarrow.Table
-            The first of these that is installed. It has a row a pair, with labels where the pairs
-            have them, else numbers.
+            The first of these that is installed. It has a row for each pair, with labels if the
+            pairs have them, else numbers.
         """
         pairs = self.pairs
         return frame_of(
@@ -282,7 +282,7 @@ PolicyLike = Policy | HasPolicy | arrays.AnyArray | list[Any]
 
 
 def policy_of(source: PolicyLike, owner: Pairs | HasPairs, name: str = "policy") -> Policy:
-    """Returns the policy itself, that of a Plan, an Improvement or a Result, or that of a table.
+    """Returns the given policy, or the policy of a Plan, an Improvement, a Result or a table.
 
     A table is an array or a list of probabilities [S, A] (or [K]) for the pairs of `owner`.
     Messages call it `name`.
@@ -328,7 +328,7 @@ class Plan(arrays.Frozen):
     Parameters
     ----------
     policy : Policy
-        The policy π; it is within 2·`error_bound` of the best one of the class that was searched.
+        The policy π; it is within 2·`error_bound` of the best policy of the searched class.
     value : array of float [S]
         V^π, and the best value of that class (V* for `optimal`), to within `error_bound`.
     iterations : int
@@ -336,8 +336,8 @@ class Plan(arrays.Frozen):
     residual : float
         The number max_s |(Tv)(s) − v(s)| for v = `value` and the operator T that was iterated.
     error_bound : float
-        The bound. Where policies may go round for ever without discount, that of
-        `policy_iteration` is about V^π alone.
+        The bound. If policies may go round for ever without discount, the bound of
+        `policy_iteration` holds for V^π only.
     q : array of float [K], optional
         The value r + ΓPv of each pair; None for a worst case over several models.
 
@@ -358,5 +358,5 @@ class Plan(arrays.Frozen):
 
 
 def negated(plan: Plan) -> Plan:
-    """Returns the plan with values of the other sign."""
+    """Returns the plan with negated values."""
     return replace(plan, value=-plan.value, q=None if plan.q is None else -plan.q)

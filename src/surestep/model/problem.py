@@ -1,8 +1,8 @@
-"""Problem and Improvement: the input and the answer of every algorithm.
+"""Defines the input (`Problem`) and the output (`Improvement`) of every algorithm.
 
 A problem may have further signals: numbers that must not get worse, such as a cost or the chance to
-reach unsafe states. Each is a problem of its own over the same steps, pairs and policy, with other
-rewards (a cost has them with a minus), so planning and claims work for all of them alike.
+reach unsafe states. Each signal is a problem over the same steps, pairs and policy, with other
+rewards (a cost has negated rewards), so planning and claims work for all of them alike.
 
 **The chance to reach unsafe states** is such a problem. The episode is over in an unsafe state and
 pays −1 there; all other steps pay nothing, nothing is discounted, and only the first N steps count.
@@ -35,22 +35,23 @@ from surestep.model.successors import Successors, check_support
 
 UnseenRule = Literal["terminal", "pessimistic"]
 
-SUM_SLACK = 1e-9  # of the largest reward, a visit: more than any order of adding can change
+SUM_SLACK = 1e-9  # of the largest reward, per visit: no order of adding changes a sum by more
 NOTHING_KNOWN = Known()
 NEVER_TO_ALWAYS = (-1.0, 0.0)  # minus a chance
 
 
 class Reach(NamedTuple):
-    """States that are not to be reached.
+    """The unsafe states, which are not to be reached.
 
     Parameters
     ----------
     states : array of bool [S]
         True for these states.
     within : int, optional
-        Only the first so many steps count; by default all steps of an episode.
+        The number of first steps that count; by default all steps of an episode.
     alone : bool, default False
-        Claims are about the chance under π_I itself, not about its difference from π_b's.
+        If True, claims are about the chance under π_I itself, not about its difference from the
+        chance under π_b.
 
     Examples
     --------
@@ -80,8 +81,8 @@ class Signal:
     cost : bool, default False
         People see the number with the other sign.
     at_most : float, optional
-        The largest chance to reach unsafe states that is allowed; by default that of before, and
-        the margin.
+        The largest chance to reach unsafe states that is allowed; by default the chance under π_b
+        plus the margin.
     known : Known
         Facts about its rewards that certificates need; by default none.
 
@@ -118,7 +119,7 @@ class Signal:
         Parameters
         ----------
         change : callable
-            Takes a problem and returns one, such as that of a part of the data.
+            Takes a problem and returns one, such as the problem of a part of the data.
 
         Returns
         -------
@@ -131,26 +132,27 @@ class Signal:
 @noun("num_states", "num_actions", "counts.visits", "discount", "value_bounds", "unseen")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """A safe-policy-improvement problem: the data D, the policy π_b that made it, and the terms.
+    """A safe-policy-improvement problem: the data D, the policy π_b behind it, discount and bounds.
 
     Parameters
     ----------
     counts : Counts
-        How often each transition was seen.
+        The number of times each transition was seen.
     behavior : Policy
-        The behavior policy π_b; also what has a policy, or an array of probabilities [S, A] or [K].
+        The behavior policy π_b; also an object that has a policy, or an array of probabilities
+        [S, A] or [K].
     discount : float or array of float [K]
-        The discount γ, or one a pair, as split counts have.
+        The discount γ, or one for each pair, as in split models.
     value_bounds : tuple of float
         Bounds (low, high) of every value V^π(s) of the true MDP.
     unseen : {"terminal", "pessimistic"}, default "terminal"
-        The worth of a pair that the data never visits: its known reward, or none, and then nothing;
-        or the lower value bound.
+        The worth of a pair that the data never visits: its known reward, or 0 without one; or the
+        lower value bound.
     log : DecisionLog, optional
         The log of the counts, for methods that look at whole episodes.
     premises : tuple of Statement or str, default ()
-        Assumptions made when the problem was put together; every certificate repeats them. A text
-        is a sentence of one's own.
+        Assumptions behind the problem; every certificate repeats them. A text is a sentence in your
+        own words.
     support : Successors, optional
         The states each pair may lead to, known before the data; by default any.
     closed : array of bool [K], optional
@@ -162,12 +164,12 @@ class Problem:
     signals : tuple of Signal, default ()
         Further numbers that must not get worse.
     reach : Reach, optional
-        The states to be reached, where the problem is the chance to reach them.
+        The unsafe states, if the problem is the chance to reach them.
 
     Raises
     ------
     InvalidParameter
-        If a term is out of range.
+        If a parameter is out of range.
     ShapeMismatch
         If the parts have different pairs, or the log other counts.
 
@@ -253,7 +255,7 @@ class Problem:
 
     @property
     def horizon(self) -> int | None:
-        """Returns the number of steps that count; None where all do."""
+        """Returns the number of steps that count; None if all count."""
         return None if self.reach is None else self.reach.within
 
     @property
@@ -267,12 +269,12 @@ class Problem:
         Parameters
         ----------
         closed : array of bool [K]
-            The pairs to close; those that are closed already stay so.
+            The pairs to close; pairs that are closed already stay closed.
 
         Returns
         -------
         Problem
-            Nothing is checked again, which takes its time with a long log.
+            The problem with these pairs closed; it is not checked again, since that is slow.
         """
         return arrays.altered(self, closed=closed | ~self.open_pairs())
 
@@ -292,7 +294,7 @@ class Problem:
         return self.moved(lambda part: replace(part, behavior=behavior))
 
     def moved(self, change: Callable[[Problem], Problem]) -> Problem:
-        """Applies a change to the problem and to that of each signal.
+        """Applies a change to the problem and to the problem of each signal.
 
         Parameters
         ----------
@@ -326,7 +328,7 @@ class Problem:
         Returns
         -------
         array of int [K]
-            Those of the support; without one, the number of all states.
+            The sizes of the support; without a support, the number of all states.
         """
         every = np.full(self.counts.pairs.num_pairs, self.num_states)
         return every if self.support is None else self.support.sizes
@@ -337,7 +339,7 @@ class Problem:
         Returns
         -------
         array of bool [T]
-            True for all without a support.
+            True for all transitions if there is no support.
         """
         if self.support is None:
             return np.ones(self.counts.successor.size, np.bool_)
@@ -355,13 +357,13 @@ class Problem:
         return arrays.run_sums(self.possible().astype(np.int64), self.counts.offsets)
 
     def estimate(self) -> FiniteMDP:
-        """Estimates the MLE-MDP, with unseen pairs worth what `unseen` says.
+        """Estimates the MLE-MDP; `unseen` gives the worth of unseen pairs.
 
         Returns
         -------
         FiniteMDP
-            States that are known to end episodes are not unseen: under either rule they are worth
-            their known reward, or nothing.
+            Pairs of known ends are not unseen: under either rule they are worth their known reward,
+            or 0.
         """
         if self.unseen == "terminal":
             return estimate_mdp(self.counts, self.discount)
@@ -373,7 +375,7 @@ class Problem:
         Parameters
         ----------
         value : float
-            The worth of every pair that was never visited, but of those of known ends.
+            The worth of every pair that was never visited, except pairs of known ends.
 
         Returns
         -------
@@ -386,7 +388,7 @@ class Problem:
         )
 
     def unseen_pairs(self) -> arrays.BoolArray:
-        """Finds the pairs that the data never visits, without those of known ends.
+        """Finds the pairs that the data never visits, except pairs of known ends.
 
         Returns
         -------
@@ -408,16 +410,16 @@ class Improvement(Settings):
     policy : Policy
         The improved policy π_I.
     plan : Plan
-        Its value in `problem.estimate()`, whatever model the algorithm itself planned in.
+        Its value in `problem.estimate()`, even if the algorithm planned in another model.
     n_wedge : int, optional
-        The N∧ that was used, where there is one.
+        The N∧ that was used, if there is one.
     behavior_is_estimated : bool, default False
-        Whether π_b was estimated: claims then hold relative to the estimate.
+        True if π_b was estimated: claims then hold relative to the estimate.
     kept_by : tuple of str, optional
         For each pair [K], the names of the signals whose limits keep it from being taken more
-        often, joined by semicolons; None where the algorithm looks at no limits.
+        often, joined by semicolons; None if the algorithm ignores limits.
     unmet : tuple of str, default ()
-        Names of the signals whose limit no policy that was found keeps.
+        The names of the signals whose limits the search could not meet.
 
     Examples
     --------
@@ -455,7 +457,7 @@ class Improvement(Settings):
         Returns
         -------
         Improvement
-            Without anything about limits.
+            The improvement, with no information about limits.
         """
         return cls(
             policy=plan.policy,
@@ -471,7 +473,7 @@ def most_actions(pairs: Pairs) -> int:
 
 
 def read_discounts(pairs: Pairs, discount: object) -> float | arrays.FloatArray:
-    """Returns one discount in [0, 1], or one a pair."""
+    """Checks and returns one discount in [0, 1], or one for each pair."""
     if not (isinstance(discount, np.ndarray) and discount.ndim == 1):
         return arrays.read_discount(discount)
     return arrays.floats(
@@ -480,10 +482,10 @@ def read_discounts(pairs: Pairs, discount: object) -> float | arrays.FloatArray:
 
 
 def check_counts_of_log(counts: Counts, log: DecisionLog) -> None:
-    """Refuses counts that are not those of the log: visits, starts, ends, and sums of rewards.
+    """Refuses counts that differ from the log's in visits, starts, ends, or sums of rewards.
 
-    Sums may differ by what the order of adding does to them. The counts may know more than the
-    log: rewards, and further states in which episodes end.
+    Sums may differ by rounding. The counts may know more than the log: rewards, and further states
+    in which episodes end.
     """
     pairs = counts.pairs
     rewards = counts.rewards
@@ -495,7 +497,7 @@ def check_counts_of_log(counts: Counts, log: DecisionLog) -> None:
     times[1, theirs] = logged.times
     check_against_log("count", partial(transition_name, pairs, offsets, successor), *times)
     check_against_log("starts", pairs.state_name, counts.starts, logged.starts)
-    ended = logged.terminal & counts.terminal  # they may know of further ends
+    ended = logged.terminal & counts.terminal  # the counts may know of further ends
     check_against_log(
         "terminal", pairs.state_name, ended.view(np.int8), logged.terminal.view(np.int8)
     )
@@ -512,7 +514,10 @@ def check_counts_of_log(counts: Counts, log: DecisionLog) -> None:
         slack * counts.observed,
     )
     if rewards.least is not None and rewards.greatest is not None:
-        least, greatest = (least_and_greatest(x, place, size) for x in logged.observed_rewards())
+        least, greatest = (
+            least_and_greatest(rewards_seen, place, size)
+            for rewards_seen in logged.observed_rewards()
+        )
         check_against_log("least reward", counts.reward_name, rewards.least, least[0], slack)
         check_against_log(
             "greatest reward", counts.reward_name, rewards.greatest, greatest[1], slack
@@ -526,8 +531,8 @@ def check_against_log(
     expected: arrays.AnyArray,
     slack: arrays.AnyArray | float = 0.0,
 ) -> None:
-    """Refuses counts that say something else than the log, naming the first difference."""
-    with np.errstate(over="ignore"):  # an infinite difference is one too
+    """Refuses counts that differ from the log by more than `slack`; names the first difference."""
+    with np.errstate(over="ignore"):  # a difference may be infinite
         differs = np.abs(counted - expected) > slack
     for i, others in arrays.first_where(differs, "value"):
         raise ShapeMismatch(
@@ -542,9 +547,9 @@ def reaching(problem: Problem, reach: Reach) -> Problem:
     Parameters
     ----------
     problem : Problem
-        The data, the behavior policy, and what is known of successors.
+        The data, the behavior policy, and the possible successors.
     reach : Reach
-        The states, and within how many steps.
+        The states, and the number of steps that count.
 
     Returns
     -------
@@ -571,10 +576,10 @@ def reaching(problem: Problem, reach: Reach) -> Problem:
 
 
 def stopped(problem: Problem) -> Problem:
-    """Returns the problem of a chance with counts that end in the unsafe states, and pay −1 there.
+    """Returns the problem of a chance, with counts that end in unsafe states and pay −1 there.
 
-    The counts leave out decisions in these states. The log keeps all its rows, with reward 0: later
-    visits of other pairs are data all the same. A problem without `reach` is returned as it is.
+    The counts leave out decisions in these states. The log keeps all its rows, with reward 0, since
+    later visits of other pairs are still data. A problem without `reach` is returned unchanged.
     """
     if problem.reach is None:
         return problem

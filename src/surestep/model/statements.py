@@ -1,9 +1,8 @@
-"""Statements: the assumptions, notes and refusals of certificates, as codes with values.
+"""Defines the assumptions, notes and refusals of certificates, as codes with values.
 
-Programs tell statements apart by their codes. Their sentences are made here and nowhere else: files
-of certificates, the command line and the page of a result all have those of `SENTENCES`.
-docs/codes.md explains the codes. Scalars are JSON's values without parts: numbers, texts, true,
-false and null.
+Programs tell statements apart by their codes. Files of certificates, the command line and the page
+of a result all take the sentences from `SENTENCES`. docs/codes.md explains the codes. Scalars are
+simple JSON values: numbers, texts, true, false and null.
 """
 
 import math
@@ -19,7 +18,7 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep.errors import InvalidCertificate, SurestepError
 
-WITHIN_SEEN = "rewards-within-seen"  # nobody declared what steps may earn
+WITHIN_SEEN = "rewards-within-seen"  # the ranges of rewards were not declared
 OWN_WORDS = "in-own-words"  # a sentence of a user or an extension
 Scalar = None | bool | int | float | str
 
@@ -47,12 +46,12 @@ def read_scalars(path: str, value: object) -> Mapping[str, Scalar]:
 
 
 def is_unicode(text: str) -> bool:
-    """Tells whether a file can hold the text: half of a surrogate pair is no character."""
+    """Tells whether a text can be written to a file: half of a surrogate pair cannot."""
     return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def share_in_words(share: float, seed: int | None) -> str:
-    """Names the part of a log that is set aside: drawn with a seed, or without one the first."""
+    """Names the part of a log that is set aside: drawn with a seed, or the first part without."""
     shuffled = f"{share:.10g} of the episodes as shuffled with seed {seed}"
     return f"the first {share:.10g} of the log" if seed is None else shuffled
 
@@ -84,7 +83,7 @@ def rows_of_priors(
 
 
 def rewards_never_observed(per: str) -> str:
-    """States the belief about the reward of a pair, or a transition, that was never observed."""
+    """States the belief about the rewards of pairs, or transitions, that were never observed."""
     alike = {
         "transition": "leads to the same state or is of the same pair",
         "pair": "is of the same state or the same action",
@@ -97,21 +96,21 @@ def rewards_never_observed(per: str) -> str:
 
 
 def no_guarantee(asked: str | None, refusal: str) -> str:
-    """States why there is no claim, of the kind that was asked for if that is known."""
+    """States the reason why there is no claim, and the kind of claim that was asked for."""
     said = refusal if asked is None else f"{asked}: {refusal}"
     return f"Why there is no guarantee: {said}."
 
 
 def own_words(sentence: str) -> str:
-    """Returns a sentence of somebody else as it is."""
+    """Returns the sentence of a user or a plug-in unchanged."""
     if not isinstance(sentence, str) or not sentence:
         raise ValueError("expected a sentence")
     return sentence
 
 
-# By code, the sentence: a template, or where words depend on values a function, of the values.
+# The sentence of each code: a template, or a function of the values if the words depend on them.
 SENTENCES: Mapping[str, str | Callable[..., str]] = {
-    # the world, and what the data can show of it
+    # the world behind the data
     "markov": "The log is Markov in the given states, and its dynamics never change.",
     "no-hidden-causes": "There are no hidden causes: what came of a step depended on its state "
     "and action alone, not on what else was known to whoever acted.",
@@ -232,7 +231,7 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "prior-against-policy": "Under a third prior, which was read off the data too, a weight of "
     "{weight:.6g} of each row leads to the one state in which the policy gains the least over the "
     "behavior policy in the mean model: the claim is the smallest one of the three.",
-    # what published proofs leave open
+    # gaps of published proofs
     "n-wedge-fixed": "N∧ counts as fixed beforehand, although it was read off the data.",
     "rare-pairs-known": "Pairs with at most N∧ visits count as known, as in the published proof.",
     "radius-of-one-split": "The radius is about one split, but counts for the error of a whole "
@@ -241,15 +240,15 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "published proof.",
     "split-prior-uniform": "The chance of each split has a uniform prior.",
     "interval-centred": "The credible interval counts as centred at the estimate, which it is not.",
-    # remarks on a claim, which assume nothing
+    # remarks on a claim: they assume nothing
     "nothing-changed": "No pair is changed: the policy is the behavior policy, and loses nothing.",
     "need-not-be-markov": "The states need not be Markov.",
     "first-steps-only": "The claim is about the first {steps} steps of an episode only, not about "
     "ρ: it must not stand beside claims about ρ.",
     "no-guarantee": no_guarantee,
-    # whatever else somebody states
+    # any other sentence
     OWN_WORDS: own_words,
-    # refusals, which begin in the middle of a line, after what was asked for: of settings
+    # refusals (they follow the name of a kind, so they begin in lower case): of settings
     "delta-too-small": "delta is {delta}, expected at least {least:.3g} for {what}",
     "discount-0-or-1": "discount is {discount}, but the bounds divide by 1 − γ and are about γ "
     "above 0; expected more than 0 and less than 1",
@@ -266,7 +265,7 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "unknown-kind": "kind is {kind!r}, which cannot be verified here; expected one of {known}",
     "mismatch": "{path} is {claimed} in the certificate, but {computed} when computed from this "
     "problem and this policy; expected the problem and the policy that were certified",
-    # … of how much there is
+    # … of the amount of data
     "no-log": "the problem has no log, and counts do not tell what followed what; expected whole "
     "episodes, as Problem(log=…)",
     "nothing-held-out": "train_share is {share}, which leaves none of {episodes} episodes to judge "
@@ -286,7 +285,7 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "too-little-memory": "one drawn model takes {takes:.0f} MiB, expected at most {most:.0f}; take "
     "a smaller prior weight, or more memory",
     "never-ends": "in a drawn model an episode never ends, at discount 1; expected less than 1",
-    # … of who acted
+    # … of the behavior policy
     "behavior-not-known": "the behavior policy is only estimated, and weights relative to an "
     "estimate prove nothing; expected the policy that made the log, or the probability of each "
     "row's action",
@@ -320,7 +319,7 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "wider bounds{others}",
     "values-beyond-bounds": "value_bounds is ({low}, {high}), but by the data a value of {state} "
     "is {side} {value:.6g}; expected bounds on the values of all policies in all states{others}",
-    # … of what a policy was made from, and of a stress test
+    # … of the data behind a policy, and of a stress test
     "made-from-some-of-log": "a file of this log is one that the policy was made from, so that "
     "its episodes cannot judge it; expected episodes that had no part in it",
     "made-from-log": "the policy was chosen from this very log, so that its episodes cannot judge "
@@ -376,7 +375,7 @@ class Statement:
             ) from None
 
     def __str__(self) -> str:
-        """Returns the sentence; ends of ranges are doubles, also where others wrote 0 for 0.0."""
+        """Returns the sentence; the ends of ranges are shown as floats, 0 as 0.0."""
         sentence = SENTENCES[self.code]
         if not isinstance(sentence, str):
             return sentence(**self.values)
@@ -390,13 +389,13 @@ class Statement:
         return f"Statement({self.code!r}, {dict(self.values)})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickles and copies a plain dict: a read-only mapping has no pickle of its own."""
+        """Pickles and copies as a plain dict, since a read-only mapping cannot be pickled."""
         return Statement, (self.code, dict(self.values))
 
     __hash__ = None  # type: ignore[assignment]
 
     def to_json(self) -> dict[str, Any]:
-        """Makes the object that files hold.
+        """Makes the JSON object of the statement.
 
         Returns
         -------
@@ -414,12 +413,12 @@ def value_names(code: str) -> list[str]:
     return [*signature(sentence).parameters]
 
 
-# Claims by counts leave out rows that may have been the worst: they prove nothing.
+# Claims from counts leave out such rows, which may have been the worst: they prove nothing.
 STOPPING = Statement("stopping-tells-nothing")
 
 
 def read_statements(name: str, given: object, error: type[SurestepError]) -> tuple[Statement, ...]:
-    """Returns several statements; texts among them are sentences in somebody's own words."""
+    """Returns a list as statements; texts in it become sentences in the user's own words."""
     if not isinstance(given, list | tuple):
         raise error(f"{name} is {arrays.shown(given)}, expected a list of statements or sentences")
     statements = []

@@ -1,4 +1,4 @@
-"""Successors: the states that each pair may lead to, known before the data."""
+"""Defines the states that each pair may lead to, if they are known before the data."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -13,7 +13,7 @@ from surestep.model.noun import noun
 from surestep.model.pairs import Pairs, check_same_pairs, read_noun, transition_name
 from surestep.model.statements import Statement
 
-LIGHTEST = 1e-9  # of the weights of a prior
+LIGHTEST = 1e-9  # the smallest and the largest weight in a prior
 HEAVIEST = 10**9
 
 
@@ -88,7 +88,7 @@ class Successors(arrays.ByValue):
         return over
 
     def places(self, counts: Counts) -> arrays.IntArray:
-        """Finds the transitions that counts store among these.
+        """Finds the stored transitions of counts among these successors.
 
         Parameters
         ----------
@@ -98,7 +98,7 @@ class Successors(arrays.ByValue):
         Returns
         -------
         array of int [T of the counts]
-            The place of each in `successor`; −1 if it is missing.
+            The place of each transition in `successor`; −1 if it is missing.
         """
         size = np.int64(self.pairs.num_states)
         given, stored = (
@@ -110,7 +110,7 @@ class Successors(arrays.ByValue):
         return np.where(given[place] == stored, place, -1)
 
     def times(self, counts: Counts) -> arrays.IntArray:
-        """Counts how often each successor was observed.
+        """Counts the observations of each successor.
 
         Parameters
         ----------
@@ -129,7 +129,7 @@ class Successors(arrays.ByValue):
 
 
 def check_support(counts: Counts, support: Successors) -> None:
-    """Refuses a support without an observed successor, or without any for a pair that goes on."""
+    """Refuses a support that lacks an observed successor, or is empty for a pair that goes on."""
     pairs = counts.pairs
     check_same_pairs("the counts", pairs, "the support", support.pairs)
     for t, others in arrays.first_where(

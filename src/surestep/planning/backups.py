@@ -1,4 +1,4 @@
-"""Bellman backups of a model: values of pairs, of best actions, and under a policy."""
+"""Computes Bellman backups of a model: values of pairs, of best actions, and under a policy."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ class Backup(Model):
     def best(self, value: arrays.FloatArray, result: arrays.FloatArray) -> None:
         """Writes max_a q(s,a) for all states into `result` [S].
 
-        On a GPU pair by pair, then state by state: a thread that has all pairs of a state to itself
-        reads memory in steps that are too wide.
+        A GPU goes pair by pair, then state by state: a thread that does all pairs of a state would
+        read memory in steps that are too wide.
         """
         if is_there(result):
             largest_values(self.pair_offsets, self.q(value), result)
@@ -83,7 +83,7 @@ def averaged(
 
 
 def best_of(pairs: Pairs, q: arrays.FloatArray) -> arrays.FloatArray:
-    """Returns all mass on the best action of each state, the lowest among ties [K]."""
+    """Returns the greedy policy for q [K]: the best action of each state, the lowest among ties."""
     probability = np.empty_like(q)
     greedy(pairs.offsets, q, TIE_TOLERANCE * float(np.abs(q).max()), probability)
     return arrays.own(brought_home(probability))

@@ -1,7 +1,7 @@
 """Solves many models of one shape at once by elimination, or one by one.
 
-The order of elimination, and where entries fill in, are found once for a shape. That takes longer
-than one small model does by itself, which is why a single one goes another way.
+The order of elimination and the entries that fill in are found once for a shape. That takes longer
+than the solution of one small model, so a single model is solved by another method.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,8 +23,8 @@ from surestep.planning.ends import endless_circle, goes_round
 from surestep.planning.horizons import certified_steps, longest_horizon
 from surestep.planning.proof import SMALLEST_NORMAL, most_terms
 
-MOST_WORK = 2_000_000  # multiplications of one solve; beyond, other ways to a value are faster
-MOST_STATES = 2_000  # beyond, even looking for an order takes long where much fills in
+MOST_WORK = 2_000_000  # multiplications of one solve; beyond this, other methods are faster
+MOST_STATES = 2_000  # beyond this, the search for an order may take long
 
 Given = TypeVar("Given")
 Part = TypeVar("Part")
@@ -33,11 +33,11 @@ Part = TypeVar("Part")
 def plan_elimination(
     pairs: Pairs, offsets: IntArray, successor: IndexArray
 ) -> EliminationPlan | None:
-    """Returns the plan for models with these successors, or None where that takes too much work.
+    """Returns the plan for models with these successors, or None if it takes too much work.
 
-    The order is SciPy's minimum degree on the pattern of I − P and its transpose. Filling in
-    follows from the pattern alone: what is eliminated leaves its row of U to all rows below that
-    have its column. Plans are remembered.
+    The order is SciPy's minimum degree on the pattern of I − P and its transpose. The fill follows
+    from the pattern alone: an eliminated state adds its row of U to all rows below that have its
+    column. Plans are cached.
     """
     if pairs.num_states > MOST_STATES:
         return None
@@ -79,7 +79,7 @@ def plan_for_edges(size: int, sources: bytes, targets: bytes) -> EliminationPlan
 
 
 def minimum_degree(size: int, source: IndexArray, target: IndexArray) -> IntArray:
-    """Returns an order of the states in which little fills in."""
+    """Returns an order of the states that leads to little fill."""
     from scipy.sparse import coo_array, eye_array
     from scipy.sparse.linalg import splu
 
@@ -106,9 +106,9 @@ def runs_of(lists: list[list[int]]) -> tuple[IntArray, IntArray]:
 def eliminated(
     batch: MDPBatch, probability: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-    """Returns values [B, S], residuals and proven errors [B] of policies, found on all cores.
+    """Returns values [B, S], residuals and proven errors [B] of policies, computed on all cores.
 
-    None where that takes too much work, or where a policy may never end in its model.
+    Returns None if that takes too much work, or if a policy may never end in its model.
     """
     plan = plan_elimination(batch.pairs, batch.offsets, batch.successor)
     around = may_go_round(batch)
@@ -125,24 +125,24 @@ def eliminated(
 
 
 def may_go_round(batch: MDPBatch) -> bool:
-    """Tells whether pairs of discount 1 go round, with the transitions of all models."""
+    """Tells whether pairs of discount 1 form a cycle in the transitions of all models together."""
     return goes_round(batch_rows(batch, batch.probability.max(axis=0)))
 
 
 def one_by_one(
     models: MDPBatch | FiniteMDP, given: Sequence[Given], solve: Callable[[FiniteMDP, Given], Part]
 ) -> list[Part]:
-    """Calls `solve(model, given)` for each model and its own given value, in turn.
+    """Calls `solve(model, item)` for each model and its item of `given`, in turn.
 
-    An error begins with the name of its model in a batch.
+    An error message begins with the name of its model in a batch.
     """
     if isinstance(models, FiniteMDP):
-        return [solve(models, each) for each in given]
+        return [solve(models, item) for item in given]
     parts = []
     for place in range(max(models.num_models, len(given))):
         try:
-            each = given[place % len(given)]
-            parts.append(solve(models.model(place % models.num_models), each))
+            item = given[place % len(given)]
+            parts.append(solve(models.model(place % models.num_models), item))
         except (NeverEnds, NotConverged) as problem:
             problem.args = (f"{member_name(models, place)}: {problem}",)
             raise
@@ -173,7 +173,7 @@ def steps_under(batch: MDPBatch, probability: FloatArray, plan: EliminationPlan)
 
 
 def member_name(batch: MDPBatch, place: int) -> str:
-    """Returns which model has that place among policies, and which policy where models repeat."""
+    """Names the model of a policy by its number, and the policy too if models repeat."""
     model = f"model {place % batch.num_models}"
     return model if place < batch.num_models else f"{model} with policy {place}"
 
@@ -181,8 +181,8 @@ def member_name(batch: MDPBatch, place: int) -> str:
 def endless_members(batch: MDPBatch, probability: FloatArray) -> BoolArray:
     """Tells for each policy [B, K] whether it may never end in its model [B].
 
-    That depends on which transitions and actions are possible only, so that models with the same
-    ones are looked at once.
+    The answer depends only on the possible transitions and actions, so it is found once for all
+    models that agree in them.
     """
     size = max(batch.num_models, len(probability))
     known: dict[tuple[bytes, bytes], bool] = {}
@@ -210,13 +210,13 @@ def batch_rows(batch: MDPBatch, chances: FloatArray) -> FixedRows:
 
 
 def stacked(parts: Sequence[object], *names: str) -> list[AnyArray]:
-    """Returns each attribute of all parts, along a leading axis; that of one is not copied."""
+    """Stacks each attribute of all parts along a leading axis; a single part is not copied."""
     rows = ([getattr(part, name) for part in parts] for name in names)
     return [np.array(row) if len(row) > 1 else np.asarray(row[0])[np.newaxis] for row in rows]
 
 
 def policies_of(models: MDPBatch | FiniteMDP, policy: Policy | FloatArray) -> FloatArray:
-    """Returns the probabilities [1, K] or [B, K], validated."""
+    """Validates policies, and returns their probabilities [1, K] or [B, K]."""
     pairs = models.pairs
     number, name = (models.num_models, "batch") if isinstance(models, MDPBatch) else (1, "model")
     if isinstance(policy, Policy):
@@ -238,7 +238,7 @@ def policies_of(models: MDPBatch | FiniteMDP, policy: Policy | FloatArray) -> Fl
 
 
 def models_of(batch: MDPBatch) -> Models:
-    """Returns the arrays of a batch as kernels take them."""
+    """Returns the arrays of a batch as a record for kernels."""
     return Models(
         batch.pairs.offsets,
         batch.offsets,
@@ -264,7 +264,7 @@ def proven_errors(
     tie_tolerance: float,
 ) -> FloatArray:
     """Returns the proven error of each model's values [B]; see `planning.proof`."""
-    reward = np.resize(np.abs(batch.expected_reward).max(axis=1), len(value))  # again and again
+    reward = np.resize(np.abs(batch.expected_reward).max(axis=1), len(value))  # repeats rows
     rounding = most_terms(batch.offsets, batch.pairs.offsets) * 2.0**-52 + tie_tolerance
     errors: FloatArray = (
         residual + rounding * (reward + np.abs(value).max(axis=1) + SMALLEST_NORMAL)

@@ -1,9 +1,9 @@
-"""The Markov chain that a policy makes of an MDP, and x = b + W x solved on it as suits it best.
+"""Builds the Markov chain of a policy in an MDP, and solves x = b + W x by the best-suited method.
 
-Models that people make are seldom one tangle: protocols count, clocks run, work gets done. What
-comes back to itself are small parts, and for each of them a few sweeps in place are enough once all
-that it leads to is known. So large chains are solved one strongly connected component after the
-other, successors first; see `kernels.components`.
+In most models that people make, only small parts lead back to themselves: protocols count, clocks
+run, work gets done. A few sweeps in place solve such a part once the values of its successors are
+known. So large chains are solved one strongly connected component after the other, successors
+first; see `kernels.components`.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from surestep.kernels.components import Order, leads_ahead, settle_components, s
 from surestep.planning.backups import Backup, RowModel
 from surestep.planning.proof import Horizon
 
-FAST = 0.8  # sweeps that leave more of the residual than this, each on average, are not fast
+FAST = 0.8  # sweeps are fast if each leaves at most this part of the residual, on average
 MOST_FAST_SWEEPS = 100
 MOST_SWEEPS = 1_000  # of one component; one that needs more is left to other methods
 SolveMethod = Literal["auto", "dense", "sparse", "iterative", "components"]
-GoodEnough = Callable[[FloatArray, float], bool]  # a solution and its residual to the judgement
+GoodEnough = Callable[[FloatArray, float], bool]  # takes a solution and its residual
 
-DENSE_STATES = 300  # up to here a dense LU is the fastest
-FILL_PER_STATE = 100  # predicted factor entries a state up to which a sparse LU is worth it
+DENSE_STATES = 300  # up to this number of states, a dense LU is the fastest
+FILL_PER_STATE = 100  # up to this number of predicted factor entries a state, a sparse LU pays
 LARGEST_FILL = 20_000_000
 KRYLOV_STEPS = 1_000
-# What solvers raise where a chain is singular up to rounding.
+# The errors that solvers raise if a chain is singular up to rounding.
 SINGULAR = (np.linalg.LinAlgError, RuntimeError, ZeroDivisionError)
 TOO_MANY_STEPS = (
     "without discounting, the policy takes so many steps before it ends that nothing can be proven "
@@ -47,13 +47,13 @@ SWEEPS_PER_STEP = 40  # (1 − 1/w)^(40 w) < 1e-17: more sweeps cannot help
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chain:
-    """Weights W(s,s') = Σ_a π(a|s) Γ(s,a) P(s'|s,a) by rows; a successor may stand there twice."""
+    """Weights W(s,s') = Σ_a π(a|s) Γ(s,a) P(s'|s,a) by rows; a row may list a successor twice."""
 
     offsets: IntArray  # [S+1]
     successor: IndexArray  # [≤ T]
     weight: FloatArray  # [≤ T]
     reward: FloatArray  # [S] r_π
-    by_component: Order | None = None  # its states, where that is known
+    by_component: Order | None = None  # its states, if their order is known
 
     def step(self, value: FloatArray) -> FloatArray:
         """Returns r_π + W v."""
@@ -71,7 +71,7 @@ class Chain:
         return matrix
 
     def part(self, states: IndexArray, value: FloatArray) -> Chain:
-        """Returns the chain among `states`, where the values of all others are known."""
+        """Returns the chain among `states`, given the values of all other states."""
         lengths = arrays.run_lengths(self.offsets)[states]
         taken = arrays.ranges(self.offsets[states], lengths)
         place = np.full(self.reward.size, -1, np.int32)
@@ -110,7 +110,7 @@ class Chain:
 
 
 def policy_chain(mdp: RowModel, policy: FloatArray) -> Chain:
-    """Makes the chain of a policy with probabilities [K]; linear in the transitions taken."""
+    """Makes the chain of a policy [K], in time linear in the transitions that the policy takes."""
     model = Backup.of(mdp)
     num_states = mdp.pairs.num_states
     lengths = np.empty(num_states, np.int64)
@@ -161,7 +161,7 @@ def solve_krylov(
                 break
         change = change_in_step(chain, solution)
         reached = float(np.abs(change).max())
-        if not reached < smallest / 2:  # also where it is NaN
+        if not reached < smallest / 2:  # also true for NaN
             break
         value, shadow, smallest = solution, change, reached
     return value, smallest
@@ -180,8 +180,8 @@ def solve_by_sweeps(
 
     A sweep has to leave no more than `slowest` of it, on average. Returns the point reached and the
     size of the last change. The residual there is no larger: W is nonnegative and its rows sum to
-    at most 1. On a uniform horizon, a change that is the same for all states goes on to be γ times
-    as large for ever, so it is added up at once and does not count as residual.
+    at most 1. On a uniform horizon, a change that is the same for all states shrinks by γ in each
+    later sweep, so its sum is added at once and does not count as residual.
     """
     size = half_range if horizon.uniform else largest
     value = start
@@ -212,7 +212,7 @@ def largest(change: tuple[float, float]) -> float:
 
 
 def half_range(change: tuple[float, float]) -> float:
-    """Returns the size of a change, not counting what is the same for all states."""
+    """Returns the size of a change, without the part that is the same for all states."""
     return (change[1] - change[0]) / 2
 
 
@@ -247,8 +247,8 @@ def settle(
 ) -> None:
     """Brings `value` [S] to a residual of `target`, component by component.
 
-    `solve_slow` is given the states of each component for which sweeps are too slow; without it
-    their values stay less exact. `known` is the order of the components where it is known.
+    `solve_slow` is called with the states of each component for which sweeps are too slow; without
+    it their values stay less exact. `known` is the order of the components if it is known.
     """
     order = known or order_by_component(model.pair_offsets, model.offsets, model.successor)
     reached = settle_components(model, order, 0, target, MOST_SWEEPS, value)
@@ -259,7 +259,7 @@ def settle(
 
 
 def order_by_component(pair_offsets: IntArray, offsets: IntArray, successor: IndexArray) -> Order:
-    """Finds the components, by a depth-first search where there is a way back at all."""
+    """Finds the components; searches depth-first only if some state leads to an earlier one."""
     states = pair_offsets.size - 1
     if leads_ahead(pair_offsets, offsets, successor):
         backwards = np.arange(states, dtype=np.int32)[::-1].copy()
@@ -282,7 +282,7 @@ def undiscounted_total(chain: Chain, start: FloatArray, target: float) -> FloatA
 def solve_to(
     chain: Chain, start: FloatArray, target: float, horizon: Horizon, method: SolveMethod = "auto"
 ) -> FloatArray:
-    """Solves x = b + W x: exactly where that is cheap, else up to a residual of `target`."""
+    """Solves x = b + W x: exactly if that is cheap, else up to a residual of `target`."""
     return solve(
         chain,
         method,
@@ -329,13 +329,13 @@ def solve_slowly(
     horizon: Horizon,
     good_enough: GoodEnough,
 ) -> FloatArray:
-    """Solves by BiCGSTAB, and by sweeps where that breaks down."""
+    """Solves by BiCGSTAB, and by sweeps if that breaks down."""
     residual = largest(change_range(chain, start))
     value = start
     if not good_enough(value, residual):
         value, residual = solve_krylov(chain, value, target, KRYLOV_STEPS)
     if not good_enough(value, residual):
-        # More sweeps cannot help, or would never come.
+        # More sweeps cannot help, or would take too long.
         limit = int(min(SWEEPS_PER_STEP * horizon.high, 10_000_000))
         plain = replace(horizon, uniform=False)
         value, _ = solve_by_sweeps(chain, value, target, plain, limit=limit, slowest=np.inf)
@@ -345,7 +345,7 @@ def solve_slowly(
 def solve_components(
     chain: Chain, start: FloatArray, target: float, horizon: Horizon
 ) -> FloatArray:
-    """Solves one component after the other, those that others lead to first."""
+    """Solves one component after the other, each after all that it leads to."""
     value = start.copy()
 
     def solve_slow(states: IndexArray) -> None:
@@ -356,7 +356,7 @@ def solve_components(
 
 
 def solve_part(chain: Chain, start: FloatArray, target: float, horizon: Horizon) -> FloatArray:
-    """Solves a component on which sweeps are slow: dense when small, sparse if little fills in."""
+    """Solves a component with slow sweeps: by dense LU if small, sparse LU if it fills little."""
     size = chain.reward.size
     if size <= DENSE_STATES:
         return solve_dense(chain)

@@ -1,11 +1,11 @@
-"""Policies that end for certain: read off the graph of a model, whatever its numbers are.
+"""Tells which policies end for certain, from the graph of a model alone.
 
 A pair *lasts* if it has successors and discount 1; any other pair ends the episode with some
 chance, since discounting by γ is worth the same as ending with 1 − γ. A policy ends for certain
-where from every state a pair that does not last can be reached: the chain is finite, so the chance
-to have gone on for n steps falls geometrically. Where not, it comes into a set of states that lead
-only to each other, and total rewards need not exist. They do where all that is earned in such a set
-is 0: then the policy *rests* there, which is worth 0 unless the model says otherwise (`endless`).
+if it can reach a pair that does not last from every state: the chain is finite, so the chance
+to have gone on for n steps falls geometrically. Otherwise it comes into a set of states that lead
+only to each other, and total rewards need not exist. They exist if all rewards in such a set are 0:
+then the policy *rests* there, which is worth 0 unless the model says otherwise (`endless`).
 
 An *end component* is a set of states with lasting pairs, at least one each, that lead only to each
 other and from each to all: in it, and only in such sets, can some policy stay for ever (L. de
@@ -33,12 +33,12 @@ from surestep.planning.chain import Chain, order_by_component
 class EndComponents(NamedTuple):
     """The largest end components made of some pairs."""
 
-    component: IntArray  # [S] states with one number are in one component; −1: in none
+    component: IntArray  # [S] the number of a state's component; −1: it is in none
     inner: BoolArray  # [K] the pairs of the components
 
 
 class Edges(NamedTuple):
-    """The transitions that may come, with the pair and the state that they leave."""
+    """The possible transitions, each with its pair, its state and its successor."""
 
     pair: IntArray
     source: IntArray
@@ -62,7 +62,7 @@ class Edges(NamedTuple):
 
 
 def numbered(order: Order) -> IntArray:
-    """Returns the number of the component that each state is in [S]."""
+    """Returns the number of each state's component [S]."""
     return arrays.run_owners(order.starts)[order.place]
 
 
@@ -76,9 +76,9 @@ def lasting(model: RowModel) -> BoolArray:
 
 
 def idle(mdp: FiniteMDP) -> BoolArray:
-    """Returns the pairs [K] that last and earn nothing, which is worth 0 even for ever.
+    """Returns the pairs [K] that last and earn 0, so that going on with them for ever is worth 0.
 
-    There are none where the model gives another worth to what is endless.
+    There are none if the model gives another worth to endless episodes.
     """
     earns = (mdp.reward != 0) & (mdp.probability > 0)
     earning = arrays.marked(arrays.run_owners(mdp.offsets)[earns], mdp.num_pairs)
@@ -87,39 +87,39 @@ def idle(mdp: FiniteMDP) -> BoolArray:
 
 
 def goes_round(model: RowModel) -> bool:
-    """Tells whether pairs of discount 1 form a cycle, so that paths have no longest one."""
+    """Tells whether pairs of discount 1 form a cycle, so that there is no longest path."""
     if model.discount.max() < 1.0:
         return False
     _, source, target = edges = Edges.of(model, model.discount == 1.0)
-    if (source < target).all():  # as in split models, whose nodes come after their parents
+    if (source < target).all():  # true of split models: nodes come after their parents
         return False
     component = numbered(edges.components(model.pairs.num_states))
     return bool((component[source] == component[target]).any())
 
 
 def steps_towards(model: RowModel, allowed: BoolArray, goals: BoolArray) -> IntArray:
-    """Returns a pair [S] of those allowed [K] that leads nearer to a goal [S]; −1 where none can.
+    """Returns for each state an allowed pair [K] that leads nearer to a goal; −1 if none does.
 
-    A policy of these pairs comes to a goal for certain: with a chance above 0 in as many steps as
-    the way is long, from wherever it is. At goals: −1 too.
+    A policy of these pairs reaches a goal for certain: from every state, it does so with a chance
+    above 0 in as many steps as the way is long. Goals have −1 too.
     """
     states = model.pairs.num_states
     pair, source, target = Edges.of(model, allowed)
-    # A search backwards, from one more place, from which all goals are met first.
+    # The search goes backwards, from one extra node whose neighbours are the goals.
     lengths = np.append(np.bincount(target, minlength=states), np.count_nonzero(goals))
     before = np.append(source[np.argsort(target, kind="stable")], np.flatnonzero(goals))
     _, nearer = breadth_first(arrays.offsets_of(lengths), before.astype(np.int32), states)
     chosen = np.full(states, -1)
     leads = nearer[source] == target
-    # Backwards, so that the first of several pairs is the one that stays.
+    # Written in reverse, so that the first of several pairs is written last.
     chosen[source[leads][::-1]] = pair[leads][::-1]
     return chosen
 
 
 def ending_policy(model: RowModel, goes_on: BoolArray) -> Policy:
-    """Finds a policy that leaves the pairs that go on [K] for certain; refuses models without one.
+    """Finds a policy that surely leaves the pairs `goes_on` [K]; refuses models without one.
 
-    These are the lasting pairs, or those of them that must come to an end.
+    `goes_on` marks all lasting pairs, or only the lasting pairs in which no policy may rest.
     """
     pairs = model.pairs
     ends = arrays.marked(pairs.state[~goes_on], pairs.num_states)
@@ -139,12 +139,12 @@ def ending_policy(model: RowModel, goes_on: BoolArray) -> Policy:
 
 
 def refuse_endless(model: RowModel, policy: FloatArray) -> None:
-    """Refuses a policy [K] that may never end, naming a state that it does not leave any more."""
+    """Refuses a policy [K] that may never end; the message names a state that it never leaves."""
     refuse_circle(model.pairs, endless_circle(model, policy))
 
 
 def refuse_circle(pairs: Pairs, circle: IntArray) -> None:
-    """Refuses a policy that goes round in some states."""
+    """Refuses a policy that goes round for ever in the states `circle`, unless it is empty."""
     if circle.size:
         raise NeverEnds(
             f"{names(pairs, circle)} never ends under the policy, which may come there and "
@@ -154,20 +154,20 @@ def refuse_circle(pairs: Pairs, circle: IntArray) -> None:
 
 
 def endless_circle(model: RowModel, policy: FloatArray) -> IntArray:
-    """Returns states that a policy [K] never leaves once it is there; none where it ends."""
+    """Returns a set of states that a policy [K] never leaves; it is empty if the policy ends."""
     taken = policy > 0
     return first_of(circles(Edges.of(model, taken), leaving(model, taken))[0])
 
 
 def leaving(model: RowModel, taken: BoolArray) -> BoolArray:
-    """Returns the states [S] in which one of the pairs taken [K] does not last."""
+    """Marks the states [S] in which one of the pairs `taken` [K] does not last."""
     return arrays.marked(model.pairs.state[taken & ~lasting(model)], model.pairs.num_states)
 
 
 def resting(mdp: FiniteMDP, policy: FloatArray, chain: Chain) -> Chain:
-    """Returns the chain of a policy [K] that ends where it rests, with its states by component.
+    """Returns the chain of a policy [K], ended in its resting states, with states by component.
 
-    Refuses a policy that goes round for ever elsewhere.
+    Refuses a policy that goes round for ever in other states.
     """
     taken = policy > 0
     row = arrays.run_owners(chain.offsets)
@@ -178,7 +178,7 @@ def resting(mdp: FiniteMDP, policy: FloatArray, chain: Chain) -> Chain:
     circle, order = circles(edges, leaving(mdp, taken))
     if circle.max() < 0:
         return replace(chain, by_component=order)
-    # The last place is for states in no circle.
+    # The last place, −1, is for states in no circle.
     earns = arrays.marked(circle[mdp.pairs.state[taken & ~idle(mdp)]], mdp.num_states + 1)
     earns[-1] = False
     refuse_circle(mdp.pairs, first_of(np.where(earns[circle], circle, -1)))
@@ -188,10 +188,10 @@ def resting(mdp: FiniteMDP, policy: FloatArray, chain: Chain) -> Chain:
 
 
 def circles(edges: Edges, ends: BoolArray) -> tuple[IntArray, Order]:
-    """Numbers the sets of states that edges never leave, and in which none ends [S].
+    """Numbers the sets of states that no edge leaves and that hold no state of `ends` [S].
 
-    States with one number [S] are in one set, and lead to each other; −1: in none. Also returns the
-    states by component.
+    States with the same number [S] are in one set, and lead to each other; −1: in no set. Also
+    returns the states by component.
     """
     _, source, target = edges
     order = edges.components(ends.size)
@@ -203,21 +203,22 @@ def circles(edges: Edges, ends: BoolArray) -> tuple[IntArray, Order]:
 
 
 def first_of(circle: IntArray) -> IntArray:
-    """Returns the states of the first set of those that numbers [S] tell apart; −1: in none."""
+    """Returns the states of the first numbered set in `circle` [S]; −1 marks states in no set."""
     return np.flatnonzero(np.isin(circle, circle[circle >= 0][:1]))
 
 
 def names(pairs: Pairs, states: IntArray) -> str:
-    """Returns the first state, and how many others go with it."""
+    """Returns the name of the first state, with the number of other states."""
     others = states.size - 1
     more = f" (with {others} other state{'s' * (others > 1)})" if others else ""
     return f"{pairs.state_name(int(states[0]))}{more}"
 
 
 def staying(model: RowModel, allowed: BoolArray) -> tuple[BoolArray, BoolArray]:
-    """Returns the states [S] from which some policy only ever takes pairs allowed [K], and these.
+    """Marks the states [S] from which some policy only ever takes allowed pairs, and these pairs.
 
-    Those that cannot are found backwards, each pair that leads to one of them being struck out.
+    The search goes backwards from states without allowed pairs: each pair that leads to such a
+    state is struck out.
     """
     states = model.pairs.num_states
     pair, _, target = Edges.of(model, allowed)
@@ -241,8 +242,8 @@ def staying(model: RowModel, allowed: BoolArray) -> tuple[BoolArray, BoolArray]:
 def end_components(model: RowModel, pairs: BoolArray) -> EndComponents:
     """Returns the largest end components made of these lasting pairs [K].
 
-    Strongly connected components, less the pairs that lead out of theirs, until none does. Pairs
-    that no policy can go on from for ever are left out first, however long their way is.
+    Finds strongly connected components, and removes the pairs that lead out of theirs, until none
+    does. Each round first removes all pairs from which no policy can go on for ever.
     """
     inner = pairs.copy()
     states = model.pairs.num_states
@@ -263,15 +264,15 @@ def end_components(model: RowModel, pairs: BoolArray) -> EndComponents:
 def breadth_first(
     offsets: IntArray, successor: IndexArray, start: int
 ) -> tuple[IntArray, IntArray]:
-    """Returns the states that can be reached from `start` as they are met, and their parents [S].
+    """Returns the states reachable from `start`, in the order of the search, and parents [S].
 
-    The successors of a state are met in the order of its run. A parent is the state from which one
-    was met first: itself for the start, −1 where no way leads.
+    The successors of a state are visited in the order of its run. The parent of a state is the
+    state from which it was reached first: the start itself for the start, −1 if it is unreachable.
     """
     size = offsets.size - 1
     order, parent = breadth_first_order(
         csr_array((np.ones(successor.size), successor, offsets), shape=(size, size)), start
     )
-    parent = np.maximum(parent, -1).astype(np.int64)  # −9999 for the start and what is not met
+    parent = np.maximum(parent, -1).astype(np.int64)  # SciPy has −9999 for unreachable states
     parent[start] = start
     return order.astype(np.int64), parent

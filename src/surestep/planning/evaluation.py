@@ -18,7 +18,7 @@ from surestep.planning.ends import refuse_endless
 from surestep.planning.horizons import chain_under
 from surestep.planning.proof import LOOSEST_DEFAULT, Bracket, StoppingRule, refuse
 
-LARGE = 100_000  # transitions: such models are solved one by one, and need not be copied for it
+LARGE = 100_000  # models with more transitions are solved one by one, without a copy
 
 
 @noun("value", "error_bound", "method")
@@ -120,7 +120,7 @@ def evaluate(
     mdp : FiniteMDP or MDPBatch
         The model, or a batch of B models.
     policy : Policy, Plan, Improvement, Result or array of float [S, A]
-        The policy, or what has one. For a batch, a Policy or probabilities [B, K].
+        The policy, or an object that has one. For a batch, a Policy or probabilities [B, K].
     method : {"auto", "dense", "sparse", "iterative", "components"}
         The way to solve; see `evaluate_with_bound`.
     tolerance : float, optional
@@ -170,12 +170,12 @@ def evaluate_with_bound(
     mdp : FiniteMDP
         The model.
     policy : Policy, Plan, Improvement, Result or array of float [S, A]
-        The policy, or what has one.
+        The policy, or an object that has one.
     method : {"auto", "dense", "sparse", "iterative", "components"}
         "dense" and "sparse" are an LU. "iterative" is sweeps while they are fast, then BiCGSTAB.
         "components" solves one strongly connected component after the other, by sweeps in place, or
-        by another method where these are slow. "auto" is "dense" when small, sweeps while they are
-        fast, and else "components".
+        by another method if these are slow. "auto" is "dense" for small models, else sweeps while
+        they are fast, else "components".
     tolerance : float, optional
         The largest error allowed. By default 1e-10 of the largest reward and value, or as little as
         doubles can prove.
@@ -188,7 +188,7 @@ def evaluate_with_bound(
     Raises
     ------
     NotConverged
-        If the tolerance cannot be proved; its `evaluation` is the one that was reached.
+        If the tolerance cannot be proved; its `evaluation` has the values that were reached.
 
     Examples
     --------
@@ -210,15 +210,15 @@ def evaluate_batch(
     method: SolveMethod = "auto",
     tolerance: float | None = None,
 ) -> EvaluationBatch:
-    """Returns V^π of every model with error bounds, for one policy or one each.
+    """Returns V^π of every model with error bounds, for one policy or one policy each.
 
     Parameters
     ----------
     models : MDPBatch or FiniteMDP
         B models; one model is a batch of one.
     policy : Policy or array of float [B, K]
-        One policy for all models, or the probabilities of one for each. Of several times as many
-        policies, those after the first B are for the same models again.
+        One policy for all models, or the probabilities of one policy for each. If there are several
+        times B policies, the models repeat in the same order.
     method : {"auto", "dense", "sparse", "iterative", "components"}
         The way to solve; see `evaluate_with_bound`.
     tolerance : float, optional
@@ -236,9 +236,9 @@ def evaluate_batch(
 
     Notes
     -----
-    Batches, and several policies of one model, go through a compiled elimination on all cores,
-    where little fills in and every policy ends, or is discounted. All others are solved one by one,
-    and so is everything where a method or a tolerance is asked for.
+    Batches, and several policies of one model, go through a compiled elimination on all cores, if
+    little fills in and every policy ends, or is discounted. All others are solved one by one, and
+    so are all models if a method or a tolerance is given.
 
     Examples
     --------
@@ -307,7 +307,7 @@ def evaluate_alone(
 def evaluate_as_proven(
     mdp: FiniteMDP, policy: Policy, method: SolveMethod = "auto", tolerance: float | None = None
 ) -> Evaluation:
-    """Returns the evaluation, also where it comes only near the tolerance asked for."""
+    """Returns the evaluation, even if its proven error exceeds the tolerance."""
     try:
         return evaluate_with_bound(mdp, policy, method=method, tolerance=tolerance)
     except NotConverged as problem:
@@ -330,7 +330,7 @@ def performance(
     mdp : FiniteMDP
         The model.
     policy : Policy, Plan, Improvement, Result or array of float [S, A]
-        The policy, or what has one.
+        The policy, or an object that has one.
     method : {"auto", "dense", "sparse", "iterative", "components"}
         The way to solve; see `evaluate_with_bound`.
     tolerance : float, optional
@@ -339,7 +339,7 @@ def performance(
     Returns
     -------
     float
-        The expected discounted reward from where episodes start.
+        The expected discounted reward from the start of episodes on.
 
     Raises
     ------
@@ -395,7 +395,7 @@ def occupancy(
     mdp : FiniteMDP
         The model.
     policy : Policy, Plan, Improvement, Result or array of float [S, A]
-        The policy, or what has one.
+        The policy, or an object that has one.
     method : {"auto", "dense", "sparse", "iterative", "components"}
         The way to solve; see `evaluate_with_bound`.
 
@@ -422,7 +422,7 @@ def occupancy(
     """
     check_setting("method", method, SolveMethod)
     checked = check_inputs(mdp, policy)
-    refuse_endless(mdp, checked.probability)  # a rest is worth 0, but has no number of visits
+    refuse_endless(mdp, checked.probability)  # resting is worth 0, but its visits are infinite
     chain, horizon = chain_under(mdp, checked.probability)
     chain = chain.transposed(mdp.initial)
     rounding = (int(arrays.run_lengths(chain.offsets).max()) + 8) * 2.0**-52
@@ -439,7 +439,7 @@ def occupancy(
         method,
         mdp.initial,
         target=allowed / mdp.num_states / 10,
-        horizon=replace(horizon, uniform=False),  # that is about W, not Wᵀ
+        horizon=replace(horizon, uniform=False),  # `uniform` is true of W, not of Wᵀ
         good_enough=lambda visits, _: imbalance(visits) <= allowed,
     )
     if not imbalance(visits) <= allowed:
@@ -451,7 +451,7 @@ def occupancy(
 
 
 def check_inputs(mdp: FiniteMDP, policy: PolicyLike) -> Policy:
-    """Returns the policy, once it is known to be one of the model."""
+    """Returns the policy; refuses one over other pairs than the model's."""
     arrays.expect("mdp", mdp, FiniteMDP)
     checked = policy_of(policy, mdp)
     check_same_pairs("the model", mdp.pairs, "the policy", checked.pairs)

@@ -1,4 +1,4 @@
-"""Horizons: bounds on the expected number of steps, of every policy or of one."""
+"""Bounds the expected number of steps of an episode (the horizon), of every policy or of one."""
 
 from dataclasses import replace
 
@@ -36,7 +36,7 @@ ENOUGH_STEPS = 0.01  # the residual of the number of steps: it makes a bound 1 %
 def chain_under(mdp: FiniteMDP, policy: arrays.FloatArray) -> tuple[Chain, Horizon]:
     """Returns the chain of a policy [K], and bounds on its number of steps or every policy's.
 
-    Where pairs of discount 1 go round, the policy must end for certain, or rest, which ends too.
+    If pairs of discount 1 form a cycle, the policy must end for certain, or rest.
     """
     chain = policy_chain(mdp, policy)
     if mdp.discount.min() < 1.0 and not goes_round(mdp):
@@ -83,7 +83,7 @@ def horizon_of(mdp: FiniteMDP) -> Horizon:
 
 
 def discounted_horizon(least: float, most: float, endless: bool) -> Horizon:
-    """Returns the horizon for discounts from `least` to `most` < 1; are there no ends?"""
+    """Returns the horizon for discounts from `least` to `most` < 1; `endless`: no episode ends."""
     return Horizon(
         low=1 / (1 - least * (1 - ROW_EXCESS)) if endless else 1.0,
         high=longest_horizon(most),
@@ -146,14 +146,15 @@ def certified_steps(mdp: FiniteMDP) -> float:
 
 
 def undiscounted_heights(mdp: FiniteMDP) -> arrays.FloatArray:
-    """Returns the most steps in a row with discount 1 from each state [S], which form no cycle.
+    """Returns the most steps in a row with discount 1 from each state [S]; they form no cycle.
 
-    They are the best values where every such step earns 1, and may be chosen; or none of them.
+    These are the best values of a model with one action for each such step, which earns 1, and one
+    action that stops.
     """
     _, source, target = Edges.of(mdp, mdp.discount == 1.0)
     pair_offsets = arrays.offsets_of(np.bincount(source, minlength=mdp.num_states) + 1)
     steps = np.ones(pair_offsets[-1], np.int64)
-    steps[pair_offsets[1:] - 1] = 0  # the last pair of a state stays where it is, and earns 0
+    steps[pair_offsets[1:] - 1] = 0  # the last pair of a state stops, and earns 0
     one = np.ones(steps.size)
     height = np.zeros(mdp.num_states)
     clock = Backup(
@@ -169,16 +170,16 @@ def undiscounted_heights(mdp: FiniteMDP) -> arrays.FloatArray:
 
 
 MOST_ROUNDS = 1_000
-EXCESS = 0.1  # of w, in its inequality: it makes the bound 11 % larger
+EXCESS = 0.1  # allowed in the inequality of w: it makes the bound 11 % larger
 EXACT = 1e-6  # the residual of a policy's w: little beside the excess
 
 
 def longest(
     mdp: FiniteMDP, clock: arrays.FloatArray, policy: arrays.FloatArray
 ) -> arrays.FloatArray:
-    """Returns about the largest total [S] of `clock` [K] over the policies that end.
+    """Returns nearly the largest total w [S] of `clock` [K] over the policies that end.
 
-    No pair exceeds it by more than `EXCESS`: clock + ΓPw ≤ w + EXCESS.
+    No pair exceeds w by more than `EXCESS`: clock + ΓPw ≤ w + EXCESS.
     """
     pairs = mdp.pairs
     model = Backup.of(mdp)._replace(reward=clock)
@@ -208,6 +209,6 @@ def better_rows(
     proposed: arrays.FloatArray,
     tie: float,
 ) -> tuple[arrays.FloatArray, bool]:
-    """Takes the rows of the policy proposed where these are better; tells whether any is."""
+    """Replaces rows of the policy by better proposed rows; also tells whether there are any."""
     better = averaged(pairs, proposed, q) > averaged(pairs, policy, q) + tie
     return arrays.own(np.where(better[pairs.state], proposed, policy)), bool(better.any())

@@ -42,19 +42,19 @@ from surestep.planning.total import ending_iteration, may_last
 
 GreedyStep = Callable[
     [arrays.FloatArray], arrays.FloatArray
-]  # q [K] to the probabilities of a policy [K]
+]  # maps q [K] to the probabilities of a policy [K]
 Range = tuple[float, float]  # the smallest and the largest entry
 ValueUpdate = Callable[[arrays.FloatArray, arrays.FloatArray, Range], arrays.FloatArray]
 
 ITERATION_LIMIT = 1_000
 SWEEPS_BETWEEN = 10  # of value iteration in place, after each evaluation of a large model
-INEXACT = 0.1  # how much of the residual an iterative evaluation leaves for the next round
+INEXACT = 0.1  # the part of the residual that an iterative evaluation leaves for the next round
 
 
 def best_of_all(mdp: FiniteMDP, tolerance: float | None, terms: int = 0) -> Plan:
     """Returns a best policy of a model in which all policies end.
 
-    `terms` is the number of terms in a sum over successors, if it is more than the model shows.
+    `terms` is the number of terms in a sum over successors, if it exceeds the model's own.
     """
     rule = rule_for_all(mdp, tolerance)
     rule = replace(rule, terms=max(rule.terms, terms))
@@ -72,7 +72,7 @@ def best_of_all(mdp: FiniteMDP, tolerance: float | None, terms: int = 0) -> Plan
 
 
 def by_components(mdp: FiniteMDP, rule: StoppingRule) -> arrays.FloatArray:
-    """Returns the best values, component by component; less exact where sweeps of one are slow."""
+    """Returns the best values, component by component; less exact in components of slow sweeps."""
     value = np.zeros(mdp.num_states)
     bracket = rule.bracket((0.0, 0.0), 0.0, TIE_TOLERANCE)
     target = max(bracket.goal / rule.horizon.high / 2, bracket.floor)
@@ -99,8 +99,8 @@ def policy_iteration(
         Takes q [K], and returns the probabilities [K] of the policy that maximises
         Σ_a π(a|s) q(s,a) in its class, up to ties of 1e-12 · max |q|.
     start : Policy
-        The first policy. Where some policy may go round for ever without discount, it must end for
-        certain.
+        The first policy. If some policy may go round for ever without discount, this one must end
+        for certain.
     method : {"auto", "dense", "sparse", "iterative", "components"}
         The way to evaluate policies; see `evaluate_with_bound`.
     tolerance : float, optional
@@ -111,8 +111,8 @@ def policy_iteration(
     Returns
     -------
     Plan
-        The policy and its value. Where some policy may go round for ever, the error bound is about
-        its own value alone.
+        The policy and its value. If some policy may go round for ever, the error bound holds for
+        the value of this policy only.
 
     Raises
     ------
@@ -163,7 +163,7 @@ def value_iteration(
     tolerance : float, optional
         The largest error allowed; see `evaluate_with_bound`.
     limit : int, optional
-        The most sweeps. By default the number after which another one cannot help.
+        The most sweeps. By default the number after which another sweep cannot help.
 
     Returns
     -------
@@ -196,8 +196,7 @@ def value_iteration(
 def jacobi(mdp: FiniteMDP, rule: StoppingRule, limit: int, slowest: float) -> Plan | None:
     """Returns the plan of value iteration on all cores, or on a GPU.
 
-    None where the limit came first, or where a sweep leaves on average more than `slowest` of the
-    residual.
+    Returns None at the limit, or if a sweep leaves on average more than `slowest` of the residual.
     """
     machine, backup = machine_for(Backup.of(mdp))
     size = half_range if rule.horizon.uniform else largest
@@ -219,7 +218,7 @@ def jacobi(mdp: FiniteMDP, rule: StoppingRule, limit: int, slowest: float) -> Pl
                 bracket.error,
                 brought_home(q),
             )
-            if not bracket.good:  # and doubles cannot prove more
+            if not bracket.good:  # doubles cannot prove more
                 refuse(bracket, rule.tolerance, plan=plan)
             return plan
         sizes.append(size(residuals))
@@ -233,7 +232,7 @@ def jacobi(mdp: FiniteMDP, rule: StoppingRule, limit: int, slowest: float) -> Pl
 
 
 def sweep_limit(rule: StoppingRule, limit: int | None) -> int:
-    """Returns the limit asked for, or the number of sweeps after which another one cannot help."""
+    """Returns the given limit, or the number of sweeps after which another one cannot help."""
     return int(min(SWEEPS_PER_STEP * rule.horizon.high, 1e9)) + 100 if limit is None else limit
 
 
@@ -278,12 +277,11 @@ def iterate(
 def evaluation_update(
     mdp: FiniteMDP, method: SolveMethod, rule: StoppingRule, sweeps: int = 0
 ) -> ValueUpdate:
-    """Returns an update to V^π: exact where that is cheap, else to a tenth of the residual.
+    """Returns an update to V^π: exact if that is cheap, else to a tenth of the residual.
 
-    Sweeps of value iteration in place may follow. Where ways are long, a change of policy makes
-    others worth while only next door to it. A sweep carries the news as far as the numbering of the
-    states allows, at the price of a few steps of an iterative evaluation: rounds become fewer by a
-    large factor.
+    Sweeps of value iteration in place may follow. If paths are long, one round of policy iteration
+    improves only the states next to the last change. A sweep carries a change along the numbering
+    of the states, and costs a few steps of an iterative evaluation: far fewer rounds are needed.
     """
     backup = Backup.of(mdp)
 

@@ -83,9 +83,9 @@ class PlanBatch:
 def optimal(mdp: FiniteMDP, *, minimise: bool = False, tolerance: float | None = None) -> Plan:
     """Returns a best policy π* and its value.
 
-    Among equally good actions the lowest is taken. Where some policy may go round for ever without
-    discount, the best is sought of those that end for certain, or go on for nothing if the model
-    says that this is worth 0.
+    Among equally good actions the lowest is taken. If some policy may go round for ever without
+    discount, π* is the best of the policies that end for certain. If the model says that endless
+    episodes are worth 0, policies that go on without rewards count as ending.
 
     Parameters
     ----------
@@ -105,16 +105,16 @@ def optimal(mdp: FiniteMDP, *, minimise: bool = False, tolerance: float | None =
     Raises
     ------
     NotConverged
-        If the tolerance cannot be proved; its `plan` is the one that was reached.
+        If the tolerance cannot be proved; its `plan` is the plan that was reached.
     NeverEnds
         If no policy ends, or total rewards have no bound.
 
     Notes
     -----
     Small models go through policy iteration. Larger ones begin with value iteration, unless no
-    state leads to an earlier one; it is all that a model needs on which sweeps shrink the residual
-    fast. Others are solved one strongly connected component after the other, those that others lead
-    to first; where sweeps of a component are slow, policy iteration of the whole takes over.
+    state leads to an earlier one. If sweeps shrink the residual fast, value iteration solves the
+    model. If not, one strongly connected component is solved after the other, each after all that
+    it leads to; if sweeps of a component are slow, policy iteration of the whole model follows.
 
     Examples
     --------
@@ -156,8 +156,8 @@ def optimal_batch(
 
     Notes
     -----
-    Models are solved by a compiled policy iteration on all cores. Where pairs of discount 1 go
-    round, or a tolerance is asked for, they are solved one by one.
+    Models are solved by a compiled policy iteration on all cores. If pairs of discount 1 form a
+    cycle, or a tolerance is given, they are solved one by one.
 
     Examples
     --------
@@ -230,9 +230,9 @@ def only_plan(mdp: FiniteMDP, tolerance: float | None) -> Plan:
 def best_of_each(
     models: Models, allowed: Allowed, plan: EliminationPlan, start: arrays.FloatArray, where: str
 ) -> Solutions:
-    """Policy iteration from values [B, S], over what is allowed, compiled and on all cores.
+    """Iterates the allowed policies from values [B, S], by a compiled loop on all cores.
 
-    Of B a multiple of the number of models, each part is for the same models again.
+    If B is a multiple of the number of models, the models repeat in the same order.
     """
     size = len(start)
     pairs = allowed.behavior.size

@@ -1,4 +1,4 @@
-"""From residuals to proven errors.
+"""Turns residuals of values into proven bounds on their errors.
 
 For a policy π with weights W = Γ_π P_π, any vector v and d = r_π + W v − v,
 
@@ -26,7 +26,7 @@ from surestep.model.mdp import FiniteMDP
 
 TIE_TOLERANCE = 1e-12  # relative to max |q|: pairs this close are equally good, the lowest wins
 DEFAULT_TOLERANCE = 1e-10  # relative to max |R| + max |v|
-LOOSEST_DEFAULT = 1e-3  # nobody who asks for no tolerance expects less
+LOOSEST_DEFAULT = 1e-3  # the largest relative error accepted if no tolerance is given
 SMALLEST_NORMAL = 2.0**-1022  # below it, rounding errors are as large as just above it
 ROW_EXCESS = 3 * arrays.ROUNDING_SLACK  # how far a row of P_π may sum above or below 1
 Tolerance = Annotated[float | None, Meta(gt=0)]
@@ -57,7 +57,7 @@ class Bracket:
 
     @property
     def middle(self) -> float:
-        """Returns the middle of what is possible for V(s) − v(s)."""
+        """Returns the middle of the bracket."""
         return (self.low + self.high) / 2
 
     @property
@@ -78,7 +78,7 @@ class StoppingRule:
     horizon: Horizon
     reward_scale: float  # max |R|
     terms: int
-    tolerance: float | None  # the largest error allowed; None: what doubles can prove
+    tolerance: float | None  # the largest error allowed; None: as little as doubles can prove
     leeway: float = 0.0  # relative to max |R| + max |v|: a residual that need not become smaller
 
     @classmethod
@@ -95,7 +95,7 @@ class StoppingRule:
     def bracket(
         self, residuals: tuple[float, float], value_scale: float, tie_tolerance: float = 0.0
     ) -> Bracket:
-        """Judges by the smallest and the largest residual, max |v|, and the cost of ties."""
+        """Returns the bracket for the smallest and the largest residual, max |v|, and ties."""
         if not (np.isfinite(residuals).all() and np.isfinite(value_scale)):
             raise NotConverged("the values are too large for doubles; scale the rewards down")
         scale = self.reward_scale + value_scale + SMALLEST_NORMAL  # no |q| is larger
@@ -120,9 +120,9 @@ class StoppingRule:
 def refuse(
     bracket: Bracket, tolerance: float | None, *, plan: Any = None, evaluation: Any = None
 ) -> NoReturn:
-    """Raises: the error is proven to be small, but not as small as it was to be.
+    """Raises `NotConverged`: the proven error is larger than the goal.
 
-    Where somebody asked for a tolerance, the exception has what was reached.
+    If a tolerance was given, the exception has the plan or evaluation that was reached.
     """
     asked = "the default" if tolerance is None else "the tolerance asked for"
     words = (

@@ -1,34 +1,34 @@
-"""The chance to reach some states, ever or within N steps: of a policy, or over all policies.
+"""Bounds the chance to reach some states, ever or within N steps: of one policy, or over all.
 
 **Within N steps**, backwards: v_0 = 1 on the target G and 0 elsewhere, and
 
     v_n(s) = 1 on G,    v_n(s) = opt_a Σ_s' P(s'|s,a) v_{n−1}(s')  elsewhere,
 
 with opt the largest, the least, or the mean under a policy. All terms are 0 or more, so that the
-rounding of a sweep is a small part ε of its result, and that of N sweeps at most exp(Nε) − 1 of it.
+rounding of a sweep is a small part ε of its result, and of N sweeps at most exp(Nε) − 1 of it.
 
 **Ever**, by graph first (C. Baier and J.-P. Katoen, "Principles of model checking", 2008, section
-10.6). The most is 0 where no way leads to G; the least is 0 where some policy stays outside for
-ever. What is left may still hold end components when the most is sought. Their states reach each
-other for certain, so that each is made into one state (S. Haddad and B. Monmege, "Interval
-iteration algorithm for MDPs and IMDPs", Theoretical Computer Science 735, 2018). The most then is 1
-where some policy avoids all states of chance 0, the least where every policy does. In the rest all
-policies end for certain, and chances are best total rewards V: 1 for an end in G (−1 for the
-least). Steps back to the same state change no chance, and are left out.
+10.6). The most is 0 if no way leads to G; the least is 0 if some policy stays outside for ever. For
+the most, the other states may still hold end components. The states of a component reach each other
+for certain, so each component is merged into one state (S. Haddad and B. Monmege, "Interval
+iteration algorithm for MDPs and IMDPs", Theoretical Computer Science 735, 2018). Then the most is 1
+if some policy avoids all states of chance 0, and the least is 1 if every policy does. In the other
+states all policies end for certain, and chances are best total rewards V: 1 for an end in G (−1 for
+the least). Steps back to the same state change no chance, and are left out.
 
 **Bounds** are vectors that a backup moves to one side only (C. Baier et al., "Ensuring the
 reliability of your model checker", CAV 2017): v ≤ max_a (r + P_a v) gives v ≤ V, and u ≥ max_a (r +
-P_a u) gives u ≥ V, since all policies end. To hold in spite of rounding by at most ε, v is sought
-as the best value where each step costs c ≥ 2ε, and u as that where each step earns c. Then
+P_a u) gives u ≥ V, since all policies end. To hold in spite of rounding by at most ε, v is the best
+value if each step costs c ≥ 2ε, and u is the best value if each step earns c. Then
 
     v ≈ max_π (V^π − c N^π),    u ≈ max_π (V^π + c N^π),    N^π the expected number of steps.
 
-**Hiding.** u is useless where some policy hides for 1/ε steps at next to no price. There, states of
-nearly the same v are made into one. Any such merger is safe: a u that is
-constant on a set C, and has u(C) ≥ Σ_{s' ∉ C} P(s'|s,a) u(s') / P(not C|s,a) for all its pairs, has
-u ≥ P_a u in each state of C.
+**Hiding.** u is useless if some policy hides for 1/ε steps at next to no price. Then states of
+nearly the same v are merged into one. Any such merger is safe: a u that is constant on a set C, and
+has u(C) ≥ Σ_{s' ∉ C} P(s'|s,a) u(s') / P(not C|s,a) for all its pairs, has u ≥ P_a u in each state
+of C.
 
-A row that sums to 1 only within rounding stands for the distribution that it is proportional to.
+A row that sums to 1 only within rounding means the distribution proportional to it.
 """
 
 from contextlib import suppress
@@ -58,11 +58,11 @@ from surestep.planning.total import Quotient
 Goal = Literal["most", "least"]
 Bounds = tuple[FloatArray, FloatArray]
 SMALLEST = 2.0**-1074  # the smallest double above 0
-PATIENT = Horizon(1.0, 25.0, uniform=False)  # 1,000 sweeps, where nothing else is left to try
-PRICES = (2.0**30, 2.0**20, 2.0**10, 2.0**4, 2.0)  # of a step, in ε; dear ones find short ways
-MOST_ROUNDS = 50  # of policy iteration, which may come to no end where policies hide
-LARGEST = 2.0  # values beyond it say nothing about chances
-# How near values are that are taken for one, where some hide; at first none are.
+PATIENT = Horizon(1.0, 25.0, uniform=False)  # 1,000 sweeps, if all other methods fail
+PRICES = (2.0**30, 2.0**20, 2.0**10, 2.0**4, 2.0)  # of a step, in ε; high ones find short ways
+MOST_ROUNDS = 50  # of policy iteration, which may never end if policies hide
+LARGEST = 2.0  # larger values say nothing about chances
+# States whose values are this near are merged, if policies hide; at first none are.
 WIDTHS = (-1.0, 1e-13, 1e-11, 1e-9, 1e-7)
 
 
@@ -76,7 +76,7 @@ class ReachChance:
     lower : array of float [S]
         The least that the chance can be.
     upper : array of float [S]
-        The most that it can be.
+        The most that the chance can be.
 
     Examples
     --------
@@ -105,22 +105,21 @@ def reachability(
         The model. Its discounts and rewards do not count; a pair without successors ends the
         episode.
     target : array of bool [S] or of int
-        The states to reach: a mask such as `mdp.marks["goal"]`, or state numbers. They have reached
-        it themselves.
+        The states to reach: a mask such as `mdp.marks["goal"]`, or state numbers. From a state of
+        the target, the chance is 1.
     policy : {"most", "least"} or Policy, Plan, Improvement, Result or array of float [S, A]
         The policy, or the largest or the smallest chance over all policies.
     within : int, optional
-        Count only the first so many steps, t ≤ within. By default all.
+        Count only the first steps, t ≤ within. By default all steps count.
     tolerance : float, default 1e-9
         The largest upper − lower to aim for.
 
     Returns
     -------
     ReachChance
-        Lower and upper bounds. They are 0 or 1 exactly where the graph of the model says so.
-        Elsewhere they differ by at most `tolerance`, unless ways are so long that rounding leaves
-        more: then they are wider, and hold all the same. With `within` they differ by rounding
-        alone.
+        Lower and upper bounds. If the graph of the model shows that a chance is 0 or 1, both are
+        exact. Otherwise they differ by at most `tolerance`. If ways are so long that rounding
+        leaves more, they are wider, and still hold. With `within` they differ by rounding alone.
 
     Raises
     ------
@@ -148,7 +147,7 @@ def reachability(
     longest = arrays.run_lengths(mdp.offsets)
     if isinstance(policy, str):
         check_setting("policy", policy, Goal)
-    else:  # one pair a state: the least is the most
+    else:  # the chain has one pair a state, so the least and the most are equal
         model = chain_of(mdp, check_inputs(mdp, policy).probability)
         longest = arrays.run_lengths(mdp.offsets[mdp.pairs.offsets]) + 1
         reached = np.append(reached, False)
@@ -176,9 +175,9 @@ def read_target(mdp: FiniteMDP, target: object) -> BoolArray:
 
 
 def chain_of(mdp: FiniteMDP, policy: FloatArray) -> FiniteMDP:
-    """Returns the model with one pair a state that a policy [K] makes of a model.
+    """Returns the chain of a policy [K] as a model with one pair a state.
 
-    One more state, the last, is where episodes are over.
+    Episodes that are over are in one more state, the last.
     """
     pairs = mdp.pairs
     size = mdp.num_states + 1
@@ -202,10 +201,10 @@ def chain_of(mdp: FiniteMDP, policy: FloatArray) -> FiniteMDP:
 
 
 def rebuilt(mdp: FiniteMDP, ends: BoolArray, worth: FloatArray, loops: bool = False) -> FiniteMDP:
-    """Returns the model in which episodes end in some states [S], and rows sum to 1.
+    """Returns the model in which episodes end in the states `ends` [S], and rows sum to 1.
 
-    Pairs that are left without successors earn the worth of their state [S], all others 0. Without
-    `loops`, no state leads to itself.
+    Pairs without successors earn the worth of their state [S], all others 0. Without `loops`, no
+    state leads to itself.
     """
     row = arrays.run_owners(mdp.offsets)
     state = mdp.pairs.state
@@ -229,7 +228,7 @@ def rebuilt(mdp: FiniteMDP, ends: BoolArray, worth: FloatArray, loops: bool = Fa
 
 
 def in_steps(mdp: FiniteMDP, reached: BoolArray, goal: Goal, steps: int) -> Bounds:
-    """Bounds the chances [S] to be in a state reached [S] within some steps."""
+    """Bounds the chances [S] to come to a state of `reached` [S] within `steps` steps."""
     model = rebuilt(mdp, reached, (1.0 if goal == "most" else -1.0) * reached, loops=True)
     backup = Backup.of(model)
     value = np.zeros(reached.size)
@@ -242,7 +241,7 @@ def in_steps(mdp: FiniteMDP, reached: BoolArray, goal: Goal, steps: int) -> Boun
     terms = 2 * most_terms(mdp.offsets, mdp.pairs.offsets) * (steps + 1)
     growth = exp(min(terms * 2.0**-52, 700.0))
     chance = np.abs(value)
-    # No chance above 0 is smaller than that of a way without cycles.
+    # Any chance above 0 is at least the chance of one way without cycles.
     rarest = float(model.probability.min(initial=1.0)) ** min(steps, reached.size)
     lost = 0.0 if rarest > growth * SMALLEST_NORMAL else terms * SMALLEST
     return (
@@ -252,10 +251,10 @@ def in_steps(mdp: FiniteMDP, reached: BoolArray, goal: Goal, steps: int) -> Boun
 
 
 def ever(mdp: FiniteMDP, reached: BoolArray, goal: Goal, tolerance: float, terms: int) -> Bounds:
-    """Bounds the chances [S] to be in a state reached [S] at any time.
+    """Bounds the chances [S] to come to a state of `reached` [S] at any time.
 
-    A row has at most so many terms. It is made in two sums for a policy, scaled up to four times,
-    merged up to three times, and summed up in a backup.
+    A row has at most `terms` terms. It is made by two sums for a policy, scaled up to four times,
+    merged up to three times, and summed in a backup.
     """
     rounding = (9 * terms + 10) * 2.0**-53
     sign = 1.0 if goal == "most" else -1.0
@@ -280,7 +279,7 @@ def ever(mdp: FiniteMDP, reached: BoolArray, goal: Goal, tolerance: float, terms
         return known[state], known[state]
     model = rebuilt(model, surely, sign * surely)
     low, high = np.full((2, surely.size), [[-np.inf], [np.inf]])
-    if mdp.probability[mdp.probability > 0].min() >= SMALLEST_NORMAL:  # or any share is rounded off
+    if mdp.probability[mdp.probability > 0].min() >= SMALLEST_NORMAL:  # smaller ones lose digits
         low = proven(model, -rounding, tolerance, np.zeros(low.size))
     for width in WIDTHS:
         if low.min() > -np.inf and (high - low).max() > tolerance:
@@ -300,8 +299,8 @@ def ever(mdp: FiniteMDP, reached: BoolArray, goal: Goal, tolerance: float, terms
 def proven(model: FiniteMDP, rounding: float, tolerance: float, near: FloatArray) -> FloatArray:
     """Bounds the best values [S] of a model in which all policies end: from below if ε < 0.
 
-    ±∞ where nothing is proven. One backup proves a vector, sought `near` a first one [S]. Prices
-    fall until that changes little, or the lower bound is near enough.
+    Returns ±∞ if nothing is proven. The search starts from the vector `near` [S], and one backup
+    proves the vector found. Prices fall until it changes little, or the lower bound is near enough.
     """
     backup = Backup.of(model)
     pairs = model.pairs
@@ -314,7 +313,7 @@ def proven(model: FiniteMDP, rounding: float, tolerance: float, near: FloatArray
             model, priced, (near if proved is nothing else proved).copy(), price * abs(rounding) / 4
         )
         backup.best(value, after)
-        # Ends are exact, so that no room for rounding is needed there.
+        # Ends are exact, so they need no room for rounding.
         needed = np.zeros(value.size)
         size = float(np.abs(value).max())
         needed[pairs.state[goes_on]] = max(size, 1.0)
@@ -326,7 +325,7 @@ def proven(model: FiniteMDP, rounding: float, tolerance: float, near: FloatArray
 
 
 def sought(model: FiniteMDP, priced: Backup, value: FloatArray, target: float) -> FloatArray:
-    """Looks for the best values [S] up to `target`: by policy iteration, after sweeps from 0."""
+    """Approximates the best values [S] up to `target`: by policy iteration, after sweeps from 0."""
     pairs = model.pairs
     best = np.empty(model.num_pairs)
     policy = ending_policy(model, lasting(model)).probability
@@ -347,7 +346,7 @@ def sought(model: FiniteMDP, priced: Backup, value: FloatArray, target: float) -
 
 
 def collapsed(model: FiniteMDP, sets: EndComponents | None = None) -> tuple[FiniteMDP, IntArray]:
-    """Returns the model whose end components, or other sets, are one state each; which one [S]."""
+    """Merges each end component, or set of `sets`, into one state; also returns new numbers [S]."""
     nothing = EndComponents(np.full(model.num_states, -1), np.zeros(model.num_pairs, np.bool_))
     quotient = Quotient.of(model, nothing, sets)
     return quotient.mdp, quotient.state
@@ -356,13 +355,13 @@ def collapsed(model: FiniteMDP, sets: EndComponents | None = None) -> tuple[Fini
 def loosened(
     model: FiniteMDP, value: FloatArray, open_states: BoolArray, width: float
 ) -> tuple[FiniteMDP, IntArray]:
-    """Makes open states [S] of nearly one value [S] into one; which one [S]."""
+    """Merges open states [S] of nearly the same value [S]; also returns their new numbers [S]."""
     order = np.argsort(value)
     level = np.empty(value.size, np.int64)
     level[order] = np.cumsum(np.diff(value[order], prepend=-np.inf) > width)
     level[~open_states] = -1  # ends stay alone
     merged, first = collapsed(model, EndComponents(level, np.zeros(model.num_pairs, np.bool_)))
-    merged, second = collapsed(merged)  # pairs that lead nowhere else, and what is closed now
+    merged, second = collapsed(merged)  # the merger may have made new end components
     worth = np.zeros(merged.num_states)
     goes_on = merged.pairs.state[arrays.run_lengths(merged.offsets) > 0]
     ends = ~arrays.marked(goes_on, merged.num_states)

@@ -1,9 +1,9 @@
-"""Sets of MDPs in which every row varies on its own, and the worst row of each pair.
+"""Defines rectangular sets of MDPs, in which every row varies on its own, and finds worst rows.
 
-A row may be any distribution of its set, whatever the others are. Mass may go to any state; which
-ones are *stored* only says of which of them more is known. For given values of the states, the
-worst row solves a small linear program in closed form: the outcomes are taken by rising worth
-R + γ v until the mass is used up.
+A row may be any distribution of its set, independently of the other rows. Mass may go to any state;
+more is known only about the *stored* successors. For given values of the states, the worst row
+solves a small linear program in closed form: the outcomes are taken by rising worth R + γ v until
+the mass is used up.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from surestep.model.pairs import Pairs
 
 
 class Earnings(NamedTuple):
-    """The rewards of a step: at stored successors, at other states, and where episodes end."""
+    """The rewards of a step: to stored successors, to other states, and to the end."""
 
     stored: FloatArray  # [T]
     outside: FloatArray  # [K]
@@ -53,7 +53,7 @@ class Earnings(NamedTuple):
 
     @classmethod
     def of_pairs(cls, reward: FloatArray, offsets: IntArray) -> Earnings:
-        """Returns the reward [K] of each pair, whatever comes of it."""
+        """Returns the rewards of pairs [K], which do not depend on the successor."""
         return cls(np.repeat(reward, run_lengths(offsets)), reward, reward)
 
     def __neg__(self) -> Earnings:
@@ -61,7 +61,7 @@ class Earnings(NamedTuple):
 
 
 class L1Rows(L1Balls):
-    """Rows within `radius` of a center, in the L1 distance; any row where nothing is stored."""
+    """Rows within `radius` of a center, in the L1 distance; any row if nothing is stored."""
 
     __slots__ = ()
 
@@ -76,7 +76,7 @@ class L1Rows(L1Balls):
         *,
         closed: bool = False,
     ) -> L1Rows:
-        """Makes room for the stored successors, and one state elsewhere unless rows are closed."""
+        """Makes room for the stored successors, and for one other state unless rows are closed."""
         return cls(
             offsets,
             successor,
@@ -124,9 +124,9 @@ class TreeRows(Trees):
     """Rows that are products along a tree: node x goes left with a chance in [low, high].
 
     Each pair has a part of one balanced binary tree over all states, as far down as its successors
-    need it. The left half of the states, in their order, hangs below the left child. Where no
-    successor is stored below a node it is a leaf: all that counts is the lowest value below it.
-    *Closed* rows lead to their stored successors only, and have trees over these.
+    need it. The left half of the states, in their order, hangs below the left child. A node without
+    a stored successor below it is a leaf, and only the lowest value below it counts. *Closed* rows
+    lead to their stored successors only, and have trees over these.
     """
 
     __slots__ = ()
@@ -174,7 +174,7 @@ class TreeRows(Trees):
         )
 
     def counts(self, times: IntArray) -> tuple[IntArray, IntArray]:
-        """Counts how often each inner node was passed, and how often to the left [X]."""
+        """Counts the passes through each inner node, and the passes to its left [X]."""
         total = offsets_of(times)
         start, middle, end = (total[self.cuts[:, i]] for i in range(3))
         return end - start, middle - start
@@ -198,7 +198,7 @@ SETTLE: dict[type, Any] = {
 def worst_rows(
     rows: SetRows, earnings: Earnings, discount: FloatArray, value: FloatArray
 ) -> ExtremeRows:
-    """Finds the row of the smallest Σ p (R + γ v) for every pair; `rows.room` has their places."""
+    """Finds the row of the smallest Σ p (R + γ v) for every pair, at the places of `rows.room`."""
     worst = empty_rows(rows.room)
     ranking = np.argsort(value, kind="stable")
     if isinstance(rows, TreeRows):
@@ -230,14 +230,14 @@ class RectangularSet(Frozen):
 
 
 def empty_rows(room: IntArray) -> ExtremeRows:
-    """Returns rows to be written."""
+    """Returns uninitialised rows."""
     size = int(room[-1])
     pairs = room.size - 1
     return ExtremeRows(np.empty(size, np.int32), np.empty(size), np.empty(pairs), np.empty(pairs))
 
 
 def joined_rows(parts: Sequence[Any]) -> SetRows:
-    """Joins the rows of all parts, which are of one kind over the same states, end to end."""
+    """Joins the rows of parts of one kind over the same states, end to end."""
     if isinstance(parts[0], TreeRows):
         parts = trees_numbered_on(parts)
     joined = type(parts[0])._make(map(np.concatenate, zip(*parts, strict=True)))
@@ -251,7 +251,7 @@ def joined_rows(parts: Sequence[Any]) -> SetRows:
 
 
 def trees_numbered_on(parts: Sequence[TreeRows]) -> list[TreeRows]:
-    """Returns the parts with numbers of nodes, leaves and transitions that follow each other."""
+    """Renumbers nodes, leaves and transitions, so that each part continues the part before."""
     sizes = [(part.offsets[-1], part.room[-1], part.node_offsets[-1]) for part in parts]
     before = np.cumsum([(0, 0, 0), *sizes[:-1]], axis=0).tolist()
     return [

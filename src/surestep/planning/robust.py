@@ -1,26 +1,26 @@
-"""The worst and the best that a rectangular set of MDPs allows.
+"""Computes the worst-case and best-case values of policies over a rectangular set of MDPs.
 
 The worst case under a policy is the fixed point of T v = Σ_a π(a|s) min_p Σ p (R + Γ v), a monotone
-contraction like the ordinary operator, so that |V − v| ≤ max |Tv − v| / (1 − γ). Where it is known
-that no value is below a `floor`, max(Tv, floor) takes its place, and is a contraction too.
+contraction like the ordinary operator, so that |V − v| ≤ max |Tv − v| / (1 − γ). If it is known
+that no value is below a `floor`, max(Tv, floor) replaces Tv, and is a contraction too.
 
-Sweeps v ← Tv are slow for γ near 1. So the worst rows found for v are taken for fixed, and the
-chain that they make is solved: this is policy iteration of nature, which brings v down to the worst
-case in steps whose number does not grow with 1/(1 − γ). Where a policy is sought at the same time,
-or a floor binds, two sides move: we, who choose the policy and where to be content with the floor,
-and nature. Both move at once for as long as that brings v much nearer. If it does not, they take
-turns: nature answers a choice of ours until nothing is left to gain, and only then we choose anew,
-so that v only rises from one choice to the next (A. J. Hoffman and R. M. Karp, "On nonterminating
-stochastic games", Management Science 12, 1966).
+Sweeps v ← Tv are slow for γ near 1. So the worst rows for v are held fixed, and their chain is
+solved: this is policy iteration of nature, which brings v down to the worst case in steps whose
+number does not grow with 1/(1 − γ). If a policy is sought at the same time, or a floor binds, there
+are two sides. We choose the policy and the states in which we hold the floor; nature chooses the
+rows. Both move at once for as long as that brings v much nearer. If it does not, they take turns:
+nature answers our choice until nothing is left to gain, and only then we choose anew, so that v
+only rises from one choice to the next (A. J. Hoffman and R. M. Karp, "On nonterminating stochastic
+games", Management Science 12, 1966).
 
-Without a discount the operator is no contraction, but where a floor is known it is enough that it
-is monotone: if v ≤ V, then max(Tv, floor) ≤ max(TV, floor) = V, the worst case being V ≥ floor. So
-sweeps from the floor on rise, and each of them is a lower bound, however far the last one comes.
+Without a discount the operator is no contraction, but with a known floor it is enough that it is
+monotone: if v ≤ V, then max(Tv, floor) ≤ max(TV, floor) = V, the worst case being V ≥ floor. So
+sweeps from the floor on rise, and each of them is a lower bound, even before they converge.
 
-**Many sets over the same pairs.** Small ones of one kind are joined, one after the other in all
-arrays, and settled by one compiled loop on all cores (see `kernels.robust_batch`). It only looks
-for values: how far they can be off is proven from their residuals, as for one set. Large sets, and
-those for which the loop finds no good values, are done one by one.
+**Many sets over the same pairs.** Small sets of one kind are joined, one after the other in all
+arrays, and solved by one compiled loop on all cores (see `kernels.robust_batch`). The loop only
+finds values; their errors are proven from their residuals, as for one set. Large sets, and sets for
+which the loop finds no good values, are solved one by one.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ from surestep.planning.rectangular import (
     joined_rows,
 )
 
-ENOUGH = 0.5  # a step of both sides that leaves more of the residual than this is the last one
-INEXACT = 0.01  # of the residual is left by an iterative solution: a round costs many of its sweeps
-MOST_ROUNDS = 1_000  # many times what has been seen
-MOST_SWEEPS = 10_000  # without a discount: more make a lower bound hardly larger
+ENOUGH = 0.5  # if a step of both sides leaves more of the residual than this, they take turns
+INEXACT = 0.01  # the part of the residual that an iterative solution leaves: rounds are dear
+MOST_ROUNDS = 1_000  # many times the largest number seen
+MOST_SWEEPS = 10_000  # without a discount: more sweeps hardly raise a lower bound
 SMALL = 128  # states up to which a set is one task, with a dense elimination
 
 
@@ -75,9 +75,9 @@ def l1_ball(
     lowest: FloatArray,
     highest: FloatArray,
 ) -> RectangularSet:
-    """Returns all MDPs whose rows lie within `radius` [K] of those of `center`, in L1 distance.
+    """Returns all MDPs whose rows lie within `radius` [K] of the rows of `center`, in L1 distance.
 
-    Mass may go to any state; to one that is no stored successor it earns `outside_reward` [K]. A
+    Mass may go to any state; a step to a state that is not stored earns `outside_reward` [K]. A
     pair without successors is worth `lowest` [K] at worst and `highest` [K] at best. Refuses
     discounts under which the worst case need not be finite.
     """
@@ -103,7 +103,7 @@ def robust_optimal(models: RectangularSet) -> Plan:
 
 
 def best_value(models: RectangularSet, policy: Policy, ceiling: FloatArray | None = None) -> Plan:
-    """Evaluates a policy in its best case over the set; no value is known to be above `ceiling`."""
+    """Evaluates a policy in its best case over the set; `ceiling` is a known upper bound."""
     return negated(worst_value(models.mirrored(), policy, None if ceiling is None else -ceiling))
 
 
@@ -113,7 +113,7 @@ def worst_value(
     """Evaluates a policy, or the best one, in its worst case over the set.
 
     The value is near the fixed point of v ↦ max(Σ_a π q, floor), with a proven error; `floor` is a
-    lower bound on all values, if there is one. Without a discount, v only is a lower bound.
+    known lower bound on all values. Without a discount, v is a lower bound only.
     """
     if models.discount.max() == 1.0:
         return risen(models, policy, floor)
@@ -138,7 +138,7 @@ def worst_value(
             refuse(bracket, rule.tolerance)
         together = together and step.residual <= ENOUGH * before
         before = wanted = step.residual
-        gained = operator.gained(step, ours)  # by nature, against what we chose last
+        gained = operator.gained(step, ours)  # by nature, against our last choice
         if together:
             ours = step.choice
         elif gained > bracket.floor:
@@ -154,7 +154,7 @@ def worst_value(
 def risen(models: RectangularSet, policy: Policy | None, floor: FloatArray | None) -> Plan:
     """Returns proven lower bounds on values, by sweeps from the floor until they rise no more.
 
-    Each sweep is lowered by as much as it may have been rounded up.
+    Each sweep is lowered by its largest possible rounding error.
     """
     if policy is None or floor is None:
         raise InvalidParameter(
@@ -176,7 +176,7 @@ def risen(models: RectangularSet, policy: Policy | None, floor: FloatArray | Non
 
 
 def swept(operator: Operator, rule: StoppingRule, value: FloatArray) -> FloatArray:
-    """Returns max(Tv, floor), lowered by as much as it may have been rounded up."""
+    """Returns max(Tv, floor), lowered by its largest possible rounding error."""
     after = operator.at(value).after
     scale = rule.reward_scale + float(np.abs(operator.floor).max())
     lowered: FloatArray = after - rule.terms * 2.0**-52 * (scale + float(np.abs(after).max()))
@@ -192,7 +192,7 @@ class WorstChoice(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WorstBackup:
-    """One application of the operator: what it makes of v, with the rows and the choice for it."""
+    """One application of the operator to v: Tv, with its worst rows and its choice."""
 
     value: FloatArray  # [S] v
     after: FloatArray  # [S] Tv
@@ -212,7 +212,7 @@ class Operator:
 
     models: RectangularSet
     policy: Policy | None
-    floor: FloatArray  # [S] −∞ where there is none
+    floor: FloatArray  # [S] −∞ for none
 
     def at(self, value: FloatArray) -> WorstBackup:
         """Returns the operator applied to v."""
@@ -229,7 +229,7 @@ class Operator:
         return float(lost[~ours.held].max(initial=0.0))
 
     def improved(self, ours: WorstChoice, step: WorstBackup) -> WorstChoice:
-        """Returns the choice for q, but as before where that is as good: ties make no cycle."""
+        """Returns the best choice for q; keeps the old one in ties, so that they make no cycle."""
         q = step.extreme.q
         best = step.choice
         tie = TIE_TOLERANCE * float(np.abs(q).max())
@@ -242,7 +242,7 @@ class Operator:
         )
 
     def chain(self, extreme: ExtremeRows, ours: WorstChoice) -> Chain:
-        """Returns the chain of the rows and of our policy; it ends where we hold the floor."""
+        """Returns the chain of the rows and our policy; it ends in states that hold the floor."""
         models = self.models
         rows = FixedRows(
             models.pairs,
@@ -263,8 +263,8 @@ def rule_of(
     """Returns the rule for residuals of worst-case backups, under a policy or under the best one.
 
     Each row is written with as many roundings as it has places, added up once for its mass and once
-    for its worth. Under a policy no ties are broken, and the error is that much smaller; but where
-    to stop is the same.
+    for its worth. Under a given policy no ties are broken, and the error is smaller by their cost;
+    the residual to stop at is the same.
     """
     room = arrays.run_lengths(models.rows.room)
     least, most = float(models.discount.min()), float(models.discount.max())
@@ -284,7 +284,7 @@ def rule_of(
 
 
 def ties_of(rule: StoppingRule) -> float:
-    """Returns the most that ties may cost, relative to max |q|: nothing under a policy given."""
+    """Returns the most that ties may cost, relative to max |q|; 0 under a given policy."""
     return TIE_TOLERANCE - rule.leeway
 
 
@@ -316,7 +316,7 @@ def best_values(
 
 
 def groups_of_one_kind(sets: Sequence[RectangularSet]) -> list[list[int]]:
-    """Returns the places of small sets of one kind over the same pairs, without those of others."""
+    """Groups small sets of one kind over the same pairs; returns their places in `sets`."""
     groups: dict[tuple[object, ...], list[int]] = {}
     for place, models in enumerate(sets):
         if models.discount.max() < 1 and models.pairs.num_states <= SMALL:
@@ -327,7 +327,7 @@ def groups_of_one_kind(sets: Sequence[RectangularSet]) -> list[list[int]]:
 def plan_of(
     policy: Policy, rule: StoppingRule, value: FloatArray, residuals: FloatArray, rounds: int
 ) -> Plan | None:
-    """Returns the plan of one set, or None where its values are not proven to be good."""
+    """Returns the plan of one set, or None if its values are not proven to be good."""
     low, high = residuals.tolist()
     bracket = rule.bracket((low, high), float(np.abs(value).max()), ties_of(rule))
     plan = Plan(policy, value, int(rounds), max(-low, high), bracket.error)
@@ -362,7 +362,7 @@ def settle_together(
 
 
 def enough_for(rule: StoppingRule) -> float:
-    """Returns the residual, as a part of max |R| + max |v|, that proves the error asked for."""
+    """Returns the residual, as a part of max |R| + max |v|, that proves the required error."""
     slack = rule.terms * 2.0**-52 + TIE_TOLERANCE
     goal = min(max(DEFAULT_TOLERANCE, 4 * slack * rule.horizon.high), LOOSEST_DEFAULT)
     return (1 - 1e-9) * (goal / rule.horizon.high - slack + rule.leeway)

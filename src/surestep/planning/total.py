@@ -1,26 +1,27 @@
-"""Best total rewards where policies may go round without discount: those that end for certain.
+"""Finds best total rewards among the policies that end, if others may go round without discount.
 
-Where the model allows a policy to go on for ever for nothing (`endless` is 0), that is an end too.
+If the model allows a policy to go on for ever without rewards (`endless` is 0), that is an end too.
 
-**Policy iteration** from a policy that ends changes only what is better by more than a tie. What it
-comes to ends too, unless total rewards have no bound: if the next policy π' stays for ever in a set
-of states with stationary distribution μ, then v = r_π + P_π v gives Σ μ (r_π' + P_π' v − v) =
-Σ μ r_π', and the left side is above 0, since π' differs from π in the set and is better there.
+**Policy iteration** from a policy that ends changes only actions that are better by more than a
+tie. The next policy ends too, unless total rewards have no bound: if the next policy π' stays for
+ever in a set of states with stationary distribution μ, then v = r_π + P_π v gives
+Σ μ (r_π' + P_π' v − v) = Σ μ r_π', and the left side is above 0, since π' differs from π in the set
+and is better there.
 
 **End components without rewards.** Within an end component whose pairs earn 0 on average, every
-state can be reached from every other for nothing, so the best value is one number. They are made
-into single states, which keep only what leads out or earns something, and an end that earns 0 where
-one may stay. (S. Haddad and B. Monmege, "Interval iteration algorithm for MDPs and IMDPs",
-Theoretical Computer Science 735, 2018.)
+state can be reached from every other for nothing, so the best value is one number. Each component
+is merged into a single state, which keeps only the pairs that lead out or earn something, and an
+end that earns 0 if the policy may stay. (S. Haddad and B. Monmege, "Interval iteration algorithm
+for MDPs and IMDPs", Theoretical Computer Science 735, 2018.)
 
 **Proof.** Let v be near V^π, D = v − (r + Pv) for each pair, D ≥ −ε. If some w has
 
     w(s) ≥ 1 − M D⁺(s,a) + P(s,a) w   for all pairs,  and ε M ≤ 1,
 
 then u = v + ε w has u − (r + Pu) ≥ D + ε (1 − M D⁺) ≥ 0, so that u ≥ r_π' + P_π' u ≥ … ≥ V^π' for
-every policy π' that ends (P_π'ⁿ u → 0). Such a w is the longest time that can be spent where a step
-with the disadvantage D takes M·D of it back: finite unless it costs nothing to go round, up to
-1/M a step. Then rounding decides whether values are infinite, and the answer is refused.
+every policy π' that ends (P_π'ⁿ u → 0). Such a w is the longest time of an episode if a step with
+the disadvantage D takes M·D of it back: finite unless it costs nothing to go round, up to 1/M a
+step. Then rounding decides whether values are infinite, and the answer is refused.
 """
 
 from __future__ import annotations
@@ -61,8 +62,8 @@ from surestep.planning.proof import (
 
 BestOfAll = Callable[[FiniteMDP, float | None, int], Plan]  # a model, tolerance, terms of a sum
 
-PENALTY = 1e6  # M, relative to max |R| + max |v|: what a round trip costs must be above 1/M a step
-LARGEST_RATE = 1e300  # where all rewards are 0, or nearly
+PENALTY = 1e6  # M, relative to max |R| + max |v|: a round trip must cost more than 1/M a step
+LARGEST_RATE = 1e300  # if all rewards are 0, or nearly
 
 
 def may_last(mdp: FiniteMDP) -> bool:
@@ -72,12 +73,12 @@ def may_last(mdp: FiniteMDP) -> bool:
 
 
 def best_ending(mdp: FiniteMDP, tolerance: float | None, best: BestOfAll) -> Plan:
-    """Returns the best policy of those that end for certain, and its value.
+    """Returns the best of the policies that end for certain, and its value.
 
-    `best` finds it where all policies of a model end: so it is once components are single states.
+    If all policies end once components are merged into single states, `best` finds the policy.
     """
     rests = end_components(mdp, idle(mdp))
-    # Refused here, by the names of the states, where there is none.
+    # Refuses a model in which no policy ends, by the names of its states.
     ending_policy(mdp, lasting(mdp) & ~rests.inner)
     quotient = Quotient.of(mdp, rests)
     inside = quotient.mdp
@@ -129,9 +130,9 @@ def ending_iteration(
     evaluated: Callable[[Policy], Evaluation],
     limit: int,
 ) -> Plan:
-    """Policy iteration from a policy that ends, changing only what is better by more than a tie.
+    """Iterates policies from one that ends; changes only actions better by more than a tie.
 
-    `error_bound` is about the value of the policy found; no policy of the class that the greedy
+    `error_bound` holds for the value of the policy found. No policy of the class that the greedy
     step searches gains more than `residual` and ties by one step.
     """
     pairs = mdp.pairs
@@ -164,9 +165,9 @@ def scale_of(mdp: FiniteMDP, value: arrays.FloatArray) -> float:
 
 
 def most_left(mdp: FiniteMDP, plan: Plan, terms: int) -> arrays.FloatArray:
-    """Bounds how much more than the value of the plan any policy that ends can be worth [S].
+    """Bounds the gain of any policy that ends over the value of the plan [S].
 
-    A backup is a sum of at most so many rounded terms.
+    A backup is a sum of at most `terms` rounded terms.
     """
     scale = scale_of(mdp, plan.value)
     disadvantage = plan.value[mdp.pairs.state] - Backup.of(mdp).q(plan.value)
@@ -187,15 +188,15 @@ class Quotient(NamedTuple):
 
     mdp: FiniteMDP
     state: arrays.IntArray  # [S] the state of the quotient that a state belongs to
-    pair: arrays.IntArray  # [K'] the pair that each pair of the quotient is; −1: to stay for ever
+    pair: arrays.IntArray  # [K'] the original pair of each pair; −1: to stay for ever
     components: EndComponents
-    rests: EndComponents  # where one may stay
+    rests: EndComponents  # the components in which a policy may stay
 
     @classmethod
     def of(
         cls, mdp: FiniteMDP, rests: EndComponents, sets: EndComponents | None = None
     ) -> Quotient:
-        """Builds the model without the pairs inside components, or other sets: one state each."""
+        """Merges each end component, or each of `sets`, into one state without its inner pairs."""
         components = sets or end_components(mdp, lasting(mdp) & (mdp.expected_reward == 0))
         component, inner = components
         state = np.unique(
@@ -221,7 +222,7 @@ class Quotient(NamedTuple):
             row[inside] * np.int64(states) + state[mdp.successor[inside]], return_inverse=True
         )
         runs = np.bincount(key // states, minlength=kept.size)
-        # Rows sum to 1 within rounding only, and the expected rewards must stay what they are.
+        # Rows sum to 1 within rounding only, and the expected rewards must not change.
         total = np.bincount(row[inside], mdp.probability[inside], minlength=kept.size)
         reward = np.where(kept >= 0, mdp.expected_reward[kept], 0.0) / np.where(
             runs == 0, 1.0, total
@@ -240,7 +241,7 @@ class Quotient(NamedTuple):
         return cls(smaller, state, kept, components, rests)
 
     def lifted(self, mdp: FiniteMDP, policy: Policy) -> Policy:
-        """Returns the policy of the model: in a component, the shortest way to where it is left."""
+        """Returns the policy in the original model; in components it goes the shortest way out."""
         taken = policy.probability > 0
         chosen = self.pair[taken & (self.pair >= 0)]
         stays = arrays.marked(policy.pairs.state[taken & (self.pair < 0)], policy.pairs.num_states)

@@ -1,4 +1,4 @@
-"""Model to model: two-successor and k-successor forms of MDPs and counts."""
+"""Transforms MDPs and counts into forms with at most two, or k, successors a pair."""
 
 from surestep.transforms.two_successor import SplitCounts, SplitMDP, k_successor, two_successor
 

@@ -1,4 +1,4 @@
-"""Two-successor and k-successor forms of models and counts, and the way back.
+"""Transforms models and counts into forms with two, or k, successors a pair, and back.
 
 **Construction** (paper, section 4.1 and appendix). The successors s_1 … s_m of a pair (s,a) with
 m > k become the leaves of a tree whose inner nodes are (s,a) and auxiliary states with the only
@@ -55,13 +55,13 @@ class SplitTrees(arrays.Frozen):
     """The trees of all pairs, and the map between transitions and their leaves.
 
     X auxiliary states are numbered after the S states, their pairs after the K pairs, tree by tree;
-    a node comes after its parent. `origin` is the auxiliary map: the transition of the original
-    model whose leaf a child is, and −1 where the child is an auxiliary state.
+    a node comes after its parent. `origin` maps each child to its transition in the original model,
+    and an auxiliary state to −1.
     """
 
     original: Pairs  # S states and K pairs
     pairs: Pairs  # S + X states and K + X pairs
-    offsets: IntArray  # [K+X+1] the rows of the pairs, then those of the auxiliary states
+    offsets: IntArray  # [K+X+1] the rows of the pairs, then of the auxiliary states
     child: IndexArray  # [L+X] a state of the original model, or S + x for auxiliary state x
     origin: IntArray  # [L+X] a transition of the original model, or −1
 
@@ -97,7 +97,7 @@ class SplitTrees(arrays.Frozen):
         return self._below_pairs(values, node)
 
     def extended(self, values: Kind, auxiliary: float) -> Kind:
-        """Appends `auxiliary` to values of states [S] or pairs [K], for every auxiliary one."""
+        """Appends `auxiliary` to values of states [S] or pairs [K], once per auxiliary state."""
         return np.append(values, np.full(self.num_auxiliary, auxiliary, values.dtype))  # type: ignore[return-value]
 
     def _tree(self) -> splits.SplitTree:
@@ -111,7 +111,7 @@ class SplitTrees(arrays.Frozen):
         )
 
     def _below_pairs(self, values: FloatArray, node: FloatArray) -> FloatArray:
-        """Returns the values at the children of pairs, and 0 at those of auxiliary states."""
+        """Returns the values at the children of pairs, and 0 at children of auxiliary states."""
         at_children: FloatArray = np.concatenate([values, node])[self._sources(values.size)]
         at_children[self.offsets[self.original.num_pairs] :] = 0.0
         return at_children
@@ -158,11 +158,11 @@ def grow_trees(
 
 
 def split_pairs(pairs: Pairs, auxiliary: IntArray) -> Pairs:
-    """Returns the pairs of the split model: the old ones, then τ for each auxiliary state."""
+    """Returns the pairs of the split model: the original pairs, then τ for each auxiliary state."""
     total = int(auxiliary.sum())
     state_labels, action_labels = pairs.state_labels, pairs.action_labels
     if state_labels is not None:
-        # Such as "x2 of state 'ward', action 'wait'", from x2 on as in the paper.
+        # Labels are like "x2 of state 'ward', action 'wait'"; numbers begin at 2 as in the paper.
         taken = set(state_labels)
         added = [
             unused(f"x{number + 2} of {pairs.pair_name(int(pair))}", taken)
@@ -182,7 +182,7 @@ def split_pairs(pairs: Pairs, auxiliary: IntArray) -> Pairs:
 
 
 def unused(label: str, taken: set[str]) -> str:
-    """Appends primes to a label until it differs from those taken."""
+    """Appends primes to a label until it differs from all taken labels."""
     while label in taken:
         label += "'"
     return label
@@ -190,15 +190,15 @@ def unused(label: str, taken: set[str]) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SplitForm:
-    """A form in which successors hang in trees, and the map back to the original.
+    """A form of a model in which successors hang in trees, and the map back to the original.
 
-    States and pairs of the original keep their numbers; auxiliary ones follow.
+    States and pairs of the original keep their numbers; auxiliary states and pairs follow.
     """
 
     trees: SplitTrees
 
     def lift(self, policy: Policy) -> Policy:
-        """Lifts a policy to the split form: the same in the states, τ in auxiliary ones.
+        """Lifts a policy to the split form: unchanged in original states, τ in auxiliary ones.
 
         Parameters
         ----------
@@ -229,7 +229,7 @@ class SplitForm:
         Returns
         -------
         Policy
-            The policy of the original that `lift` takes there.
+            The policy of the original; `lift` maps it to the given one.
         """
         trees = self.trees
         check_same_pairs("the policy", policy.pairs, "the split model", trees.pairs)
@@ -243,8 +243,8 @@ class SplitForm:
 class SplitMDP(SplitForm):
     """An MDP in two-successor (k-successor) form, and the map back to the original.
 
-    `lift(policy)` makes the policy of the split form from one of the original, and `lower(policy)`
-    is the way back. States and pairs of the original keep their numbers.
+    `lift(policy)` maps a policy of the original to the split form, and `lower(policy)` maps it
+    back. States and pairs of the original keep their numbers.
 
     Parameters
     ----------
@@ -253,7 +253,7 @@ class SplitMDP(SplitForm):
     mdp : FiniteMDP
         The split form.
     original : FiniteMDP
-        The model itself; split rows could not give it exactly.
+        The original model; split rows could not restore it exactly.
 
     Examples
     --------
@@ -261,7 +261,7 @@ class SplitMDP(SplitForm):
     >>> mdp = surestep.FiniteMDP.from_dense([[row]] * 3, [[1.0], [2.0], [3.0]], discount=0.9)
     >>> split = surestep.two_successor(mdp)
     >>> policy = surestep.Policy.uniform(mdp)
-    >>> value = surestep.evaluate(split.mdp, split.lift(policy))[:3]  # as that of the original
+    >>> value = surestep.evaluate(split.mdp, split.lift(policy))[:3]  # as in the original
     >>> bool(np.allclose(value, surestep.evaluate(mdp, policy)))
     True
     """
@@ -285,7 +285,7 @@ class SplitCounts(SplitForm):
     counts : Counts
         The split form.
     original : Counts
-        The counts themselves.
+        The original counts.
 
     Examples
     --------
@@ -308,7 +308,7 @@ class SplitCounts(SplitForm):
         Returns
         -------
         array of float [K+X]
-            The discount γ for every pair of the original, 1 for every auxiliary one:
+            The discount γ for every pair of the original, 1 for every auxiliary pair:
             `estimate_mdp(split.counts, split.discounts(γ))` is the two-successor MLE-MDP.
         """
         return self.trees.extended(np.full(self.trees.original.num_pairs, discount), 1.0)
@@ -329,7 +329,7 @@ def two_successor(model: FiniteMDP | Counts) -> SplitMDP | SplitCounts:
     Returns
     -------
     SplitMDP or SplitCounts
-        The form in which every pair has at most two successors; values stay as they are.
+        The form in which every pair has at most two successors; values do not change.
 
     References
     ----------
@@ -363,7 +363,7 @@ def k_successor(model: FiniteMDP | Counts, k: int) -> SplitMDP | SplitCounts:
     Returns
     -------
     SplitMDP or SplitCounts
-        The split form; values stay as they are. A pair's successors are split off in the order in
+        The split form; values do not change. A pair's successors are split off in the order in
         which they are stored.
 
     Raises
@@ -406,7 +406,7 @@ def split_mdp(mdp: FiniteMDP, k: int) -> SplitMDP:
 
 
 def split_counts(counts: Counts, k: int) -> SplitCounts:
-    """Returns the counts whose successors, as far as they were seen, hang in chains."""
+    """Returns the counts whose seen successors hang in chains."""
     trees = grow_trees(
         counts.pairs, counts.offsets, counts.successor, np.flatnonzero(counts.times), k
     )
@@ -426,10 +426,10 @@ def split_counts(counts: Counts, k: int) -> SplitCounts:
 
 
 def split_rewards(counts: Counts, trees: SplitTrees) -> LoggedRewards:
-    """Returns rewards per pair as they are, or the rewards below each child of a pair, added up."""
+    """Returns rewards per pair unchanged, or the sum of rewards below each child of a pair."""
     logged = counts.rewards
     if logged.per == "pair":
         return logged.changed(lambda values: trees.extended(values, 0.0))
-    with np.errstate(over="ignore"):  # an infinite sum is refused by name where it is stored
+    with np.errstate(over="ignore"):  # `Counts` refuses an infinite sum by name
         earned = logged.values * counts.times if logged.known else logged.values
     return LoggedRewards(trees.sums(earned), "transition", False)
