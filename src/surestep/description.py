@@ -29,6 +29,7 @@ SEEN = "seen"  # only actions that the log shows are possible
 AUTO: Literal["auto"] = "auto"
 WORDS_FOR_BEHAVIOR = ("uniform", "estimate", "propensities", "row-propensities")
 MOST_WORLDS = 1_000_000  # of each kind
+MOST_STEPS = 1_000  # of a horizon: each takes a sweep
 LARGEST = 1e100  # of a number that says what may be earned: squares of it are finite
 
 
@@ -51,6 +52,7 @@ Amount = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 Range = tuple[Amount, Amount]
 Size = Annotated[int, Meta(ge=2, le=1000)] | Literal["auto"]
 Natural = Annotated[int, Meta(ge=0)]
+Episodes = Annotated[int, Meta(ge=1, le=10**9)]
 
 
 class Columns(Part, frozen=True):
@@ -178,6 +180,17 @@ class Stakes(Part, frozen=True):
         str | None,
         Meta(description="What rewards are, and per what, for readers: € per pump."),
     ] = None
+    per: Annotated[
+        Episodes | None,
+        Meta(description="Count totals and shares per so many episodes, such as 100."),
+    ] = None
+    horizon: Annotated[
+        Annotated[int, Meta(ge=1, le=MOST_STEPS)] | None,
+        Meta(
+            description="Count totals and shares within so many steps (decisions), also where "
+            "episodes do not end."
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         given = {name: getattr(self, name) for name in RANGES if getattr(self, name) is not None}
@@ -224,6 +237,9 @@ class SignalRule(Part, frozen=True):
     column: str
     running: Range | None = None
     ending: Range | None = None
+    returns: Range | None = None
+    discount: Fraction | None = None
+    per: Episodes | None = None
     cost: bool = False
     not_worse_by: Annotated[float, Meta(ge=0, le=LARGEST)] | None = None
 
