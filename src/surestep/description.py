@@ -248,11 +248,12 @@ class SignalRule(Part, frozen=True):
 
     @property
     def stakes(self) -> dict[str, Any]:
-        """Returns the ranges of what steps earn; of a cost, that is less than nothing."""
-        given = {"running": self.running, "ending": self.ending}
+        """Returns the stakes that were given; of a cost, steps earn less than nothing."""
+        given = {name: getattr(self, name) for name in RANGES}
         if self.cost:
             given = {name: ends and (0.0 - ends[1], 0.0 - ends[0]) for name, ends in given.items()}
-        return {name: ends for name, ends in given.items() if ends is not None}
+        given["discount"] = self.discount
+        return {name: value for name, value in given.items() if value is not None}
 
 
 class Unsafe(Part, frozen=True):
@@ -381,8 +382,8 @@ class Description(Part, frozen=True):
     signals: Annotated[
         dict[str, SignalRule],
         Meta(
-            description="Numbers that steps earn: column, running, ending, cost. The first is "
-            "improved, and others get worse by at most not_worse_by."
+            description="Numbers that steps earn: column, running, ending, returns, cost, "
+            "discount, per. The first is improved, and others get worse by at most not_worse_by."
         ),
     ] = {}
     unsafe: Annotated[
@@ -480,7 +481,8 @@ def with_first_signal(description: Description) -> Description:
     """Returns the description with the first signal as its reward; refused beside another one."""
     for name, rule in description.signals.items():
         told: dict[str, Any] = {"columns.reward": rule.column}
-        told |= {f"stakes.{end}": rule.stakes.get(end) for end in ("running", "ending")}
+        told |= {"stakes.running": None, "stakes.ending": None}
+        told |= {f"stakes.{key}": value for key, value in rule.stakes.items()}
         for path, ours in told.items():
             if at(description, path) not in (None, ours):
                 raise InvalidParameter(
@@ -493,10 +495,10 @@ def with_first_signal(description: Description) -> Description:
                 "it at the others"
             )
         for other, further in [*description.signals.items()][1:]:
-            if not further.stakes:
+            if {*further.stakes} <= {"discount"}:
                 raise InvalidParameter(
                     f"signals.{other} says neither running nor ending, so that nothing could be "
-                    "proved of it; expected what its steps may earn"
+                    "proved of it; expected what its steps may earn, or `returns`"
                 )
         replace = msgspec.structs.replace
         return replace(

@@ -156,8 +156,8 @@ def improve(
     horizon : int, optional
         Count totals and shares within so many steps (decisions), also where episodes do not end.
     signals : mapping, optional
-        Numbers that steps earn: column, running, ending, cost. The first is improved, and others
-        get worse by at most not_worse_by.
+        Numbers that steps earn: column, running, ending, returns, cost, discount, per. The first is
+        improved, and others get worse by at most not_worse_by.
     unsafe : mapping, optional
         States that are not to be reached more often: states, within, at_most, not_worse_by.
     allowed : path or table, optional
