@@ -21,6 +21,7 @@ from surestep.model.known import Known, Ranges
 from surestep.pipeline.evidence import gather, open_source
 from surestep.pipeline.improve import prepared
 from surestep.pipeline.terms import Terms
+from surestep.report.totals import total_name
 from surestep.sampling import sample_log
 
 SCORE = {"column": "reward", "running": [-1, 0], "ending": [-21, 10]}
@@ -212,6 +213,24 @@ def test_a_kind_that_needs_a_discount_refuses_that_signal_alone(kind):
     assert not deaths.holds
 
 
+def test_a_belief_that_cannot_be_held_of_one_signal_leaves_the_others():
+    world = clinic()
+    behavior = Policy(world.pairs, TODAY.ravel())
+    policy = Policy(world.pairs, np.tile([0.2, 0.8], 5))
+    log = sample_log(world, behavior, 300, 400, np.random.default_rng(0))
+    problem = with_deaths(log, behavior, 1.0)
+    (deaths,) = problem.signals
+    endless = replace(deaths.problem, value_bounds=(-1.7e308, 1.7e308))
+    more = replace(deaths, name="more", problem=endless)
+    alone = certify(problem, policy, "posterior").signals
+    score, refused, kept = certify(
+        altered(problem, signals=(more, deaths)), policy, "posterior"
+    ).signals
+    assert (score.lower, kept.lower) == pytest.approx((alone[0].lower, alone[1].lower))
+    assert "value_bounds" in refused.refusal
+    assert not any(claim.holds for claim in (score, refused, kept))
+
+
 # ---- the whole way -----------------------------------------------------------------------------
 
 
@@ -238,6 +257,34 @@ def test_deaths_are_shown_as_the_share_that_dies(result):
     for words in ("deaths per 100 episodes", "score per episode", "deaths: not discounted"):
         assert words in result.report
     assert "n steps later counts 0.95ⁿ" in result.report
+
+
+def test_a_signal_alone_has_its_name_and_its_sign():
+    alone = {name: value for name, value in DEATHS.items() if name != "not_worse_by"}
+    told = {"signals": {"deaths": alone}, "certificates": ["posterior"]}
+    result = surestep.improve(patients(600, 3), **TOLD, **told)
+    (deaths,) = result.totals
+    assert (deaths.name, deaths.cost, deaths.share) == ("deaths", True, True)
+    assert 0 < deaths.after.value < deaths.before.value < 1
+    assert "deaths (share of episodes)" in result.report
+    assert "percentage points, probably −" in result.report
+
+
+def test_unsafe_states_are_counted_beside_a_reward():
+    """In per cent, and named by their condition; the unit says what a reward and a case are."""
+    told = {"running": (-1, 0), "ending": (-21, 10), "unsafe": {"states": "state = 'severe'"}}
+    source = read_log(patients(200, 3))
+    result = surestep.improve(source, **TOLD, **told, certificates=["posterior"], horizon=8)
+    score, severe = result.totals
+    assert (score.name, severe.share, severe.within) == ("reward", True, 8)
+    named = replace(result.record, description={"stakes": {"unit": "points per patient"}})
+    assert total_name(score, named) == "points per patient within 8 steps"
+    assert total_name(severe, named) == (
+        "state = 'severe' reached (share of patients) within 8 steps"
+    )
+    hundreds = replace(score, per=100, within=None)
+    assert total_name(hundreds, named) == "points per 100 patients"
+    assert total_name(hundreds, result.record) == "reward per 100 episodes"
 
 
 def test_totals_are_kept(result, tmp_path):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.clinic import STATES, TODAY, clinic
 from support.problems import logged_problem, uniform_problem
 from support.strategies import policies, problems
-from surestep import Counts, DecisionLog, Pairs, Policy, performance
+from surestep import Counts, DecisionLog, FiniteMDP, Pairs, Policy, performance
 from surestep._arrays import altered
 from surestep.description import SignalRule, Stakes
 from surestep.model import Reach, Signal, estimate_behavior, reaching
@@ -89,6 +89,20 @@ def test_without_an_end_there_is_a_total_only_within_a_horizon():
     (total,) = found(problem, problem.behavior, Stakes(horizon=30))
     assert total.before.value == pytest.approx(30)
     assert not total.share
+
+
+def test_episodes_longer_than_any_that_was_seen_have_no_total():
+    """A clock stops the recording after 3 weeks, and one of ten patients goes in a week."""
+    P, R = np.zeros((2, 1, 2)), np.ones((2, 1))
+    P[0, 0], R[1] = [0.9, 0.1], 0.0
+    world = FiniteMDP.from_dense(P, R, 0.9, initial=[1.0, 0.0])
+    log = sample_log(world, Policy.uniform(world), 400, 3, np.random.default_rng(0))
+    problem = logged_problem(log, 0.9, (0, 10))
+    assert found(problem, problem.behavior) == ()
+    (total,) = found(problem, problem.behavior, Stakes(horizon=3))
+    assert total.before.value == pytest.approx(1 + 0.9 + 0.81, abs=0.1)
+    longer = sample_log(world, Policy.uniform(world), 400, 300, np.random.default_rng(0))
+    assert found(logged_problem(longer, 0.9, (0, 10)), problem.behavior)[0].before.value > 9
 
 
 def test_the_chance_to_reach_unsafe_states_is_a_share():

@@ -501,15 +501,14 @@ def estimates_of(
 
 def counted(evidence: Evidence, question: Assignment, policy: Policy) -> tuple[Total, ...]:
     """Estimates what people count before and after, by the part that judges where there is one."""
-    training = question.training
     return totals_of(
         question.problem,
-        training if question.judging is None else question.judging,
+        question.training if question.judging is None else question.judging,
         policy,
         evidence.terms.stakes,
         evidence.description.signals,
         delta=evidence.terms.level,
-        estimated_from=training.counts if question.problem.behavior_is_estimated else None,
+        estimated_from=question.training.counts if question.problem.behavior_is_estimated else None,
     )
 
 

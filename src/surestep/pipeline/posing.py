@@ -59,7 +59,7 @@ def with_signals(
     parts: Assembly,
     terms: Terms,
 ) -> Problem:
-    """Returns a problem with the further signals that a description names."""
+    """Returns a problem with the signals that a description names."""
     signals = [
         further_signal(name, description, source, parts, terms)
         for name in [*description.signals][1:]
@@ -79,8 +79,6 @@ def with_signals(
                 at_most=rule.at_most if isinstance(rule.at_most, float) else None,
             )
         )
-    if not signals:
-        return problem
     first = next(iter(description.signals.items()), None)
     name, cost = (problem.name, False) if first is None else (first[0], first[1].cost)
     return altered(problem, name=name, cost=cost, signals=tuple(signals))

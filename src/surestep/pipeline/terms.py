@@ -109,8 +109,9 @@ class Terms:
             try:
                 terms.of_signal(rule)
             except InvalidParameter as problem:
-                which = f"signals.{name}{', a cost' if rule.cost else ''}"
-                raise InvalidParameter(f"{which}: {problem}") from None
+                raise InvalidParameter(
+                    f"signals.{name}{', a cost' * rule.cost}: {problem}"
+                ) from None
         return terms
 
     def of_signal(self, rule: keys.SignalRule) -> Terms:

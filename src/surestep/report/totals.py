@@ -66,8 +66,9 @@ def discount_words(record: Record) -> str:
 
 def discounted_unit(record: Record) -> str:
     """Returns the unit of gains; where they are discounted, it says how much later steps count."""
-    discount = record.parameters.discount
-    return f"{record.unit} ({later_words(discount)})" if 0 < discount < 1 else record.unit
+    if not 0 < record.parameters.discount < 1:
+        return record.unit
+    return f"{record.unit} ({later_words(record.parameters.discount)})"
 
 
 def later_words(discount: float) -> str:

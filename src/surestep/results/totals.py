@@ -5,8 +5,9 @@ total reward of an episode until it ends, or within the first N steps that a des
 
     ρ = Σ_s p(s) V_N(s),  V_n(s) = Σ_a π(a|s) (r(s,a) + Σ_s' P(s'|s,a) V_{n−1}(s')),
 
-with V_0 = 0 but in ends that pay, such as unsafe states. Of a policy that may never end in the
-model, and without N, there is no total.
+with V_0 = 0 but in ends that pay, such as unsafe states. Without N, there is no total of a policy
+that may never end in the model, nor of one whose episodes would last longer on average than any
+that was recorded: nobody saw what they come to.
 
 **Intervals** are those of the gain (`advantage_intervals`). An error of the model at pair k moves
 ρ, to the first order, by that of the mean of Σ_t d_t(k) (r + V_{N−t−1}(s')), with d_t(k) the chance
@@ -22,7 +23,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from surestep._arrays import FloatArray, altered, own, run_owners, run_sums
+from surestep._arrays import FloatArray, altered, own, run_lengths, run_owners, run_sums
 from surestep.certificates.practice import BehaviorDoubt
 from surestep.description import SignalRule, Stakes
 from surestep.errors import NeverEnds, NotConverged
@@ -153,6 +154,9 @@ def until_ends(problem: Problem, chosen: FloatArray) -> tuple[FloatArray, FloatA
     counts = problem.counts
     course = course_of(problem, problem.estimate(), Policy(counts.pairs, own(chosen)))
     often = run_sums(course.visits, counts.pairs.offsets)
+    steps = often[~counts.terminal].sum()
+    if problem.log is not None and steps > run_lengths(problem.log.episode_offsets).max():
+        raise NeverEnds("episodes last longer on average than any of the log")
     source = counts.pairs.state[run_owners(counts.offsets)]
     return course.value, often, often[source] * course.value[counts.successor]
 
