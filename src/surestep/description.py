@@ -29,6 +29,7 @@ SEEN = "seen"  # only actions that the log shows are possible
 AUTO: Literal["auto"] = "auto"
 WORDS_FOR_BEHAVIOR = ("uniform", "estimate", "propensities", "row-propensities")
 MOST_WORLDS = 1_000_000  # of each kind
+MOST_STEPS = 1_000  # of a horizon: each takes a sweep
 LARGEST = 1e100  # of a number that says what may be earned: squares of it are finite
 
 
@@ -51,6 +52,7 @@ Amount = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 Range = tuple[Amount, Amount]
 Size = Annotated[int, Meta(ge=2, le=1000)] | Literal["auto"]
 Natural = Annotated[int, Meta(ge=0)]
+Episodes = Annotated[int, Meta(ge=1, le=10**9)]
 
 
 class About(Part, frozen=True):
@@ -190,6 +192,17 @@ class Stakes(Part, frozen=True):
         str | None,
         Meta(description="What rewards are, and per what, for readers: € per pump."),
     ] = None
+    per: Annotated[
+        Episodes | None,
+        Meta(description="Count totals and shares per so many episodes, such as 100."),
+    ] = None
+    horizon: Annotated[
+        Annotated[int, Meta(ge=1, le=MOST_STEPS)] | None,
+        Meta(
+            description="Count totals and shares within so many steps (decisions), also where "
+            "episodes do not end."
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         given = {name: getattr(self, name) for name in RANGES if getattr(self, name) is not None}
@@ -236,6 +249,9 @@ class SignalRule(Part, frozen=True):
     column: str
     running: Range | None = None
     ending: Range | None = None
+    returns: Range | None = None
+    discount: Fraction | None = None
+    per: Episodes | None = None
     cost: bool = False
     not_worse_by: Annotated[float, Meta(ge=0, le=LARGEST)] | None = None
 
@@ -244,11 +260,12 @@ class SignalRule(Part, frozen=True):
 
     @property
     def stakes(self) -> dict[str, Any]:
-        """Returns the ranges of what steps earn; of a cost, that is less than nothing."""
-        given = {"running": self.running, "ending": self.ending}
+        """Returns the stakes that were given; of a cost, steps earn less than nothing."""
+        given = {name: getattr(self, name) for name in RANGES}
         if self.cost:
             given = {name: ends and (0.0 - ends[1], 0.0 - ends[0]) for name, ends in given.items()}
-        return {name: ends for name, ends in given.items() if ends is not None}
+        given["discount"] = self.discount
+        return {name: value for name, value in given.items() if value is not None}
 
 
 class Unsafe(Part, frozen=True):
@@ -377,8 +394,8 @@ class Description(Part, frozen=True):
     signals: Annotated[
         dict[str, SignalRule],
         Meta(
-            description="Numbers that steps earn: column, running, ending, cost. The first is "
-            "improved, and others get worse by at most not_worse_by."
+            description="Numbers that steps earn: column, running, ending, returns, cost, "
+            "discount, per. The first is improved, and others get worse by at most not_worse_by."
         ),
     ] = {}
     unsafe: Annotated[
@@ -481,7 +498,8 @@ def with_first_signal(description: Description) -> Description:
     """Returns the description with the first signal as its reward; refused beside another one."""
     for name, rule in description.signals.items():
         told: dict[str, Any] = {"columns.reward": rule.column}
-        told |= {f"stakes.{end}": rule.stakes.get(end) for end in ("running", "ending")}
+        told |= {"stakes.running": None, "stakes.ending": None}
+        told |= {f"stakes.{key}": value for key, value in rule.stakes.items()}
         for path, ours in told.items():
             if at(description, path) not in (None, ours):
                 raise InvalidParameter(
@@ -494,10 +512,10 @@ def with_first_signal(description: Description) -> Description:
                 "it at the others"
             )
         for other, further in [*description.signals.items()][1:]:
-            if not further.stakes:
+            if {*further.stakes} <= {"discount"}:
                 raise InvalidParameter(
                     f"signals.{other} says neither running nor ending, so that nothing could be "
-                    "proved of it; expected what its steps may earn"
+                    "proved of it; expected what its steps may earn, or `returns`"
                 )
         replace = msgspec.structs.replace
         return replace(

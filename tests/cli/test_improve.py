@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import duckdb
@@ -67,6 +68,7 @@ def test_programs_get_json_and_nothing_else(logs, tmp_path):
         "standing": "proved",
         "estimated_gain": saved.estimated_gain,
         "unit": "per episode",
+        "totals": [asdict(total) for total in saved.totals],
         "failed_checks": [each.code for each in saved.record.checks if each.outcome == "failed"],
         "awaits_stress_test": False,
     }

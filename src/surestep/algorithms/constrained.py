@@ -19,6 +19,10 @@ the row of that limit asks for more, in proportion, and the program is solved ag
 of a solver, and no stand-in, decides whether a limit is kept. If no policy is found within a few
 rounds, π_b stays. What is done in unsafe states, and in those visited only after them, does not
 change the chance: a second program sets it free, with all else as it was found.
+
+**A signal with a discount of its own** is not linear in these visits either. Its row stands for it
+in the same way, and a policy is judged by the signal itself. One that may never end breaks the
+limit of a signal without a discount.
 """
 
 from __future__ import annotations
@@ -42,12 +46,14 @@ from surestep.algorithms.provable import (
     matrix,
     policy_with_visits,
 )
+from surestep.errors import NeverEnds
 from surestep.model import FiniteMDP, Improvement, Policy, Problem
 from surestep.model.problem import Reach, Signal, stopped
 from surestep.planning.evaluation import evaluate_with_bound, occupancy
 
 TRIES = 8  # programs, each of which asks for more where the policy of the last one broke a limit
 BEYOND = 1.02  # a row asks for more by the missing amount times that, so that the rounds end
+NEVER = -1e300  # ρ of a policy that may never end, without a discount
 CLEARLY = 0.01  # the least difference of probabilities that counts as taken more often
 NOTHING: Mapping[str, float] = {}
 
@@ -179,8 +185,11 @@ class Limit(NamedTuple):
         return cls(signal.name, model, reach, value, error, least, origin)
 
     def found(self, policy: Policy) -> tuple[float, float]:
-        """Returns ρ of a policy, and how far it and the limit may be off."""
-        value, error = values_with_error(self.model, self.reach, policy)
+        """Returns ρ of a policy or NEVER, and how far it and the limit may be off."""
+        try:
+            value, error = values_with_error(self.model, self.reach, policy)
+        except NeverEnds:
+            return NEVER, 0.0
         return float(self.model.initial @ value), error + self.error
 
 
@@ -239,15 +248,20 @@ class Bounded(NamedTuple):
             found, short = self.judged(policy, least)
             if (short <= 0).all():
                 return self.freed(policy, least, rounds)
+            if (found <= NEVER).any():
+                return None
             more = BEYOND * short * self.ratio(program.rows @ visits, found) + program.slack
             asked = np.where(short > 0, asked + more, asked)
         return None
 
     def ratio(self, rows: arrays.FloatArray, found: arrays.FloatArray) -> arrays.FloatArray:
-        """Returns discounted first visits over the chance that they stand for; else 1 [J]."""
-        chance = np.array([limit.reach is not None for limit in self.limits])
+        """Returns what visits of the program say, over what they stand for; else 1 [J]."""
+        usual = self.limits[0].model.discount
+        stand_in = np.array(
+            [x.reach is not None or (x.model.discount != usual).any() for x in self.limits]
+        )
         return np.divide(
-            rows, found, out=np.ones(rows.size), where=chance & (found < 0) & (rows < 0)
+            rows, found, out=np.ones(rows.size), where=stand_in & (found < 0) & (rows < 0)
         )
 
     def judged(

@@ -391,21 +391,33 @@ class Posterior(common.WithRanges, common.Certifier):
         first: Any = drawn[id(parts[0].tested)]
         if isinstance(first, Gains):
             first = drawn_claim(judges[0], parts[0].tested, policy, first)
-        for refusal in drawn.values():
-            if isinstance(refusal, CertificateRefused):
-                refused: list[common.Bound] = [refusal] * len(parts)
-                return common.JointBounds(first, refused, refused, together=False)
+        refused = {
+            place: answer
+            for place, part in enumerate(parts)
+            for answer in (drawn[id(part.shown)], drawn[id(part.tested)])
+            if isinstance(answer, CertificateRefused)
+        }
+        whole = [part for place, part in enumerate(parts) if place not in refused]
+        if 0 in refused:
+            nothing: list[common.Bound] = [refused[0]] * len(parts)
+            return common.JointBounds(first, nothing, nothing, together=False)
         lower = {key: gains.lower for key, gains in drawn.items() if isinstance(gains, Gains)}
-        tested = np.concatenate([lower[id(part.tested)] for part in parts])
-        shown = np.concatenate([lower[id(part.shown)] for part in parts])
+        tested = np.concatenate([lower[id(part.tested)] for part in whole])
+        shown = np.concatenate([lower[id(part.shown)] for part in whole])
         rank = judges[0].rank
         rising = np.sort(shown, axis=1)
-        kept = [gain > 0 if k == 0 else gain >= parts[k].limit for k, gain in enumerate(tested)]
-        together = int(np.count_nonzero(~np.all(kept, axis=0))) < rank
+        kept = [gain > 0 if k == 0 else gain >= whole[k].limit for k, gain in enumerate(tested)]
+        together = not refused and int(np.count_nonzero(~np.all(kept, axis=0))) < rank
         below = [np.count_nonzero((shown < rising[:, [q]]).any(axis=0)) for q in range(rank)]
         place = max((q for q in range(rank) if below[q] < rank), default=0)
-        alone = np.sort(tested, axis=1)[:, rank - 1]
-        return common.JointBounds(first, alone.tolist(), rising[:, place].tolist(), together)
+        alone = iter(np.sort(tested, axis=1)[:, rank - 1].tolist())
+        at_once = iter(rising[:, place].tolist())
+        return common.JointBounds(
+            first,
+            [refused[k] if k in refused else next(alone) for k in range(len(parts))],
+            [refused[k] if k in refused else next(at_once) for k in range(len(parts))],
+            together,
+        )
 
 
 def for_choosing(settings: Posterior, problem: Problem) -> Posterior:

@@ -82,8 +82,13 @@ class BehaviorDoubt(NamedTuple):
         model = problem.estimate()
         pairs = problem.counts.pairs
         often = arrays.run_sums(occupancy(model, problem.behavior), pairs.offsets)[pairs.state]
+        return cls.about(often * q_values(model, evaluate(model, problem.behavior)), counts)
+
+    @classmethod
+    def about(cls, worth: arrays.FloatArray, counts: Counts) -> BehaviorDoubt:
+        """Returns the distribution where Σ_s d(s) Q(s,a) of each pair [K] is known."""
+        pairs = counts.pairs
         actions = arrays.run_lengths(pairs.offsets)[pairs.state]
-        worth = often * q_values(model, evaluate(model, problem.behavior))
         alpha = counts.visits + 1 / actions
         mean = alpha / arrays.run_sums(alpha, pairs.offsets)[pairs.state]
         return cls(pairs, alpha, mean, worth)

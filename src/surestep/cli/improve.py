@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -113,6 +114,7 @@ def print_summary(result: Result) -> None:
             "standing": claim.standing,
             "estimated_gain": result.estimated_gain,
             "unit": result.record.unit,
+            "totals": [asdict(total) for total in result.totals],
             "failed_checks": [check.code for check in failed(result.record.checks)],
             "awaits_stress_test": result.awaits_stress_test,
         }

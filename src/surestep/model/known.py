@@ -73,7 +73,7 @@ class Ranges(NamedTuple):
                 f"discount is 1 and a running step earns {arrays.shown(self.running[0])} to "
                 f"{arrays.shown(self.running[1])}, so that returns have no bounds; expected a "
                 "discount below 1, or what whole episodes return, also from any step on "
-                f"({said('returns=(low, high)', '--returns LOW HIGH')})"
+                f"({said('returns=(low, high)', 'returns = [low, high]')})"
             )
         low, high = (for_ever(reward, discount) for reward in self.running)
         bounds = min(low, float(self.ending[0])), max(high, float(self.ending[1]))

@@ -26,7 +26,7 @@ from surestep.errors import (
     OutOfTime,
     said,
 )
-from surestep.model import FiniteMDP, estimate_behavior
+from surestep.model import FiniteMDP, Policy, estimate_behavior
 from surestep.model.known import Logger
 from surestep.model.log import UNKNOWN
 from surestep.model.problem import UnseenRule
@@ -53,9 +53,10 @@ from surestep.planning.ends import refuse_endless
 from surestep.report.result import result_page
 from surestep.results.advantage_intervals import gain_interval, gains_of_lost
 from surestep.results.findings import Findings, is_proved
-from surestep.results.record import ESTIMATED, Baseline, Estimates, Record, baseline_of
+from surestep.results.record import ESTIMATED, Baseline, Estimates, Record, Total, baseline_of
 from surestep.results.result import Result
 from surestep.results.table import PolicyTable
+from surestep.results.totals import totals_of
 
 # Of fewer episodes a smaller share estimates what is done now too badly: measured against what was
 # really done, 8 of 40 claims were wrong with a share of 0.1
@@ -83,6 +84,8 @@ def improve(
     running: tuple[float, float] | None = None,
     ending: tuple[float, float] | None = None,
     returns: tuple[float, float] | None = None,
+    per: int | None = None,
+    horizon: int | None = None,
     signals: Mapping[str, Mapping[str, Any]] | None = None,
     unsafe: Mapping[str, Any] | None = None,
     allowed: object = None,
@@ -150,9 +153,13 @@ def improve(
         other is given.
     returns : (float, float), optional
         The lowest and highest total from any step to the end, unless that is 0.
+    per : int, optional
+        Count totals and shares per so many episodes, such as 100.
+    horizon : int, optional
+        Count totals and shares within so many steps (decisions), also where episodes do not end.
     signals : mapping, optional
-        Numbers that steps earn: column, running, ending, cost. The first is improved, and others
-        get worse by at most not_worse_by.
+        Numbers that steps earn: column, running, ending, returns, cost, discount, per. The first is
+        improved, and others get worse by at most not_worse_by.
     unsafe : mapping, optional
         States that are not to be reached more often: states, within, at_most, not_worse_by.
     allowed : path or table, optional
@@ -247,6 +254,8 @@ def improve(
         running=running,
         ending=ending,
         returns=returns,
+        per=per,
+        horizon=horizon,
         signals=signals,
         unsafe=unsafe,
         n_wedge=n_wedge,
@@ -414,6 +423,7 @@ def draft_with(
         estimates=estimates,
         baseline=baseline,
         checks=checks,
+        totals=counted(evidence, question, settled.improvement.policy),
     )
     findings = findings_of(
         part,
@@ -490,6 +500,19 @@ def estimates_of(
             )
             estimates |= {"lost_worst": worst, "lost_opposed": opposed}
     return estimates
+
+
+def counted(evidence: Evidence, question: Assignment, policy: Policy) -> tuple[Total, ...]:
+    """Estimates what people count before and after, by the part that judges where there is one."""
+    return totals_of(
+        question.problem,
+        question.training if question.judging is None else question.judging,
+        policy,
+        evidence.terms.stakes,
+        evidence.description.signals,
+        delta=evidence.terms.level,
+        estimated_from=question.training.counts if question.problem.behavior_is_estimated else None,
+    )
 
 
 def earned(question: Assignment, value: FloatArray, model: float) -> Baseline | None:

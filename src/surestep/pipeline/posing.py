@@ -14,8 +14,8 @@ import numpy as np
 
 from surestep._arrays import BoolArray, affected, altered
 from surestep.certificates.refuting import SAME, check_returns, check_values
-from surestep.description import Description, Stakes
-from surestep.errors import InvalidParameter, RefutedBounds, said
+from surestep.description import Description
+from surestep.errors import InvalidParameter, NeverEnds, RefutedBounds, said
 from surestep.io.counts.labelled import LabelledCounts
 from surestep.io.labels.vocabulary import Vocabulary, joined
 from surestep.io.logs.loading import STOPPED
@@ -59,7 +59,7 @@ def with_signals(
     parts: Assembly,
     terms: Terms,
 ) -> Problem:
-    """Returns a problem with the further signals that a description names."""
+    """Returns a problem with the signals that a description names."""
     signals = [
         further_signal(name, description, source, parts, terms)
         for name in [*description.signals][1:]
@@ -79,8 +79,6 @@ def with_signals(
                 at_most=rule.at_most if isinstance(rule.at_most, float) else None,
             )
         )
-    if not signals:
-        return problem
     first = next(iter(description.signals.items()), None)
     name, cost = (problem.name, False) if first is None else (first[0], first[1].cost)
     return altered(problem, name=name, cost=cost, signals=tuple(signals))
@@ -97,12 +95,17 @@ def further_signal(
     rule = description.signals[name]
     counts, log = counted(source, description, name)
     facts = DataFacts.of(counts)
-    own = replace(terms, stakes=Stakes(discount=terms.discount, **rule.stakes))
+    own = terms.of_signal(rule)
     pairs = parts.counts.pairs
     steps = None if log is None or parts.log is None else log.load(pairs, counts)
     visits = counts.to_counts(pairs) if steps is None else steps.counts()
     problem = problem_of(replace(parts, counts=visits, log=steps), own, facts)
     check_declared(own, problem, counts, log, steps)
+    if own.discount == 1 != terms.discount:
+        try:
+            refuse_endless(problem.estimate(), problem.behavior.probability)
+        except NeverEnds as endless:
+            raise NeverEnds(f"signals.{name}: {endless}") from None
     return Signal(
         name=name,
         problem=problem,

@@ -19,7 +19,14 @@ from surestep.pipeline.evidence import Evidence
 from surestep.pipeline.findings import Settled
 from surestep.pipeline.terms import SEED, Terms
 from surestep.results.findings import DECLINED
-from surestep.results.record import Baseline, Estimates, Parameters, Record, current_machine
+from surestep.results.record import (
+    Baseline,
+    Estimates,
+    Parameters,
+    Record,
+    Total,
+    current_machine,
+)
 
 
 class Rehearsed(NamedTuple):
@@ -41,6 +48,7 @@ def record_of(
     estimates: Estimates,
     baseline: Baseline | None,
     checks: tuple[Check, ...],
+    totals: tuple[Total, ...],
 ) -> Record:
     """Returns the record: all that the result was made with, and that is needed to read it."""
     terms = evidence.terms
@@ -73,6 +81,7 @@ def record_of(
         baseline,
         checks,
         None if evidence.log_source is None else evidence.log_source.query_facts,
+        totals,
     )
 
 

@@ -102,13 +102,28 @@ class Terms:
                 f"{said('discount=…', '--discount, or discount under [stakes]')}, from 0 to 1"
             )
         own = None if isinstance(algorithm, str) else algorithm
-        return cls(
+        terms = cls(
             told.stakes, told.method, keys.Behavior(logger=told.behavior.logger), own, certificates
         )
+        for name, rule in [*told.signals.items()][1:]:
+            try:
+                terms.of_signal(rule)
+            except InvalidParameter as problem:
+                raise InvalidParameter(
+                    f"signals.{name}{', a cost' * rule.cost}: {problem}"
+                ) from None
+        return terms
+
+    def of_signal(self, rule: keys.SignalRule) -> Terms:
+        """Returns the terms of a further signal: its own ranges, and the discount of all or its."""
+        own = {"discount": self.discount, **rule.stakes}
+        return dataclasses.replace(self, stakes=keys.Stakes(**own))
 
     def __post_init__(self) -> None:
         for wrong in self.contradictions():
             raise InvalidParameter(wrong)
+        if self.stakes.returns is None and self.declared_ranges is not None:
+            self.declared_ranges.returns(self.discount)  # refused where they have no bounds
 
     def contradictions(self) -> Iterator[str]:
         """Yields a sentence for each two settings that contradict each other."""

@@ -260,6 +260,8 @@ def open_again(
 # What is taken where nobody says anything, for keys that are no parameters of a record.
 TAKEN = {
     "stakes.unit": "per episode",
+    "stakes.per": None,
+    "stakes.horizon": None,
     "unsafe.at_most": "as before",
     "unsafe.not_worse_by": 0.0,
     "signals.not_worse_by": 0.0,

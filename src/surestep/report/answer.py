@@ -22,6 +22,7 @@ from surestep.report.signals import (
     signals_section,
     worst_words,
 )
+from surestep.report.totals import discount_words, discounted_unit, totals_section
 from surestep.results.findings import Confirmation, Findings, belief_in, rung_of, undone
 from surestep.results.record import Record
 from surestep.sections import Caption, Flag, Item, Key, Mood, Section, Strip, Strips
@@ -88,7 +89,9 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
     if shown.signals:
         kept_by = () if findings.table.kept_by is None else findings.table.kept_by
         within = record.description.get("unsafe", {}).get("within")
-        parts.insert(0, signals_section(shown, kept_by, within))
+        parts.insert(0, signals_section(shown, kept_by, within, discount_words(record)))
+    if record.totals and findings.changes:
+        parts.insert(0, totals_section(record))
     enough = "reward" in record.parameters.columns or judged.rung.startswith("proved")
     further = ["" if enough else COUNTS_ALONE, worst_words(claims[0], record.unit)]
     return Section(
@@ -305,7 +308,7 @@ def counted_on(claims: Sequence[Certificate], judged: Verdict, record: Record | 
     """Returns the number that one may count on, with its confidence."""
     belief = belief_in(claims)
     rung = judged.rung
-    unit = PER_EPISODE if record is None else record.unit
+    unit = PER_EPISODE if record is None else discounted_unit(record)
     claim = belief if rung == "believed better" and belief is not None else claims[0]
     if rung == "nothing changed":
         return Key("You may count on", "no change", "Nothing is gained and nothing lost.")
@@ -335,13 +338,14 @@ def counted_on(claims: Sequence[Certificate], judged: Verdict, record: Record | 
 def estimate_key(record: Record, gain: float, *, changed: bool = True) -> Key:
     """Returns the estimated gain with its interval, and the data it comes from."""
     estimates = record.estimates
-    meaning = f"{record.unit}; too high, as the rows that chose the policy flatter it"
+    unit = discounted_unit(record)
+    meaning = f"{unit}; too high, as the rows that chose the policy flatter it"
     if not changed:
-        meaning = record.unit
+        meaning = unit
     if "held_out_gain" in estimates:
         low, high = (signed(estimates[end], DIGITS) for end in ("held_out_low", "held_out_high"))
         probably = f"probably {low} to {high}, by rows set aside for checking"
-        meaning = f"{record.unit}, {probably}; do not promise it"
+        meaning = f"{unit}, {probably}; do not promise it"
     return Key("Best guess", signed(gain, DIGITS), meaning)
 
 

@@ -23,12 +23,13 @@ def at_most(lower: float) -> str:
 
 
 def signals_section(
-    claim: Certificate, kept_by: Iterable[str] = (), within: int | None = None
+    claim: Certificate, kept_by: Iterable[str] = (), within: int | None = None, discounted: str = ""
 ) -> Section:
     """Returns a row for each signal: its value before and after, its claim, and its limit.
 
     `kept_by` names for each pair the signals whose limits keep it from being taken more often.
-    Unsafe states count as reached within the first `within` decisions.
+    Unsafe states count as reached within the first `within` decisions; `discounted` says how much
+    later steps count.
     """
     headings = ("Signal", "Before", "After", "Claimed", "Has to be", "Shown")
     rows = [
@@ -43,6 +44,7 @@ def signals_section(
     ]
     sort = "belief" if standing_of(claim) == "posterior" else "confidence"
     caption = f"All that is claimed holds at once, with {percent(1 - claim.delta)} {sort}"
+    caption += f"; {discounted}" if discounted else ""
     columns = [Column(heading, number=heading in ("Before", "After")) for heading in headings]
     said = [f"{part.name}: {part.refusal}" for part in claim.signals if part.refusal]
     if within is not None:

@@ -32,13 +32,14 @@ on with the discount γ n / (n + l).
 """
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
 
 from surestep._arrays import FloatArray, freeze, run_owners, run_sums
 from surestep.certificates.practice import BehaviorDoubt
-from surestep.model import Counts, DecisionLog, Policy, Problem
+from surestep.model import Counts, DecisionLog, FiniteMDP, Policy, Problem
 from surestep.model.log import UNKNOWN
 from surestep.planning import evaluate, occupancy, performance
 
@@ -83,40 +84,69 @@ def gain_interval(
 
     Where π_b is estimated from other counts, the interval is for the gain over what was done.
     """
-    counts = problem.counts
     model = problem.estimate()
-    both = (policy, problem.behavior)
-    ours, theirs = (evaluate(model, chosen) for chosen in both)
-    our_visits, their_visits = (occupancy(model, chosen) for chosen in both)
+    ours, theirs = (course_of(problem, model, chosen) for chosen in (policy, problem.behavior))
+    doubt = None
+    if estimated_from is not None and (policy.probability != problem.behavior.probability).any():
+        doubt = BehaviorDoubt.of(problem, estimated_from)
+    return difference_interval(problem, ours, theirs, delta, doubt)
+
+
+class Course(NamedTuple):
+    """A policy in the model of the data: its values, its visits, and what follows transitions."""
+
+    value: FloatArray  # [S]
+    visits: FloatArray  # [K] d(k)
+    after: FloatArray  # [T] of the counts: γ d(k) V(s')
+
+
+def course_of(problem: Problem, model: FiniteMDP, policy: Policy) -> Course:
+    """Returns the course of a policy in the model of a problem."""
+    counts = problem.counts
+    value = evaluate(model, policy)
+    visits = occupancy(model, policy)
+    after = problem.single_discount * visits[run_owners(counts.offsets)] * value[counts.successor]
+    return Course(value, visits, after)
+
+
+def difference_interval(
+    problem: Problem, ours: Course, theirs: Course, delta: float, doubt: BehaviorDoubt | None
+) -> tuple[float, float, float]:
+    """Returns by how much one course is worth more than another, and the ends of an interval.
+
+    `doubt` is about the policy of either, where it is estimated.
+    """
+    counts = problem.counts
     pair = run_owners(counts.offsets)
     number = counts.visits + 2.0
     reward, least, greatest = reward_moments(counts)
-    weight = (our_visits - their_visits)[pair]
-    after = (our_visits[pair] * ours[counts.successor]) - (
-        their_visits[pair] * theirs[counts.successor]
-    )
-    worth = weight * reward + problem.single_discount * after
+    visits = ours.visits - theirs.visits
+    weight = visits[pair]
+    worth = weight * reward + ours.after - theirs.after
     spread = weight**2 * np.maximum((greatest - reward) * (reward - least), 0.0)
     # Two more steps that nobody saw, as above, at the ends of what steps of the state are worth.
     lowest, highest = ends_by_state(
         counts,
-        *(end + problem.single_discount * ours[counts.successor] for end in (least, greatest)),
+        *(
+            end + problem.single_discount * ours.value[counts.successor]
+            for end in (least, greatest)
+        ),
     )
     unknown = np.where(counts.terminal, 0.0, highest - lowest)  # a known end leaves no doubt
-    reach = (our_visits - their_visits) * unknown[counts.pairs.state] / 2
+    reach = visits * unknown[counts.pairs.state] / 2
     times = counts.times / np.maximum(counts.visits[pair], 1)
     mean = run_sums(times * worth, counts.offsets)
     variance = run_sums(times * ((worth - mean[pair]) ** 2 + spread), counts.offsets)
     variance = (counts.visits * variance + 2 * reach**2) / number
-    start = model.initial @ (ours - theirs)
-    of_starts = float(model.initial @ (ours - theirs - start) ** 2) / max(
-        int(counts.starts.sum()), 1
-    )
-    total = np.array([float((variance / number).sum()) + of_starts])
-    if estimated_from is not None and (policy.probability != problem.behavior.probability).any():
-        total += BehaviorDoubt.of(problem, estimated_from).variance()
-    low, high = around(np.array([float(start)]), total, delta)
-    return float(start), float(low[0]), float(high[0])
+    initial = counts.starts / counts.starts.sum()
+    better = ours.value - theirs.value
+    start = float(initial @ better)
+    of_starts = float(initial @ (better - start) ** 2) / max(int(counts.starts.sum()), 1)
+    total = float((variance / number).sum()) + of_starts
+    if doubt is not None:
+        total += doubt.variance()
+    low, high = around(np.array([start]), np.array([total]), delta)
+    return start, float(low[0]), float(high[0])
 
 
 def gains_of_lost(

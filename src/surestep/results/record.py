@@ -113,6 +113,55 @@ class Estimates(TypedDict):
     episodes_for_proof: NotRequired[int | None]
 
 
+@dataclass(frozen=True, slots=True)
+class Estimated:
+    """An estimate, and the ends of an interval of about 1 − δ."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Total:
+    """What people count of a signal: its undiscounted total, or a share of episodes.
+
+    Parameters
+    ----------
+    name : str
+        The name of the signal.
+    share : bool
+        It is a share of episodes: each counts once, or not at all.
+    cost : bool
+        Less is better.
+    chance : bool
+        It is the chance to reach unsafe states.
+    per : int or None
+        Per how many episodes numbers are; None: per episode.
+    within : int or None
+        Only so many steps count; None: all until an episode ends.
+    before, after, change : Estimated
+        Under the current policy, under the new one, and the difference.
+
+    Examples
+    --------
+    >>> table = {"state": ["mild"] * 60, "action": ["wait", "treat"] * 30, "reward": [1, 0] * 30}
+    >>> (total,) = surestep.improve(table, discount=0, ending=(0, 1), worlds=0, per=100).totals
+    >>> total.share, total.before.value, total.after.value
+    (True, 50.0, 100.0)
+    """
+
+    name: str
+    share: bool
+    cost: bool
+    chance: bool
+    per: int | None
+    within: int | None
+    before: Estimated
+    after: Estimated
+    change: Estimated
+
+
 @noun("command", "counts_sha256")
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -148,6 +197,8 @@ class Record:
         The checks of what claims assume.
     query : mapping, optional
         The digest of the rows, where a query prepared the log.
+    totals : tuple of Total
+        Undiscounted totals and shares before and after, where the model of the data has them.
 
     Examples
     --------
@@ -171,6 +222,7 @@ class Record:
     baseline: Baseline | None = None
     checks: tuple[Check, ...] = ()
     query: Mapping[str, Any] | None = None  # as QueryFacts
+    totals: tuple[Total, ...] = ()
 
     @property
     def behavior_is_estimated(self) -> bool:

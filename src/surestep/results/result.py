@@ -39,7 +39,7 @@ from surestep.rehearsal import Rehearsal, rehearsal_from_json
 from surestep.results.findings import rung_of
 from surestep.results.plots import Plots
 from surestep.results.policy_files import columns_of, policy_csv, policy_parquet, read_policy_csv
-from surestep.results.record import Record
+from surestep.results.record import Record, Total
 from surestep.results.table import PolicyTable
 from surestep.results.unfinished import REHEARSAL, RUN, read_file, save
 
@@ -173,6 +173,14 @@ class Result:
         """
         estimates = self.record.estimates
         return estimates.get("held_out_gain", estimates["policy"] - estimates["behavior"])
+
+    @property
+    def totals(self) -> tuple[Total, ...]:
+        """Returns undiscounted totals and shares before and after, estimated by a model.
+
+        There are none where episodes do not end in the model, unless `horizon` was given.
+        """
+        return self.record.totals
 
     @property
     def plot(self) -> Plots:

@@ -1,0 +1,76 @@
+"""Writes what people count before and after, and how much discounted numbers count later."""
+
+from surestep._words import Scale, number, percent
+from surestep.results.record import Record, Total
+from surestep.sections import Item, Section
+
+
+def totals_section(record: Record) -> Section:
+    """Returns a line for each signal: its undiscounted total or share before and after."""
+    by = "rows set aside for checking"
+    if record.parameters.train_share is None:
+        by = "the rows that chose the policy, which flatter it"
+    sure = percent(1 - record.parameters.delta)
+    said = f"Not discounted; estimated by {by}. Ranges hold with about {sure}; no guarantee."
+    items = [total_item(total, record) for total in record.totals]
+    return Section("totals", "Before and after, as people count", [said], items=items)
+
+
+def total_item(total: Total, record: Record) -> Item:
+    """Returns the line of a signal: 'deaths per 100 patients: 36 → 25', and ranges."""
+    points = total.share and total.per is None  # in per cent, where nobody said per how many
+    times = 100.0 if points else 1.0
+    scale = Scale.of(times * found.value for found in (total.before, total.after))
+    ends = (total.change.value, total.change.low, total.change.high)
+    change, low, high = (scale.signed(times * end) for end in ends)
+
+    def written(number: float) -> str:
+        return percent(number) if points else f"{scale.number(number)}{scale.unit}"
+
+    before, after = (
+        f"{written(found.low)} to {written(found.high)}" for found in (total.before, total.after)
+    )
+    return Item(
+        total_name(total, record),
+        f"{written(total.before.value)} → {written(total.after.value)}. Change {change}"
+        f"{' percentage points' if points else ''}, probably {low} to {high}.",
+        f"Before {before}, after {after}.",
+    )
+
+
+def total_name(total: Total, record: Record) -> str:
+    """Returns the name of a total with its unit, such as 'deaths per 100 patients'.
+
+    Where the unit of rewards names what an episode is ('€ per pump'), so does the name.
+    """
+    unit = record.unit if " per " in f" {record.unit}" else f"{record.unit} per episode"
+    amount, _, noun = f" {unit}".rpartition(" per ")
+    name = f"{total.name} reached" if total.chance else total.name
+    if amount and not (record.description.get("signals") or total.chance):
+        name = amount.strip()
+    whose = f"per {noun}" if total.per is None else f"per {total.per:,} {noun}s"
+    if total.share and total.per is None:
+        whose = f"(share of {noun}s)"
+    return f"{name} {whose}{'' if total.within is None else f' within {total.within:,} steps'}"
+
+
+def discount_words(record: Record) -> str:
+    """Says how much later steps count of each signal; empty where no number is discounted."""
+    usual = record.parameters.discount
+    rules = record.description.get("signals", {})
+    own = {name: rule.get("discount", usual) for name, rule in rules.items()}
+    if all(discount == usual for discount in own.values()):
+        return f"discounted: {later_words(usual)}" if 0 < usual < 1 else ""
+    return "; ".join(f"{name}: {later_words(discount)}" for name, discount in own.items())
+
+
+def discounted_unit(record: Record) -> str:
+    """Returns the unit of gains; where they are discounted, it says how much later steps count."""
+    if not 0 < record.parameters.discount < 1:
+        return record.unit
+    return f"{record.unit} ({later_words(record.parameters.discount)})"
+
+
+def later_words(discount: float) -> str:
+    """Returns how much a step counts: 'n steps later counts 0.97ⁿ'."""
+    return "not discounted" if discount == 1 else f"n steps later counts {number(discount, 6)}ⁿ"

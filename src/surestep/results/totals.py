@@ -1,0 +1,185 @@
+"""Counts what people count: undiscounted totals of episodes, and shares of them, before and after.
+
+A discounted sum is no number of deaths. Here nothing is discounted, in the model of the data: the
+total reward of an episode until it ends, or within the first N steps that a description names,
+
+    ρ = Σ_s p(s) V_N(s),  V_n(s) = Σ_a π(a|s) (r(s,a) + Σ_s' P(s'|s,a) V_{n−1}(s')),
+
+with V_0 = 0 but in ends that pay, such as unsafe states. Without N, there is no total of a policy
+that may never end in the model, nor of one whose episodes would last longer on average than any
+that was recorded: nobody saw what they come to.
+
+**Intervals** are those of the gain (`advantage_intervals`). An error of the model at pair k moves
+ρ, to the first order, by that of the mean of Σ_t d_t(k) (r + V_{N−t−1}(s')), with d_t(k) the chance
+of k in step t; one of an estimated π_b in state s by that of Σ_a π_b(a|s) Σ_t d_t(s) Q_{N−t}(s,a).
+
+**Pairs that nobody took** tell nothing of a total: a policy is taken as if it chose among the
+others of the state. The interval has the doubt about what they are worth.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+
+from surestep._arrays import FloatArray, altered, own, run_lengths, run_owners, run_sums
+from surestep.certificates.practice import BehaviorDoubt
+from surestep.description import SignalRule, Stakes
+from surestep.errors import NeverEnds, NotConverged
+from surestep.model import Counts, Policy, Problem, Signal
+from surestep.model.problem import stopped
+from surestep.planning import q_values
+from surestep.planning.backups import averaged
+from surestep.results.advantage_intervals import (
+    Course,
+    course_of,
+    difference_interval,
+    reward_moments,
+)
+from surestep.results.record import Estimated, Total
+
+
+def totals_of(
+    whole: Problem,
+    part: Problem,
+    policy: Policy,
+    stakes: Stakes,
+    rules: Mapping[str, SignalRule],
+    *,
+    delta: float,
+    estimated_from: Counts | None = None,
+) -> tuple[Total, ...]:
+    """Returns the totals of every signal by a part of the data, with intervals of about 1 − δ.
+
+    There are none where values say the same, unless somebody asked for them, and none of a signal
+    whose total the model does not know. π_b may be estimated from other counts.
+    """
+    every = signals_of(part)
+    asked = any([stakes.per, stakes.horizon, *(rule.per for rule in rules.values())])
+    if not asked and all(one.problem.single_discount in (0, 1) for one in every):
+        return ()
+    totals = list[Total]()
+    for all_data, signal in zip(signals_of(whole), every, strict=True):
+        rule = rules.get(signal.name)
+        per = (rule and rule.per) or stakes.per
+        within = signal.problem.horizon or stakes.horizon
+        share = is_share(all_data)
+        least, most = (0.0, float(per or 1)) if share else (-np.inf, np.inf)
+        unit = (per or 1) * (-1 if signal.cost else 1)
+        with suppress(NeverEnds, NotConverged):
+            before, after, change = (
+                Estimated(unit * value + 0.0, *sorted((unit * low + 0.0, unit * high + 0.0)))
+                for value, low, high in intervals(signal, policy, within, delta, estimated_from)
+            )
+            totals.append(
+                Total(
+                    name=signal.name,
+                    share=share,
+                    cost=signal.cost,
+                    chance=signal.is_chance,
+                    per=per,
+                    within=within,
+                    before=replace(before, low=max(before.low, least), high=min(before.high, most)),
+                    after=replace(after, low=max(after.low, least), high=min(after.high, most)),
+                    change=change,
+                )
+            )
+    return tuple(totals)
+
+
+def signals_of(problem: Problem) -> tuple[Signal, ...]:
+    """Returns all signals of a problem, that which is improved first."""
+    first = Signal(name=problem.name, problem=altered(problem, signals=()), cost=problem.cost)
+    return (first, *problem.signals)
+
+
+def is_share(signal: Signal) -> bool:
+    """Tells whether a signal pays 1 at most once in every episode, and otherwise nothing."""
+    log = signal.problem.log
+    counts = signal.problem.counts
+    if signal.is_chance:
+        return True
+    if log is not None:
+        rewards = log.reward
+        returns = np.add.reduceat(rewards, log.episode_offsets[:-1])
+    else:  # 1 only at ends
+        seen = counts.times > 0
+        rewards = np.stack(reward_moments(counts))[:, seen]
+        returns = 2 * rewards[:, ~counts.terminal[counts.successor[seen]]]
+    paid = -1.0 if signal.cost else 1.0
+    return bool(np.isin(rewards, (0.0, paid)).all() and (np.abs(returns) <= 1).all())
+
+
+def intervals(
+    signal: Signal, policy: Policy, steps: int | None, delta: float, estimated_from: Counts | None
+) -> list[tuple[float, float, float]]:
+    """Returns the total rewards of π_b and of a policy, and their difference, with intervals."""
+    problem = altered(stopped(signal.problem), discount=1.0, unseen="terminal")
+    theirs, worth = total_course(problem, problem.behavior, steps)
+    ours, _ = total_course(problem, policy, steps)
+    nothing = Course(*(np.zeros_like(part) for part in ours))
+    doubt = None if estimated_from is None else BehaviorDoubt.about(worth, estimated_from)
+    changed = (policy.probability != problem.behavior.probability).any()
+    return [
+        difference_interval(problem, theirs, nothing, delta, doubt),
+        difference_interval(problem, ours, nothing, delta, None),
+        difference_interval(problem, ours, theirs, delta, doubt if changed else None),
+    ]
+
+
+def total_course(problem: Problem, policy: Policy, steps: int | None) -> tuple[Course, FloatArray]:
+    """Returns the course of a policy within so many steps, and Σ_t d_t(s) Q(s,a) of pairs [K]."""
+    counts = problem.counts
+    offsets, state = counts.pairs.offsets, counts.pairs.state
+    taken = np.where(counts.visits > 0, policy.probability, 0.0)
+    mass = run_sums(taken, offsets)[state]
+    chosen = np.divide(taken, mass, out=policy.probability.copy(), where=mass > 0)
+    pair = run_owners(counts.offsets)
+    value, often, follows = (
+        until_ends(problem, chosen) if steps is None else within_steps(problem, chosen, steps)
+    )
+    times = counts.times / np.maximum(counts.visits[pair], 1)
+    worth = run_sums(
+        times * (often[state][pair] * reward_moments(counts)[0] + follows), counts.offsets
+    )
+    unseen = (counts.visits == 0) & (mass > 0)
+    usual = run_sums(chosen * worth, offsets)[state]
+    visits = often[state] * np.where(unseen, policy.probability, chosen)
+    return Course(value, visits, chosen[pair] * follows), np.where(unseen, usual, worth)
+
+
+def until_ends(problem: Problem, chosen: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Returns values [S], visits of states [S], and Σ_t d_t(s) V(s') of transitions [T]."""
+    counts = problem.counts
+    course = course_of(problem, problem.estimate(), Policy(counts.pairs, own(chosen)))
+    often = run_sums(course.visits, counts.pairs.offsets)
+    steps = often[~counts.terminal].sum()
+    if problem.log is not None and steps > run_lengths(problem.log.episode_offsets).max():
+        raise NeverEnds("episodes last longer on average than any of the log")
+    source = counts.pairs.state[run_owners(counts.offsets)]
+    return course.value, often, often[source] * course.value[counts.successor]
+
+
+def within_steps(
+    problem: Problem, chosen: FloatArray, steps: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Returns the same as `until_ends`, where only so many steps count."""
+    counts = problem.counts
+    model = problem.estimate()
+    pairs = model.pairs
+    values = [averaged(pairs, chosen, model.ending_reward)]
+    for _ in range(steps):
+        values.append(averaged(pairs, chosen, q_values(model, values[-1])))
+    source = pairs.state[run_owners(counts.offsets)]
+    pair = run_owners(model.offsets)
+    weight = chosen[pair] * model.probability
+    follows = np.zeros(source.size)
+    often = np.zeros(pairs.num_states)
+    here: FloatArray = model.initial
+    for left in reversed(values[:-1]):
+        often += here
+        follows += here[source] * left[counts.successor]
+        led = here[pairs.state[pair]] * weight
+        here = np.bincount(model.successor, led, minlength=pairs.num_states).astype(np.float64)
+    return values[-1], often, follows
