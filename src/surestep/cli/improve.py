@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -115,6 +116,7 @@ def print_summary(result: Result) -> None:
             "unit": result.record.unit,
             "failed_checks": [check.code for check in failed(result.record.checks)],
             "awaits_stress_test": result.awaits_stress_test,
+            "groups": [asdict(group) for group in result.groups],
         }
     )
 

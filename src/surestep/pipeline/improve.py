@@ -26,7 +26,7 @@ from surestep.errors import (
     OutOfTime,
     said,
 )
-from surestep.model import FiniteMDP, estimate_behavior
+from surestep.model import DecisionLog, FiniteMDP, Problem, estimate_behavior
 from surestep.model.known import Logger
 from surestep.model.log import UNKNOWN
 from surestep.model.problem import UnseenRule
@@ -40,6 +40,7 @@ from surestep.pipeline.findings import (
     policy_table,
     settle,
 )
+from surestep.pipeline.groups import MOST_PAIRS, Group, gains_of, groups_of
 from surestep.pipeline.posing import (
     check_declared,
     problem_of,
@@ -53,6 +54,7 @@ from surestep.planning.ends import refuse_endless
 from surestep.report.result import result_page
 from surestep.results.advantage_intervals import gain_interval, gains_of_lost
 from surestep.results.findings import Findings, is_proved
+from surestep.results.groups import GroupGain
 from surestep.results.record import ESTIMATED, Baseline, Estimates, Record, baseline_of
 from surestep.results.result import Result
 from surestep.results.table import PolicyTable
@@ -84,6 +86,7 @@ def improve(
     returns: tuple[float, float] | None = None,
     signals: Mapping[str, Mapping[str, Any]] | None = None,
     unsafe: Mapping[str, Any] | None = None,
+    groups: Mapping[str, Any] | None = None,
     allowed: object = None,
     n_wedge: int | Literal["auto"] | None = None,
     zeta: float | None = None,
@@ -153,6 +156,9 @@ def improve(
         get worse by at most not_worse_by.
     unsafe : mapping, optional
         States that are not to be reached more often: states, within, at_most, not_worse_by.
+    groups : mapping, optional
+        Groups by values at the start of an episode: columns, not_worse_by, least (30). Without
+        columns, those of the state.
     allowed : path or table, optional
         A table of state, action: no other is taken more often than before.
     n_wedge : int or "auto", default "auto"
@@ -246,6 +252,7 @@ def improve(
         returns=returns,
         signals=signals,
         unsafe=unsafe,
+        groups=groups,
         n_wedge=n_wedge,
         zeta=zeta,
         least_visits=least_visits,
@@ -355,6 +362,7 @@ def prepared(evidence: Evidence) -> Assignment:
             behavior = estimate_behavior(training.counts)
             problem, training = (part.with_behavior(behavior) for part in (problem, training))
         judging = episodes.held_out_part(problem, *episodes.split_of(split))
+    groups = groups_in(evidence, training.log, judging)
     believed = [
         certifier
         for place, certifier in enumerate(certifiers)
@@ -370,7 +378,35 @@ def prepared(evidence: Evidence) -> Assignment:
         certifiers=certifiers,
         belief=believed[0] if beside else None,
         numbering=parts.numbering,
+        groups=groups,
     )
+
+
+def groups_in(
+    evidence: Evidence, first: DecisionLog | None, judging: Problem | None
+) -> tuple[Group, ...]:
+    """Returns the groups of the log; where nobody named any, those of the state of a small problem.
+
+    `first` is the part that chooses.
+    """
+    keys = evidence.description.groups
+    source = evidence.log_source
+    log = evidence.assembly.log
+    asked = keys.columns is not None
+    split = first is not None and judging is not None and judging.log is not None
+    if source is not None and log is not None and first is not None and split:
+        small = log.pairs.num_pairs <= MOST_PAIRS
+        return (
+            groups_of(source, evidence.assembly.vocabulary, log, first, keys)
+            if asked or small
+            else ()
+        )
+    if asked:
+        raise InvalidParameter(
+            "groups are named, but nothing judges their gains apart; expected a log with several "
+            "episodes, and a certificate that leaves a part of it out, such as stitched"
+        )
+    return ()
 
 
 def draft_with(
@@ -392,6 +428,7 @@ def draft_with(
     if not is_proved(claims[0]):
         estimates = with_proof_expected(estimates, certifiers[0], question, settled)
     baseline = earned(question, value, estimates["behavior"])
+    groups = group_gains(evidence, question, settled)
     progress("checking what is assumed", 0, 1)
     checks = result_checks(
         evidence,
@@ -411,6 +448,7 @@ def draft_with(
         estimates=estimates,
         baseline=baseline,
         checks=checks,
+        groups=groups,
     )
     findings = findings_of(
         part,
@@ -487,6 +525,23 @@ def estimates_of(
             )
             estimates |= {"lost_worst": worst, "lost_opposed": opposed}
     return estimates
+
+
+def group_gains(
+    evidence: Evidence, question: Assignment, settled: Settled
+) -> tuple[GroupGain, ...]:
+    """Returns what the new policy means for each group."""
+    if question.judging is None:
+        return ()
+    behind = question.training.counts if question.problem.behavior_is_estimated else None
+    return gains_of(
+        question.groups,
+        question.problem,
+        question.judging,
+        settled.improvement.policy,
+        delta=evidence.terms.level,
+        estimated_from=behind,
+    )
 
 
 def earned(question: Assignment, value: FloatArray, model: float) -> Baseline | None:

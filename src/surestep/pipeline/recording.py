@@ -19,6 +19,7 @@ from surestep.pipeline.evidence import Evidence
 from surestep.pipeline.findings import Settled
 from surestep.pipeline.terms import SEED, Terms
 from surestep.results.findings import DECLINED
+from surestep.results.groups import GroupGain
 from surestep.results.record import Baseline, Estimates, Parameters, Record, current_machine
 
 
@@ -41,6 +42,7 @@ def record_of(
     estimates: Estimates,
     baseline: Baseline | None,
     checks: tuple[Check, ...],
+    groups: tuple[GroupGain, ...],
 ) -> Record:
     """Returns the record: all that the result was made with, and that is needed to read it."""
     terms = evidence.terms
@@ -73,6 +75,7 @@ def record_of(
         baseline,
         checks,
         None if evidence.log_source is None else evidence.log_source.query_facts,
+        groups,
     )
 
 

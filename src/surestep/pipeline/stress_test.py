@@ -24,6 +24,7 @@ from surestep.model import Problem
 from surestep.model.known import Known
 from surestep.model.numbering import Numbering
 from surestep.parallel import available_cores
+from surestep.pipeline.groups import Group
 from surestep.pipeline.recording import Rehearsed, versions_with
 from surestep.pipeline.terms import Terms
 from surestep.rehearsal import Rehearsal, rehearse
@@ -50,6 +51,7 @@ class Assignment(NamedTuple):
     certifiers: tuple[Certifier, ...]  # the result stands by the first
     belief: Certifier | None  # what is only believed, if that is not the first itself
     numbering: Numbering | None = None  # of the problem, by first appearance
+    groups: tuple[Group, ...] = ()
 
     @property
     def rehearsed(self) -> list[Certifier]:

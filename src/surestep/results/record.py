@@ -23,6 +23,7 @@ from surestep.description import described
 from surestep.errors import InvalidResult
 from surestep.model.log import DecisionLog
 from surestep.model.noun import noun
+from surestep.results.groups import GroupGain
 
 Number = float | int
 
@@ -148,6 +149,8 @@ class Record:
         The checks of what claims assume.
     query : mapping, optional
         The digest of the rows, where a query prepared the log.
+    groups : tuple of GroupGain
+        What the new policy means for groups of episodes.
 
     Examples
     --------
@@ -171,6 +174,7 @@ class Record:
     baseline: Baseline | None = None
     checks: tuple[Check, ...] = ()
     query: Mapping[str, Any] | None = None  # as QueryFacts
+    groups: tuple[GroupGain, ...] = ()
 
     @property
     def behavior_is_estimated(self) -> bool:

@@ -37,6 +37,7 @@ from surestep.model import Certificate, Policy
 from surestep.model.certificate import VERDICT, Rung, read_unique_json
 from surestep.rehearsal import Rehearsal, rehearsal_from_json
 from surestep.results.findings import rung_of
+from surestep.results.groups import GroupGain
 from surestep.results.plots import Plots
 from surestep.results.policy_files import columns_of, policy_csv, policy_parquet, read_policy_csv
 from surestep.results.record import Record
@@ -173,6 +174,11 @@ class Result:
         """
         estimates = self.record.estimates
         return estimates.get("held_out_gain", estimates["policy"] - estimates["behavior"])
+
+    @property
+    def groups(self) -> tuple[GroupGain, ...]:
+        """Returns the gain of each group of episodes, with its interval."""
+        return self.record.groups
 
     @property
     def plot(self) -> Plots:

@@ -1,0 +1,78 @@
+"""Does a group that the state does not tell change what actions do?
+
+The model gives such a group its own starts, and the effects that all episodes have in common. Let
+V be the values of a policy in the model. If, for every pair that the policy takes, the mean of
+Y = r + γ V(s') is the same in the group as in the model, then V solves the Bellman equation of the
+group, too: its values are those of the model, and so is its gain. So Y is what is compared: among
+rows of one pair, do those of the group differ in Y from the others? (`shuffling` says when such a
+test is exact. The values, and the policy, come from outcomes and never from groups, so that they
+may come from the same rows.)
+
+There are three tests: Y of the new policy among rows with actions that it takes more often than
+before, where a harm would be, and among all rows; and Y of the current policy among all rows. Each
+has a third of the level. A group passes if none fails, if each would have noticed a shift by half a
+standard deviation in four of five logs, and if the log shows the group in nearly all that the new
+policy would do more often. Otherwise the gain of the group cannot be told.
+"""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from surestep._arrays import BoolArray, FloatArray, IntArray, run_owners
+from surestep.checks.check import GivenLog
+from surestep.checks.shuffling import FEW_EPISODES, drawn_visits, shuffle_test
+
+LEVEL = 0.05  # the chance that a group fails whose effects are those of all
+LARGEST_UNNOTICED = 0.5  # standard deviations of Y
+LEAST_ROWS = 2  # of the group, at a pair that is compared
+LEAST_SHOWN = 0.9  # of the visits to pairs that are taken more often
+
+Untold = Literal["differs", "too-few"]
+
+
+class Effects(NamedTuple):
+    """What a policy changes, and what the steps after it are worth."""
+
+    more: BoolArray  # [K] pairs that it takes more often than before
+    after: FloatArray  # [S] γV of the new policy
+    after_now: FloatArray  # [S] γV of the current policy
+
+
+def untold(
+    given: GivenLog, member: BoolArray, effects: Effects, visits: FloatArray
+) -> Untold | None:
+    """Returns why the gain of a group of episodes [E] cannot be told; None where it can be.
+
+    `visits` [K] are those of the new policy from the starts of the group.
+    """
+    log = given.log
+    rows: IntArray = np.arange(log.num_steps)
+    if log.num_episodes >= FEW_EPISODES and log.num_steps > log.num_episodes:
+        rows = drawn_visits(log, log.pair, given.seed)
+    pair = log.pair[rows]
+    inside = member[run_owners(log.episode_offsets)][rows].astype(np.int64)
+    ours, theirs = ((log.reward + v[log.next_state])[rows] for v in effects[1:])
+    more = effects.more[pair]
+    shown = np.bincount(pair, inside, visits.size) >= LEAST_ROWS
+    wanted = visits * effects.more
+    enough = float((wanted * shown).sum()) >= LEAST_SHOWN * float(wanted.sum())
+    every = np.ones(rows.size, np.bool_)
+    for place, (which, worth) in enumerate(((more, ours), (every, ours), (every, theirs))):
+        found = shuffle_test(
+            pair[which], inside[which], worth[which], seed=given.seed + 11 + place, level=LEVEL / 3
+        )
+        if found is not None and found.p_value <= LEVEL / 3:
+            return "differs"
+        if found is None:
+            enough = enough and not varies(pair[which], worth[which])
+        elif found.noticed is None or found.noticed > LARGEST_UNNOTICED:
+            enough = False
+    return None if enough else "too-few"
+
+
+def varies(pair: IntArray, worth: FloatArray) -> bool:
+    """Tells whether rows of one pair differ in their worth by more than rounding."""
+    _, first, place = np.unique(pair, return_index=True, return_inverse=True)
+    off = np.abs(worth - worth[first][place])
+    return bool((off > 1e-9 * np.abs(worth).max(initial=1.0)).any())

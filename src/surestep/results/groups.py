@@ -1,0 +1,65 @@
+"""GroupGain: what the new policy means for one group of episodes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from surestep.checks.groups import Untold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupGain:
+    """The gain of the episodes that begin with one value of a column.
+
+    Parameters
+    ----------
+    column : str
+        The column.
+    value : str
+        Its value in the first row of an episode; "other" stands for the small groups.
+    episodes : int
+        How many episodes of the log begin so.
+    gain, low, high : float, optional
+        The estimate by the part of the log that judges, with an interval of about 1 − δ; None where
+        the gain cannot be told.
+    untold : {"differs", "too-few"}, optional
+        The reason why: actions do other things to this group than the state tells, or there are too
+        few rows to know.
+    changing : int, default 0
+        In how many episodes of the log the column changes later.
+    spared : bool, optional
+        Whether it is shown to lose no more than `not_worse_by`; None where nobody asked.
+    gains : bool, default False
+        Whether it is among the groups that are named as gaining.
+
+    Examples
+    --------
+    >>> from surestep.results import GroupGain
+    >>> GroupGain(column="sex", value="f", episodes=50, gain=-1.0, low=-1.5, high=-0.5).harmed
+    True
+    """
+
+    column: str
+    value: str
+    episodes: int
+    gain: float | None = None
+    low: float | None = None
+    high: float | None = None
+    untold: Untold | None = None
+    changing: int = 0
+    spared: bool | None = None
+    gains: bool = False
+
+    @property
+    def name(self) -> str:
+        """Returns column and value: 'sex: f'."""
+        return f"{self.column}: {self.value}"
+
+    @property
+    def harmed(self) -> bool:
+        """Tells whether its whole interval is a loss."""
+        return self.high is not None and self.high < 0
+
+
+def none_harmed(groups: Sequence[GroupGain]) -> bool:
+    """Tells whether every group is shown to be spared, as far as that was asked."""
+    return all(group.spared is not False for group in groups)
