@@ -13,15 +13,29 @@ before, where a harm would be, and among all rows; and Y of the current policy a
 has a third of the level. A group passes if none fails, if each would have noticed a shift by half a
 standard deviation in four of five logs, and if the log shows the group in nearly all that the new
 policy would do more often. Otherwise the gain of the group cannot be told.
+
+**Power.** With n rows of the group and m others at a pair, the statistic of the pair is about χ²
+with one degree of freedom. If the mean of the group is off that of all rows by ε standard
+deviations, it is off that of the others by d = ε (n + m) / m, and the statistic is noncentral by
+d² n m / (n + m) = ε² n (n + m) / m. Pairs are added up, and so are their parameters. So little is
+asked of a group that is nearly everybody: the model is its own.
 """
 
 from typing import Literal, NamedTuple
 
 import numpy as np
+from scipy.special import chdtri, chndtr
 
-from surestep._arrays import BoolArray, FloatArray, IntArray, run_owners
+from surestep._arrays import BoolArray, FloatArray, IntArray, run_lengths, run_owners
 from surestep.checks.check import GivenLog
-from surestep.checks.shuffling import FEW_EPISODES, drawn_visits, shuffle_test
+from surestep.checks.shuffling import (
+    FEW_EPISODES,
+    POWER,
+    Arrangement,
+    arranged,
+    drawn_visits,
+    shuffle_test,
+)
 
 LEVEL = 0.05  # the chance that a group fails whose effects are those of all
 LARGEST_UNNOTICED = 0.5  # standard deviations of Y
@@ -59,16 +73,22 @@ def untold(
     enough = float((wanted * shown).sum()) >= LEAST_SHOWN * float(wanted.sum())
     every = np.ones(rows.size, np.bool_)
     for place, (which, worth) in enumerate(((more, ours), (every, ours), (every, theirs))):
-        found = shuffle_test(
-            pair[which], inside[which], worth[which], seed=given.seed + 11 + place, level=LEVEL / 3
-        )
+        compared = pair[which], inside[which], worth[which]
+        found = shuffle_test(*compared, seed=given.seed + 11 + place, level=LEVEL / 3)
         if found is not None and found.p_value <= LEVEL / 3:
             return "differs"
-        if found is None:
-            enough = enough and not varies(pair[which], worth[which])
-        elif found.noticed is None or found.noticed > LARGEST_UNNOTICED:
-            enough = False
+        enough = enough and (notices(arranged(*compared)) or not varies(pair[which], worth[which]))
     return None if enough else "too-few"
+
+
+def notices(placed: Arrangement) -> bool:
+    """Tells whether four of five logs would show that the group is off the model in all pairs."""
+    sizes = run_lengths(placed.runs).astype(np.float64)
+    others, own = sizes[0::2], sizes[1::2]
+    if own.size == 0:
+        return False
+    off = LARGEST_UNNOTICED**2 * float((own * (own + others) / others).sum())
+    return bool(1.0 - chndtr(chdtri(own.size, LEVEL / 3), own.size, off) >= POWER)
 
 
 def varies(pair: IntArray, worth: FloatArray) -> bool:

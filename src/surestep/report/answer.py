@@ -13,6 +13,7 @@ from surestep.model.certificate import Rung
 from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
 from surestep.report.changes import MOST_MATTER, changed_items
+from surestep.report.groups import groups_section
 from surestep.report.signals import (
     DIGITS,
     amount,
@@ -89,6 +90,7 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
         kept_by = () if findings.table.kept_by is None else findings.table.kept_by
         within = record.description.get("unsafe", {}).get("within")
         parts.insert(0, signals_section(shown, kept_by, within))
+    parts += groups_section(record)
     enough = "reward" in record.parameters.columns or judged.rung.startswith("proved")
     further = ["" if enough else COUNTS_ALONE, worst_words(claims[0], record.unit)]
     return Section(
