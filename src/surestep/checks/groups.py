@@ -21,7 +21,8 @@ d² n m / (n + m) = ε² n (n + m) / m. Pairs are added up, and so are their par
 asked of a group that is nearly everybody: the model is its own.
 """
 
-from typing import Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from scipy.special import chdtri, chndtr
@@ -45,20 +46,13 @@ LEAST_SHOWN = 0.9  # of the visits to pairs that are taken more often
 Untold = Literal["differs", "too-few"]
 
 
-class Effects(NamedTuple):
-    """What a policy changes, and what the steps after it are worth."""
-
-    more: BoolArray  # [K] pairs that it takes more often than before
-    after: FloatArray  # [S] γV of the new policy
-    after_now: FloatArray  # [S] γV of the current policy
-
-
 def untold(
-    given: GivenLog, member: BoolArray, effects: Effects, visits: FloatArray
+    given: GivenLog, member: BoolArray, more: FloatArray, after: Sequence[FloatArray]
 ) -> Untold | None:
     """Returns why the gain of a group of episodes [E] cannot be told; None where it can be.
 
-    `visits` [K] are those of the new policy from the starts of the group.
+    `more` [K] are the visits of the new policy, from the starts of the group, to pairs that it
+    takes more often than before; `after` are γV [S] of the new policy and of the current one.
     """
     log = given.log
     rows: IntArray = np.arange(log.num_steps)
@@ -66,18 +60,17 @@ def untold(
         rows = drawn_visits(log, log.pair, given.seed)
     pair = log.pair[rows]
     inside = member[run_owners(log.episode_offsets)][rows].astype(np.int64)
-    ours, theirs = ((log.reward + v[log.next_state])[rows] for v in effects[1:])
-    more = effects.more[pair]
-    shown = np.bincount(pair, inside, visits.size) >= LEAST_ROWS
-    wanted = visits * effects.more
-    enough = float((wanted * shown).sum()) >= LEAST_SHOWN * float(wanted.sum())
+    shown = np.bincount(pair, inside, more.size) >= LEAST_ROWS
+    enough = float(more[shown].sum()) >= LEAST_SHOWN * float(more.sum())
+    new, current = ((log.reward + value[log.next_state])[rows] for value in after)
     every = np.ones(rows.size, np.bool_)
-    for place, (which, worth) in enumerate(((more, ours), (every, ours), (every, theirs))):
-        compared = pair[which], inside[which], worth[which]
-        found = shuffle_test(*compared, seed=given.seed + 11 + place, level=LEVEL / 3)
+    for which, worth in ((more[pair] > 0, new), (every, new), (every, current)):
+        compared = (pair[which], inside[which], worth[which])
+        found = shuffle_test(*compared, seed=given.seed, level=LEVEL / 3)
         if found is not None and found.p_value <= LEVEL / 3:
             return "differs"
-        enough = enough and (notices(arranged(*compared)) or not varies(pair[which], worth[which]))
+        # Where nothing can be compared, nothing varies, or only one side is there.
+        enough = enough and (found is None or notices(arranged(*compared)))
     return None if enough else "too-few"
 
 
@@ -85,14 +78,5 @@ def notices(placed: Arrangement) -> bool:
     """Tells whether four of five logs would show that the group is off the model in all pairs."""
     sizes = run_lengths(placed.runs).astype(np.float64)
     others, own = sizes[0::2], sizes[1::2]
-    if own.size == 0:
-        return False
     off = LARGEST_UNNOTICED**2 * float((own * (own + others) / others).sum())
     return bool(1.0 - chndtr(chdtri(own.size, LEVEL / 3), own.size, off) >= POWER)
-
-
-def varies(pair: IntArray, worth: FloatArray) -> bool:
-    """Tells whether rows of one pair differ in their worth by more than rounding."""
-    _, first, place = np.unique(pair, return_index=True, return_inverse=True)
-    off = np.abs(worth - worth[first][place])
-    return bool((off > 1e-9 * np.abs(worth).max(initial=1.0)).any())

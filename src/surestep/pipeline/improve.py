@@ -17,6 +17,8 @@ from surestep.algorithms import Algorithm
 from surestep.algorithms.limits import Limits
 from surestep.certificates import Certifier
 from surestep.certificates.registry import may_be_believed
+from surestep.checks import failed
+from surestep.choosing_n_wedge import AutoNWedge
 from surestep.description import SEEN, given_as
 from surestep.errors import (
     CertificateRefused,
@@ -26,10 +28,11 @@ from surestep.errors import (
     OutOfTime,
     said,
 )
-from surestep.model import DecisionLog, FiniteMDP, Problem, estimate_behavior
+from surestep.model import FiniteMDP, estimate_behavior
 from surestep.model.known import Logger
 from surestep.model.log import UNKNOWN
 from surestep.model.problem import UnseenRule
+from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.parallel import reach
 from surestep.pipeline.checks import result_checks
 from surestep.pipeline.evidence import Evidence, check_there, gather, open_source
@@ -40,7 +43,7 @@ from surestep.pipeline.findings import (
     policy_table,
     settle,
 )
-from surestep.pipeline.groups import MOST_PAIRS, Group, gains_of, groups_of
+from surestep.pipeline.groups import group_gains, groups_of, spares
 from surestep.pipeline.posing import (
     check_declared,
     problem_of,
@@ -54,7 +57,6 @@ from surestep.planning.ends import refuse_endless
 from surestep.report.result import result_page
 from surestep.results.advantage_intervals import gain_interval, gains_of_lost
 from surestep.results.findings import Findings, is_proved
-from surestep.results.groups import GroupGain
 from surestep.results.record import ESTIMATED, Baseline, Estimates, Record, baseline_of
 from surestep.results.result import Result
 from surestep.results.table import PolicyTable
@@ -362,7 +364,10 @@ def prepared(evidence: Evidence) -> Assignment:
             behavior = estimate_behavior(training.counts)
             problem, training = (part.with_behavior(behavior) for part in (problem, training))
         judging = episodes.held_out_part(problem, *episodes.split_of(split))
-    groups = groups_in(evidence, training.log, judging)
+    groups = groups_of(evidence, training.log, judging)
+    margin = evidence.description.groups.not_worse_by
+    if margin is not None and isinstance(algorithm, AutoNWedge):
+        algorithm = replace(algorithm, spares=partial(spares, groups, margin))
     believed = [
         certifier
         for place, certifier in enumerate(certifiers)
@@ -380,33 +385,6 @@ def prepared(evidence: Evidence) -> Assignment:
         numbering=parts.numbering,
         groups=groups,
     )
-
-
-def groups_in(
-    evidence: Evidence, first: DecisionLog | None, judging: Problem | None
-) -> tuple[Group, ...]:
-    """Returns the groups of the log; where nobody named any, those of the state of a small problem.
-
-    `first` is the part that chooses.
-    """
-    keys = evidence.description.groups
-    source = evidence.log_source
-    log = evidence.assembly.log
-    asked = keys.columns is not None
-    split = first is not None and judging is not None and judging.log is not None
-    if source is not None and log is not None and first is not None and split:
-        small = log.pairs.num_pairs <= MOST_PAIRS
-        return (
-            groups_of(source, evidence.assembly.vocabulary, log, first, keys)
-            if asked or small
-            else ()
-        )
-    if asked:
-        raise InvalidParameter(
-            "groups are named, but nothing judges their gains apart; expected a log with several "
-            "episodes, and a certificate that leaves a part of it out, such as stitched"
-        )
-    return ()
 
 
 def draft_with(
@@ -428,7 +406,6 @@ def draft_with(
     if not is_proved(claims[0]):
         estimates = with_proof_expected(estimates, certifiers[0], question, settled)
     baseline = earned(question, value, estimates["behavior"])
-    groups = group_gains(evidence, question, settled)
     progress("checking what is assumed", 0, 1)
     checks = result_checks(
         evidence,
@@ -439,6 +416,10 @@ def draft_with(
         values=(settled.improvement.plan.value, value),
         estimates=estimates,
         baseline=baseline,
+    )
+    unsure = bool(failed(checks)) or claims[0].assumes(WITHIN_SEEN, STOPPING.code)
+    groups = group_gains(
+        evidence, question, settled.improvement.policy, certifiers[0], names=not unsure
     )
     record = partial(
         record_of,
@@ -525,23 +506,6 @@ def estimates_of(
             )
             estimates |= {"lost_worst": worst, "lost_opposed": opposed}
     return estimates
-
-
-def group_gains(
-    evidence: Evidence, question: Assignment, settled: Settled
-) -> tuple[GroupGain, ...]:
-    """Returns what the new policy means for each group."""
-    if question.judging is None:
-        return ()
-    behind = question.training.counts if question.problem.behavior_is_estimated else None
-    return gains_of(
-        question.groups,
-        question.problem,
-        question.judging,
-        settled.improvement.policy,
-        delta=evidence.terms.level,
-        estimated_from=behind,
-    )
 
 
 def earned(question: Assignment, value: FloatArray, model: float) -> Baseline | None:

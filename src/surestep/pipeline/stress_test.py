@@ -24,11 +24,11 @@ from surestep.model import Problem
 from surestep.model.known import Known
 from surestep.model.numbering import Numbering
 from surestep.parallel import available_cores
-from surestep.pipeline.groups import Group
 from surestep.pipeline.recording import Rehearsed, versions_with
 from surestep.pipeline.terms import Terms
 from surestep.rehearsal import Rehearsal, rehearse
 from surestep.rehearsal.rehearse import SIZES
+from surestep.results.groups import Group
 from surestep.results.record import current_machine
 from surestep.results.unfinished import STRESS_TEST
 

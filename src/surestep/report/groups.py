@@ -3,9 +3,9 @@
 import math
 from collections.abc import Sequence
 
-from surestep._words import counted, listed, percent, signed
+from surestep._words import counted, listed, number, percent, signed
 from surestep.report.signals import DIGITS
-from surestep.results.groups import GroupGain
+from surestep.results.groups import GroupGain, none_harmed
 from surestep.results.record import Record
 from surestep.sections import (
     Caption,
@@ -22,8 +22,8 @@ from surestep.sections import (
 UNTOLD = {
     "differs": "In {}, actions do something else than in other episodes of the same situation, so "
     "their gain cannot be told: make the column part of the state.",
-    "too-few": "In {}, too few rows tell whether actions do the same as in other episodes, so their "
-    "gain cannot be told.",
+    "too-few": "In {}, too few rows tell whether actions do the same as in other episodes, so "
+    "their gain cannot be told.",
 }
 
 
@@ -48,7 +48,7 @@ def groups_section(record: Record) -> list[Section]:
         Section(
             "groups",
             "For whom it is better or worse",
-            sentences(groups),
+            sentences(groups, record.parameters.delta),
             pictures=[picture],
             parts=[Section("every-group", "Every group in numbers", tables=[table], folded=True)],
             mood="bad" if any(group.harmed for group in groups) else "plain",
@@ -59,7 +59,7 @@ def groups_section(record: Record) -> list[Section]:
 def amounts(group: GroupGain) -> list[str]:
     """Returns the gain of a group and the ends of its interval for a table."""
     if group.gain is None or group.low is None or group.high is None:
-        return ["cannot be told", "", ""]
+        return ["cannot be told", "–", "–"]
     return [signed(value, DIGITS) for value in (group.gain, group.low, group.high)]
 
 
@@ -73,21 +73,35 @@ def strip(group: GroupGain) -> Strip:
     return Strip(group.name, group.low, group.high, group.gain, tone, words)
 
 
-def sentences(groups: Sequence[GroupGain]) -> list[str]:
-    """Returns who loses, who may lose, and whose gain cannot be told."""
-    said = []
-    for text, chosen in (
-        ("Worse for {}.", [group for group in groups if group.harmed]),
-        *(
-            (text, [group for group in groups if group.untold == why])
-            for why, text in UNTOLD.items()
-        ),
-    ):
-        if chosen:
-            said.append(text.format(listed([group.name for group in chosen])))
+def sentences(groups: Sequence[GroupGain], delta: float) -> list[str]:
+    """Returns who loses, who gains for sure, and whose gain cannot be told."""
+    wrong = f"Of the groups named here, on average at most {percent(delta)} are wrong: "
+    chosen = {
+        "Worse for {}.": [group for group in groups if group.harmed],
+        wrong + "{} gain.": [group for group in groups if group.gains],
+    }
+    for why, text in UNTOLD.items():
+        chosen[text] = [group for group in groups if group.untold == why]
+    said = [text.format(names_of(some)) for text, some in chosen.items() if some]
     changing = {group.column: group.changing for group in groups if group.changing}
     said += [
         f"{column} changes within {counted(many, 'episode')}; its first value counts."
         for column, many in changing.items()
     ]
     return said or ["No group is shown to lose."]
+
+
+def names_of(groups: Sequence[GroupGain]) -> str:
+    """Returns the names of groups in one text."""
+    return listed([f"“{group.name}”" for group in groups])
+
+
+def margin_words(record: Record) -> str:
+    """Returns which groups are not shown to be spared, or that all are; empty if nobody asked."""
+    asked = [group for group in record.groups if group.spared is not None]
+    most = f"{number(record.description.get('groups', {}).get('not_worse_by', 0.0))} {record.unit}"
+    if not none_harmed(asked):
+        not_spared = names_of([group for group in asked if not group.spared])
+        return f" But it is not shown that no group loses more than {most}: {not_spared}."
+    shown = f" No group is worse by more than {most}: shown with the gain, by the same confidence."
+    return shown if asked else ""

@@ -1,9 +1,43 @@
-"""GroupGain: what the new policy means for one group of episodes."""
+"""Groups of episodes by a value at their start, and what the new policy means for each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+import numpy as np
+
+from surestep._arrays import BoolArray, IntArray, altered
 from surestep.checks.groups import Untold
+from surestep.model import DecisionLog, Problem
+
+
+class Group(NamedTuple):
+    """The episodes that begin with one value of a column."""
+
+    column: str
+    value: str
+    numbers: IntArray  # of its episodes
+    by_state: bool  # the state tells it
+    changing: int  # episodes of the log in which the column changes later
+
+    @property
+    def name(self) -> str:
+        """Returns column and value: 'sex: f'."""
+        return f"{self.column}: {self.value}"
+
+    def of(self, log: DecisionLog) -> BoolArray:
+        """Marks its episodes [E] in a part of the log."""
+        numbers = np.full(log.num_episodes, -1) if log.number is None else log.number
+        return np.isin(numbers, self.numbers)
+
+    def problem(self, problem: Problem, log: DecisionLog) -> Problem | None:
+        """Returns a problem that begins as the group does in a log; None where it never begins."""
+        begun = self.of(log)
+        if log.continued is not None:
+            begun &= ~log.continued
+        first = log.state[log.episode_offsets[:-1]][begun]
+        counts = altered(problem.counts, starts=np.bincount(first, None, problem.num_states))
+        return altered(problem, counts=counts, signals=()) if first.size else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

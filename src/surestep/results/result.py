@@ -160,7 +160,10 @@ class Result:
             else f"loss of at most {number(-lower)}"
         )
         confidence = f"{percent(1 - claim.delta)} confidence ({claim.kind})"
-        return f"{self.verdict}: a {least} {unit} with {confidence}; {estimate}"
+        most = self.record.description.get("groups", {}).get("not_worse_by")
+        asked = most is not None and self.verdict.startswith("proved")
+        spared = f", and in no group worse by more than {number(most)}" if asked else ""
+        return f"{self.verdict}{spared}: a {least} {unit} with {confidence}; {estimate}"
 
     def _repr_html_(self) -> str:
         """Returns the report in a frame, for notebooks."""
@@ -219,6 +222,7 @@ class Result:
             rehearsal=self.rehearsal,
             awaited=self.awaits_stress_test,
             checks=self.record.checks,
+            groups=self.groups,
         )
 
     def act(
