@@ -16,7 +16,7 @@ the policies of all with one action in every state that they change, which peopl
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -79,8 +79,7 @@ class AutoNWedge:
     π_b, the bounds of `otherwise` choose, if it is given: what cannot be proved may still be
     believed. `beside` are further candidates. With `one_action`, so are the policies of all
     candidates that take, in every state that they change, only the action that they take most of
-    those taken more often than before; see `best_of` for when one of these is preferred. A policy
-    that `spares` says no of, by the problem that chooses, is not taken.
+    those taken more often than before; see `best_of` for when one of these is preferred.
     """
 
     algorithm: Algorithm
@@ -91,7 +90,6 @@ class AutoNWedge:
     limits: Limits = NO_LIMITS
     beside: tuple[Algorithm, ...] = ()
     one_action: bool = False
-    spares: Callable[[Problem, Policy], bool] | None = None
 
     def __post_init__(self) -> None:
         if not is_algorithm(self.algorithm) or n_wedge_setting(self.algorithm) is None:
@@ -176,7 +174,6 @@ class AutoNWedge:
             return [improvement.policy for improvement in self.improved(part, algorithms)]
 
         lower = self.certifier.choosing_bounds(problems, policies, again)
-        lower = [*map(self.sparing, problems, policies, lower)]
         chosen = [(self.certifier, bounds) for bounds in lower]
         left = [b for b, bounds in enumerate(lower) if not any_gain(bounds)]
         if self.otherwise is None or not left:
@@ -185,17 +182,8 @@ class AutoNWedge:
             [problems[b] for b in left], [policies[b] for b in left], again
         )
         for b, bounds in zip(left, others, strict=True):
-            chosen[b] = self.otherwise, self.sparing(problems[b], policies[b], bounds)
+            chosen[b] = self.otherwise, bounds
         return chosen
-
-    def sparing(
-        self, problem: Problem, policies: Sequence[Policy], bounds: Sequence[Bound]
-    ) -> list[Bound]:
-        """Returns the bounds of candidates, −∞ for those that do not spare some group."""
-        if self.spares is None:
-            return [*bounds]
-        kept = [self.spares(problem, policy) for policy in policies]
-        return [bound if ok else -np.inf for bound, ok in zip(bounds, kept, strict=True)]
 
     def improved(self, problem: Problem, algorithms: Sequence[Algorithm]) -> list[Improvement]:
         """Returns the improvement by each algorithm; then with one action, where that is asked.

@@ -11,15 +11,18 @@ from hypothesis import strategies as st
 
 import surestep
 from support import clinic
+from surestep._arrays import altered
 from surestep._words import percent
 from surestep.cli.main import main
 from surestep.description import given_as
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.pipeline.evidence import gather, open_source
-from surestep.pipeline.groups import estimated, expected_gains, group_gains, passing, spares
+from surestep.pipeline.findings import settle
+from surestep.pipeline.groups import estimated, group_gains, passing
 from surestep.pipeline.improve import prepared
 from surestep.pipeline.terms import Terms
 from surestep.results.advantage_intervals import gain_interval
+from surestep.results.groups import expected_gains
 
 ASKED = {"columns": clinic.COLUMNS, **clinic.RANGES, "behavior": "uniform", "worlds": 0}
 IN_STATE = {**clinic.COLUMNS, "state": ["severity", "group"]}
@@ -52,7 +55,8 @@ def judged(seed, episodes, shares, effects, *, told=False, **groups):
     question = prepared(evidence)
     policy = always(question, evidence.assembly.vocabulary)
     certifier = evidence.certifiers[0]
-    return group_gains(evidence, question, policy, certifier, names=True)
+    keys = evidence.description.groups
+    return group_gains(question, policy, keys, certifier, names=True)
 
 
 # ---- reading ------------------------------------------------------------------------------------
@@ -81,10 +85,10 @@ def test_values_are_those_of_the_first_row_and_missing_ones_are_a_group():
     order = np.random.default_rng(1).permutation(len(table["site"]))  # rows in any order
     table = {name: [column[i] for i in order] for name, column in table.items()}
     question = question_of(table, groups={"columns": ["site"]}, running=(0, 0), ending=(0, 1))
-    found = {group.value: group for group in question.groups}
+    found = {group.shown.value: group for group in question.groups}
     assert [*found] == ["(missing)", "north", "south"]
     assert [group.numbers.size for group in found.values()] == [40, 40, 40]
-    assert {group.changing for group in found.values()} == {1}
+    assert {group.shown.changing for group in found.values()} == {1}
     log = question.problem.log
     assert not any(group.by_state for group in found.values())
     numbers = np.concatenate([group.numbers for group in found.values()])
@@ -97,7 +101,7 @@ def test_small_groups_and_those_that_the_first_part_does_not_show_are_put_togeth
     question = question_of(
         small(values), groups={"columns": "site", "least": 20}, running=(0, 0), ending=(0, 1)
     )
-    sizes = {group.value: group.numbers.size for group in question.groups}
+    sizes = {group.shown.value: group.numbers.size for group in question.groups}
     expected = {name: values.count(name) for name in ("north", "south")}
     expected["other"] = len(values) - sum(expected.values())
     assert sizes == expected
@@ -106,10 +110,13 @@ def test_small_groups_and_those_that_the_first_part_does_not_show_are_put_togeth
 @pytest.mark.parametrize(
     ("groups", "error", "words"),
     [
-        ({"columns": ["sight"]}, InvalidLog, "no column 'sight', named in groups.columns"),
-        ({"columns": ["earned"]}, InvalidLog, "names 'earned', the reward"),
-        ({"columns": ["do"]}, InvalidLog, "names 'do', the action"),
-        ({"not_worse_by": 1}, InvalidParameter, "groups.*columns"),
+        (
+            {"columns": ["sight"]},
+            InvalidLog,
+            "groups.columns names 'sight'; expected a column that is known",
+        ),
+        ({"columns": ["earned"]}, InvalidLog, "groups.columns names 'earned'"),
+        ({"columns": ["do"]}, InvalidLog, "groups.columns names 'do'"),
         ({"columns": ["site"], "not_worse_by": -1}, InvalidParameter, "groups.not_worse_by is -1"),
         ({"colums": ["site"]}, InvalidParameter, "no key 'colums' in .groups."),
     ],
@@ -121,7 +128,7 @@ def test_what_cannot_be_a_group_is_refused(groups, error, words):
 
 def test_groups_need_a_part_that_judges():
     table = small(["north", "south"] * 40)
-    with pytest.raises(InvalidParameter, match="nothing judges their gains apart"):
+    with pytest.raises(InvalidParameter, match="nothing judges gains of groups apart"):
         surestep.improve(table, **SMALL, certificates=["robust"], groups={"columns": ["site"]})
     assert surestep.improve(table, **SMALL, certificates=["robust"]).groups == ()
 
@@ -133,7 +140,7 @@ def test_without_groups_the_columns_of_the_state_are_shown():
         {**table, "ward": many}, columns={**clinic.COLUMNS, "state": ["severity", "group", "ward"]}
     )
     names = ["severity: ill", "severity: very ill", "group: a", "group: b"]
-    assert [group.name for group in question.groups] == names
+    assert [group.shown.name for group in question.groups] == names
     assert all(group.by_state for group in question.groups)
 
 
@@ -149,7 +156,7 @@ def test_gains_of_groups_add_up_to_the_gain(seed, share):
     question = prepared(evidence)
     policy = always(question, evidence.assembly.vocabulary)
     gains = estimated(question, policy, 0.1)
-    starts = [int(group.of(question.judging.log).sum()) for group in question.groups]
+    starts = [int(group.judged.counts.starts.sum()) for group in question.groups]
     assert sum(starts) == question.judging.log.num_episodes
     mean = np.average([gain.gain for gain in gains], weights=starts)
     assert mean == pytest.approx(gain_interval(question.judging, policy, 0.1)[0], rel=1e-9)
@@ -168,9 +175,9 @@ def misses(logs, effects, episodes=300):
 
 
 def test_intervals_cover_the_truth():
-    missed, told = misses(15, {"a": 0.2, "b": -0.1})
-    assert told == 30
-    assert missed <= 8  # 10 % are allowed: more than 8 of 30 has a chance of 0.2 %
+    missed, told = misses(10, {"a": 0.2, "b": -0.1})
+    assert told == 20
+    assert missed <= 6  # 10 % are allowed: more than 6 of 20 has a chance of 0.2 %
 
 
 @pytest.mark.slow  # 500 logs, 2 minutes
@@ -201,7 +208,7 @@ def outcomes(seeds, episodes, shares, effects):
 def test_a_group_that_the_state_does_not_tell_is_never_shown_to_gain():
     effects = {"no": 0.25, "yes": -0.15}  # the average gains
     for episodes in (300, 574):
-        for gain in outcomes(range(5), episodes, {"no": 0.7, "yes": 0.3}, effects):
+        for gain in outcomes(range(3), episodes, {"no": 0.7, "yes": 0.3}, effects):
             assert gain.untold is not None
             assert gain.gain is None
             assert not gain.gains
@@ -219,9 +226,9 @@ def false_alarms(logs, episodes=400):
 
 
 def test_alike_groups_are_told():
-    alarms, gains = false_alarms(15)
-    assert alarms <= 4  # 5 % are allowed: more than 4 of 15 has a chance of 0.06 %
-    assert sum(gain.gain is not None for gain in gains) >= 15
+    alarms, gains = false_alarms(8)
+    assert alarms <= 3  # 5 % are allowed: more than 3 of 8 has a chance of 0.04 %
+    assert sum(gain.gain is not None for gain in gains) >= 8
     assert all(gain.low <= gain.gain <= gain.high for gain in gains if gain.gain is not None)
 
 
@@ -317,17 +324,49 @@ def test_groups_that_lose_the_margin_seldom_pass():
 def test_the_choice_keeps_the_margin():
     shares, effects = {"a": 0.6, "b": 0.4}, {"a": 0.25, "b": -0.2}
     table = clinic.log(np.random.default_rng(0), 800, shares, effects)
-    evidence = evidence_of(table, groups={"columns": ["group"]}, columns=IN_STATE)
-    question = prepared(evidence)
-    policy = always(question, evidence.assembly.vocabulary)
-    expected = expected_gains(question.groups, question.training, policy)
-    assert spares(question.groups, -min(expected) + 0.01, question.training, policy)
-    assert not spares(question.groups, -min(expected) - 0.01, question.training, policy)
-    asked = {"columns": ["group"], "not_worse_by": 0.1}
-    limited = question_of(table, groups=asked, columns=IN_STATE).algorithm
-    for chosen in limited.choose(question.training).candidates:
-        harms = not limited.spares(question.training, chosen.improvement.policy)
-        assert (chosen.lower == -np.inf) == harms
+    question = question_of(table, groups={"columns": ["group"]})  # which the state does not tell
+    free = settle(question.algorithm, question.training).choice
+    gains = [min(expected_gains(question.groups, x.improvement.policy)) for x in free.candidates]
+    rows = question.training.log
+    value = {}
+    for place, group in enumerate(question.groups):  # an oracle: the mean over the group's starts
+        starts = [s for s, n in zip(rows.starts, rows.number, strict=True) if n in group.numbers]
+        model = question.training.estimate()
+        gain = surestep.evaluate(model, free.best.improvement.policy) - surestep.evaluate(
+            model, question.training.behavior
+        )
+        value[place] = np.mean(gain[starts])
+    assert min(value.values()) == pytest.approx(gains[free.taken])
+    for margin in (0.0, 1.0):
+        kept = settle(question.algorithm, question.training, question.groups, margin).choice
+        assert gains[kept.taken] >= -margin
+    # Without a margin that anything breaks, nothing changes.
+    kept = settle(question.algorithm, question.training, question.groups, 100.0).choice
+    assert kept.taken == free.taken
+
+
+def test_the_choice_leaves_out_what_harms_a_group():
+    shares, effects = {"a": 0.8, "b": 0.2}, {"a": 0.25, "b": -0.2}
+    table = clinic.log(np.random.default_rng(0), 800, shares, effects)
+    question = question_of(table, groups={"columns": ["group"]}, columns=IN_STATE)
+    harmful = question.groups[1]._replace(
+        first=surestep.Problem(
+            counts=question.groups[1].first.counts,
+            behavior=question.training.behavior,
+            discount=0.9,
+            value_bounds=question.training.value_bounds,
+        )
+    )
+    # A group that loses by whatever the part that chooses would do: its rewards have a minus.
+    counts = harmful.first.counts
+    rewards = counts.rewards
+    upside_down = altered(
+        counts, rewards=altered(rewards, values=-rewards.values, least=None, greatest=None)
+    )
+    harmful = harmful._replace(first=altered(harmful.first, counts=upside_down))
+    kept = settle(question.algorithm, question.training, [harmful], 0.0)
+    assert min(expected_gains([harmful], kept.improvement.policy)) >= 0
+    assert settle(question.algorithm, question.training).improvement != kept.improvement
 
 
 def test_kinds_that_know_no_start_prove_nothing_of_groups():
@@ -335,7 +374,7 @@ def test_kinds_that_know_no_start_prove_nothing_of_groups():
     question = question_of(table, groups={"columns": ["group"]}, columns=IN_STATE)
     posterior = surestep.certificates.Posterior()
     policy = question.problem.behavior
-    assert passing(question.groups, question, policy, (posterior, 0.1), -100.0) == set()
+    assert passing(question.groups, policy, posterior, 0.1, -100.0) == []
 
 
 # ---- results ------------------------------------------------------------------------------------

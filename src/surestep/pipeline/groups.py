@@ -32,11 +32,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from surestep._arrays import IntArray, altered
 from surestep.certificates import Certifier
 from surestep.certificates.common import Question, bound_of, claims_of
-from surestep.checks.groups import Untold, untold
+from surestep.certificates.episodes import log_of
+from surestep.checks.groups import untold
 from surestep.checks.running import given_log
-from surestep.description import several
+from surestep.description import GroupKeys, several
 from surestep.errors import CertificateRefused, InvalidParameter, NeverEnds, NotConverged
 from surestep.io.labels.vocabulary import called, in_order
 from surestep.model import DecisionLog, Policy, Problem
@@ -44,7 +46,7 @@ from surestep.pipeline.evidence import Evidence
 from surestep.pipeline.stress_test import Assignment
 from surestep.planning import evaluate, occupancy
 from surestep.results.advantage_intervals import gain_interval
-from surestep.results.groups import Group, GroupGain
+from surestep.results.groups import Group, GroupGain, expected_gains
 
 LEAST = 30  # episodes of a group
 MOST_VALUES = 12  # of a column of the state that nobody named
@@ -53,22 +55,21 @@ OTHER = "other"
 
 
 def groups_of(
-    evidence: Evidence, first: DecisionLog | None, judging: Problem | None
+    evidence: Evidence, problem: Problem, training: Problem, judging: Problem | None
 ) -> tuple[Group, ...]:
     """Returns the groups of each column; where nobody named any, of those of the state.
 
-    `first` is the part of the log that chooses. Values that it does not show, and small groups, are
-    put together.
+    Values that the part that chooses does not show, and small groups, are put together.
     """
     keys = evidence.description.groups
     asked = several(keys.columns)
     source = evidence.log_source
-    log = evidence.assembly.log
-    apart = first is not None and judging is not None and judging.log is not None
-    if source is None or log is None or log.number is None or first is None or not apart:
-        if asked:
+    log = problem.log
+    first = training.log
+    if source is None or log is None or first is None or judging is None or judging.log is None:
+        if keys.given():
             raise InvalidParameter(
-                "groups are named, but nothing judges their gains apart; expected a log with "
+                "[groups] is given, but nothing judges gains of groups apart; expected a log with "
                 "several episodes, and a certificate that leaves a part of it out, as stitched does"
             )
         return ()
@@ -76,134 +77,104 @@ def groups_of(
     columns = asked or words.state_columns * (log.pairs.num_pairs <= MOST_PAIRS)
     outside = [name for name in columns if name not in words.state_columns]
     place, texts, changing = source.first_values(outside) if outside else (np.zeros(0), {}, {})
-    early = np.isin(log.number, [] if first.number is None else first.number)
+    numbers = np.asarray(log.number)
+    early = np.isin(numbers, np.asarray(first.number))
     groups = list[Group]()
     for name in columns:
         if name in texts:
-            value = texts[name][np.searchsorted(place, log.number)].astype(str)
+            value = texts[name][np.searchsorted(place, numbers)].astype(str)
         else:
-            label = words.state_columns.index(name)
-            named = np.array([state[label] for state in words.states])
-            value = named[log.state[log.episode_offsets[:-1]]]
+            column = words.state_columns.index(name)
+            labels = np.array([state[column] for state in words.states])
+            value = labels[log.state[log.episode_offsets[:-1]]]
         shown, code, times = np.unique(value, return_inverse=True, return_counts=True)
         small = (times < (keys.least or LEAST)) | (np.bincount(code, early) == 0)
         if not asked and (small.all() or not 1 < shown.size <= MOST_VALUES):
             continue
         value = np.where(small[code], OTHER, value)
-        labels = in_order([(str(text),) for text in set(value)], (name,), words.binnings)
-        for one in sorted(labels, key=(OTHER,).__eq__):
-            numbers = log.number[value == one[0]]
-            known_as = called(one, (name,), words.names)[0]
-            by_state = name not in texts
-            groups.append(Group(name, known_as, numbers, by_state, changing.get(name, 0)))
-    return tuple(groups)
+        ordered = in_order([(str(text),) for text in set(value)], (name,), words.binnings)
+        for label in sorted(ordered, key=(OTHER,).__eq__):
+            own = numbers[value == label[0]]
+            gain = GroupGain(
+                column=name,
+                value=called(label, (name,), words.names)[0],
+                episodes=own.size,
+                untold="too-few",
+                changing=changing.get(name, 0),
+            )
+            pairs = ((training, first), (judging, judging.log), (problem, judging.log))
+            groups.append(Group(gain, own, name not in texts, *(begun(*x, own) for x in pairs)))
+    return tuple(group for group in groups if group.judged.counts.starts.any())
+
+
+def begun(problem: Problem, log: DecisionLog, numbers: IntArray) -> Problem:
+    """Returns a problem that begins as episodes with these numbers do in a part of the log."""
+    inside = np.isin(np.asarray(log.number), numbers)
+    inside &= True if log.continued is None else ~log.continued
+    starts = np.bincount(log.state[log.episode_offsets[:-1]][inside], None, problem.num_states)
+    return altered(problem, counts=altered(problem.counts, starts=starts), signals=())
 
 
 def group_gains(
-    evidence: Evidence, question: Assignment, policy: Policy, certifier: Certifier, *, names: bool
+    question: Assignment, policy: Policy, keys: GroupKeys, certifier: Certifier, *, names: bool
 ) -> tuple[GroupGain, ...]:
     """Returns what a policy means for each group; of groups asked for, with what is claimed.
 
     `names`: groups that gain may be named.
     """
-    delta = evidence.terms.level
-    keys = evidence.description.groups
+    delta = certifier.delta
     gains = estimated(question, policy, delta)
-    if keys.columns is None or not gains:
-        return tuple(gains)
-    told = [group for group, one in zip(question.groups, gains, strict=True) if not one.untold]
+    both = zip(question.groups, gains, strict=False)
+    told = [group for group, one in both if one.gain is not None]
     if keys.not_worse_by is not None:
-        spared = passing(told, question, policy, (certifier, delta), -keys.not_worse_by)
-        large = {one.name for one in gains if one.episodes >= (keys.least or LEAST)}
+        spared = passing(told, policy, certifier, delta, -keys.not_worse_by)
+        large = [one.name for one in gains if one.episodes >= (keys.least or LEAST)]
         gains = [replace(x, spared=x.name in spared if x.name in large else None) for x in gains]
-    if names:
-        seen = expected_gains(question.groups, question.training, policy)
-        least = max(1, sum(gain > 0 for gain in seen) // 2)  # k*
-        level = least * delta / len(gains)
-        better = passing(told, question, policy, (certifier, level), 0.0)
+    if names and keys.columns is not None and gains:
+        likely = sum(gain > 0 for gain in expected_gains(question.groups, policy))
+        least = max(1, likely // 2)  # k*
+        better = passing(told, policy, certifier, least * delta / len(gains), 0.0)
         gains = [replace(x, gains=len(better) >= least and x.name in better) for x in gains]
     return tuple(gains)
 
 
 def estimated(question: Assignment, policy: Policy, delta: float) -> list[GroupGain]:
     """Estimates the gain of each group by the part that judges, where it can be told."""
-    judging = question.judging
-    log = question.problem.log
-    if not question.groups or judging is None or judging.log is None or log is None:
+    behavior = question.problem.behavior
+    more = policy.probability > behavior.probability
+    if not question.groups or not more.any():
         return []
-    more = policy.probability > judging.behavior.probability
-    model = judging.estimate()
-    behind = question.training.counts if judging.behavior_is_estimated else None
-    given = given_log(log.with_outcomes())
+    behind = question.training.counts if behavior.estimated else None
+    given = given_log(log_of(question.problem).with_outcomes())
     gains = list[GroupGain]()
-    for group in question.groups if more.any() else ():
-        part = group.problem(judging, judging.log)
-        why: Untold | None = "too-few"
-        ends: tuple[float | None, ...] = (None, None, None)
+    for group in question.groups:
+        part = group.judged
+        found = group.shown
         with suppress(NeverEnds, NotConverged):
-            if part is not None and group.by_state:
-                why = None
-            elif part is not None:
-                after = [evaluate(model, one) for one in (policy, judging.behavior)]
-                visits = more * occupancy(part.estimate(), policy)
-                worth = [judging.single_discount * value for value in after]
-                why = untold(given, group.of(given.log), visits, worth)
-            if part is not None and why is None:
-                ends = gain_interval(part, policy, delta, behind)
-        gains.append(
-            GroupGain(
-                column=group.column,
-                value=group.value,
-                episodes=group.numbers.size,
-                gain=ends[0],
-                low=ends[1],
-                high=ends[2],
-                untold=why if ends[0] is None else None,
-                changing=group.changing,
-            )
-        )
+            if not group.by_state:
+                model = part.estimate()
+                after = [part.single_discount * evaluate(model, one) for one in (policy, behavior)]
+                inside = np.isin(np.asarray(given.log.number), group.numbers)
+                visits = more * occupancy(model, policy)
+                found = replace(found, untold=untold(given, inside, visits, after))
+            if group.by_state or found.untold is None:
+                gain, low, high = gain_interval(part, policy, delta, behind)
+                found = replace(found, gain=gain, low=low, high=high, untold=None)
+        gains.append(found)
     return gains
 
 
 def passing(
-    groups: Sequence[Group],
-    question: Assignment,
-    policy: Policy,
-    judge: tuple[Certifier, float],
-    above: float,
-) -> set[str]:
+    groups: Sequence[Group], policy: Policy, certifier: Certifier, delta: float, above: float
+) -> list[str]:
     """Returns the names of groups whose gain is proved to be above a number, at a level of its own.
 
     Kinds that take no start as known prove nothing.
     """
-    certifier = judge[0].lighter().for_signal(first=False)
-    if question.judging is None or question.judging.log is None:
-        return set()
-    found = set[str]()
-    for group in groups if hasattr(certifier, "known_start") else ():
-        own = replace(certifier, known_start=True, delta=judge[1])  # type: ignore[type-var]
-        part = group.problem(question.problem, question.judging.log) or question.problem
-        (bound,) = map(bound_of, claims_of([Question(own, part, policy)]))
-        if not isinstance(bound, CertificateRefused) and bound > above:
-            found.add(group.name)
-    return found
-
-
-def spares(groups: Sequence[Group], margin: float, problem: Problem, policy: Policy) -> bool:
-    """Tells whether a problem expects no group to lose more than the margin.
-
-    A world of the stress test has no groups.
-    """
-    return all(gain >= -margin for gain in expected_gains(groups, problem, policy))
-
-
-def expected_gains(groups: Sequence[Group], problem: Problem, policy: Policy) -> list[float]:
-    """Returns the gain of each group that begins in a problem, by the model of that problem."""
-    if problem.log is None:
+    if not hasattr(certifier, "known_start"):
         return []
-    model = problem.estimate()
-    gain = evaluate(model, policy) - evaluate(model, problem.behavior)
-    parts = [group.problem(problem, problem.log) for group in groups]
-    return [
-        float(np.average(gain, weights=part.counts.starts)) for part in parts if part is not None
-    ]
+    judge = certifier.lighter().for_signal(first=False)
+    judge = replace(judge, known_start=True, delta=delta)  # type: ignore[type-var]
+    claims = claims_of([Question(judge, group.whole, policy) for group in groups])
+    bounds = [-np.inf if isinstance(x, CertificateRefused) else x for x in map(bound_of, claims)]
+    return [x.shown.name for x, lower in zip(groups, bounds, strict=True) if lower > above]

@@ -18,7 +18,6 @@ from surestep.algorithms.limits import Limits
 from surestep.certificates import Certifier
 from surestep.certificates.registry import may_be_believed
 from surestep.checks import failed
-from surestep.choosing_n_wedge import AutoNWedge
 from surestep.description import SEEN, given_as
 from surestep.errors import (
     CertificateRefused,
@@ -43,7 +42,7 @@ from surestep.pipeline.findings import (
     policy_table,
     settle,
 )
-from surestep.pipeline.groups import group_gains, groups_of, spares
+from surestep.pipeline.groups import group_gains, groups_of
 from surestep.pipeline.posing import (
     check_declared,
     problem_of,
@@ -364,10 +363,7 @@ def prepared(evidence: Evidence) -> Assignment:
             behavior = estimate_behavior(training.counts)
             problem, training = (part.with_behavior(behavior) for part in (problem, training))
         judging = episodes.held_out_part(problem, *episodes.split_of(split))
-    groups = groups_of(evidence, training.log, judging)
-    margin = evidence.description.groups.not_worse_by
-    if margin is not None and isinstance(algorithm, AutoNWedge):
-        algorithm = replace(algorithm, spares=partial(spares, groups, margin))
+    groups = groups_of(evidence, problem, training, judging)
     believed = [
         certifier
         for place, certifier in enumerate(certifiers)
@@ -393,7 +389,8 @@ def draft_with(
     """Improves, certifies and drafts the result, for a stress test of a given size."""
     part = question.training
     progress("improving the policy", 0, 1)
-    settled = settle(question.algorithm, part)
+    keys = evidence.description.groups
+    settled = settle(question.algorithm, part, question.groups, keys.not_worse_by)
     certifiers = told_of_algorithm(question, settled, evidence.terms)
     claims = []
     for done, certifier in enumerate(certifiers):
@@ -418,9 +415,8 @@ def draft_with(
         baseline=baseline,
     )
     unsure = bool(failed(checks)) or claims[0].assumes(WITHIN_SEEN, STOPPING.code)
-    groups = group_gains(
-        evidence, question, settled.improvement.policy, certifiers[0], names=not unsure
-    )
+    policy = settled.improvement.policy
+    groups = group_gains(question, policy, keys, certifiers[0], names=not unsure)
     record = partial(
         record_of,
         evidence,

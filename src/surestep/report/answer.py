@@ -24,7 +24,6 @@ from surestep.report.signals import (
     worst_words,
 )
 from surestep.results.findings import Confirmation, Findings, belief_in, rung_of, undone
-from surestep.results.groups import none_harmed
 from surestep.results.record import Record
 from surestep.sections import Item, Key, Mood, Section
 
@@ -152,7 +151,7 @@ def verdict(
     if doubts and rung != "not shown to be better":
         return Verdict(rung, "bad", EXPLAIN, f"{doubts} Until it is explained, keep what you do.")
     margin = "" if record is None else margin_words(record)
-    if record is not None and not none_harmed(record.groups):
+    if record is not None and any(group.spared is False for group in record.groups):
         return Verdict(rung, "caution", KEEP, f"{doubts} {claimed}{margin}".strip())
     if rung == "proved better":
         joint = f" {joint_sentence(first)}" if first.signals else ""

@@ -15,7 +15,7 @@ from surestep.model import Certificate
 from surestep.model.certificate import Rung
 from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
-from surestep.results.groups import GroupGain, none_harmed
+from surestep.results.groups import GroupGain
 from surestep.results.record import Record
 from surestep.results.table import PolicyTable
 
@@ -120,7 +120,7 @@ def rung_of(
     """
     if not changed:
         return "nothing changed"
-    if asked(checks) or not none_harmed(groups):
+    if asked(checks) or any(group.spared is False for group in groups):
         return "not shown to be better"
     if is_proved(certificates[0]) and not forbids_proof(checks, certificates[0]):
         seen = certificates[0].assumes(WITHIN_SEEN)

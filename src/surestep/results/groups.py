@@ -4,40 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
-from surestep._arrays import BoolArray, IntArray, altered
+from surestep._arrays import IntArray
 from surestep.checks.groups import Untold
-from surestep.model import DecisionLog, Problem
-
-
-class Group(NamedTuple):
-    """The episodes that begin with one value of a column."""
-
-    column: str
-    value: str
-    numbers: IntArray  # of its episodes
-    by_state: bool  # the state tells it
-    changing: int  # episodes of the log in which the column changes later
-
-    @property
-    def name(self) -> str:
-        """Returns column and value: 'sex: f'."""
-        return f"{self.column}: {self.value}"
-
-    def of(self, log: DecisionLog) -> BoolArray:
-        """Marks its episodes [E] in a part of the log."""
-        numbers = np.full(log.num_episodes, -1) if log.number is None else log.number
-        return np.isin(numbers, self.numbers)
-
-    def problem(self, problem: Problem, log: DecisionLog) -> Problem | None:
-        """Returns a problem that begins as the group does in a log; None where it never begins."""
-        begun = self.of(log)
-        if log.continued is not None:
-            begun &= ~log.continued
-        first = log.state[log.episode_offsets[:-1]][begun]
-        counts = altered(problem.counts, starts=np.bincount(first, None, problem.num_states))
-        return altered(problem, counts=counts, signals=()) if first.size else None
+from surestep.model import Policy, Problem
+from surestep.planning import performance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +64,21 @@ class GroupGain:
         return self.high is not None and self.high < 0
 
 
-def none_harmed(groups: Sequence[GroupGain]) -> bool:
-    """Tells whether every group is shown to be spared, as far as that was asked."""
-    return all(group.spared is not False for group in groups)
+class Group(NamedTuple):
+    """A group before its gain is known, and the problems that begin as its episodes do."""
+
+    shown: GroupGain
+    numbers: IntArray  # of its episodes
+    by_state: bool  # the state tells it
+    first: Problem  # of the part that chooses, with the starts that it shows
+    judged: Problem  # of the part that judges
+    whole: Problem  # of all of the log, with the starts of the part that judges
+
+
+def expected_gains(groups: Sequence[Group], policy: Policy) -> list[float]:
+    """Returns the gains of groups in the model of the part that chooses, if they begin there."""
+    parts = [group.first for group in groups if group.first.counts.starts.any()]
+    both = [
+        (performance(x.estimate(), policy), performance(x.estimate(), x.behavior)) for x in parts
+    ]
+    return [ours - theirs for ours, theirs in both]

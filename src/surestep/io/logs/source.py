@@ -569,26 +569,18 @@ def open_log(
                     f"{closest(column, columns)}"
                 )
         for column in several(description.groups.columns):
-            check_group(column, mapping, columns)
+            known = [*mapping.state, *several(mapping.time)]
+            taken = [name for names in mapping.by_role().values() for name in names]
+            if column not in columns or (column in taken and column not in known):
+                raise InvalidLog(
+                    f"groups.columns names {column!r}; expected a column that is known before the "
+                    f"first decision of an episode: {closest(column, columns)}"
+                )
         table = replace(table, preparation=preparation)
         types = tables.types_of(database, table.scan(database))
     first = next(iter(description.signals.values()), None)
     cost = first is not None and first.cost
     return LogSource(table, mapping, MappingProxyType(types), memory_limit, cost=cost)
-
-
-def check_group(column: str, mapping: ColumnMapping, columns: Sequence[str]) -> None:
-    """Refuses a column of groups that is not there, or is not known before the first decision."""
-    if column not in columns:
-        raise InvalidLog(
-            f"there is no column {column!r}, named in groups.columns; {closest(column, columns)}"
-        )
-    for role, names in mapping.by_role().items():
-        if column in names and role not in ("state", "time"):
-            raise InvalidLog(
-                f"groups.columns names {column!r}, the {role}; expected a column that is known "
-                "before the first decision of an episode"
-            )
 
 
 def table_of_query(raw: Table, sql: str, memory_limit: str | None) -> Table:
