@@ -286,6 +286,10 @@ class GroupKeys(Part, frozen=True):
         Meta(description="Episodes that a group needs to be shown; smaller ones are put together."),
     ] = None
 
+    def __post_init__(self) -> None:
+        if self.not_worse_by is not None and self.columns is None:
+            raise ValueError("Expected the key `columns`, whose values make groups")
+
 
 class MethodKeys(Part, frozen=True):
     """Says how the policy is improved, and how claims are made: N∧, ζ and δ of the paper."""

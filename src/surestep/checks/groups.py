@@ -63,8 +63,7 @@ def untold(
     shown = np.bincount(pair, inside, more.size) >= LEAST_ROWS
     enough = float(more[shown].sum()) >= LEAST_SHOWN * float(more.sum())
     new, current = ((log.reward + value[log.next_state])[rows] for value in after)
-    every = np.ones(rows.size, np.bool_)
-    for which, worth in ((more[pair] > 0, new), (every, new), (every, current)):
+    for which, worth in ((more[pair] > 0, new), (pair >= 0, new), (pair >= 0, current)):
         compared = (pair[which], inside[which], worth[which])
         found = shuffle_test(*compared, seed=given.seed, level=LEVEL / 3)
         if found is not None and found.p_value <= LEVEL / 3:

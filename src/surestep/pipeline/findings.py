@@ -250,11 +250,11 @@ def settle(
             f"({said('n_wedge', '--n-wedge')})"
         ) from None
     if margin is not None and isinstance(algorithm, AutoNWedge):
-        gains = [expected_gains(groups, x.improvement.policy) for x in choice.candidates]
-        kept = [min(each, default=0.0) >= -margin for each in gains]
-        both = zip(choice.candidates, kept, strict=True)
-        lower = [one.lower if spared else -np.inf for one, spared in both]
-        own = [one.algorithm for one in choice.candidates if not one.one_action]
+        every = choice.candidates
+        least = [min(expected_gains(groups, x.improvement.policy), default=0.0) for x in every]
+        both = zip(every, least, strict=True)
+        lower = [one.lower if gain >= -margin else -np.inf for one, gain in both]
+        own = [one.algorithm for one in every if not one.one_action]
         choice = choice._replace(taken=best_of(own, lower))
     best = choice.best
     judge = choice.chosen_by if isinstance(algorithm, AutoNWedge) else None  # else N∧ was given

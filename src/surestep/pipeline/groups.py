@@ -29,6 +29,7 @@ right.
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -79,14 +80,13 @@ def groups_of(
     place, texts, changing = source.first_values(outside) if outside else (np.zeros(0), {}, {})
     numbers = np.asarray(log.number)
     early = np.isin(numbers, np.asarray(first.number))
+    starts = log.state[log.episode_offsets[:-1]]
+    values = {x: texts[x][np.searchsorted(place, numbers)].astype(str) for x in texts}
+    for name, labels in zip(words.state_columns, zip(*words.states, strict=True), strict=True):
+        values[name] = np.array(labels)[starts]
     groups = list[Group]()
     for name in columns:
-        if name in texts:
-            value = texts[name][np.searchsorted(place, numbers)].astype(str)
-        else:
-            column = words.state_columns.index(name)
-            labels = np.array([state[column] for state in words.states])
-            value = labels[log.state[log.episode_offsets[:-1]]]
+        value = values[name]
         shown, code, times = np.unique(value, return_inverse=True, return_counts=True)
         small = (times < (keys.least or LEAST)) | (np.bincount(code, early) == 0)
         if not asked and (small.all() or not 1 < shown.size <= MOST_VALUES):
@@ -124,15 +124,13 @@ def group_gains(
     """
     delta = certifier.delta
     gains = estimated(question, policy, delta)
-    both = zip(question.groups, gains, strict=False)
-    told = [group for group, one in both if one.gain is not None]
+    told = [x for x, one in zip(question.groups, gains, strict=False) if one.gain is not None]
     if keys.not_worse_by is not None:
         spared = passing(told, policy, certifier, delta, -keys.not_worse_by)
         large = [one.name for one in gains if one.episodes >= (keys.least or LEAST)]
         gains = [replace(x, spared=x.name in spared if x.name in large else None) for x in gains]
     if names and keys.columns is not None and gains:
-        likely = sum(gain > 0 for gain in expected_gains(question.groups, policy))
-        least = max(1, likely // 2)  # k*
+        least = max(1, sum(x > 0 for x in expected_gains(question.groups, policy)) // 2)  # k*
         better = passing(told, policy, certifier, least * delta / len(gains), 0.0)
         gains = [replace(x, gains=len(better) >= least and x.name in better) for x in gains]
     return tuple(gains)
@@ -173,8 +171,8 @@ def passing(
     """
     if not hasattr(certifier, "known_start"):
         return []
-    judge = certifier.lighter().for_signal(first=False)
-    judge = replace(judge, known_start=True, delta=delta)  # type: ignore[type-var]
+    judge: Any = certifier.lighter().for_signal(first=False)
+    judge = replace(judge, known_start=True, delta=delta)
     claims = claims_of([Question(judge, group.whole, policy) for group in groups])
     bounds = [-np.inf if isinstance(x, CertificateRefused) else x for x in map(bound_of, claims)]
     return [x.shown.name for x, lower in zip(groups, bounds, strict=True) if lower > above]

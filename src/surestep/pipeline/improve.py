@@ -415,8 +415,9 @@ def draft_with(
         baseline=baseline,
     )
     unsure = bool(failed(checks)) or claims[0].assumes(WITHIN_SEEN, STOPPING.code)
-    policy = settled.improvement.policy
-    groups = group_gains(question, policy, keys, certifiers[0], names=not unsure)
+    groups = group_gains(
+        question, settled.improvement.policy, keys, certifiers[0], names=not unsure
+    )
     record = partial(
         record_of,
         evidence,

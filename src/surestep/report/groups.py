@@ -28,30 +28,28 @@ UNTOLD = {
 
 def groups_section(record: Record) -> list[Section]:
     """Returns the section of groups with a bar for each; none where there are no groups."""
+    groups = record.groups
     sure = percent(1 - record.parameters.delta)
     told = f"{record.unit}, by rows set aside for checking; each range holds with about {sure}"
-    caption = Caption("forest", "Gain of each group", told)
-    strips = [*map(strip, record.groups)]
-    picture = Strips(caption, f"gain {record.unit}", strips, [Flag(0.0, "no change")])
-    columns = [Column("Group"), *numbers("Cases", "Gain", "From", "To")]
-    rows = [
-        [one.name, f"{one.episodes:,}", *map(cell, (one.gain, one.low, one.high))]
-        for one in record.groups
-    ]
-    table = Section(
-        "every-group",
-        "Every group in numbers",
-        tables=[Table("groups-table", told, columns, rows)],
-        folded=True,
+    picture = Strips(
+        Caption("forest", "Gain of each group", told),
+        f"gain {record.unit}",
+        [*map(strip, groups)],
+        [Flag(0.0, "no change")],
     )
-    title = "For whom it is better or worse"
-    section = Section("groups", title, sentences(record), pictures=[picture], parts=[table])
-    return [section] if record.groups else []
-
-
-def cell(value: float | None) -> str:
-    """Returns a number of a group for a table."""
-    return "untold" if value is None else signed(value, DIGITS)
+    ends = [[one.gain, one.low, one.high] for one in groups]
+    texts = [["untold" if x is None else signed(x, DIGITS) for x in each] for each in ends]
+    rows = [[one.name, f"{one.episodes:,}", *x] for one, x in zip(groups, texts, strict=True)]
+    columns = [Column("Group"), *numbers("Cases", "Gain", "From", "To")]
+    tables = [Table("groups-table", told, columns, rows)]
+    section = Section(
+        "groups",
+        "For whom it is better or worse",
+        sentences(record),
+        pictures=[picture],
+        parts=[Section("every-group", "Every group in numbers", tables=tables, folded=True)],
+    )
+    return [section] if groups else []
 
 
 def strip(group: GroupGain) -> Strip:

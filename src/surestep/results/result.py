@@ -161,8 +161,8 @@ class Result:
         )
         confidence = f"{percent(1 - claim.delta)} confidence ({claim.kind})"
         most = self.record.description.get("groups", {}).get("not_worse_by")
-        words = "" if most is None else f", and in no group worse by more than {number(most)}"
-        spared = words if self.verdict.startswith("proved") else ""
+        known = any(group.spared for group in self.groups) and self.verdict.startswith("proved")
+        spared = f", and in no group worse by more than {number(most)}" if known else ""
         return f"{self.verdict}{spared}: a {least} {unit} with {confidence}; {estimate}"
 
     def _repr_html_(self) -> str:

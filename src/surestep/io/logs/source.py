@@ -569,9 +569,8 @@ def open_log(
                     f"{closest(column, columns)}"
                 )
         for column in several(description.groups.columns):
-            known = [*mapping.state, *several(mapping.time)]
-            taken = [name for names in mapping.by_role().values() for name in names]
-            if column not in columns or (column in taken and column not in known):
+            roles = [role for role, names in mapping.by_role().items() if column in names]
+            if column not in columns or not {"state", "time"}.issuperset(roles):
                 raise InvalidLog(
                     f"groups.columns names {column!r}; expected a column that is known before the "
                     f"first decision of an episode: {closest(column, columns)}"
