@@ -117,7 +117,7 @@ def test_small_groups_and_those_that_the_first_part_does_not_show_are_put_togeth
         ),
         ({"columns": ["earned"]}, InvalidLog, "groups.columns names 'earned'"),
         ({"columns": ["do"]}, InvalidLog, "groups.columns names 'do'"),
-        ({"not_worse_by": 1}, InvalidParameter, "groups.*expected the key `columns`"),
+        ({"not_worse_by": 1}, InvalidParameter, "groups.*expected the key columns"),
         ({"columns": ["site"], "not_worse_by": -1}, InvalidParameter, "groups.not_worse_by is -1"),
         ({"colums": ["site"]}, InvalidParameter, "no key 'colums' in .groups."),
     ],
