@@ -67,7 +67,7 @@ def sentences(record: Record) -> list[str]:
     most = percent(record.parameters.delta)
     chosen = {
         "Worse for {}.": [one.name for one in groups if one.harmed],
-        f"Of the groups named here, on average at most {most} are wrong: {{}} gain.": [
+        f"Better for {{}}. Of the groups named here, on average at most {most} are wrong.": [
             one.name for one in groups if one.gains
         ],
         **{text: [x.name for x in groups if x.untold == why] for why, text in UNTOLD.items()},
