@@ -75,7 +75,7 @@ def shared(*, of_result: bool = False) -> dict[str, tuple[str, str]]:
         own = get_type_hints(keys.TABLES[table], include_extras=True) if table else hints
         usual = "the result's own" if of_result else keys.DEFAULTS.get(name)
         known[name] = explained(name, own[key], keys.HELP[path], usual)
-    for name in ("columns", "unsafe"):
+    for name in ("columns", "unsafe", "groups"):
         known[name] = explained(name, dict, hints[name].__metadata__[0].description)
     return known
 

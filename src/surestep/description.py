@@ -299,6 +299,27 @@ class Unsafe(Part, frozen=True):
             raise ValueError("Expected not_worse_by only where at_most is 'as before'")
 
 
+class GroupKeys(Part, frozen=True):
+    """Groups of episodes, whose gains are shown one by one."""
+
+    columns: Annotated[
+        Several | None,
+        Meta(description="Columns whose values at the start of an episode make groups."),
+    ] = None
+    not_worse_by: Annotated[
+        Annotated[float, Meta(ge=0, le=LARGEST)] | None,
+        Meta(description="No group may lose more than that: it limits the choice and is judged."),
+    ] = None
+    least: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="Episodes that a group needs to be shown; smaller ones are put together."),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.not_worse_by is not None and self.columns is None:
+            raise ValueError("Expected the key `columns`, whose values make groups")
+
+
 class MethodKeys(Part, frozen=True):
     """Says how the policy is improved, and how claims are made: N∧, ζ and δ of the paper."""
 
@@ -405,6 +426,13 @@ class Description(Part, frozen=True):
             "not_worse_by."
         ),
     ] = Unsafe()
+    groups: Annotated[
+        GroupKeys,
+        Meta(
+            description="Groups by values at the start of an episode: columns, not_worse_by, least "
+            "(30). Without columns, those of the state."
+        ),
+    ] = GroupKeys()
     limits: LimitKeys = LimitKeys()
     method: MethodKeys = MethodKeys()
     names: Annotated[
@@ -424,6 +452,7 @@ TABLES: dict[str, type[Part]] = {
     "behavior": Behavior,
     "stakes": Stakes,
     "unsafe": Unsafe,
+    "groups": GroupKeys,
     "limits": LimitKeys,
     "method": MethodKeys,
     "bins": Bin,

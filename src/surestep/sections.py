@@ -95,7 +95,7 @@ class Flag(NamedTuple):
 
 
 class Strip(NamedTuple):
-    """A named range on an axis, cut at its ends, and a stroke at a point."""
+    """A named range on an axis, cut at its ends, and a stroke at a point; without one, NaN."""
 
     name: str
     low: float

@@ -117,6 +117,7 @@ def print_summary(result: Result) -> None:
             "totals": [asdict(total) for total in result.totals],
             "failed_checks": [check.code for check in failed(result.record.checks)],
             "awaits_stress_test": result.awaits_stress_test,
+            "groups": [asdict(group) for group in result.groups],
         }
     )
 
@@ -130,7 +131,10 @@ def print_answer(findings: Findings) -> None:
     most = 1 if failed(findings.record.checks) else SHOWN_CHANGES
     answer = answer_section(findings, most=most)
     brief = [
-        part._replace(items=[item._replace(aside="") for item in part.items])
+        part._replace(
+            items=[item._replace(aside="") for item in part.items],
+            parts=[inside._replace(folded=False) for inside in part.parts],
+        )
         for part in answer.parts
     ]
     show([answer._replace(parts=brief)])

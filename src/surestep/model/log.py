@@ -57,6 +57,8 @@ class DecisionLog(arrays.ByValue, Remembering):
         Episodes that began before their first row here; by default none.
     cut : array of bool [E], optional
         Episodes that go on after their last row here; by default none.
+    number : array of int [E], optional
+        Numbers that tell episodes apart, and that they keep in every part of the log.
 
     Attributes
     ----------
@@ -101,6 +103,7 @@ class DecisionLog(arrays.ByValue, Remembering):
     order: Annotated[IntArray | None, Each("N")] = None
     continued: Annotated[BoolArray | None, Each("E")] = None
     cut: Annotated[BoolArray | None, Each("E")] = None
+    number: Annotated[IntArray | None, Each("E")] = None
     pair: IntArray = field(init=False)  # [N]
 
     def __post_init__(self) -> None:
@@ -290,7 +293,7 @@ class DecisionLog(arrays.ByValue, Remembering):
         """Returns some rows of the log; they are not checked again, since that is slow."""
         values = {column.name: getattr(self, column.name) for column in fields(self)}
         parts = {
-            name: column[episodes if name in ("continued", "cut") else rows]
+            name: column[episodes if name in ("continued", "cut", "number") else rows]
             for name, column in values.items()
             if isinstance(column, np.ndarray) and name != "episode_offsets"
         }

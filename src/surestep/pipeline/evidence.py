@@ -309,7 +309,7 @@ def numbered(
     if not isinstance(source, LogSource) or not (looking or few):
         return parts
     propensities = of_rows and counts.transitions.lowest is not None
-    log = source.load(parts.counts.pairs, counts, propensities=propensities)
+    log = source.load(parts.counts.pairs, counts, propensities=propensities, numbered=True)
     numbering = by_appearance(log, parts.quiet)
     log = numbering.log(log)
     words = parts.vocabulary

@@ -21,13 +21,14 @@ from surestep._arrays import (
 from surestep.algorithms import Algorithm
 from surestep.algorithms.limits import Limited
 from surestep.certificates import Certifier
-from surestep.choosing_n_wedge import AutoNWedge, Choice, ConstrainedChoice, Improving
+from surestep.choosing_n_wedge import AutoNWedge, Choice, ConstrainedChoice, Improving, best_of
 from surestep.errors import CertificateRefused, InvalidParameter, said
 from surestep.io.labels.vocabulary import Vocabulary
 from surestep.model import Certificate, FiniteMDP, Improvement, Policy, Problem
 from surestep.model.numbering import Numbering
 from surestep.planning import occupancy, q_values
 from surestep.results.advantage_intervals import advantage_intervals, change_intervals
+from surestep.results.groups import Group, expected_gains
 from surestep.results.record import Record
 from surestep.results.table import COLUMNS, PolicyTable
 
@@ -227,8 +228,16 @@ class Settled(NamedTuple):
     chosen_by: Certifier | None = None
 
 
-def settle(algorithm: Improving, problem: Problem) -> Settled:
-    """Improves, and where N∧ is to be chosen, chooses."""
+def settle(
+    algorithm: Improving,
+    problem: Problem,
+    groups: Sequence[Group] = (),
+    margin: float | None = None,
+) -> Settled:
+    """Improves, and where N∧ is to be chosen, chooses.
+
+    Candidates that are expected to take more than the margin from a group are not taken.
+    """
     if isinstance(algorithm, Limited):
         return Settled(algorithm.algorithm, algorithm.improve(problem))
     if not isinstance(algorithm, AutoNWedge | ConstrainedChoice):
@@ -240,6 +249,13 @@ def settle(algorithm: Improving, problem: Problem) -> Settled:
             f"N∧ cannot be chosen: {refusal}; mend that, or give one "
             f"({said('n_wedge', '--n-wedge')})"
         ) from None
+    if margin is not None and isinstance(algorithm, AutoNWedge):
+        every = choice.candidates
+        least = [min(expected_gains(groups, x.improvement.policy), default=0.0) for x in every]
+        both = zip(every, least, strict=True)
+        lower = [one.lower if gain >= -margin else -np.inf for one, gain in both]
+        own = [one.algorithm for one in every if not one.one_action]
+        choice = choice._replace(taken=best_of(own, lower))
     best = choice.best
     judge = choice.chosen_by if isinstance(algorithm, AutoNWedge) else None  # else N∧ was given
     return Settled(best.algorithm, best.improvement, choice, judge)

@@ -17,6 +17,7 @@ from surestep.algorithms import Algorithm
 from surestep.algorithms.limits import Limits
 from surestep.certificates import Certifier
 from surestep.certificates.registry import may_be_believed
+from surestep.checks import failed
 from surestep.description import SEEN, given_as
 from surestep.errors import (
     CertificateRefused,
@@ -30,6 +31,7 @@ from surestep.model import FiniteMDP, Policy, estimate_behavior
 from surestep.model.known import Logger
 from surestep.model.log import UNKNOWN
 from surestep.model.problem import UnseenRule
+from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.parallel import reach
 from surestep.pipeline.checks import result_checks
 from surestep.pipeline.evidence import Evidence, check_there, gather, open_source
@@ -40,6 +42,7 @@ from surestep.pipeline.findings import (
     policy_table,
     settle,
 )
+from surestep.pipeline.groups import group_gains, groups_of
 from surestep.pipeline.posing import (
     check_declared,
     problem_of,
@@ -88,6 +91,7 @@ def improve(
     horizon: int | None = None,
     signals: Mapping[str, Mapping[str, Any]] | None = None,
     unsafe: Mapping[str, Any] | None = None,
+    groups: Mapping[str, Any] | None = None,
     allowed: object = None,
     n_wedge: int | Literal["auto"] | None = None,
     zeta: float | None = None,
@@ -162,6 +166,9 @@ def improve(
         improved, and others get worse by at most not_worse_by.
     unsafe : mapping, optional
         States that are not to be reached more often: states, within, at_most, not_worse_by.
+    groups : mapping, optional
+        Groups by values at the start of an episode: columns, not_worse_by, least (30). Without
+        columns, those of the state.
     allowed : path or table, optional
         A table of state, action: no other is taken more often than before.
     n_wedge : int or "auto", default "auto"
@@ -258,6 +265,7 @@ def improve(
         horizon=horizon,
         signals=signals,
         unsafe=unsafe,
+        groups=groups,
         n_wedge=n_wedge,
         zeta=zeta,
         least_visits=least_visits,
@@ -367,6 +375,7 @@ def prepared(evidence: Evidence) -> Assignment:
             behavior = estimate_behavior(training.counts)
             problem, training = (part.with_behavior(behavior) for part in (problem, training))
         judging = episodes.held_out_part(problem, *episodes.split_of(split))
+    groups = groups_of(evidence, problem, training, judging)
     believed = [
         certifier
         for place, certifier in enumerate(certifiers)
@@ -382,6 +391,7 @@ def prepared(evidence: Evidence) -> Assignment:
         certifiers=certifiers,
         belief=believed[0] if beside else None,
         numbering=parts.numbering,
+        groups=groups,
     )
 
 
@@ -391,7 +401,8 @@ def draft_with(
     """Improves, certifies and drafts the result, for a stress test of a given size."""
     part = question.training
     progress("improving the policy", 0, 1)
-    settled = settle(question.algorithm, part)
+    keys = evidence.description.groups
+    settled = settle(question.algorithm, part, question.groups, keys.not_worse_by)
     certifiers = told_of_algorithm(question, settled, evidence.terms)
     claims = []
     for done, certifier in enumerate(certifiers):
@@ -415,6 +426,10 @@ def draft_with(
         estimates=estimates,
         baseline=baseline,
     )
+    unsure = bool(failed(checks)) or claims[0].assumes(WITHIN_SEEN, STOPPING.code)
+    groups = group_gains(
+        question, settled.improvement.policy, keys, certifiers[0], names=not unsure
+    )
     record = partial(
         record_of,
         evidence,
@@ -424,6 +439,7 @@ def draft_with(
         baseline=baseline,
         checks=checks,
         totals=counted(evidence, question, settled.improvement.policy),
+        groups=groups,
     )
     findings = findings_of(
         part,

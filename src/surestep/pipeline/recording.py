@@ -19,6 +19,7 @@ from surestep.pipeline.evidence import Evidence
 from surestep.pipeline.findings import Settled
 from surestep.pipeline.terms import SEED, Terms
 from surestep.results.findings import DECLINED
+from surestep.results.groups import GroupGain
 from surestep.results.record import (
     Baseline,
     Estimates,
@@ -49,6 +50,7 @@ def record_of(
     baseline: Baseline | None,
     checks: tuple[Check, ...],
     totals: tuple[Total, ...],
+    groups: tuple[GroupGain, ...],
 ) -> Record:
     """Returns the record: all that the result was made with, and that is needed to read it."""
     terms = evidence.terms
@@ -82,6 +84,7 @@ def record_of(
         checks,
         None if evidence.log_source is None else evidence.log_source.query_facts,
         totals,
+        groups,
     )
 
 

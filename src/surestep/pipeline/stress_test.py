@@ -28,6 +28,7 @@ from surestep.pipeline.recording import Rehearsed, versions_with
 from surestep.pipeline.terms import Terms
 from surestep.rehearsal import Rehearsal, rehearse
 from surestep.rehearsal.rehearse import SIZES
+from surestep.results.groups import Group
 from surestep.results.record import current_machine
 from surestep.results.unfinished import STRESS_TEST
 
@@ -50,6 +51,7 @@ class Assignment(NamedTuple):
     certifiers: tuple[Certifier, ...]  # the result stands by the first
     belief: Certifier | None  # what is only believed, if that is not the first itself
     numbering: Numbering | None = None  # of the problem, by first appearance
+    groups: tuple[Group, ...] = ()
 
     @property
     def rehearsed(self) -> list[Certifier]:

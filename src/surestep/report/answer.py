@@ -13,6 +13,7 @@ from surestep.model.certificate import Rung
 from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
 from surestep.report.changes import MOST_MATTER, changed_items
+from surestep.report.groups import groups_section, margin_words
 from surestep.report.signals import (
     DIGITS,
     amount,
@@ -92,6 +93,7 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
         parts.insert(0, signals_section(shown, kept_by, within, discount_words(record)))
     if record.totals and findings.changes:
         parts.insert(0, totals_section(record))
+    parts += groups_section(record)
     enough = "reward" in record.parameters.columns or judged.rung.startswith("proved")
     further = ["" if enough else COUNTS_ALONE, worst_words(claims[0], record.unit)]
     return Section(
@@ -136,6 +138,7 @@ def verdict(
         awaited=awaited,
         fresh=fresh,
         checks=checks,
+        groups=() if record is None else record.groups,
     )
     claimed = claim_sentence(first, unit)
     if rung == "nothing changed":
@@ -151,9 +154,12 @@ def verdict(
     doubts = doubt_words(checks, believed or first)
     if doubts and rung != "not shown to be better":
         return Verdict(rung, "bad", EXPLAIN, f"{doubts} Until it is explained, keep what you do.")
+    margin = "" if record is None else margin_words(record)
+    if record is not None and any(group.spared is False for group in record.groups):
+        return Verdict(rung, "caution", KEEP, f"{doubts} {claimed}{margin}".strip())
     if rung == "proved better":
         joint = f" {joint_sentence(first)}" if first.signals else ""
-        return Verdict(rung, "good", "Adopt it", f"{claimed}{joint}")
+        return Verdict(rung, "good", "Adopt it", f"{claimed}{joint}{margin}")
     if rung == "proved within the rewards seen":
         return Verdict(rung, "caution", "Answer one question first", open_question(first, unit))
     settling = None if record is None else proof_words(record, certificates)
@@ -387,6 +393,11 @@ def opposed(findings: Findings) -> list[Item]:
     items += [
         item._replace(title=f"Contradicted change: {item.title}")
         for item in changed_items(findings, contradicted=True)
+    ]
+    items += [
+        Item(f"Worse for “{group.name}”", "So say rows set aside for checking.", "", "✗", "bad")
+        for group in findings.record.groups
+        if group.harmed
     ]
     if lost := findings.record.data["dropped"].get(UNFINISHED):
         items.append(lost_item(lost, findings))

@@ -144,7 +144,7 @@ def strips(picture: Strips) -> tuple[float, Iterable[Markup]]:
         ranges = [(strip.low, strip.high, STRIP / 2 if strip.inner else STRIP)]
         if strip.inner is not None:
             ranges.append((*strip.inner, STRIP))
-        for low, high, height in ranges:
+        for low, high, height in ranges if math.isfinite(strip.low) else ():
             first = across.at(low)
             width = max(across.at(high) - first, 1)
             style = f"bar tone-{strip.tone}{'' if strip.inner else ' faint'}"

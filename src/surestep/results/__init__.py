@@ -1,7 +1,8 @@
 """Saved results: the policy, its certificates, its page, and the record that makes it again."""
 
+from surestep.results.groups import GroupGain
 from surestep.results.record import Record
 from surestep.results.result import Decision, Default, Result, load
 from surestep.results.table import PolicyTable
 
-__all__ = ["Decision", "Default", "PolicyTable", "Record", "Result", "load"]
+__all__ = ["Decision", "Default", "GroupGain", "PolicyTable", "Record", "Result", "load"]

@@ -15,6 +15,7 @@ from surestep.model import Certificate
 from surestep.model.certificate import Rung
 from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
+from surestep.results.groups import GroupGain
 from surestep.results.record import Record
 from surestep.results.table import PolicyTable
 
@@ -87,6 +88,7 @@ class Findings:
             rehearsal=self.rehearsal,
             awaited=self.awaits_stress_test,
             checks=self.record.checks,
+            groups=self.record.groups,
         )
 
 
@@ -107,17 +109,18 @@ def rung_of(
     awaited: bool = False,
     fresh: bool = False,
     checks: Sequence[Check] = (),
+    groups: Sequence[GroupGain] = (),
 ) -> Rung:
     """Returns how a result may be spoken of; the first certificate is the one to stand by.
 
     `changed` says whether the policy is another one than π_b, `awaited` that a stress test is still
     to come, which may undo a belief, and `fresh` that the policy was made without the data of the
     certificates. What a failed check forbids is not proved, and nothing is believed before what
-    one asks is answered.
+    one asks is answered, nor where a group is not shown to be spared.
     """
     if not changed:
         return "nothing changed"
-    if asked(checks):
+    if asked(checks) or any(group.spared is False for group in groups):
         return "not shown to be better"
     if is_proved(certificates[0]) and not forbids_proof(checks, certificates[0]):
         seen = certificates[0].assumes(WITHIN_SEEN)

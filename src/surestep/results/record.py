@@ -23,6 +23,7 @@ from surestep.description import described
 from surestep.errors import InvalidResult
 from surestep.model.log import DecisionLog
 from surestep.model.noun import noun
+from surestep.results.groups import GroupGain
 
 Number = float | int
 
@@ -199,6 +200,8 @@ class Record:
         The digest of the rows, where a query prepared the log.
     totals : tuple of Total
         Undiscounted totals and shares before and after, where the model of the data has them.
+    groups : tuple of GroupGain
+        What the new policy means for groups of episodes.
 
     Examples
     --------
@@ -223,6 +226,7 @@ class Record:
     checks: tuple[Check, ...] = ()
     query: Mapping[str, Any] | None = None  # as QueryFacts
     totals: tuple[Total, ...] = ()
+    groups: tuple[GroupGain, ...] = ()
 
     @property
     def behavior_is_estimated(self) -> bool:

@@ -37,6 +37,7 @@ from surestep.model import Certificate, Policy
 from surestep.model.certificate import VERDICT, Rung, read_unique_json
 from surestep.rehearsal import Rehearsal, rehearsal_from_json
 from surestep.results.findings import rung_of
+from surestep.results.groups import GroupGain
 from surestep.results.plots import Plots
 from surestep.results.policy_files import columns_of, policy_csv, policy_parquet, read_policy_csv
 from surestep.results.record import Record, Total
@@ -159,7 +160,10 @@ class Result:
             else f"loss of at most {number(-lower)}"
         )
         confidence = f"{percent(1 - claim.delta)} confidence ({claim.kind})"
-        return f"{self.verdict}: a {least} {unit} with {confidence}; {estimate}"
+        most = self.record.description.get("groups", {}).get("not_worse_by")
+        known = any(group.spared for group in self.groups) and self.verdict.startswith("proved")
+        spared = f", and in no group worse by more than {number(most)}" if known else ""
+        return f"{self.verdict}{spared}: a {least} {unit} with {confidence}; {estimate}"
 
     def _repr_html_(self) -> str:
         """Returns the report in a frame, for notebooks."""
@@ -181,6 +185,11 @@ class Result:
         There are none where episodes do not end in the model, unless `horizon` was given.
         """
         return self.record.totals
+
+    @property
+    def groups(self) -> tuple[GroupGain, ...]:
+        """Returns the gain of each group of episodes, with its interval."""
+        return self.record.groups
 
     @property
     def plot(self) -> Plots:
@@ -221,6 +230,7 @@ class Result:
             rehearsal=self.rehearsal,
             awaited=self.awaits_stress_test,
             checks=self.record.checks,
+            groups=self.groups,
         )
 
     def act(

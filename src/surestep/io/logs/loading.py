@@ -14,7 +14,7 @@ from surestep.errors import InvalidLog
 from surestep.io.counts.labelled import END, REWARDS, Episodes, LabelledCounts, Transitions
 from surestep.io.labels.vocabulary import Label, joined
 from surestep.io.logs.counting import BEGINS, IN_ORDER, TERMINATED, TRUNCATED, CountQuery
-from surestep.io.logs.roles import LabelCode, RewardSql, RoleSql, Units
+from surestep.io.logs.roles import LabelCode, RewardSql, RoleSql, Units, as_varchar
 from surestep.io.sql import ROW, sql_name, sql_text
 from surestep.model import DecisionLog, Pairs
 
@@ -22,6 +22,7 @@ UNFINISHED = "the recording stopped, and no next state is known"
 STOPPED = "a clock stopped the recording, and no next state is known"
 UNKNOWN = f"next_state = {END} AND kind & {TERMINATED} = 0"  # the recording stopped there
 TYPES = {"terminated": np.bool_, "lowest": np.float64, "highest": np.float64}
+MISSING = "(missing)"  # the group of episodes whose first row has no value
 PIECE = 100_000  # groups fetched at a time
 MOSTLY = 0.9  # of different rows: a column with so many different values tells them apart
 
@@ -170,13 +171,15 @@ def load_steps(
     *,
     propensities: bool,
     stopped: bool,
+    numbered: bool = False,
 ) -> DecisionLog:
     """Loads the steps of the view `log`, which was counted before, over `pairs`.
 
     Without `pairs`, every action is possible in every state that was seen. A last step at which a
     clock stopped the recording, without a next state, is left out as it is in the counts: the step
     before it is then the last one, and truncated. `stopped` keeps it. A last step without any
-    reason stays. `propensities` keeps the logged probabilities.
+    reason stays. `propensities` keeps the logged probabilities. `numbered` episodes have the place
+    of their first row as their number.
     """
     if roles.episode is None:
         raise InvalidLog(
@@ -209,6 +212,7 @@ def load_steps(
         arrays.offsets_of(np.diff(np.flatnonzero(last), prepend=-1)),
         rows["propensity"] if propensities else None,
         rank,
+        number=rows["episode"][last] if numbered else None,
     )
 
 
@@ -246,6 +250,30 @@ def contents_of(database: Any, roles: RoleSql, names: Sequence[str]) -> arrays.I
     ).fetchnumpy()
     both = np.stack([np.asarray(digests[name]).view(np.int64) for name in ("content", "fine")])
     return both if different[fine] > MOSTLY * contents else both[:1]
+
+
+def first_values(
+    database: Any, roles: RoleSql, columns: Sequence[str]
+) -> tuple[arrays.IntArray, dict[str, arrays.AnyArray], dict[str, int]]:
+    """Returns the texts of columns in the first row of each episode [E] of the view `log`.
+
+    First come the places of these rows, which rise; last, in how many episodes a column changes.
+    """
+    assert roles.episode is not None
+    texts = [
+        f"coalesce(nullif({as_varchar(name, roles.types[name])}, 'nan'), '{MISSING}') AS v{i}"
+        for i, name in enumerate(columns)
+    ]
+    firsts = [f"arg_min(v{i}, step) AS v{i}" for i in range(len(columns))]
+    changes = [f"count(DISTINCT v{i}) > 1 AS c{i}" for i in range(len(columns))]
+    found = database.execute(
+        f"SELECT {', '.join([*firsts, *changes])}, arg_min(place, step) AS begun FROM (SELECT "
+        f"{', '.join(texts)}, {roles.episode.sql} AS episode, {roles.step} AS step, {ROW} AS place "
+        f"FROM {in_time(roles)}) GROUP BY episode ORDER BY begun"
+    ).fetchnumpy()
+    values = {name: np.asarray(found[f"v{i}"]) for i, name in enumerate(columns)}
+    changing = {name: int(np.sum(found[f"c{i}"])) for i, name in enumerate(columns)}
+    return np.asarray(found["begun"]), values, changing
 
 
 # A step was decided at its own place in time, and after all steps before it.

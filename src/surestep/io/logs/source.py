@@ -27,7 +27,13 @@ from surestep.io.logs.counting import count_rows
 from surestep.io.logs.findings import first_row_where, passed
 from surestep.io.logs.formats import FORMATS
 from surestep.io.logs.frames import register_frame
-from surestep.io.logs.loading import contents_of, counts_of, first_rows, load_steps
+from surestep.io.logs.loading import (
+    contents_of,
+    counts_of,
+    first_rows,
+    first_values,
+    load_steps,
+)
 from surestep.io.logs.roles import ISO, RewardSql, RoleSql, RowCheck, is_stamp_type
 from surestep.io.logs.tables import Table, connected
 from surestep.io.sql import ROW, columns_of, limit_memory, sql_name
@@ -325,6 +331,7 @@ class LogSource:
         *,
         propensities: bool = False,
         stopped: bool = False,
+        numbered: bool = False,
     ) -> DecisionLog:
         """Loads every step into memory, for methods that look at whole episodes.
 
@@ -339,6 +346,8 @@ class LogSource:
             Keep the logged probability of each action; the log needs a column of them.
         stopped : bool, default False
             Keep last rows at which a clock stopped the recording, without a next state.
+        numbered : bool, default False
+            Number the episodes by the places of their first rows, as `first_values` does.
 
         Returns
         -------
@@ -359,9 +368,33 @@ class LogSource:
         with connected(self.table, self.memory_limit) as database:
             roles = RoleSql.of(self.columns, self.types, counted.binnings)
             steps = load_steps(
-                database, roles, counted, pairs, propensities=propensities, stopped=stopped
+                database,
+                roles,
+                counted,
+                pairs,
+                propensities=propensities,
+                stopped=stopped,
+                numbered=numbered,
             )
         return arrays.altered(steps, reward=0.0 - steps.reward) if self.cost else steps
+
+    def first_values(
+        self, columns: Sequence[str]
+    ) -> tuple[arrays.IntArray, dict[str, arrays.AnyArray], dict[str, int]]:
+        """Reads columns in the first row of each episode.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            The columns.
+
+        Returns
+        -------
+        tuple of array of int [E], dict of str to array [E], and dict of str to int
+            The places of these rows, the texts of each column, and in how many episodes it changes.
+        """
+        with connected(self.table, self.memory_limit) as database:
+            return first_values(database, self.plain, columns)
 
     def contents(self) -> arrays.IntArray:
         """Returns digests of the episodes, in the order of `load`.
@@ -534,6 +567,13 @@ def open_log(
                 raise InvalidLog(
                     f"column {column!r} is binned, but is neither of the state nor of the action; "
                     f"{closest(column, columns)}"
+                )
+        for column in several(description.groups.columns):
+            roles = [role for role, names in mapping.by_role().items() if column in names]
+            if column not in columns or not {"state", "time"}.issuperset(roles):
+                raise InvalidLog(
+                    f"groups.columns names {column!r}; expected a column that is known before the "
+                    f"first decision of an episode: {closest(column, columns)}"
                 )
         table = replace(table, preparation=preparation)
         types = tables.types_of(database, table.scan(database))

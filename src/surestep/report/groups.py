@@ -1,0 +1,90 @@
+"""Writes for whom the new policy is better or worse: a forest plot of groups, and its sentences."""
+
+import math
+
+from surestep._words import counted, listed, number, percent, signed
+from surestep.report.signals import DIGITS
+from surestep.results.groups import GroupGain
+from surestep.results.record import Record
+from surestep.sections import (
+    Caption,
+    Column,
+    Flag,
+    Section,
+    Strip,
+    Strips,
+    Table,
+    Tone,
+    numbers,
+)
+
+UNTOLD = {
+    "differs": "In {}, actions do something else than in other episodes of the same situation, so "
+    "their gain cannot be told: make the column part of the state.",
+    "too-few": "In {}, too few rows tell whether actions do the same as in other episodes, so "
+    "their gain cannot be told.",
+}
+
+
+def groups_section(record: Record) -> list[Section]:
+    """Returns the section of groups with a bar for each; none where there are no groups."""
+    groups = record.groups
+    sure = percent(1 - record.parameters.delta)
+    told = f"{record.unit}, by rows set aside for checking; each range holds with about {sure}"
+    picture = Strips(
+        Caption("forest", "Gain of each group", told),
+        f"gain {record.unit}",
+        [*map(strip, groups)],
+        [Flag(0.0, "no change")],
+    )
+    ends = [[one.gain, one.low, one.high] for one in groups]
+    texts = [["untold" if x is None else signed(x, DIGITS) for x in each] for each in ends]
+    rows = [[one.name, f"{one.episodes:,}", *x] for one, x in zip(groups, texts, strict=True)]
+    columns = [Column("Group"), *numbers("Cases", "Gain", "From", "To")]
+    tables = [Table("groups-table", told, columns, rows)]
+    section = Section(
+        "groups",
+        "For whom it is better or worse",
+        sentences(record),
+        pictures=[picture],
+        parts=[Section("every-group", "Every group in numbers", tables=tables, folded=True)],
+    )
+    return [section] if groups else []
+
+
+def strip(group: GroupGain) -> Strip:
+    """Returns the bar of a group: red where its whole range is a loss; none where it is untold."""
+    low, high = (math.nan if end is None else end for end in (group.low, group.high))
+    words = "cannot be told" if group.gain is None else signed(group.gain, DIGITS)
+    tone: Tone = "vermilion" if group.harmed else "orange" if (group.gain or 0.0) < 0 else "blue"
+    words = f"{words} · {counted(group.episodes, 'case')}"
+    return Strip(group.name, low, high, group.gain, tone, words)
+
+
+def sentences(record: Record) -> list[str]:
+    """Returns who loses, who gains for sure, and whose gain cannot be told."""
+    groups = record.groups
+    most = percent(record.parameters.delta)
+    chosen = {
+        "Worse for {}.": [one.name for one in groups if one.harmed],
+        f"Better for {{}}. Of the groups named here, on average at most {most} are wrong.": [
+            one.name for one in groups if one.gains
+        ],
+        **{text: [x.name for x in groups if x.untold == why] for why, text in UNTOLD.items()},
+        "{}: it changes within some episodes, and its first value counts.": [
+            *dict.fromkeys(one.column for one in groups if one.changing)
+        ],
+    }
+    said = [text.format(listed(names)) for text, names in chosen.items() if names]
+    return said or ["No group is shown to lose."]
+
+
+def margin_words(record: Record) -> str:
+    """Returns which groups are not shown to be spared, or that all are; empty if nobody asked."""
+    asked = [group for group in record.groups if group.spared is not None]
+    open_ones = [group.name for group in asked if not group.spared]
+    most = f"{number(record.description.get('groups', {}).get('not_worse_by', 0.0))} {record.unit}"
+    if open_ones:
+        return f" But it is not shown that no group loses more than {most}: {listed(open_ones)}."
+    shown = f" No group is worse by more than {most}: shown with the gain, by the same confidence."
+    return shown if asked else ""
