@@ -113,6 +113,7 @@ def print_summary(result: Result) -> None:
             "standing": claim.standing,
             "estimated_gain": result.estimated_gain,
             "unit": result.record.unit,
+            "hidden_odds": result.hidden_odds,
             "failed_checks": [check.code for check in failed(result.record.checks)],
             "awaits_stress_test": result.awaits_stress_test,
         }
