@@ -179,7 +179,7 @@ def test_hidden_causes_are_named_whatever_else_speaks_against_it():
     plain = gridworld_findings()
     assert HIDDEN in answer_section(plain).parts[0].sentences
     told = answer_section(with_checks(maintenance_findings())).parts[0].sentences[-1]
-    assert "an action 3.6 times as often (in odds) in situations that look the same" in told
+    assert "an action 3.7 times as often (in odds) in situations that look the same" in told
     assert told.endswith("“ward”, which is recorded, does so 3.6 times.")
     for why, named in (("no-claim", True), ("behavior-known", False), ("not-assumed", False)):
         record = replace(plain.record, checks=(Check.unchecked("hidden-causes", why),))

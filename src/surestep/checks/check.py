@@ -110,7 +110,7 @@ class Check:
         if (self.why in WHY) != (self.outcome == "unchecked"):
             raise ValueError(f"the check {self.code} is {self.outcome}, and the reason {self.why}")
         kind = CHECKS[self.code]
-        known = ((),) if self.why else (kind.figures, kind.figures_before or kind.figures)
+        known = ((), ()) if self.why else (kind.figures, kind.figures_before or kind.figures)
         if sorted(self.figures) not in map(sorted, known):
             raise ValueError(f"the check {self.code} has the figures {', '.join(self.figures)}")
 

@@ -74,8 +74,9 @@ def odds_within(visits: IntArray, pairs: Pairs, look: IntArray) -> float:
     taken = np.bincount(action, visits).astype(np.int64)[action]
     among = np.bincount(look, visits).astype(np.int64)[look]
     # Shuffled among rows that look the same, the times of an action are hypergeometric.
-    size = (SHUFFLES, visits.size)
-    luck = np.random.default_rng(0).hypergeometric(taken, among - taken, here, size)
+    luck = np.random.default_rng(0).hypergeometric(
+        taken, among - taken, here, (SHUFFLES, visits.size)
+    )
     times = np.vstack([visits, luck])
     differ = logit((times + 0.5) / (here + 1)) - logit((taken + 0.5) / (among + 1))
     own, *shuffled = (times * differ**2).sum(axis=1) / max(int(visits.sum()), 1)
@@ -90,12 +91,12 @@ def check(result: GivenResult) -> Check:
     given = result.causes
     if isinstance(given, str):
         return Check.unchecked(KIND.code, given)
-    curve = [Mark("", odds, odds, given.estimate.gain(odds)) for odds in CURVE]
     estimate = break_even([given.estimate], 1, 0.0, MOST)
+    shown = [odds for odds in CURVE if odds < 2 * estimate]
     belief = estimate
     if given.belief is not None and given.drawn:
         rank = max(int(given.belief.delta * (len(given.drawn) + 1)), 1)
-        drawn = sorted(case.gain(1.0) for case in given.drawn)[rank - 1]
+        drawn = sorted(one.gain(1.0) for one in given.drawn)[rank - 1]
         above = max(drawn - (given.belief.lower or 0.0), 0.0)
         belief = break_even(given.drawn, rank, above, estimate)
     odds_of = column_odds(given.visits, given.estimate.policy.pairs, given.columns)
@@ -103,7 +104,10 @@ def check(result: GivenResult) -> Check:
         code=KIND.code,
         outcome="told",
         figures={"estimate_odds": estimate, "belief_odds": belief},
-        picture=(*curve, *(Mark(name, 1.0, odds, odds) for name, odds in odds_of.items())),
+        picture=(
+            *(Mark("", odds, odds, given.estimate.gain(odds)) for odds in shown),
+            *(Mark(name, 1.0, odds, odds) for name, odds in odds_of.items()),
+        ),
     )
 
 

@@ -7,7 +7,13 @@ import numpy as np
 from surestep._arrays import BoolArray, run_owners, run_sums
 from surestep.certificates.drawn import drawn_models
 from surestep.certificates.episodes import split_of
-from surestep.certificates.posterior import MEMORY, Posterior, judged_part, model_draws
+from surestep.certificates.posterior import (
+    MEMORY,
+    WIDE_TO_CHOOSE,
+    Posterior,
+    judged_part,
+    model_draws,
+)
 from surestep.checks import Check, check_log, copies, outcomes
 from surestep.checks.check import GivenCauses, GivenPolicy, GivenPractice, GivenResult
 from surestep.checks.running import check_result, check_signals, given_log, looked_at, of_drawn
@@ -31,7 +37,6 @@ from surestep.results.record import Baseline, Estimates
 from surestep.results.table import PolicyTable
 
 MOST_CHECKED = 1_000_000  # rows of a log that is loaded for checks alone; episodes of a larger one
-WIDE = 20_000  # different transitions, beyond which hidden causes are held against no belief
 LEAST_DRAWN = 20  # episodes, on average; fewer than that may be none at all
 
 
@@ -156,12 +161,11 @@ def hidden_causes(
         return "not-assumed"
     judging = question.judging or problem
     models: Iterable[FiniteMDP] = ()
-    if belief in claims and np.count_nonzero(problem.counts.times) <= WIDE:
+    if belief in claims and np.count_nonzero(problem.counts.times) <= WIDE_TO_CHOOSE:
         judge = question.certifiers[certificates.index(belief)]
         if isinstance(judge, Posterior):
             few = judge.lighter()
-            draws = model_draws(judged_part(few, problem), few)
-            models = drawn_models(draws, few.draws, MEMORY)
+            models = drawn_models(model_draws(judged_part(few, problem), few), few.draws, MEMORY)
     try:
         estimate = worst_case(judging, judging.estimate(), table.policy)
         drawn = [worst_case(judging, model, table.policy) for model in models]
@@ -187,8 +191,13 @@ def worst_case(problem: Problem, model: FiniteMDP, policy: Policy) -> WorstCase:
     width = np.where(seen, greatest - least, 0.0)
     share = np.where(width > 0, (greatest - mean) / np.where(width > 0, width, 1.0), 1.0)
     low = model.reward + differ - (1 - share) * width
-    shares = np.stack([share, 1 - share])
-    return WorstCase(model, np.stack([low, low + width]), shares, policy, problem.behavior)
+    return WorstCase(
+        model,
+        np.stack([low, low + width]),
+        np.stack([share, 1 - share]),
+        policy,
+        problem.behavior,
+    )
 
 
 def compared_gain(estimates: Estimates) -> float:

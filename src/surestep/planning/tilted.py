@@ -55,15 +55,14 @@ class WorstCase:
         policy: Policy,
         behavior: Policy,
     ) -> None:
-        pairs = policy.pairs
-        moved = run_sums(np.abs(policy.probability - behavior.probability), pairs.offsets)
+        moved = run_sums(np.abs(policy.probability - behavior.probability), policy.pairs.offsets)
         self.model = model
         self.policy = policy
         self.rewards = rewards
         self.chances = shares * model.probability
         self.pair = run_owners(model.offsets)
         # p = π_b(a|s), and 1 where nothing is tilted.
-        taken = np.where(moved[pairs.state] > UNCHANGED, behavior.probability, 1.0)
+        taken = np.where(moved[policy.pairs.state] > UNCHANGED, behavior.probability, 1.0)
         self.taken = taken[self.pair]
         self.usual = performance(model, behavior)
         self.value = evaluate_as_proven(model, policy).value

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import surestep.sections as show
-from surestep._words import floored, number, signed
+from surestep._words import number, signed
 from surestep.checks import Check
 from surestep.checks.hidden_causes import KIND, odds_to_undo, strongest
 from surestep.report.signals import DIGITS
@@ -14,21 +14,19 @@ HOW_STRONG = (
     "{} times as often (in odds) in situations that look the same. Less is enough if it lasts from "
     "step to step."
 )
-NO_CAUSES = ("behavior-known", "not-assumed")  # reasons of the check why there is nothing to fear
+COMPARED = " For comparison: “{}”, which is recorded, does so {} times."
 
 
 def hidden_words(checks: Sequence[Check]) -> str:
     """Says how strong a hidden cause may be, and how strong a column is; "" where none can be."""
     odds = odds_to_undo(checks)
     if odds is None:
-        none = any(check.code == KIND.code and check.why in NO_CAUSES for check in checks)
-        return "" if none else HIDDEN
-    said = HOW_STRONG.format(number(floored(odds, 2), 2))
+        reasons = [check.why for check in checks if check.code == KIND.code]
+        return "" if {"behavior-known", "not-assumed"}.intersection(reasons) else HIDDEN
+    said = HOW_STRONG.format(number(odds, 2))
     column = strongest(checks)
-    if column is None:
-        return said
-    times = number(column.value, 2)
-    return f"{said} For comparison: “{column.name}”, which is recorded, does so {times} times."
+    beside = "" if column is None else COMPARED.format(column.name, number(column.value, 2))
+    return f"{said}{beside}"
 
 
 def condition(checks: Sequence[Check]) -> str:
@@ -39,7 +37,7 @@ def condition(checks: Sequence[Check]) -> str:
         return ""
     return (
         f"Only if nothing unrecorded sways decisions as much as “{column.name}” does (odds of "
-        f"{number(column.value, 2)}; {number(floored(odds, 2), 2)} may undo the gain). "
+        f"{number(column.value, 2)}; {number(odds, 2)} may undo the gain). "
     )
 
 
@@ -57,9 +55,11 @@ def curve(check: Check) -> list[show.Picture]:
         for mark in check.picture
         if not mark.name
     ]
+    odds = [f"{mark.name} {number(mark.value, 2)}" for mark in check.picture if mark.name]
+    beside = f" Columns, had nobody recorded them: {', '.join(odds)}." if odds else ""
     caption = show.Caption(
         "check-hidden-causes",
         "The gain that is left if a hidden cause is so strong",
-        "Each bar is the estimated gain in the worst case.",
+        f"Each bar is the estimated gain in the worst case.{beside}",
     )
     return [show.Strips(caption, "gain", strips)] if strips else []
