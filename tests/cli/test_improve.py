@@ -67,6 +67,7 @@ def test_programs_get_json_and_nothing_else(logs, tmp_path):
         "standing": "proved",
         "estimated_gain": saved.estimated_gain,
         "unit": "per episode",
+        "hidden_odds": saved.hidden_odds,
         "failed_checks": [each.code for each in saved.record.checks if each.outcome == "failed"],
         "awaits_stress_test": False,
     }
