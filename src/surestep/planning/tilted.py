@@ -37,7 +37,7 @@ from surestep.planning.evaluation import evaluate_as_proven, performance
 
 MOST_ROUNDS = 100  # two or three are usual
 UNCHANGED = 1e-12  # probabilities this close are the same
-SETTLED = 1e-8  # of the largest value: a change that ends the iteration
+SETTLED = 1e-11  # of the largest value: a change that ends the iteration; the same order has none
 
 
 class WorstCase:
