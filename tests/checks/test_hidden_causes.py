@@ -1,4 +1,4 @@
-"""Hidden causes, against changed models; and where the new policy goes, against the log."""
+"""Hidden causes, against linear programs and worlds with a hidden bit; and where policies go."""
 
 from types import SimpleNamespace
 
@@ -6,120 +6,271 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
-from surestep import FiniteMDP, Pairs, Policy, evaluate
-from surestep.checks import enough_data
-from surestep.checks.check import GivenPolicy, GivenResult
-from surestep.checks.hidden_causes import break_even, break_even_in_model, check
-from surestep.model.statements import Statement
+import surestep
+from surestep import Counts, FiniteMDP, Pairs, Policy, Problem, performance
+from surestep._words import THIN_SPACE
+from surestep.certificates import Posterior
+from surestep.certificates.drawn import drawn_models
+from surestep.certificates.posterior import MEMORY, model_draws
+from surestep.checks import Check, enough_data, says
+from surestep.checks.check import GivenCauses, GivenPolicy, GivenResult
+from surestep.checks.hidden_causes import break_even, check, column_odds, odds_to_undo, strongest
+from surestep.pipeline.checks import worst_case
+from surestep.planning.tilted import WorstCase
 
-SHARES = st.floats(0.001, 0.999)
-
-
-def loss_at_most(epsilon, span, discount):
-    """By how much rows that are off by ε can change the difference of two policies."""
-    return 2 * span * epsilon / (1 - discount * (1 - epsilon)) if epsilon > 0 else 0.0
-
-
-def test_where_nothing_varies_only_other_rows_altogether_undo_a_claim():
-    assert break_even_in_model(0.5, (0.0, 0.0), 0.9) == 1.0
-    assert break_even_in_model(9.0, (1.0, 1.0), 0.5) == 1.0
+SEEDS = st.integers(0, 10_000)
+ODDS = st.floats(1.0, 20.0)
 
 
-@given(lower=SHARES, span=st.floats(0.1, 10.0), discount=st.floats(0.0, 0.999))
-def test_at_the_break_even_the_claim_is_used_up(lower, span, discount):
-    epsilon = break_even(lower, span, discount)
-    assert 0 < epsilon <= 1
-    if epsilon < 1:
-        assert loss_at_most(epsilon, span, discount) == pytest.approx(lower, rel=1e-9)
+def plain(model, policy, behavior):
+    """A policy in a model whose transitions earn one reward each."""
+    rewards, shares = np.stack([model.reward, model.reward]), np.ones((2, model.reward.size)) / 2
+    return WorstCase(model, rewards, shares, policy, behavior)
 
 
-@given(
-    seed=st.integers(0, 10_000),
-    epsilon=st.floats(0.0, 1.0),
-    discount=st.sampled_from([0.0, 0.5, 0.9, 0.99]),
-    corners=st.booleans(),
-)
-def test_no_change_of_rows_costs_more_than_the_bound(seed, epsilon, discount, corners):
-    """Both policies may meet another world, each with outcomes that differ by at most ε."""
+def some_model(seed, discount=0.9, states=4, actions=2):
     rng = np.random.default_rng(seed)
-    states, actions = 3, 2
     rows = rng.dirichlet(np.ones(states), size=(states, actions))
-    rewards = rng.choice([0.0, 1.0], size=(states, actions, states))
-    span = 1 / (1 - discount)  # rewards lie between 0 and 1
+    rows *= rng.random(rows.shape) < 0.8
+    rows[..., 0] += rows.sum(axis=2) == 0
+    rows /= rows.sum(axis=2, keepdims=True)
     start = np.eye(states)[0]
-    worth, widths = [], []
-    for side in (-1, 1):  # the worst for one policy, the best for the other
-        model = FiniteMDP.from_dense(rows, rewards, discount, start)
-        policy = Policy.from_dense(model, rng.dirichlet(np.ones(actions), size=states))
-        before = evaluate(model, policy)
-        target = rewards + discount * before
-        if corners:  # as much as ε allows moves from the best outcome to the worst one
-            moved = move(rows, side * target, epsilon)
-        else:
-            other = rng.dirichlet(np.ones(states), size=(states, actions))
-            moved = (1 - epsilon) * rows + epsilon * other
-        assert np.abs(moved - rows).sum(axis=2).max() / 2 <= epsilon + 1e-12
-        after = evaluate(FiniteMDP.from_dense(moved, rewards, discount, start), policy)
-        worth.append(abs(after[0] - before[0]))
-        widths.append(1.0 + discount * np.ptp(before))
-    lost = sum(worth)
-    assert lost <= loss_at_most(epsilon, span, discount) + 1e-9
-    # A claim that is just used up breaks even at no larger ε.
-    assert break_even_in_model(lost, tuple(widths), discount) <= epsilon + 1e-9
+    model = FiniteMDP.from_dense(rows, rng.normal(size=rows.shape), discount, start)
+    both = rng.dirichlet(np.ones(actions), size=(2, states))
+    both[1, -1] = both[0, -1]  # one state goes on as before
+    return model, *(Policy.from_dense(model, probability) for probability in both)
 
 
-def move(rows, target, epsilon):
-    """Moves mass from the largest targets of each row to its smallest."""
-    moved = rows.copy()
-    for s, a in np.ndindex(rows.shape[:2]):
-        left, worst = epsilon, int(np.argmin(target[s, a]))
-        for best in np.argsort(-target[s, a]):
-            taken = min(left, moved[s, a, best]) if best != worst else 0.0
-            moved[s, a, best] -= taken
-            moved[s, a, worst] += taken
-            left -= taken
-    return moved
+def worst_row(chance, worth, p, odds):
+    """The least mean of `worth`, by a linear program over the true law."""
+    low, high = p + (1 - p) / odds, p + (1 - p) * odds
+    bounds = [*zip(low * chance, high * chance, strict=True)]
+    found = linprog(worth, A_eq=np.ones((1, worth.size)), b_eq=[1.0], bounds=bounds)
+    return found.fun
 
 
-def test_the_bound_is_reached():
-    """A world that pays 1 for ever, or with probability ε a step falls to where it pays nothing."""
-    epsilon, discount = 0.1, 0.9
-    rows = np.zeros((2, 1, 2))
-    rows[0, 0], rows[1, 0] = [1 - epsilon, epsilon], [0, 1]
-    rewards = np.zeros((2, 1, 2))
-    rewards[0, 0, 0] = 1.0
-    model = FiniteMDP.from_dense(rows, rewards, discount, np.eye(2)[0])
-    lost = 1 / (1 - discount) - evaluate(model, Policy.uniform(model))[0]
-    assert lost == pytest.approx(loss_at_most(epsilon, 1 / (1 - discount), discount) / 2)
+def worst_by_programs(model, policy, behavior, odds, rewards, shares):
+    """Value iteration of the worst backup, each row by a linear program."""
+    value = np.zeros(model.num_states)
+    for _ in range(36):
+        q = np.zeros(model.num_pairs)
+        for k in range(model.num_pairs):
+            row = slice(model.offsets[k], model.offsets[k + 1])
+            state = model.pairs.state[k]
+            same = model.pairs.state == state
+            as_before = np.allclose(policy.probability[same], behavior.probability[same])
+            worth = rewards[:, row] + model.discount[k] * value[model.successor[row]]
+            chance = (shares[:, row] * model.probability[row]).ravel()
+            p = 1.0 if as_before else behavior.probability[k]
+            q[k] = worst_row(chance, worth.ravel(), p, odds)
+        value = np.bincount(model.pairs.state, policy.probability * q)
+    return value
 
 
-def test_doctors_who_see_more_change_the_chances_by_more_than_a_wrong_claim_allows():
-    """In `hidden-cause` every policy is worth the same, so that every claimed gain is wrong."""
-    # P(severe | treated) is 0.8 in the log, and 0.5 if anybody is treated: then 0.3 of all move
-    # from a mild course to a severe one, 0.9 of which end elsewhere.
-    strength = 0.3 * 0.9
-    for lower in (0.01, 0.1, 0.5, 0.9):
-        assert break_even(lower, 1.0, 0.99) < strength
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("odds", [1.0, 1.5, 6.0])
+def test_the_worst_case_is_that_of_linear_programs(seed, odds):
+    model, behavior, policy = some_model(seed, discount=0.5)
+    rng = np.random.default_rng(seed)
+    share, spread = rng.random((2, model.reward.size))
+    rewards = np.stack([model.reward - (1 - share) * spread, model.reward + share * spread])
+    shares = np.stack([share, 1 - share])
+    case = WorstCase(model, rewards, shares, policy, behavior)
+    expected = worst_by_programs(model, policy, behavior, odds, rewards, shares)
+    usual = performance(model, behavior)
+    assert case.gain(odds) == pytest.approx(model.initial @ expected - usual, abs=1e-6)
 
 
-def hidden_check(lower, span, widths, discount, notes=()):
-    claim = SimpleNamespace(lower=lower, notes=notes)
-    return check(SimpleNamespace(claim=claim, span=span, widths=widths, discount=discount))
+@given(seed=SEEDS, first=ODDS, second=ODDS)
+def test_a_stronger_cause_leaves_less_whatever_was_asked_before(seed, first, second):
+    model, behavior, policy = some_model(seed)
+    case = plain(model, policy, behavior)
+    low, high = sorted((first, second))
+    worse, better = case.gain(high), case.gain(low)
+    assert worse <= better + 1e-6
+    assert better == pytest.approx(plain(model, policy, behavior).gain(low), abs=1e-6)
+    without = performance(model, policy) - performance(model, behavior)
+    assert case.gain(1.0) == pytest.approx(without, abs=1e-7)
+    assert better <= without + 1e-6
 
 
-def test_without_a_claim_or_a_discount_nothing_is_told():
-    widths = (0.5, 0.4)
-    assert hidden_check(None, 1.0, widths, 0.9).why == "no-claim"
-    assert hidden_check(-0.1, 1.0, widths, 0.9).why == "no-claim"
-    assert hidden_check(0.1, 1.0, widths, 1.0).why == "no-discount"
-    told = hidden_check(0.1, 1.0, widths, 0.9)
-    assert told.outcome == "told"
-    assert told.figures["proved"] == break_even(0.1, 1.0, 0.9)
-    assert told.figures["estimated"] == pytest.approx(0.1 * 0.1 / 0.9)
-    assert hidden_check(5.0, 1.0, widths, 0.9).figures["estimated"] == 1.0
-    free = hidden_check(0.1, 1.0, widths, 0.9, [Statement("need-not-be-markov", {})])
-    assert free.why == "not-assumed"
+def test_who_goes_on_as_before_has_nothing_to_fear():
+    model, behavior, _ = some_model(1)
+    assert plain(model, behavior, behavior).gain(10.0) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_without_a_discount_episodes_still_end():
+    rows = [[[0.5, 0.5], [0.1, 0.9]], [[0.0, 0.0], [0.0, 0.0]]]
+    model = FiniteMDP.from_dense(rows, [[-1.0, -1.0], [0.0, 0.0]], 1.0)
+    behavior = Policy.uniform(model)
+    case = plain(model, Policy.deterministic(model, [1, 0]), behavior)
+    # p = 1/2, Γ = 3: α = 2/3, and a quarter is the tail, which may all stay: 1 − 0.9 · 2/3.
+    stays = 2 / 3 * 0.1 + 1 / 3 * 0.4
+    assert case.gain(3.0) == pytest.approx(-1 / (1 - stays) - performance(model, behavior))
+
+
+@given(edges=st.lists(st.floats(1.001, 19.0), min_size=1, max_size=30), data=st.data())
+def test_odds_at_which_gains_are_gone_are_found_by_rank(edges, data):
+    rank = data.draw(st.integers(1, len(edges)))
+    cases = [SimpleNamespace(gain=lambda odds, edge=edge: edge - odds) for edge in edges]
+    found = break_even(cases, rank, 0.0, 20.0)
+    assert found == pytest.approx(sorted(edges)[rank - 1], rel=0.01)
+    assert found <= sorted(edges)[rank - 1]
+    assert break_even(cases, rank, 100.0, 20.0) == 1.0
+    assert break_even(cases, rank, -100.0, 20.0) == 20.0
+
+
+# ---- worlds with a hidden bit -------------------------------------------------------------------
+# Half of all are well. Treatment pays 1 if one is well, and else nothing. People treat half of
+# all, and the well more often: the odds are Γ times those of treating anybody, so q = Γ/(1 + Γ).
+
+
+def logged(rows, mean, chosen, discount=1.0):
+    """A policy that always treats, in a world as its log shows it: treated, 0 or 1 is paid."""
+    model = FiniteMDP.from_dense(rows, mean, discount)
+    behavior = Policy.from_dense(model, chosen)
+    chance = model.expected_reward[np.repeat(np.arange(model.num_pairs), np.diff(model.offsets))]
+    pays = (
+        model.pairs.action[np.repeat(np.arange(model.num_pairs), np.diff(model.offsets))] == 1
+    ) & (chance > 0)
+    rewards = np.where(pays, [[0.0], [1.0]], model.reward)
+    shares = np.where(pays, [1 - chance, chance], 0.5)
+    treat = Policy.deterministic(model, np.ones(model.num_states, int))
+    return WorstCase(model, rewards, shares, treat, behavior)
+
+
+@pytest.mark.parametrize("odds", [1.5, 2.0, 4.0])
+def test_a_cause_drawn_anew_in_every_step_does_what_the_worst_case_says(odds):
+    q = odds / (1 + odds)
+    waiting = 1 - q  # then treatment is worth as much as what people do
+    rows, mean, discount = np.ones((1, 2, 1)), [[waiting, q]], 0.9
+    case = logged(rows, mean, [[0.5, 0.5]], discount)
+    assert case.gain(1.0) == pytest.approx((q - 0.5) / (1 - discount))
+    assert case.gain(odds) == pytest.approx(0.0, abs=1e-6)  # 1/2 is earned, and was before
+    assert break_even([case], 1, 0.0, 20.0) == pytest.approx(odds, rel=0.01)
+
+
+@pytest.mark.parametrize("odds", [1.5, 2.0, 3.0])
+def test_a_cause_that_lasts_does_more_than_the_worst_case_says(odds):
+    """Who waits leaves; who is treated is treated or waits again. The well stay well."""
+    q = odds / (1 + odds)
+    sick = 1 / (1 + odds)  # treated in the second step, where q of all are well; half in all
+    well = (0.5 - (1 - q) * sick) / q
+    assert 1 / odds <= well / (1 - well) <= odds
+    assert sick / (1 - sick) == pytest.approx(1 / odds)
+    rows = np.zeros((3, 2, 3))
+    rows[0, 0, 2] = rows[0, 1, 1] = rows[1, :, 2] = 1.0
+    left = q + 0.5 - q * well  # what people earn who wait at once, so that all earn more than 1/2
+    mean = [[left, 0.0], [0.0, 2 * q * well], [0.0, 0.0]]
+    case = logged(rows, mean, [[0.5, 0.5]] * 3)
+    truth = 0.5 - (0.5 * left + 0.5 * q * well)  # half of all are well, if all are treated
+    assert truth < 0 < case.gain(odds)
+
+
+def test_a_log_with_a_hidden_bit_is_told_its_strength():
+    """Treatment gains nothing, and seems to gain 1/6: the odds of the hidden bit are 2."""
+    rng = np.random.default_rng(1)
+    is_well = rng.random(6_000) < 0.5
+    treated = rng.random(6_000) < np.where(is_well, 2 / 3, 1 / 3)
+    table = {
+        "state": ["ward"] * 6_000,
+        "action": np.where(treated, "treat", "wait").tolist(),
+        "reward": np.where(treated, is_well, 1 / 3).tolist(),
+    }
+    result = surestep.improve(table, discount=0, ending=(0, 1), worlds=0)
+    assert result.verdict == "proved better"  # which it is not
+    (found,) = (one for one in result.record.checks if one.code == "hidden-causes")
+    assert found.figures["estimate_odds"] == pytest.approx(2.0, rel=0.1)
+    assert 1.5 < result.hidden_odds < found.figures["estimate_odds"]
+    assert found.picture[0].value == pytest.approx(result.estimated_gain)
+    trial = surestep.improve(table, discount=0, ending=(0, 1), worlds=0, behavior="uniform")
+    assert trial.hidden_odds is None
+    assert "does not record" not in trial.report
+
+
+# ---- models of the posterior --------------------------------------------------------------------
+
+
+def test_drawn_models_have_the_gains_of_the_posterior():
+    rng = np.random.default_rng(3)
+    times = rng.integers(0, 20, size=(4, 2, 4))
+    counts = Counts.from_dense(times, rewards=rng.normal(size=(4, 2, 4)))
+    behavior, policy = (Policy.from_dense(counts, rng.dirichlet([1, 1], 4)) for _ in range(2))
+    problem = Problem(counts=counts, behavior=behavior, discount=0.8, value_bounds=(-50.0, 50.0))
+    judge = Posterior(prior="weight", draws=19)
+    models = drawn_models(model_draws(problem, judge), judge.draws, MEMORY)
+    cases = [worst_case(problem, model, policy) for model in models]
+    expected = judge.gains(problem, [policy])[0]
+    assert [case.gain(1.0) for case in cases] == pytest.approx(expected.tolist(), abs=1e-5)
+    visited = problem.estimate()
+    assert worst_case(problem, visited, policy).gain(1.0) == pytest.approx(
+        performance(visited, policy) - performance(visited, behavior), abs=1e-6
+    )
+
+
+def test_the_belief_is_gone_before_the_estimate_and_no_later():
+    model, behavior, policy = some_model(5)
+    gains = plain(model, policy, behavior), plain(model, behavior, policy)
+    case = max(gains, key=lambda one: one.gain(1.0))
+    lower = case.gain(1.0) / 2
+    belief = SimpleNamespace(delta=0.1, lower=lower)
+    given = GivenCauses(case, [case] * 19, belief, np.ones(8, int), {"a": ["x"] * 4})
+    found = check(SimpleNamespace(causes=given))
+    half, whole = found.figures["belief_odds"], found.figures["estimate_odds"]
+    assert 1 < half < whole
+    assert case.gain(half) == pytest.approx(case.gain(1.0) - lower, rel=0.05)
+    alone = check(SimpleNamespace(causes=given._replace(drawn=[])))
+    assert alone.figures["belief_odds"] == alone.figures["estimate_odds"] == whole
+    assert odds_to_undo([found]) == half
+    assert check(SimpleNamespace(causes="no-claim")).why == "no-claim"
+
+
+def test_results_of_earlier_releases_keep_their_sentence():
+    figures = {"proved": 0.00063, "estimated": 0.04, "lower": 350.0}
+    older = Check(code="hidden-causes", outcome="told", figures=figures)
+    assert f"by more than 4{THIN_SPACE}% at every step" in says(older)
+    assert odds_to_undo([older]) is strongest([older]) is None
+    with pytest.raises(ValueError, match="has the figures proved"):
+        Check(code="hidden-causes", outcome="told", figures={"proved": 0.1})
+
+
+# ---- how strong columns are ---------------------------------------------------------------------
+
+
+def decisions(seed, chances, rows, values=6):
+    """Decisions [K] by a column that tilts them, one that does not, and one with six values."""
+    rng = np.random.default_rng(seed)
+    cells = [(a, b, c) for a in range(2) for b in range(2) for c in range(values)]
+    state = rng.integers(len(cells), size=rows)
+    action = rng.random(rows) < np.array([chances[a] for a, _, _ in cells])[state]
+    visits = np.bincount(2 * state + action, minlength=2 * len(cells))
+    columns = dict(zip(("tilts", "plain", "many"), zip(*cells, strict=True), strict=True))
+    texts = {name: [*map(str, column)] for name, column in columns.items()}
+    return visits, Pairs.full(len(cells), 2), texts
+
+
+def test_a_column_is_as_strong_as_it_tilts_and_noise_has_no_strength():
+    """0.4 and 0.7 beside 0.55: log odds differ by 0.606 and 0.647."""
+    noise = []
+    for seed in range(40):
+        odds = column_odds(*decisions(seed, (0.4, 0.7), rows=2_000))
+        assert odds["tilts"] == pytest.approx(np.exp(0.62), rel=0.12)
+        noise += [odds["plain"], odds["many"]]
+    assert np.mean(np.array(noise) == 1.0) > 0.85
+    assert max(noise) < 1.25  # where the largest odds ratio is above 2
+
+
+def test_a_column_alone_has_no_strength_and_none_is_found_without_decisions():
+    visits, pairs, columns = decisions(1, (0.4, 0.7), rows=500)
+    assert column_odds(visits, pairs, {"tilts": columns["tilts"]}) == {}
+    assert set(column_odds(0 * visits, pairs, columns).values()) == {1.0}
+    same = column_odds(visits * 10**8, pairs, columns)["tilts"]
+    assert same == pytest.approx(column_odds(visits * 10**4, pairs, columns)["tilts"], rel=0.05)
+
+
+# ---- where the new policy goes ------------------------------------------------------------------
 
 
 NAMES = ["low", "middle", "high"]

@@ -69,6 +69,7 @@ def test_programs_get_json_and_nothing_else(logs, tmp_path):
         "estimated_gain": saved.estimated_gain,
         "unit": "per episode",
         "totals": [asdict(total) for total in saved.totals],
+        "hidden_odds": saved.hidden_odds,
         "failed_checks": [each.code for each in saved.record.checks if each.outcome == "failed"],
         "awaits_stress_test": False,
         "groups": [],  # nothing judges apart

@@ -84,10 +84,7 @@ def failures(table=None, certificates=None, *, baseline=BASELINE, estimates=None
         rewards_vary=vary,
         policy=given_policy(table, model_of(table)),
         practice="behavior-given",
-        claim=certificates[0],
-        span=10.0,
-        widths=(1.0, 1.0),
-        discount=0.9,
+        causes="no-claim",
     )
     found = failed(check_result(result))
     for each in found:

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,7 +12,8 @@ from support.claims import MARKOV, SEEN, claim, failing, rehearsal_of
 from support.findings import gridworld_findings, maintenance_findings, with_certificate, with_checks
 from surestep import Pairs
 from surestep._words import floored, number
-from surestep.checks import CHECKS, title
+from surestep.checks import CHECKS, Check, title
+from surestep.checks.check import Mark
 from surestep.errors import InvalidParameter
 from surestep.io.labels.vocabulary import Vocabulary
 from surestep.model.statements import STOPPING, Statement
@@ -28,6 +28,7 @@ from surestep.report.answer import (
     verdict,
 )
 from surestep.report.changes import changed_items, moves_words, table_section, together
+from surestep.report.hidden_causes import HIDDEN
 from surestep.results.findings import StateChange
 from surestep.results.plots import tone_of
 
@@ -178,12 +179,27 @@ def test_a_loss_of_all_that_can_be_lost_is_no_useful_guarantee():
 
 
 def test_hidden_causes_are_named_whatever_else_speaks_against_it():
-    for findings in (gridworld_findings(), with_checks(maintenance_findings())):
-        for estimated in ("table", "estimate"):
-            parameters = msgspec.structs.replace(findings.record.parameters, behavior=estimated)
-            record = replace(findings.record, parameters=parameters)
-            against = answer_section(replace(findings, record=record)).parts[0]
-            assert "decided by what the log does not record" in against.sentences[-1]
+    plain = gridworld_findings()
+    assert HIDDEN in answer_section(plain).parts[0].sentences
+    told = answer_section(with_checks(maintenance_findings())).parts[0].sentences[-1]
+    assert "an action 3.7 times as often (in odds) in situations that look the same" in told
+    assert told.endswith("“ward”, which is recorded, does so 3.6 times.")
+    for why, named in (("no-claim", True), ("behavior-known", False), ("not-assumed", False)):
+        record = replace(plain.record, checks=(Check.unchecked("hidden-causes", why),))
+        against = answer_section(replace(plain, record=record)).parts[0]
+        assert (HIDDEN in against.sentences) == named
+
+
+@pytest.mark.parametrize(("odds", "named"), [(1.2, True), (1.9, False)])
+def test_adopt_it_names_a_column_that_is_as_strong_as_what_would_undo_it(odds, named):
+    curve = (Mark("", 1.0, 1.0, 0.5), Mark("severity", 1.0, 1.8, 1.8), Mark("sex", 1.0, 1.1, 1.1))
+    figures = {"estimate_odds": 2.0, "belief_odds": odds}
+    told = Check(code="hidden-causes", outcome="told", figures=figures, picture=curve)
+    judged = verdict([claim("proved", 0.1)], changed=True, checks=[told])
+    assert (judged.rung, judged.action, judged.mood) == ("proved better", "Adopt it", "good")
+    first = "Only if nothing unrecorded sways decisions as much as “severity” does (odds of 1.8; "
+    assert judged.why.startswith(first + "1.2 may undo the gain). With 90") == named
+    assert ("severity" in judged.why) == named
 
 
 def test_changes_that_rows_set_aside_contradict_are_named():

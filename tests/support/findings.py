@@ -298,7 +298,9 @@ def with_checks(findings, name="ward"):
         Check(code="practice-changed", outcome="failed", p_value=0.001, noticed=0.2, picture=bars,
               figures={"gain": 0.4, "has_gain": 1.0}, **luck),
         Check(code="hidden-causes", outcome="told",
-              figures={"proved": 0.00063, "estimated": 0.04, "lower": 350.0}),
+              figures={"estimate_odds": 4.52, "belief_odds": 3.67},
+              picture=(Mark("", 1.0, 1.0, 368.8), Mark("", 5.0, 5.0, -23.5),
+                       Mark("demand", 1.0, 1.36, 1.36), Mark(name, 1.0, 3.59, 3.59))),
         Check(code="enough-data", outcome="failed",
               figures={f"{kind}_{what}": value for kind in ("scarce", "open")
                        for what, value in places.items()},

@@ -41,7 +41,7 @@ from surestep.kernels.posterior import (
 )
 from surestep.kernels.records import line, places
 from surestep.kernels.types import RoomSize, is_there
-from surestep.model import Counts, Statement
+from surestep.model import Counts, FiniteMDP, Statement
 from surestep.parallel import available_cores
 from surestep.planning.horizons import longest_horizon
 from surestep.planning.proof import SMALLEST_NORMAL
@@ -498,6 +498,39 @@ def draw_chunk(models: ModelDraws, used: BoolArray, first_draw: int, chunk: Chun
     posteriors = posteriors_of([models], [used])
     tasks = len(chunk.ends) // models.priors
     draw_models.on_processor(tasks, room_to_draw(posteriors), posteriors, first_draw, blocks, chunk)
+
+
+def drawn_chunk(models: ModelDraws, draws: int, memory: int) -> Chunk:
+    """Returns the first draws of few models: all rows but those of known ends."""
+    counts = models.counts
+    used = ~counts.terminal[counts.pairs.state]
+    cells = expected_cells(models, used)
+    while True:
+        chunk = room_for(models, cells, draws, memory)
+        draw_chunk(models, used, 0, chunk)
+        if (chunk.ends[:, -1] >= 0).all():
+            return chunk
+        cells *= 2
+
+
+def drawn_models(models: ModelDraws, draws: int, memory: int) -> Iterator[FiniteMDP]:
+    """Yields the models of the first draws under the first prior; rewards are those of pairs."""
+    pairs = models.counts.pairs
+    chunk = drawn_chunk(models.apart()[0], draws, memory)
+    for ends, target, share, reward, initial in zip(*chunk, strict=True):
+        pair = arrays.run_owners(ends)
+        order = np.lexsort((target[: pair.size], pair))
+        yield FiniteMDP(
+            pairs,
+            ends,
+            target[order],
+            share[order],
+            reward[pair],
+            np.full(pairs.num_pairs, models.discount),
+            initial,
+            np.where(arrays.run_lengths(ends) == 0, reward, 0.0),
+            endless=None,
+        )
 
 
 def posteriors_of(data_sets: Sequence[ModelDraws], used: Sequence[BoolArray]) -> Posteriors:

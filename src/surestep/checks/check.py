@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.model import Certificate, DecisionLog, Pairs
+from surestep.planning.tilted import WorstCase
 
 Outcome = Literal["passed", "failed", "told", "unchecked"]  # told: a figure, and no test
 
@@ -21,6 +22,7 @@ WHY: Mapping[str, str] = {
     "too-small": "Not tested: the log is too small to show even a large effect.",
     "no-steps": "Not tested: no certificate that was asked for needs the steps of this signal.",
     "no-discount": "Not tested: values need a discount below 1.",
+    "behavior-known": "Here the current policy is known, and decides by the situation alone.",
     "no-claim": "No gain is claimed, so none can fall.",
     "not-assumed": "The claim does not need this: it compares whole episodes by the recorded "
     "probabilities of their actions.",
@@ -107,8 +109,9 @@ class Check:
             raise ValueError(f"there is no check {self.code!r}; expected one of {[*CHECKS]}")
         if (self.why in WHY) != (self.outcome == "unchecked"):
             raise ValueError(f"the check {self.code} is {self.outcome}, and the reason {self.why}")
-        figures = () if self.why else CHECKS[self.code].figures
-        if sorted(self.figures) != sorted(figures):
+        kind = CHECKS[self.code]
+        known = ((), ()) if self.why else (kind.figures, kind.figures_before or kind.figures)
+        if sorted(self.figures) not in map(sorted, known):
             raise ValueError(f"the check {self.code} has the figures {', '.join(self.figures)}")
 
     @classmethod
@@ -183,6 +186,16 @@ class GivenPolicy(NamedTuple):
     names: Sequence[str]  # [S]
 
 
+class GivenCauses(NamedTuple):
+    """A gain that hidden causes may undo, and the columns that they are compared with."""
+
+    estimate: WorstCase  # by the data that judge
+    drawn: Sequence[WorstCase]  # in models of the posterior; none where no belief is shown
+    belief: Certificate | None
+    visits: IntArray  # [K] of all of the log
+    columns: Mapping[str, Sequence[str]]  # of the state: texts [S]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenResult:
     """A result, as a check is given it."""
@@ -194,10 +207,7 @@ class GivenResult:
     rewards_vary: bool
     policy: GivenPolicy | None  # None where nothing changes
     practice: GivenPractice | str  # or why practice cannot be tested
-    claim: Certificate  # that hidden causes may undo
-    span: float  # of expected returns: V_max − V_min
-    widths: tuple[float, float]  # of r + γV(s') of the new and the current policy in the model
-    discount: float
+    causes: GivenCauses | str  # or why nothing can be told of hidden causes
 
 
 Sentences = str | Callable[[Check], str]
@@ -221,6 +231,7 @@ class CheckKind:
     aside: str = ""  # when it fails, where that is no p-value
     noticed: str = ""  # the smallest effect that the test would have noticed
     figures: tuple[str, ...] = ()  # of one that is tested
+    figures_before: tuple[str, ...] = ()  # in results of earlier releases, where they were others
     against: str | None = None  # the code of the assumption that a failure speaks against
     forbids_proof: Callable[[Check, Certificate], bool] | None = None  # None: it never does
     asks: bool = False  # a failure asks a question that must be answered first

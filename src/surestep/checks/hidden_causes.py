@@ -1,85 +1,151 @@
-"""Tells how strong hidden causes would have to be, which no log shows.
+"""Tells how strong hidden causes would have to be, which no log shows, and compares with columns.
 
-A hidden cause (a severity that doctors see and the log does not show) makes what follows an action
-in the log differ from what would follow if the policy chose it. Suppose that for either policy, at
-every step and whatever came before, the law of the outcome (reward, next state) differs from the
-row that the claim is about by at most ε in total variation: each event changes its probability by
-at most ε. Suppose further that expected returns from any step on stay within the value bounds.
+`planning.tilted` has the gain that is left if a hidden cause tilts the odds of decisions by at most
+Γ, in situations that look the same. It falls in Γ, as more laws are allowed; Γ* is where it is
+gone: of the estimate, and of the belief, whose δ-quantile over models of the posterior is taken.
 
-**Lemma.** |ρ'(π) − ρ(π)| ≤ span · ε / (1 − γ(1 − ε)), where span = V_max − V_min is the width of
-what a return from any outcome on is worth, on average.
+These models are drawn under one prior. The belief that is shown may be less, by other priors and by
+what the current policy may be off; so as much is taken off each draw as makes it the same at Γ = 1.
 
-*Proof.* Run both processes on one space, with a maximal coupling of their outcomes at each step.
-As long as all outcomes were the same, actions can be drawn the same, and the next outcomes differ
-with probability at most ε, whatever came before. Let T be the first step at which they differ. Up
-to T both have earned the same; from T on, counted at T, each is worth between V_min and V_max on
-average. So |ρ' − ρ| ≤ span · E[γ^T] with P(T ≥ t) ≥ (1 − ε)^t, and E[γ^T] is largest where T comes
-as early as it may, P(T = t) = ε(1 − ε)^t: E[γ^T] ≤ Σ_t γ^t ε (1 − ε)^t = ε / (1 − γ(1 − ε)). ∎
-
-Both policies may be hit, so a claim Δ ≥ L becomes Δ' ≥ L − 2 span ε / (1 − γ(1 − ε)). With
-κ = L / (2 span) that is at least 0 as long as **ε ≤ κ(1 − γ) / (1 − κγ)**, or for every ε if
-κ ≥ 1. For small ε it is the usual 2 ε span / (1 − γ). It is a worst case: most hidden causes of
-that strength would take less, but none can be told apart from the worst one by the log.
-
-Value bounds are often wide. With the values V of a policy in the model itself one has the
-
-**Lemma** (simulation lemma). |ρ'(π) − ρ(π)| ≤ ε w / (1 − γ), where w is the largest difference of
-r + γV(s') between two outcomes.
-
-*Proof.* V telescopes along the way: ρ' − ρ = Σ_t γ^t E'[r_t + γV(s_{t+1}) − V(s_t)]. Given what
-came before, the mean of r_t + γV(s_{t+1}) would be V(s_t) if outcomes had the law of the model; for
-each action it differs from that by at most ε w, hence also on average over the actions of π. ∎
-
-So Δ' ≥ L − ε(w_I + w_b) / (1 − γ), and the gain stands up to **ε = L(1 − γ) / (w_I + w_b)**: as
-far as the estimated values are right. Both lemmas hold at once, so the larger ε is what is told.
+**A yardstick**: how strong a recorded column would be, had nobody recorded it. Without it some
+situations look the same, and the odds of an action differ between them. With log odds x of an
+action in a situation, and x̄ in all that look the same, its strength is the root of the mean of
+(x − x̄)² over all decisions; half a decision more of either kind keeps x finite. The largest
+difference would be noise. Even the mean is too large by noise, so that of a shuffled column is
+taken off. A column no stronger than any of 19 shuffled ones has odds of 1; so of columns without
+meaning about one in twenty has more.
 """
 
-from surestep.checks.check import Check, CheckKind, GivenResult
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from scipy.special import logit
+
+from surestep._arrays import IntArray, run_sums
+from surestep.checks.check import Check, CheckKind, GivenResult, Mark
+from surestep.checks.words import filled
+from surestep.model import Pairs
+from surestep.planning.tilted import WorstCase
+
+CURVE = (1.0, 1.1, 1.2, 1.3, 1.5, 2.0, 3.0, 5.0)  # odds at which the gain is shown
+MOST = 20.0  # odds beyond which none are looked for
+HALVINGS = 10
+SHUFFLES = 19
 
 
-def break_even(lower: float, span: float, discount: float) -> float:
-    """Returns the largest ε at which a claim Δ ≥ `lower` > 0 still proves a gain; at most 1."""
-    share = lower / (2 * span)
-    return 1.0 if share >= 1 else share * (1 - discount) / (1 - share * discount)
+def break_even(cases: Sequence[WorstCase], rank: int, above: float, most: float) -> float:
+    """Returns the `rank`-th smallest odds at which a gain is down to `above`; at most `most`."""
+    low = 1.0
+    high = middle = most
+    for _ in range(HALVINGS):
+        gone = [case for case in cases if case.gain(middle) <= above]
+        if len(gone) >= rank:
+            high = middle
+            cases = gone
+        else:
+            low = middle
+            rank -= len(gone)
+            cases = [case for case in cases if case not in gone]
+        middle = math.sqrt(low * high)
+    return low
 
 
-def break_even_in_model(lower: float, widths: tuple[float, float], discount: float) -> float:
-    """Returns the same by the widths w_I and w_b of r + γV(s') in a model; at most 1."""
-    total = sum(widths)
-    return min(lower * (1 - discount) / total, 1.0) if total > 0 else 1.0
+def column_odds(
+    visits: IntArray, pairs: Pairs, columns: Mapping[str, Sequence[str]]
+) -> dict[str, float]:
+    """Returns the odds of each column, by decisions [K] and the texts [S] of the columns.
+
+    Without its only column no situation would be left, so that one alone has no odds.
+    """
+    codes = np.array([np.unique(texts, return_inverse=True)[1] for texts in columns.values()])
+    odds = {}
+    for place, name in enumerate(columns if len(columns) > 1 else ()):
+        _, look = np.unique(np.delete(codes, place, axis=0), axis=1, return_inverse=True)
+        odds[name] = odds_within(visits, pairs, look.ravel()[pairs.state])
+    return odds
+
+
+def odds_within(visits: IntArray, pairs: Pairs, look: IntArray) -> float:
+    """Returns the odds by which situations differ that look the same: the `look` [K] of pairs."""
+    visits = visits // (1 + visits.sum() // 10**9)  # no more can be drawn
+    here = run_sums(visits, pairs.offsets)[pairs.state]
+    action = look * pairs.num_actions + pairs.action
+    taken = np.bincount(action, visits).astype(np.int64)[action]
+    among = np.bincount(look, visits).astype(np.int64)[look]
+    # Shuffled among rows that look the same, the times of an action are hypergeometric.
+    luck = np.random.default_rng(0).hypergeometric(
+        taken, among - taken, here, (SHUFFLES, visits.size)
+    )
+    times = np.vstack([visits, luck])
+    differ = logit((times + 0.5) / (here + 1)) - logit((taken + 0.5) / (among + 1))
+    own, *shuffled = (times * differ**2).sum(axis=1) / max(int(visits.sum()), 1)
+    return math.exp(math.sqrt(own - np.mean(shuffled))) if own > max(shuffled) else 1.0
 
 
 def check(result: GivenResult) -> Check:
-    """Returns how strong hidden causes would have to be to undo a claim.
+    """Returns how strong hidden causes would have to be to undo a gain, and how strong columns are.
 
-    A gain that stands whatever the states leave out needs no such figure.
+    The picture has the gain at several odds, which have no name, and then the odds of each column.
     """
-    lower = result.claim.lower or 0.0
-    discount = result.discount
-    if lower > 0 and any(said.code == "need-not-be-markov" for said in result.claim.notes):
-        return Check.unchecked(KIND.code, "not-assumed")
-    if lower <= 0 or result.span <= 0:
-        return Check.unchecked(KIND.code, "no-claim")
-    if discount >= 1:
-        return Check.unchecked(KIND.code, "no-discount")
-    proved = break_even(lower, result.span, discount)
-    estimated = max(proved, break_even_in_model(lower, result.widths, discount))
+    given = result.causes
+    if isinstance(given, str):
+        return Check.unchecked(KIND.code, given)
+    estimate = break_even([given.estimate], 1, 0.0, MOST)
+    shown = [odds for odds in CURVE if odds < 2 * estimate]
+    belief = estimate
+    if given.belief is not None and given.drawn:
+        rank = max(int(given.belief.delta * (len(given.drawn) + 1)), 1)
+        drawn = sorted(one.gain(1.0) for one in given.drawn)[rank - 1]
+        above = max(drawn - (given.belief.lower or 0.0), 0.0)
+        belief = break_even(given.drawn, rank, above, estimate)
+    odds_of = column_odds(given.visits, given.estimate.policy.pairs, given.columns)
     return Check(
         code=KIND.code,
         outcome="told",
-        figures={"proved": proved, "estimated": estimated, "lower": lower},
+        figures={"estimate_odds": estimate, "belief_odds": belief},
+        picture=(
+            *(Mark("", odds, odds, given.estimate.gain(odds)) for odds in shown),
+            *(Mark(name, 1.0, odds, odds) for name, odds in odds_of.items()),
+        ),
     )
 
 
+def odds_to_undo(checks: Sequence[Check]) -> float | None:
+    """Returns Γ* of the belief, or of the estimate where none is held; None where none is told."""
+    return next((x.figures["belief_odds"] for x in checks if "belief_odds" in x.figures), None)
+
+
+def strongest(checks: Sequence[Check]) -> Mark | None:
+    """Returns the column that would be the strongest cause if nobody had recorded it."""
+    found = (mark for check in checks if check.code == KIND.code for mark in check.picture)
+    columns = [mark for mark in found if mark.name and mark.value > 1]
+    return max(columns, key=lambda mark: mark.value, default=None)
+
+
+def told(check: Check) -> str:
+    """Returns how strong they would have to be; by total variation in older results."""
+    return filled(EPSILON if "proved" in check.figures else ODDS, check)
+
+
+EPSILON = (
+    "The claim of {lower:+} could fall if they changed the chances of what follows by more than "
+    "{estimated:%} at every step, if the model's values are right; by value bounds alone, from "
+    "{proved:%} on."
+)
+ODDS = (
+    "The gain may be gone if one makes people choose an action {belief_odds:2} times as often (in "
+    "odds) in situations that look the same; the best guess alone stands up to "
+    "{estimate_odds:2}. A cause that lasts from step to step may need less."
+)
 KIND = CheckKind(
     code="hidden-causes",
     title="No hidden cause affects both decisions and outcomes",
     always="No log shows hidden causes: a severity that doctors see and the log does not can make "
     "any action look good or bad.",
     failed="",
-    told="The claim of {lower:+} could fall if they changed the chances of what follows by more "
-    "than {estimated:%} at every step, if the model's values are right; by value bounds alone, "
-    "from {proved:%} on.",
-    figures=("proved", "estimated", "lower"),  # two break-even ε, and the claim
+    told=told,
+    figures=("estimate_odds", "belief_odds"),  # at which each is gone; the same without a belief
+    figures_before=("proved", "estimated", "lower"),  # two break-even ε, and the claim
     of_result=check,
 )

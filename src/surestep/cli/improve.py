@@ -115,6 +115,7 @@ def print_summary(result: Result) -> None:
             "estimated_gain": result.estimated_gain,
             "unit": result.record.unit,
             "totals": [asdict(total) for total in result.totals],
+            "hidden_odds": result.hidden_odds,
             "failed_checks": [check.code for check in failed(result.record.checks)],
             "awaits_stress_test": result.awaits_stress_test,
             "groups": [asdict(group) for group in result.groups],

@@ -1,27 +1,37 @@
 """Checks that a claim can rest on its log: the checks of `inspect`, and those of a result."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, run_owners, run_sums
+from surestep._arrays import BoolArray, run_owners, run_sums
+from surestep.certificates.drawn import drawn_models
 from surestep.certificates.episodes import split_of
+from surestep.certificates.posterior import (
+    MEMORY,
+    WIDE_TO_CHOOSE,
+    Posterior,
+    judged_part,
+    model_draws,
+)
 from surestep.checks import Check, check_log, copies, outcomes
-from surestep.checks.check import GivenPolicy, GivenPractice, GivenResult
+from surestep.checks.check import GivenCauses, GivenPolicy, GivenPractice, GivenResult
 from surestep.checks.running import check_result, check_signals, given_log, looked_at, of_drawn
 from surestep.description import several
-from surestep.errors import NeverEnds, SurestepError
+from surestep.errors import NeverEnds, NotConverged, SurestepError
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.vocabulary import Label, Vocabulary, joined
 from surestep.io.logs.inspection import LogFacts
 from surestep.io.logs.loading import STOPPED
 from surestep.io.logs.source import LogSource
-from surestep.model import Certificate, DecisionLog, FiniteMDP, Problem, estimate_behavior
+from surestep.model import Certificate, DecisionLog, FiniteMDP, Policy, Problem, estimate_behavior
 from surestep.model.numbering import by_appearance
 from surestep.pipeline.evidence import Evidence
 from surestep.pipeline.stress_test import Assignment
 from surestep.pipeline.terms import splitting
 from surestep.planning import occupancy, performance
+from surestep.planning.tilted import WorstCase
+from surestep.results.advantage_intervals import reward_moments
 from surestep.results.findings import belief_in
 from surestep.results.record import Baseline, Estimates
 from surestep.results.table import PolicyTable
@@ -101,26 +111,17 @@ def result_checks(
     *,
     certificates: tuple[Certificate, ...],
     model: FiniteMDP,
-    values: tuple[FloatArray, FloatArray],
     estimates: Estimates,
     baseline: Baseline | None,
 ) -> tuple[Check, ...]:
-    """Returns all checks of a result.
-
-    `values` [S] are those of the new and of the current policy in `model`, the estimated one.
-    """
+    """Returns all checks of a result; `model` is the estimated one."""
     problem = question.problem
     part = question.training
-    claim = certificates[0]
-    if (claim.lower or 0.0) <= 0:
-        claim = belief_in(certificates) or claim
-    terms = evidence.terms
-    rewards = terms.ranges(evidence.facts).rewards
-    discount = problem.single_discount
-    low, high = terms.return_bounds(evidence.facts)  # of all that may still come, from any step on
-    new, current = (rewards[1] - rewards[0] + discount * float(np.ptp(value)) for value in values)
+    # Of all that may still come, from any step on.
+    low, high = evidence.terms.return_bounds(evidence.facts)
     log, source = log_of(evidence, problem)
     words = evidence.assembly.vocabulary
+    columns = dict(zip(words.state_columns, zip(*words.states, strict=True), strict=True))
     # Expected visits of actions that the model takes for the worst, as it never saw them.
     unseen = float(occupancy(model, part.behavior)[part.unseen_pairs()].sum())
     result = GivenResult(
@@ -131,16 +132,72 @@ def result_checks(
         rewards_vary=evidence.facts.rewards_vary,
         policy=given_policy(table, model),
         practice=practice(question, table),
-        claim=claim,
-        span=high - low,
-        widths=(new, current),
-        discount=discount,
+        causes=hidden_causes(question, table, columns, certificates),
     )
     drawn_from = 0 if source is evidence.log_source else evidence.counts.episodes.recorded
     hidden = hidden_in(log, source, words.states, drawn_from)
-    of_log = check_log(log, state_names(words), discount=discount, drawn_from=drawn_from)
+    of_log = check_log(
+        log, state_names(words), discount=problem.single_discount, drawn_from=drawn_from
+    )
     logs = {signal.name: signal.problem.log for signal in problem.signals if not signal.is_chance}
     return (*hidden, *of_log, *check_signals(logs), *check_result(result))
+
+
+def hidden_causes(
+    question: Assignment,
+    table: PolicyTable,
+    columns: Mapping[str, Sequence[str]],
+    certificates: tuple[Certificate, ...],
+) -> GivenCauses | str:
+    """Returns what hidden causes may undo, by the texts [S] of the columns; or why nothing."""
+    problem = question.problem
+    if not problem.behavior_is_estimated:  # who knows it knows that nothing else decided
+        return "behavior-known"
+    belief = belief_in(certificates)
+    claims = [one for one in (certificates[0], belief) if one is not None and (one.lower or 0) > 0]
+    if not claims:
+        return "no-claim"
+    if any(said.code == "need-not-be-markov" for said in claims[0].notes):
+        return "not-assumed"
+    judging = question.judging or problem
+    models: Iterable[FiniteMDP] = ()
+    if belief in claims and np.count_nonzero(problem.counts.times) <= WIDE_TO_CHOOSE:
+        judge = question.certifiers[certificates.index(belief)]
+        if isinstance(judge, Posterior):
+            few = judge.lighter()
+            models = drawn_models(model_draws(judged_part(few, problem), few), few.draws, MEMORY)
+    try:
+        estimate = worst_case(judging, judging.estimate(), table.policy)
+        drawn = [worst_case(judging, model, table.policy) for model in models]
+    except (NeverEnds, NotConverged):
+        return "no-discount"
+    return GivenCauses(estimate, drawn, belief, problem.counts.visits, columns)
+
+
+def worst_case(problem: Problem, model: FiniteMDP, policy: Policy) -> WorstCase:
+    """Returns a policy in the worst case of a model whose rewards vary as those of the data did.
+
+    The mean reward of each pair is that of the model; a transition never seen has no spread.
+    """
+    counts = problem.counts
+    owner = run_owners(model.offsets)
+    stored = run_owners(counts.offsets) * model.num_states + counts.successor
+    wanted = owner * model.num_states + model.successor
+    place = np.minimum(np.searchsorted(stored, wanted), stored.size - 1)
+    seen = stored[place] == wanted
+    mean, least, greatest = (one[place] for one in reward_moments(counts))
+    differ = np.where(seen, mean - model.reward, 0.0)
+    differ -= run_sums(model.probability * differ, model.offsets)[owner]
+    width = np.where(seen, greatest - least, 0.0)
+    share = np.where(width > 0, (greatest - mean) / np.where(width > 0, width, 1.0), 1.0)
+    low = model.reward + differ - (1 - share) * width
+    return WorstCase(
+        model,
+        np.stack([low, low + width]),
+        np.stack([share, 1 - share]),
+        policy,
+        problem.behavior,
+    )
 
 
 def compared_gain(estimates: Estimates) -> float:

@@ -422,7 +422,6 @@ def draft_with(
         table,
         certificates=tuple(claims),
         model=model,
-        values=(settled.improvement.plan.value, value),
         estimates=estimates,
         baseline=baseline,
     )

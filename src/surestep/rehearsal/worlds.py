@@ -15,7 +15,7 @@ from msgspec import Meta
 import surestep._arrays as arrays
 from surestep._settings import Settings, check_settings
 from surestep.certificates import Certifier
-from surestep.certificates.drawn import ModelDraws, draw_chunk, expected_cells, room_for
+from surestep.certificates.drawn import ModelDraws, drawn_chunk
 from surestep.certificates.prior import prior_of
 from surestep.errors import InvalidParameter, NeverEnds
 from surestep.kernels.posterior import RewardDraws
@@ -165,15 +165,7 @@ class DrawnFromPosterior(Settings):
 
 def drawn_truth(problem: Problem, models: ModelDraws) -> FiniteMDP:
     """Draws the first model of the posterior, as the truth of a world."""
-    counts = problem.counts
-    used = ~counts.terminal[counts.pairs.state]
-    cells = expected_cells(models, used)
-    while True:
-        drawn = room_for(models, cells, 1, MEMORY)
-        draw_chunk(models, used, 0, drawn)
-        if drawn.ends[0, -1] >= 0:
-            break
-        cells *= 2
+    drawn = drawn_chunk(models, 1, MEMORY)
     pair = arrays.run_owners(drawn.ends[0])
     target = drawn.target[0, : pair.size].astype(np.int64)
     return mdp_of_rows(problem, CompletedRows(pair, target, drawn.share[0, : pair.size]))

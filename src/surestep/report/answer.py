@@ -14,6 +14,7 @@ from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
 from surestep.report.changes import MOST_MATTER, changed_items
 from surestep.report.groups import groups_section, margin_words
+from surestep.report.hidden_causes import condition, hidden_words
 from surestep.report.signals import (
     DIGITS,
     amount,
@@ -48,7 +49,6 @@ UNKNOWN_ENDS = (
     "out why they stopped."
 )
 COUNTS_ALONE = "Counts alone cannot show it; give rows of some episodes, which may prove a gain."
-HIDDEN = "If people decided by what the log does not record, the gain may not exist."
 LOOK_AGAIN = "Fix now when to look again: looking until it turns green proves nothing."
 LIKE_OTHERS = "It takes the lost cases for like the others in the same situation."
 
@@ -79,8 +79,10 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
     if judged.action == EXPLAIN:
         least = least._replace(name="At least, if the failed check does no harm", mood="bad")
     items = opposed(findings)
-    said = HIDDEN if items else nothing_against(record.checks)
-    parts = [Section("against", "What speaks against it", [said], items=items, mood=mood)]
+    said = ["" if items else nothing_against(record.checks), hidden_words(record.checks)]
+    parts = [
+        Section("against", "What speaks against it", [*filter(None, said)], items=items, mood=mood)
+    ]
     if findings.changes:
         changed = changed_items(findings)[: min(most, 2) if doubted else most]  # doubts come first
         heading = "The change that matters" if len(changed) == 1 else "The changes that matter most"
@@ -159,7 +161,8 @@ def verdict(
         return Verdict(rung, "caution", KEEP, f"{doubts} {claimed}{margin}".strip())
     if rung == "proved better":
         joint = f" {joint_sentence(first)}" if first.signals else ""
-        return Verdict(rung, "good", "Adopt it", f"{claimed}{joint}{margin}")
+        why = f"{condition(checks)}{claimed}{joint}{margin}"
+        return Verdict(rung, "good", "Adopt it", why)
     if rung == "proved within the rewards seen":
         return Verdict(rung, "caution", "Answer one question first", open_question(first, unit))
     settling = None if record is None else proof_words(record, certificates)
@@ -431,10 +434,10 @@ def lost_item(lost: int, findings: Findings) -> Item:
 
 
 def nothing_against(checks: Sequence[Check]) -> str:
-    """Says how many tests passed, and that none of them sees unrecorded reasons of people."""
+    """Says how many tests passed."""
     tested = sum(check.outcome == "passed" for check in checks)
     faults = f"{counted(tested, 'test')} looked for faults in the data, and found none."
-    return f"{faults if tested else 'Nothing could be tested.'} {HIDDEN}"
+    return faults if tested else "Nothing could be tested."
 
 
 def how_many(findings: Findings) -> str:

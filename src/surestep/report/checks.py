@@ -6,6 +6,7 @@ import surestep.sections as show
 from surestep._words import signed
 from surestep.checks import Check, says, title
 from surestep.checks.words import aside, summary
+from surestep.report.hidden_causes import curve
 
 TITLE = "Can the claim rest on this log?"
 SIGNS: dict[str, tuple[str, show.Mood]] = {
@@ -48,6 +49,8 @@ def pictures_of(check: Check) -> list[show.Picture]:
                 show.Strip(x.name, 0.0, x.high, x.beside, toned(x.marked)) for x in check.picture
             ]
             return [show.Strips(caption, "share", strips)]
+        case "hidden-causes":
+            return curve(check)
         case _ if check.statistic is not None:
             return [luck(check, check.statistic)]
     return []

@@ -24,6 +24,7 @@ from surestep._json import converted
 from surestep._reprs import frame_of, short_repr
 from surestep._version import __version__
 from surestep._words import floored, number, percent, signed
+from surestep.checks.hidden_causes import odds_to_undo
 from surestep.description import described
 from surestep.errors import InvalidParameter, InvalidResult, SurestepError
 from surestep.io.labels.binning import Binning
@@ -190,6 +191,14 @@ class Result:
     def groups(self) -> tuple[GroupGain, ...]:
         """Returns the gain of each group of episodes, with its interval."""
         return self.record.groups
+
+    @property
+    def hidden_odds(self) -> float | None:
+        """Returns by which odds a hidden cause would have to tilt decisions to undo the gain (Γ).
+
+        None where no gain is claimed, or no cause can be hidden, as the current policy is known.
+        """
+        return odds_to_undo(self.record.checks)
 
     @property
     def plot(self) -> Plots:

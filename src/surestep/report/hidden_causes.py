@@ -1,0 +1,65 @@
+"""Writes about what nobody recorded: how strong it would have to be to undo a gain."""
+
+from collections.abc import Sequence
+
+import surestep.sections as show
+from surestep._words import number, signed
+from surestep.checks import Check
+from surestep.checks.hidden_causes import KIND, odds_to_undo, strongest
+from surestep.report.signals import DIGITS
+
+HIDDEN = "If people decided by what the log does not record, the gain may not exist."
+HOW_STRONG = (
+    "The gain may be gone if something that the log does not record makes people choose an action "
+    "{} times as often (in odds) in situations that look the same. Less is enough if it lasts from "
+    "step to step."
+)
+COMPARED = " For comparison: “{}”, which is recorded, does so {} times."
+
+
+def hidden_words(checks: Sequence[Check]) -> str:
+    """Says how strong a hidden cause may be, and how strong a column is; "" where none can be."""
+    odds = odds_to_undo(checks)
+    if odds is None:
+        reasons = [check.why for check in checks if check.code == KIND.code]
+        return "" if {"behavior-known", "not-assumed"}.intersection(reasons) else HIDDEN
+    said = HOW_STRONG.format(number(odds, 2))
+    column = strongest(checks)
+    beside = "" if column is None else COMPARED.format(column.name, number(column.value, 2))
+    return f"{said}{beside}"
+
+
+def condition(checks: Sequence[Check]) -> str:
+    """Returns the condition of a gain that a cause as strong as a recorded column may undo."""
+    odds = odds_to_undo(checks)
+    column = strongest(checks)
+    if odds is None or column is None or odds >= column.value:
+        return ""
+    return (
+        f"Only if nothing unrecorded sways decisions as much as “{column.name}” does (odds of "
+        f"{number(column.value, 2)}; {number(odds, 2)} may undo the gain). "
+    )
+
+
+def curve(check: Check) -> list[show.Picture]:
+    """Returns the gain that is left at several odds; none for results of earlier releases."""
+    strips = [
+        show.Strip(
+            f"odds {number(mark.low, 3)}",
+            min(mark.value, 0.0),
+            max(mark.value, 0.0),
+            mark.value,
+            "blue" if mark.value > 0 else "vermilion",
+            signed(mark.value, DIGITS),
+        )
+        for mark in check.picture
+        if not mark.name
+    ]
+    odds = [f"{mark.name} {number(mark.value, 2)}" for mark in check.picture if mark.name]
+    beside = f" Columns, had nobody recorded them: {', '.join(odds)}." if odds else ""
+    caption = show.Caption(
+        "check-hidden-causes",
+        "The gain that is left if a hidden cause is so strong",
+        f"Each bar is the estimated gain in the worst case.{beside}",
+    )
+    return [show.Strips(caption, "gain", strips)] if strips else []
