@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surestep
-from support import clinic
+from support import drug_clinic as clinic
 from surestep._arrays import altered
 from surestep._words import percent
 from surestep.cli.main import main

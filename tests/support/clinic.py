@@ -1,76 +1,59 @@
-"""A clinic with a known truth, in which a drug does other things to some patients than to others.
-
-A patient is ill or very ill. Every week one decides to wait or to give the drug; then the patient
-recovers (+10), dies (−10), or is ill or very ill for another week (−1).
-"""
+"""A clinic of which some patients are lost, with the truth of what its new policy gains."""
 
 import numpy as np
 
-import surestep
+from support.log_tables import table_of
+from surestep import FiniteMDP, Policy, performance
+from surestep.sampling import sample_log
 
-SEVERITY = ("ill", "very ill")
-ACTIONS = ("wait", "drug")
-RANGES = {"discount": 0.9, "running": (-1, -1), "ending": (-10, 10)}
-
-
-def chances(effect):
-    """Returns P[s, a, outcome] over ill, very ill, recovers, dies; `effect` is that of the drug."""
-    wait = np.array([[0.35, 0.15, 0.25, 0.25], [0.15, 0.35, 0.2, 0.3]])
-    drug = wait + effect * np.array([0.0, 0.0, 1.0, -1.0])
-    return np.stack([wait, drug], axis=1)
+STATES, ACTIONS = ("mild", "worse", "severe", "recovered", "died"), ("watch", "treat")
+RANGES = {"running": (-1.0, 0.0), "ending": (-20.0, 10.0)}
+DISCOUNT = 0.95
+TODAY = np.tile([0.6, 0.4], (5, 1))  # watched or treated by chance, whatever the state
 
 
-def log(rng, episodes, groups, effects, column="group"):
-    """Returns a log as a table; groups are drawn by their shares, and each has its effect.
+def clinic(*, cures=True):
+    """The world: a treatment helps, or else it kills; either way it costs 1 a week."""
+    P, R = np.zeros((5, 2, 5)), np.zeros((5, 2, 5))
+    P[0, 0] = [0.50, 0.20, 0.00, 0.30, 0.00]
+    P[1, 0] = [0.20, 0.45, 0.25, 0.08, 0.02]
+    P[2, 0] = [0.00, 0.20, 0.55, 0.00, 0.25] if cures else [0.00, 0.45, 0.50, 0.00, 0.05]
+    P[0, 1] = [0.50, 0.15, 0.00, 0.35, 0.00] if cures else [0.20, 0.10, 0.00, 0.50, 0.20]
+    P[1, 1] = [0.40, 0.30, 0.10, 0.19, 0.01] if cures else [0.30, 0.10, 0.00, 0.40, 0.20]
+    P[2, 1] = [0.10, 0.50, 0.32, 0.00, 0.08] if cures else [0.10, 0.40, 0.00, 0.20, 0.30]
+    R[:, 1], R[..., 3], R[..., 4] = -1.0, 10.0, -20.0
+    return FiniteMDP.from_dense(P, R, DISCOUNT, initial=[0.3, 0.5, 0.2, 0.0, 0.0])
 
-    `wait` and `drug` have the same chance whatever the group.
+
+def patients(world, number, seed, *, lost_at_random=True):
+    """The log of patients, some of whom nobody sees again after a row, as a table.
+
+    They are lost at random given the state, or else nine of ten who die under treatment are.
     """
-    names = [*groups]
-    share = np.array([*groups.values()], float)
-    rows = {name: [] for name in ("patient", "week", "severity", "do", "earned", "over", column)}
-    laws = [chances(effects[name]) for name in names]
-    for patient in range(episodes):
-        who = int(rng.choice(len(names), p=share / share.sum()))
-        state, week, over = int(rng.integers(2)), 0, False
-        while not over:
-            act = int(rng.integers(2))
-            outcome = int(rng.choice(4, p=laws[who][state, act]))
-            over = outcome > 1
-            earned = {2: 10.0, 3: -10.0}.get(outcome, -1.0)
-            row = (patient, week, SEVERITY[state], ACTIONS[act], earned, over, names[who])
-            for key, value in zip(rows, row, strict=True):
-                rows[key].append(value)
-            state, week = outcome, week + 1
-    return rows
+    policy, rng = Policy(world.pairs, TODAY.ravel()), np.random.default_rng(seed)
+    log = sample_log(world, policy, number, 400, rng)
+    chance = np.array([0.02, 0.03, 0.06, 0.0, 0.0])[log.state]
+    if not lost_at_random:
+        chance = np.where((log.next_state == 4) & (log.action == 1), 0.9, 0.0)
+    lost = rng.random(log.num_steps) < chance
+    firsts = np.minimum.reduceat(np.where(lost, log.step, 10**6), log.episode_offsets[:-1])
+    last = np.repeat(firsts, np.diff(log.episode_offsets))
+    table = table_of(log, STATES, ACTIONS)
+    table["reward"] = np.where(lost, -1.0 * (log.action == 1), log.reward)
+    table["terminated"] = log.terminated & ~lost
+    kept = log.step <= last
+    return {name: table[name][kept] for name in table if name not in ("next_state", "truncated")}
 
 
-def model(effect):
-    """Returns the MDP of a group, with ends as states of their own."""
-    P = np.zeros((4, 2, 4))
-    P[:2] = chances(effect)
-    R = np.zeros((4, 2, 4))
-    R[:2] = [-1.0, -1.0, 10.0, -10.0]
-    return surestep.FiniteMDP.from_dense(
-        P, R, discount=RANGES["discount"], initial=[0.5, 0.5, 0, 0]
+def true_gain(world, result):
+    """What the policy of a result gains in truth over today's."""
+    policy, table = TODAY.copy(), result.table
+    for pair, chance in enumerate(table.probability):
+        (state,) = table.vocabulary.state_name(int(table.pairs.state[pair]))
+        (action,) = table.vocabulary.action_name(int(table.pairs.action[pair]))
+        if state in STATES:
+            policy[STATES.index(state), ACTIONS.index(action)] = chance
+    gained, today = (
+        performance(world, Policy(world.pairs, each.ravel())) for each in (policy, TODAY)
     )
-
-
-def true_gain(effect, drug, before=(0.5, 0.5), start=(0.5, 0.5)):
-    """Returns the gain of giving the drug with these chances, in both states."""
-    mdp = model(effect)
-
-    def value(often):
-        table = [[1 - often[0], often[0]], [1 - often[1], often[1]], [0.5, 0.5], [0.5, 0.5]]
-        return surestep.evaluate(mdp, surestep.Policy.from_dense(mdp, table))
-
-    return float(np.array(start) @ (value(drug) - value(before))[:2])
-
-
-COLUMNS = {
-    "episode": "patient",
-    "step": "week",
-    "state": "severity",
-    "action": "do",
-    "reward": "earned",
-    "terminated": "over",
-}
+    return gained - today

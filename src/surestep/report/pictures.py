@@ -21,6 +21,7 @@ LEFT, RIGHT, TOP, BOTTOM = 72.0, 18.0, 48.0, 62.0
 END, FOOT = WIDTH - RIGHT, HEIGHT - BOTTOM  # of the room for bars and lines
 LINE = 26.0  # a line of text, which is large on a narrow screen
 STRIP = 16.0  # the height of a range
+LONG = 20_000  # letters of a description
 LONGEST, SHORTEST = 50, 16  # letters of a name with the words at its right, and of it at least
 
 RECT = Markup('<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" class="{}">{}</rect>')
@@ -42,8 +43,8 @@ def svg(picture: Picture) -> Markup:
         w=WIDTH,
         h=height,
         id=picture.caption.name,
-        title=picture.caption.title,
-        description=picture.caption.description,
+        title=harmless(picture.caption.title),
+        description=harmless(picture.caption.description, LONG),
         drawing=Markup("").join(drawing),
     )
 
