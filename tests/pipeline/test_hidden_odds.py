@@ -8,6 +8,7 @@ import pytest
 import surestep
 from surestep._arrays import run_owners
 from surestep.environments import make
+from surestep.report.hidden_causes import HIDDEN
 
 PUMPS = Path(__file__).parents[2] / "examples" / "pumps.toml"
 
@@ -21,7 +22,8 @@ def found_in(result):
 def test_the_gain_of_the_pumps_falls_with_the_odds():
     """376, 355, 335 and 316 were found with the given policy; here it is estimated."""
     known = surestep.improve(PUMPS, worlds=0)
-    assert found_in(known).why == "behavior-known"
+    assert found_in(known).why == "behavior-given"
+    assert HIDDEN in known.report
     assert known.hidden_odds is None
     check = found_in(surestep.improve(PUMPS, worlds=0, behavior="estimate"))
     gains = [mark.value for mark in check.picture if mark.low in (1.0, 1.1, 1.2, 1.3)][:4]

@@ -184,7 +184,12 @@ def test_hidden_causes_are_named_whatever_else_speaks_against_it():
     told = answer_section(with_checks(maintenance_findings())).parts[0].sentences[-1]
     assert "an action 3.7 times as often (in odds) in situations that look the same" in told
     assert told.endswith("“ward”, which is recorded, does so 3.6 times.")
-    for why, named in (("no-claim", True), ("behavior-known", False), ("not-assumed", False)):
+    for why, named in (
+        ("no-claim", True),
+        ("behavior-given", True),
+        ("behavior-known", False),
+        ("not-assumed", False),
+    ):
         record = replace(plain.record, checks=(Check.unchecked("hidden-causes", why),))
         against = answer_section(replace(plain, record=record)).parts[0]
         assert (HIDDEN in against.sentences) == named

@@ -132,7 +132,7 @@ def result_checks(
         rewards_vary=evidence.facts.rewards_vary,
         policy=given_policy(table, model),
         practice=practice(question, table),
-        causes=hidden_causes(question, table, columns, certificates),
+        causes=hidden_causes(question, table, columns, certificates, evidence.kinds["behavior"]),
     )
     drawn_from = 0 if source is evidence.log_source else evidence.counts.episodes.recorded
     hidden = hidden_in(log, source, words.states, drawn_from)
@@ -148,11 +148,13 @@ def hidden_causes(
     table: PolicyTable,
     columns: Mapping[str, Sequence[str]],
     certificates: tuple[Certificate, ...],
+    behavior: str,
 ) -> GivenCauses | str:
     """Returns what hidden causes may undo, by the texts [S] of the columns; or why nothing."""
     problem = question.problem
-    if not problem.behavior_is_estimated:  # who knows it knows that nothing else decided
-        return "behavior-known"
+    if not problem.behavior_is_estimated:
+        # A trial or a recorded chance decided by nothing else; a table is what somebody says.
+        return "behavior-known" if behavior in ("uniform", "propensities") else "behavior-given"
     belief = belief_in(certificates)
     claims = [one for one in (certificates[0], belief) if one is not None and (one.lower or 0) > 0]
     if not claims:

@@ -125,7 +125,7 @@ class Estimated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Total:
-    """What people count of a signal: its undiscounted total, or a share of episodes.
+    """A number that people count of a signal: its undiscounted total, or a share of episodes.
 
     Parameters
     ----------
