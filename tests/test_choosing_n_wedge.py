@@ -23,6 +23,8 @@ from surestep.certificates.episodes import training_for
 from surestep.certificates.posterior import CHOOSING
 from surestep.certificates.registry import certifier_for
 from surestep.choosing_n_wedge import (
+    MIXED,
+    ONE_ACTION,
     AutoNWedge,
     ConstrainedChoice,
     any_gain,
@@ -238,7 +240,7 @@ def test_candidates_beside_are_scored_with_one_action_too():
     )  # fmt: skip
     choice = auto.choose(part)
     number = len(auto.algorithms(int(part.counts.visits.max())))
-    assert [each.one_action for each in choice.candidates] == [False] * number + [True] * number
+    assert [each.size for each in choice.candidates] == [MIXED] * number + [ONE_ACTION] * number
     names = [each.algorithm.name for each in choice.candidates]
     assert names[number - 2 : number] == ["provable", "provable"]
     policies = [each.improvement.policy for each in choice.candidates]
@@ -277,8 +279,9 @@ def test_one_action_takes_the_most_likely_of_those_that_gain():
 )
 def test_one_action_is_taken_where_it_promises_nine_tenths_of_the_best(lower, expected):
     algorithms = [SPIBB(n_wedge=5), SPIBB(n_wedge=20)]
-    assert best_of(algorithms, lower) == expected
-    assert best_of(algorithms, lower[:2]) == 1  # without such candidates
+    sizes = [MIXED, MIXED, ONE_ACTION, ONE_ACTION]
+    assert best_of(algorithms * 2, lower, sizes) == expected
+    assert best_of(algorithms, lower[:2], sizes[:2]) == 1  # without such candidates
 
 
 def test_where_one_beside_finds_nothing_the_current_policy_stands_in_for_it(monkeypatch):

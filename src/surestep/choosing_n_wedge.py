@@ -10,7 +10,8 @@ than any of them. Who may choose, and who must then certify, depends on the cert
 - a-priori: its N∧ is fixed before the data, so there is nothing to choose.
 
 What holds for the N∧ of one algorithm holds for other candidates beside it: further algorithms, and
-the policies of all with one action in every state that they change, which people can follow.
+the policies of all with one action in every state that they change, which people can follow; and
+small trees over the columns of the state, which people can remember.
 """
 
 from __future__ import annotations
@@ -29,30 +30,64 @@ from surestep.algorithms.constrained import Bounded
 from surestep.algorithms.contract import improvement_of
 from surestep.algorithms.limits import NO_LIMITS, ROUNDING, Limited, Limits, limited
 from surestep.algorithms.registry import is_algorithm
+from surestep.algorithms.trees import StateColumn, Tree, grow
 from surestep.certificates import CERTIFIERS, Certifier
 from surestep.certificates.common import Bound
 from surestep.certificates.registry import certifier_for, check_certifier
 from surestep.errors import CertificateRefused, InvalidParameter, NeverEnds, NotConverged
 from surestep.model import Improvement, Policy, Problem, ProblemBatch
 
-NEARLY = 0.9  # of the largest bound: what one action in every state has to promise
+NEARLY = 0.9  # of the largest bound: what a policy that people can follow has to promise
+MIXED = np.inf  # the size of a policy that may draw lots
+ONE_ACTION = 1e6  # the size of a policy with one action in every state that it changes
 LEAST_RANGE = float(np.finfo(float).tiny)  # of values that are all the same
 N_WEDGE_SETTINGS = ("n_wedge", "spibb_n_wedge")
 
 
 class Candidate(NamedTuple):
-    """An algorithm with its N∧, its improvement, and the bound of it, or why there is none."""
+    """An algorithm with its N∧, its improvement, and the bound of it, or why there is none.
+
+    Its size says how hard it is to follow: the number of rules of a tree, else `ONE_ACTION` or
+    `MIXED`.
+    """
 
     algorithm: Algorithm
     improvement: Improvement
     lower: Bound
-    one_action: bool = False  # in every state that changes
+    size: float = MIXED
+    tree: Tree = ()
 
     @property
     def n_wedge(self) -> int | None:
         """Returns N∧ as the algorithm was asked for it; None where it has none."""
-        setting = n_wedge_setting(self.algorithm)
-        return None if setting is None else int(getattr(self.algorithm, setting))
+        return n_wedge_of(self.algorithm)
+
+
+class Judged(NamedTuple):
+    """The candidates of a problem, each with its algorithm, size and bound; trees come last."""
+
+    algorithms: list[Algorithm]
+    policies: list[Policy]
+    sizes: list[float]
+    trees: list[Tree]
+    chosen_by: Certifier
+    lower: list[Bound]
+
+    def joined(self, others: Judged) -> Judged:
+        """Returns these candidates and others."""
+        return Judged(
+            self.algorithms + others.algorithms,
+            self.policies + others.policies,
+            self.sizes + others.sizes,
+            self.trees + others.trees,
+            self.chosen_by,
+            self.lower + others.lower,
+        )
+
+    @property
+    def taken(self) -> int:
+        """Returns the place of the best candidate; refused where all are."""
+        return best_of(self.algorithms, self.lower, self.sizes)
 
 
 class Choice(NamedTuple):
@@ -79,7 +114,8 @@ class AutoNWedge:
     π_b, the bounds of `otherwise` choose, if it is given: what cannot be proved may still be
     believed. `beside` are further candidates. With `one_action`, so are the policies of all
     candidates that take, in every state that they change, only the action that they take most of
-    those taken more often than before; see `best_of` for when one of these is preferred.
+    those taken more often than before. With `columns`, so are trees over these of up to so many
+    `rules`. See `best_of` for when one of all these is preferred.
     """
 
     algorithm: Algorithm
@@ -90,6 +126,8 @@ class AutoNWedge:
     limits: Limits = NO_LIMITS
     beside: tuple[Algorithm, ...] = ()
     one_action: bool = False
+    columns: tuple[StateColumn, ...] = ()
+    rules: int = 0
 
     def __post_init__(self) -> None:
         if not is_algorithm(self.algorithm) or n_wedge_setting(self.algorithm) is None:
@@ -119,14 +157,15 @@ class AutoNWedge:
         """
         arrays.expect("problem", problem, Problem)
         algorithms = self.algorithms(int(problem.counts.visits.max()))
-        improvements = self.improved(problem, algorithms)
-        policies = [improvement.policy for improvement in improvements]
-        ((chosen_by, lower),) = self.bounds_of_each([problem], algorithms, [policies])
-        candidates = tuple(
-            Candidate(algorithms[place % len(algorithms)], *found, place >= len(algorithms))
-            for place, found in enumerate(zip(improvements, lower, strict=True))
+        made = self.tables(problem, algorithms)
+        (judged,) = self.judged([problem], algorithms, [[each.policy for each in made]])
+        for place in range(len(made), len(judged.policies)):
+            n_wedge = n_wedge_of(judged.algorithms[place])
+            made.append(improvement_of(problem, judged.policies[place], n_wedge=n_wedge))
+        candidates = map(
+            Candidate, judged.algorithms, made, judged.lower, judged.sizes, judged.trees
         )
-        return Choice(candidates, best_of(algorithms, lower), chosen_by)
+        return Choice(tuple(candidates), judged.taken, judged.chosen_by)
 
     def choose_batch(self, batch: ProblemBatch, problems: Sequence[Problem]) -> arrays.FloatArray:
         """π_I [B, K] of the candidate that each problem chooses; `batch` has the same problems.
@@ -145,11 +184,12 @@ class AutoNWedge:
                 several += [with_one_action(policy, problem.behavior) for policy in several]
             policies.append(several)
         taken = []
-        for b, (_, lower) in enumerate(self.bounds_of_each(problems, algorithms, policies)):
+        both = zip(self.judged(problems, algorithms, policies), problems, strict=True)
+        for judged, problem in both:
             try:
-                taken.append(policies[b][best_of(algorithms, lower)].probability)
+                taken.append(judged.policies[judged.taken].probability)
             except CertificateRefused:
-                taken.append(problems[b].behavior.probability)
+                taken.append(problem.behavior.probability)
         return np.stack(taken)
 
     def lighter(self) -> AutoNWedge:
@@ -162,30 +202,79 @@ class AutoNWedge:
         grid = usual_grid(most_visits, self.least) if self.grid is None else self.grid
         return [*(with_n_wedge(self.algorithm, n_wedge) for n_wedge in grid), *self.beside]
 
-    def bounds_of_each(
+    def judged(
         self,
         problems: Sequence[Problem],
         algorithms: Sequence[Algorithm],
         policies: Sequence[Sequence[Policy]],
-    ) -> list[tuple[Certifier, list[Bound]]]:
-        """Returns for each problem the certifier that chooses, and its bound of each candidate."""
+    ) -> list[Judged]:
+        """Returns the candidates of each problem, and trees beside them, with their bounds."""
+        found = self.judged_by(self.certifier, problems, algorithms, policies)
+        left = [b for b, judged in enumerate(found) if not any_gain(judged.lower)]
+        if self.otherwise is None or not left:
+            return found
+        others = self.judged_by(
+            self.otherwise, [problems[b] for b in left], algorithms, [policies[b] for b in left]
+        )
+        for b, judged in zip(left, others, strict=True):
+            found[b] = judged
+        return found
+
+    def judged_by(
+        self,
+        judge: Certifier,
+        problems: Sequence[Problem],
+        algorithms: Sequence[Algorithm],
+        policies: Sequence[Sequence[Policy]],
+    ) -> list[Judged]:
+        """Returns the same by one certifier; trees only where a candidate promises a gain."""
 
         def again(part: Problem) -> list[Policy]:
-            return [improvement.policy for improvement in self.improved(part, algorithms)]
+            return [improvement.policy for improvement in self.tables(part, algorithms)]
 
-        lower = self.certifier.choosing_bounds(problems, policies, again)
-        chosen = [(self.certifier, bounds) for bounds in lower]
-        left = [b for b, bounds in enumerate(lower) if not any_gain(bounds)]
-        if self.otherwise is None or not left:
-            return chosen
-        others = self.otherwise.choosing_bounds(
-            [problems[b] for b in left], [policies[b] for b in left], again
+        number = len(algorithms)
+        found = []
+        for several, lower in zip(
+            policies, judge.choosing_bounds(problems, policies, again), strict=True
+        ):
+            own = [algorithms[place % number] for place in range(len(several))]
+            sizes = [MIXED if place < number else ONE_ACTION for place in range(len(several))]
+            found.append(Judged(own, [*several], sizes, [() for _ in several], judge, lower))
+        grown = {
+            b: self.trees_for(problems[b], judged)
+            for b, judged in enumerate(found)
+            if self.rules and any_gain(judged.lower)
+        }
+        grown = {b: candidates for b, candidates in grown.items() if candidates.policies}
+        bounds = judge.choosing_bounds(
+            [problems[b] for b in grown], [each.policies for each in grown.values()], again
         )
-        for b, bounds in zip(left, others, strict=True):
-            chosen[b] = self.otherwise, bounds
-        return chosen
+        for (b, candidates), lower in zip(grown.items(), bounds, strict=True):
+            found[b] = found[b].joined(candidates._replace(lower=lower))
+        return found
 
-    def improved(self, problem: Problem, algorithms: Sequence[Algorithm]) -> list[Improvement]:
+    def trees_for(self, problem: Problem, judged: Judged) -> Judged:
+        """Returns trees for candidates with one action that promise half as much as the best one.
+
+        They keep to the N∧ of their candidate, and to the limits. They have no bounds yet.
+        """
+        trees = Judged([], [], [], [], judged.chosen_by, [])
+        lower = [-np.inf if isinstance(x, CertificateRefused) else x for x in judged.lower]
+        for source, bound in enumerate(lower):
+            if judged.sizes[source] == MIXED or bound < max(lower) / 2:
+                continue
+            algorithm = judged.algorithms[source]
+            scarce = problem.counts.visits <= (n_wedge_of(algorithm) or 0)
+            inside = problem.within(self.limits.closed(problem.counts) | scarce)
+            for grown in grow(inside, judged.policies[source], self.columns, self.rules):
+                if grown.policy not in trees.policies:
+                    trees.algorithms.append(algorithm)
+                    trees.policies.append(grown.policy)
+                    trees.sizes.append(grown.size)
+                    trees.trees.append(grown.tree)
+        return trees
+
+    def tables(self, problem: Problem, algorithms: Sequence[Algorithm]) -> list[Improvement]:
         """Returns the improvement by each algorithm; then with one action, where that is asked.
 
         One that would never end with one action stays as it is.
@@ -380,27 +469,21 @@ Improving = (
 )  # whatever a pipeline may improve with
 
 
-def best_of(algorithms: Sequence[Algorithm], lower: Sequence[Bound]) -> int:
+def best_of(algorithms: Sequence[Algorithm], lower: Sequence[Bound], sizes: Sequence[float]) -> int:
     """Returns the position of the largest bound; of equal ones, that of the largest N∧.
 
-    Bounds beyond those of the algorithms are of the same with one action in every state. The best
-    of these is taken if it is at least nine tenths of the largest bound, which is above 0.
+    If the largest bound is above 0, the smallest candidate that has nine tenths of it is taken; of
+    those with one action in every state, and of others, the best.
     """
     refused = [bound for bound in lower if isinstance(bound, CertificateRefused)]
     if len(refused) == len(lower):
         raise refused[0]
     values = [-np.inf if isinstance(bound, CertificateRefused) else bound for bound in lower]
-    number = len(algorithms)
-    careful = [getattr(one, str(n_wedge_setting(one)), 0) for one in algorithms]
-
-    def best(places: range) -> int:
-        return max(places, key=lambda i: (values[i], careful[i % number]))
-
-    of_all = best(range(len(values)))
-    if len(values) == number or not values[of_all] > 0:
-        return of_all
-    alone = best(range(number, len(values)))
-    return alone if values[alone] >= NEARLY * values[of_all] else of_all
+    careful = [n_wedge_of(one) or 0 for one in algorithms]
+    best = max(values)
+    near = [i for i, value in enumerate(values) if value >= (NEARLY * best if best > 0 else best)]
+    smallest = min(sizes[i] for i in near) if best > 0 else MIXED
+    return max((i for i in near if sizes[i] <= smallest), key=lambda i: (values[i], careful[i]))
 
 
 # ---- N∧ as a setting ----------------------------------------------------------------------------
@@ -410,6 +493,12 @@ def n_wedge_setting(algorithm: Any) -> str | None:
     """Returns the setting that says N∧, where the algorithm, or the class of one, has it."""
     names = [field.name for field in dataclasses.fields(algorithm)]
     return next((name for name in N_WEDGE_SETTINGS if name in names), None)
+
+
+def n_wedge_of(algorithm: Algorithm) -> int | None:
+    """Returns N∧ as the algorithm was asked for it; None where it has none."""
+    setting = n_wedge_setting(algorithm)
+    return None if setting is None else int(getattr(algorithm, setting))
 
 
 def with_n_wedge(algorithm: Algorithm, n_wedge: int) -> Algorithm:

@@ -254,8 +254,8 @@ def settle(
         least = [min(expected_gains(groups, x.improvement.policy), default=0.0) for x in every]
         both = zip(every, least, strict=True)
         lower = [one.lower if gain >= -margin else -np.inf for one, gain in both]
-        own = [one.algorithm for one in every if not one.one_action]
-        choice = choice._replace(taken=best_of(own, lower))
+        sizes = [one.size for one in every]
+        choice = choice._replace(taken=best_of([one.algorithm for one in every], lower, sizes))
     best = choice.best
     judge = choice.chosen_by if isinstance(algorithm, AutoNWedge) else None  # else N∧ was given
     return Settled(best.algorithm, best.improvement, choice, judge)

@@ -129,6 +129,7 @@ def parameters_of(
         worlds=rehearsal.worlds,
         sizes=list(rehearsal.sizes),
         time_limit=rehearsal.time_limit,
+        rules=terms.used("rules") if terms.may_follow_rules else None,
     )
 
 

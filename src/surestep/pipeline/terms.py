@@ -18,6 +18,7 @@ from surestep.algorithms.constrained import Constrained
 from surestep.algorithms.limits import Limits, limited
 from surestep.algorithms.provable import Provable
 from surestep.algorithms.registry import is_algorithm, kind_of, needs_log, settings_of
+from surestep.algorithms.trees import StateColumn
 from surestep.bounds import ProblemSize, equivalent_n_wedge
 from surestep.certificates import Certifier, certify
 from surestep.certificates.episodes import holds_out, needs_episodes, split_of
@@ -136,6 +137,8 @@ class Terms:
                 yield f"{name} is given, but {algorithm} has no N∧"
             if self.said(name) is not None and self.brings_wedge:
                 yield f"{name} is given beside the N∧ of the algorithm, expected one of them"
+        if method.rules is not None and not self.may_follow_rules:
+            yield "rules is given beside an algorithm, n_wedge or zeta, expected it without these"
         own = settings.get("delta")
         if method.delta is not None and own not in (None, method.delta):
             yield (
@@ -271,6 +274,8 @@ class Terms:
         void = {"behavior"} if self.splits else {"behavior", "train_share", "logger"}
         if self.floor is None:
             void.add("least_visits")
+        if not self.may_follow_rules:
+            void.add("rules")
         if self.is_declared:
             void |= {"running", "ending"}  # a range that is left out is 0, or follows from returns
         if self.named[2] is None or self.brings_wedge or self.method.zeta is not None:
@@ -284,14 +289,27 @@ class Terms:
         given = isinstance(self.method.n_wedge, int) or self.brings_wedge
         return None if given else int(self.used("least_visits"))
 
+    @property
+    def may_follow_rules(self) -> bool:
+        """Tells whether trees may be candidates: nobody named an algorithm, an N∧ or ζ."""
+        method = self.method
+        open_wedge = method.n_wedge in (None, keys.AUTO) and method.zeta is None
+        return method.algorithm is None and self.algorithm is None and open_wedge
+
     def algorithm_for(
-        self, problem: Problem, told: Known, certifiers: Sequence[Certifier], limits: Limits
+        self,
+        problem: Problem,
+        told: Known,
+        certifiers: Sequence[Certifier],
+        limits: Limits,
+        columns: tuple[StateColumn, ...] = (),
     ) -> Improving:
         """Returns the algorithm: with N∧ as given, from ζ, or chosen by one of the certifiers.
 
-        Where nobody named an algorithm and rollouts of the first part choose, provable policies and
-        those with one action in every state are among the candidates. Where there are further
-        signals, only policies within their limits are. `told` is what the certifiers were told.
+        Where nobody named an algorithm and rollouts of the first part choose, provable policies,
+        those with one action in every state, and trees over the columns of the state are among the
+        candidates. Where there are further signals, only policies within their limits are. `told`
+        is what the certifiers were told.
         """
         if self.algorithm is not None:
             return limited(self.algorithm, limits)
@@ -334,6 +352,8 @@ class Terms:
             limits=limits,
             beside=tuple(Provable(rounds=m) for m in ROUNDS) if more and small else (),
             one_action=more,
+            columns=columns,
+            rules=int(self.used("rules")) if more and columns else 0,
         )
 
     @property

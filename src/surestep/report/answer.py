@@ -15,6 +15,7 @@ from surestep.rehearsal import Rehearsal
 from surestep.report.changes import MOST_MATTER, changed_items
 from surestep.report.groups import groups_section, margin_words
 from surestep.report.hidden_causes import condition, hidden_words
+from surestep.report.rules import rules_parts
 from surestep.report.signals import (
     DIGITS,
     amount,
@@ -95,6 +96,7 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
         parts.insert(0, signals_section(shown, kept_by, within, discount_words(record)))
     if record.totals and findings.changes:
         parts.insert(0, totals_section(record))
+    parts[:0] = rules_parts(findings)
     parts += groups_section(record)
     enough = "reward" in record.parameters.columns or judged.rung.startswith("proved")
     further = ["" if enough else COUNTS_ALONE, worst_words(claims[0], record.unit)]
