@@ -5,7 +5,7 @@
 A machine has a wear (8 levels, ordered) and a site (4 values, without an order), and goes through
 12 steps with one of three actions. In worlds that are ruled, which action is right follows from two
 thresholds of the wear and a set of sites; in rough ones, it is drawn for each of the 32 situations;
-in the last kind, all actions are alike. A right action pays with chance 0.7, another with 0.4, and
+in the last kind, all actions are alike. A right action pays with chance 0.8, another with 0.3, and
 wears the machine less. Printed are the mean lower bound of both ways (0 where nothing is claimed),
 in how many logs rules are taken, how many rules they are, and the time of both.
 """
@@ -41,12 +41,14 @@ def log_of(world: str, episodes: int, seed: int) -> dict[str, list]:
     right = right_actions(world, rng)
     site = rng.integers(0, SITES, episodes)
     wear = rng.integers(0, LEVELS, episodes)
-    table: dict[str, list] = {name: [] for name in ("episode", "wear", "site", "action", "reward")}
-    for _ in range(STEPS):
+    names = ("episode", "step", "wear", "site", "action", "reward")
+    table: dict[str, list] = {name: [] for name in names}
+    for step in range(STEPS):
         action = rng.choice(ACTIONS, episodes, p=[0.5, 0.25, 0.25])
         is_right = action == right[wear, site]
-        paid = rng.random(episodes) < np.where(is_right, 0.7, 0.4)
+        paid = rng.random(episodes) < np.where(is_right, 0.8, 0.3)
         table["episode"] += range(episodes)
+        table["step"] += [step] * episodes
         table["wear"] += wear.tolist()
         table["site"] += [f"site {number}" for number in site]
         table["action"] += [("run", "grease", "service")[number] for number in action]

@@ -30,7 +30,7 @@ from surestep.algorithms.constrained import Bounded
 from surestep.algorithms.contract import improvement_of
 from surestep.algorithms.limits import NO_LIMITS, ROUNDING, Limited, Limits, limited
 from surestep.algorithms.registry import is_algorithm
-from surestep.algorithms.trees import StateColumn, Tree, grow
+from surestep.algorithms.trees import StateColumn, Tree, ends, grow
 from surestep.certificates import CERTIFIERS, Certifier
 from surestep.certificates.common import Bound
 from surestep.certificates.registry import certifier_for, check_certifier
@@ -305,6 +305,8 @@ class Tried(NamedTuple):
     algorithm: Constrained
     policy: Policy
     spare: Mapping[str, float]
+    size: float = MIXED
+    tree: Tree = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,6 +320,10 @@ class ConstrainedChoice:
     as a share of the range of values; of equal ones, the one with the largest lower bound of the
     first signal, or one nearly as good that has more to spare. Where for none all is expected, with
     a gain, the bounds of `otherwise` choose, if it is given.
+
+    Of candidates that keep their limits and have at least half the largest bound, the policies with
+    one action in every state that they change are candidates too, and trees over the `columns` of
+    the state with up to so many `rules`. Of those nearly as good, the smallest comes first.
     """
 
     algorithm: Constrained
@@ -326,6 +332,9 @@ class ConstrainedChoice:
     caution: tuple[float, ...] = (0.5, 1.25, 2.0)  # beside none: 1 would often just miss
     otherwise: Certifier | None = None
     limits: Limits = NO_LIMITS
+    one_action: bool = False
+    columns: tuple[StateColumn, ...] = ()
+    rules: int = 0
 
     name: ClassVar = Constrained.name
 
@@ -360,16 +369,41 @@ class ConstrainedChoice:
         if self.otherwise is not None and max(promised)[:2] <= (0.0, 0.0):
             judge = self.otherwise
             promised = [promise(bounded, lower) for lower in bounds_of(judge, inside, tried).T]
-        taken = best_promise(promised)
-        made = [
-            algorithm.explained(bounded, policy, spare)
-            if place == taken
-            else improvement_of(problem, policy, n_wedge=algorithm.n_wedge)
-            for place, (algorithm, policy, spare) in enumerate(tried)
-        ]
-        algorithms = [one.algorithm for one in tried]
-        lower = [outlook.first for outlook in promised]
-        return Choice(tuple(map(Candidate, algorithms, made, lower)), taken, judge)
+        if simple := self.simpler(inside, tried, promised):
+            tried += simple
+            promised += [promise(bounded, lower) for lower in bounds_of(judge, inside, simple).T]
+        taken = best_promise(promised, [one.size for one in tried])
+        candidates = []
+        for place, (one, outlook) in enumerate(zip(tried, promised, strict=True)):
+            made = (
+                one.algorithm.explained(bounded, one.policy, one.spare)
+                if place == taken
+                else improvement_of(problem, one.policy, n_wedge=one.algorithm.n_wedge)
+            )
+            candidates.append(Candidate(one.algorithm, made, outlook.first, one.size, one.tree))
+        return Choice(tuple(candidates), taken, judge)
+
+    def simpler(
+        self, problem: Problem, tried: Sequence[Tried], promised: Sequence[Outlook]
+    ) -> list[Tried]:
+        """Returns policies that people can follow, for candidates that promise enough."""
+        best = max(promised)
+        if not self.one_action or best.kept < 0 or best.first <= 0:
+            return []
+        found: list[Tried] = []
+        for one, outlook in zip(tried, promised, strict=True):
+            if outlook.kept < 0 or outlook.first < best.first / 2:
+                continue
+            alone = with_one_action(one.policy, problem.behavior)
+            inside = problem.within(problem.counts.visits <= one.algorithm.n_wedge)
+            trees = grow(inside, alone, self.columns, self.rules) if self.rules else []
+            several = [one._replace(policy=alone, size=ONE_ACTION)] if ends(problem, alone) else []
+            several += [
+                one._replace(policy=tree.policy, size=tree.size, tree=tree.tree) for tree in trees
+            ]
+            known = [(each.policy, each.size) for each in found]
+            found += [each for each in several if (each.policy, each.size) not in known]
+        return found
 
 
 def candidate(bounded: Bounded, algorithm: Constrained, spare: Mapping[str, float]) -> list[Tried]:
@@ -420,16 +454,21 @@ def promise(bounded: Bounded, lower: arrays.FloatArray) -> Outlook:
     return Outlook(min(spare, 0.0), float(lower[0]), spare)
 
 
-def best_promise(promised: Sequence[Outlook]) -> int:
-    """Returns the place of the best candidate; of nearly equal ones, the most within its limits.
+def best_promise(promised: Sequence[Outlook], sizes: Sequence[float]) -> int:
+    """Returns the place of the best candidate; of nearly equal ones, the smallest.
 
-    Nearly as good are candidates that keep all limits and have nine tenths of the largest bound.
+    Nearly as good are candidates that keep all limits and have nine tenths of the largest bound. Of
+    those with the same size, the one that is the most within its limits is the best.
     """
     best = max(promised)
     if best.kept < 0 or best.first <= 0:
         return promised.index(best)
-    near = [one for one in promised if one.kept == 0 and one.first >= NEARLY * best.first]
-    return promised.index(max(near, key=lambda outlook: outlook.spare))
+    near = [
+        i
+        for i, outlook in enumerate(promised)
+        if outlook.kept == 0 and outlook.first >= NEARLY * best.first
+    ]
+    return min(near, key=lambda i: (sizes[i], -promised[i].spare))
 
 
 def with_one_action(policy: Policy, behavior: Policy) -> Policy:

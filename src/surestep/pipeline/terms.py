@@ -335,6 +335,8 @@ class Terms:
             return limited(algorithm, limits)
         first, *others = choosers(certifiers, told)
         small = problem.counts.pairs.num_pairs <= MOST_PROGRAMMED
+        more = self.method.algorithm is None and first.compares_many
+        rules = int(self.used("rules")) if more and columns else 0
         if self.method.algorithm is None and isinstance(algorithm, Constrained):
             return ConstrainedChoice(
                 algorithm=algorithm,
@@ -342,8 +344,10 @@ class Terms:
                 rounds=ROUNDS if small else (algorithm.rounds,),
                 otherwise=others[0] if others else None,
                 limits=limits,
+                one_action=more,
+                columns=columns,
+                rules=rules,
             )
-        more = self.method.algorithm is None and first.compares_many
         return AutoNWedge(
             algorithm=algorithm,
             certifier=first,
@@ -353,7 +357,7 @@ class Terms:
             beside=tuple(Provable(rounds=m) for m in ROUNDS) if more and small else (),
             one_action=more,
             columns=columns,
-            rules=int(self.used("rules")) if more and columns else 0,
+            rules=rules,
         )
 
     @property

@@ -47,19 +47,18 @@ def rules_parts(findings: Findings) -> list[Section]:
 
 def rule_item(findings: Findings, rule: Rule) -> Item:
     """Returns a rule with today's share of its action, its gain and its evidence."""
-    aside = [f"{rule.decisions:,} decisions in the log."]
+    aside = [f"{rule.decisions:,} decisions"]
     if rule.today is not None:
-        often = f"Today {percent(rule.today)} of the time"
-        aside = [f"{often}: {rule.taken:,} of {rule.decisions:,} decisions in the log."]
+        aside = [f"today {percent(rule.today)} of {rule.decisions:,} decisions"]
     if rule.gain and findings.chosen_gain > 0:
         part = percent(abs(rule.gain) / findings.chosen_gain)
-        aside.append(f"{'Costs' if rule.gain < 0 else 'Brings'} {part} of the estimated gain.")
+        aside.append(f"{'costs' if rule.gain < 0 else 'brings'} {part} of the estimated gain")
     if rule.evidence:
         judged = listed([f"{many:,} {word}" for word, many in rule.evidence.items()])
-        aside.append(f"Situations that it changes, by rows set aside: {judged}.")
+        aside.append(f"situations by rows set aside: {judged}")
     sign, mood = next((SIGNS[word] for word in SIGNS if word in rule.evidence), ("•", "plain"))
     said = rule.text.removesuffix(".")
-    return Item(said, exceptions(rule), " ".join(aside), sign, mood)
+    return Item(said, exceptions(rule), "; ".join(aside).capitalize() + ".", sign, mood)
 
 
 def exceptions(rule: Rule) -> str:
