@@ -182,10 +182,10 @@ def test_the_pumps_have_their_rule():
         {
             frozenset(columns[0].texts[v] for v in leaf.values(columns)[0]): leaf.action
             and words.actions[leaf.action - 1][0]
-            for leaf in candidate.tree
+            for leaf in candidate.tried.tree
         }
         for candidate in choice.candidates
-        if candidate.tree
+        if candidate.tried.tree
     ]
     assert {
         frozenset(["failing"]): 0,
@@ -193,7 +193,7 @@ def test_the_pumps_have_their_rule():
         frozenset(["good", "new"]): "run",
     } in told
     # It promises two thirds of what mixed actions do, so that the table stands.
-    assert not choice.best.tree
+    assert not choice.best.tried.tree
     assert columns[0].ordered is False
 
 

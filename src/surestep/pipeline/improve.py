@@ -467,9 +467,9 @@ def draft_with(
         rows = evidence.guideline.rows
         said = dict(zip(rows["state"], rows["action"], strict=True))
         findings = replace(findings, guideline=said)
-    if settled.choice and settled.choice.best.tree:
+    if settled.choice and settled.choice.best.tried.tree:
         columns = columns_of(evidence.assembly.vocabulary, evidence.assembly.quiet)
-        rules = rules_of(findings, settled.choice.best.tree, columns)
+        rules = rules_of(findings, settled.choice.best.tried.tree, columns)
         findings = replace(findings, rules=rules)
     if question.numbering is not None:
         findings = in_order_of_labels(findings, question.numbering)

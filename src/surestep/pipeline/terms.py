@@ -15,15 +15,17 @@ import surestep.description as keys
 from surestep._arrays import BoolArray, in_digits, least_draws, shown
 from surestep.algorithms import SPIBB, Algorithm, make_algorithm
 from surestep.algorithms.constrained import Constrained
-from surestep.algorithms.limits import Limits, limited
+from surestep.algorithms.limits import Limited, Limits, limited
 from surestep.algorithms.provable import Provable
 from surestep.algorithms.registry import is_algorithm, kind_of, needs_log, settings_of
 from surestep.algorithms.trees import StateColumn
 from surestep.bounds import ProblemSize, equivalent_n_wedge
+from surestep.candidates import n_wedge_setting
 from surestep.certificates import Certifier, certify
 from surestep.certificates.episodes import holds_out, needs_episodes, split_of
 from surestep.certificates.registry import Asked, NoClaim, read_settings
-from surestep.choosing_n_wedge import AutoNWedge, ConstrainedChoice, Improving, n_wedge_setting
+from surestep.choosing_n_wedge import AutoNWedge
+from surestep.choosing_within_limits import ConstrainedChoice
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds, said
 from surestep.io.counts.labelled import LabelledCounts
 from surestep.io.logs.loading import STOPPED, UNFINISHED
@@ -31,6 +33,8 @@ from surestep.model import Certificate, Policy, Problem, Statement
 from surestep.model.known import NOTHING, Known, Ranges, Split, hull, single_rewards, with_zero
 
 ROUNDS = (5, 20, 80)  # of provable policies among the candidates
+# Whatever a pipeline may improve with.
+Improving = Algorithm | AutoNWedge | ConstrainedChoice | Limited
 MOST_PROGRAMMED = 10_000  # pairs up to which they are: each program then takes a few seconds
 
 SEED = 1  # of certificates, where none is given: fixed for all data, so that nobody tries others

@@ -50,6 +50,10 @@ UNKNOWN_ENDS = (
     "out why they stopped."
 )
 COUNTS_ALONE = "Counts alone cannot show it; give rows of some episodes, which may prove a gain."
+LEFT_OUT = (
+    "The new policy does not look at “{}”: with it, situations are seen too rarely to learn from. "
+    "The claim still tells them apart."
+)
 LOOK_AGAIN = "Fix now when to look again: looking until it turns green proves nothing."
 LIKE_OTHERS = "It takes the lost cases for like the others in the same situation."
 
@@ -103,7 +107,12 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
         heading = "The change that matters" if len(changed) == 1 else "The changes that matter most"
         parts.append(Section("top", heading, [how_many(findings)], items=changed))
     enough = "reward" in record.parameters.columns or judged.rung.startswith("proved")
-    further = ["" if enough else COUNTS_ALONE, worst_words(claims[0], record.unit)]
+    left_out = record.parameters.left_out
+    further = [
+        "" if enough else COUNTS_ALONE,
+        worst_words(claims[0], record.unit),
+        "" if left_out is None else LEFT_OUT.format(left_out),
+    ]
     counts = [total_key(total, record) for total in record.totals if findings.changes]
     return Section(
         "answer",

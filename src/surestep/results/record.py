@@ -57,6 +57,7 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
     time_limit: Number | None
     rules: int | None = None
     guideline: str = "none"
+    left_out: str | None = None  # a column of the state that the policy does not look at
 
 
 class QueryFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
