@@ -11,6 +11,7 @@ from support.problems import logged_problem
 from surestep import Counts, FiniteMDP, Policy, Problem, certify, sample_log
 from surestep.algorithms import SPIBB, BasicRL, BetaSPIBB, Constrained, Provable
 from surestep.algorithms.limits import Limits
+from surestep.candidates import MIXED, ONE_ACTION, Tried, any_gain, best_of, with_one_action
 from surestep.certificates import (
     APriori,
     Posterior,
@@ -22,14 +23,8 @@ from surestep.certificates import (
 from surestep.certificates.episodes import training_for
 from surestep.certificates.posterior import CHOOSING
 from surestep.certificates.registry import certifier_for
-from surestep.choosing_n_wedge import (
-    AutoNWedge,
-    ConstrainedChoice,
-    any_gain,
-    best_of,
-    usual_grid,
-    with_one_action,
-)
+from surestep.choosing_n_wedge import AutoNWedge, usual_grid
+from surestep.choosing_within_limits import ConstrainedChoice
 from surestep.errors import CertificateRefused, InvalidParameter, NotConverged
 from surestep.model import Pairs
 from surestep.model.batch import ProblemBatch
@@ -238,7 +233,9 @@ def test_candidates_beside_are_scored_with_one_action_too():
     )  # fmt: skip
     choice = auto.choose(part)
     number = len(auto.algorithms(int(part.counts.visits.max())))
-    assert [each.one_action for each in choice.candidates] == [False] * number + [True] * number
+    assert [each.tried.size for each in choice.candidates] == [MIXED] * number + [
+        ONE_ACTION
+    ] * number
     names = [each.algorithm.name for each in choice.candidates]
     assert names[number - 2 : number] == ["provable", "provable"]
     policies = [each.improvement.policy for each in choice.candidates]
@@ -277,8 +274,10 @@ def test_one_action_takes_the_most_likely_of_those_that_gain():
 )
 def test_one_action_is_taken_where_it_promises_nine_tenths_of_the_best(lower, expected):
     algorithms = [SPIBB(n_wedge=5), SPIBB(n_wedge=20)]
-    assert best_of(algorithms, lower) == expected
-    assert best_of(algorithms, lower[:2]) == 1  # without such candidates
+    none = paired_arms().behavior
+    tried = [Tried(one, none, size) for size in (MIXED, ONE_ACTION) for one in algorithms]
+    assert best_of(tried, lower) == expected
+    assert best_of(tried[:2], lower[:2]) == 1  # without such candidates
 
 
 def test_where_one_beside_finds_nothing_the_current_policy_stands_in_for_it(monkeypatch):

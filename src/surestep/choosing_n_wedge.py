@@ -10,62 +10,58 @@ than any of them. Who may choose, and who must then certify, depends on the cert
 - a-priori: its N∧ is fixed before the data, so there is nothing to choose.
 
 What holds for the N∧ of one algorithm holds for other candidates beside it: further algorithms, and
-the policies of all with one action in every state that they change, which people can follow.
+the policies of all with one action in every state that they change, which people can follow; and
+small trees over the columns of the state, which people can remember.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep.algorithms import Algorithm, Constrained
+from surestep.algorithms import Algorithm
 from surestep.algorithms.batch import improve_batches
-from surestep.algorithms.constrained import Bounded
+from surestep.algorithms.coarser import without_column
 from surestep.algorithms.contract import improvement_of
-from surestep.algorithms.limits import NO_LIMITS, ROUNDING, Limited, Limits, limited
+from surestep.algorithms.limits import NO_LIMITS, Limits, limited
 from surestep.algorithms.registry import is_algorithm
-from surestep.certificates import CERTIFIERS, Certifier
+from surestep.algorithms.trees import StateColumn, ends
+from surestep.candidates import (
+    MIXED,
+    ONE_ACTION,
+    Candidate,
+    Choice,
+    Tried,
+    any_gain,
+    best_of,
+    check_may_choose,
+    n_wedge_of,
+    n_wedge_setting,
+    new_trees,
+    with_one_action,
+)
+from surestep.certificates import Certifier
 from surestep.certificates.common import Bound
-from surestep.certificates.registry import certifier_for, check_certifier
 from surestep.errors import CertificateRefused, InvalidParameter, NeverEnds, NotConverged
 from surestep.model import Improvement, Policy, Problem, ProblemBatch
 
-NEARLY = 0.9  # of the largest bound: what one action in every state has to promise
-LEAST_RANGE = float(np.finfo(float).tiny)  # of values that are all the same
-N_WEDGE_SETTINGS = ("n_wedge", "spibb_n_wedge")
 
+class Judged(NamedTuple):
+    """What was tried in a problem, and the bound of each by the certifier that chooses."""
 
-class Candidate(NamedTuple):
-    """An algorithm with its N∧, its improvement, and the bound of it, or why there is none."""
-
-    algorithm: Algorithm
-    improvement: Improvement
-    lower: Bound
-    one_action: bool = False  # in every state that changes
-
-    @property
-    def n_wedge(self) -> int | None:
-        """Returns N∧ as the algorithm was asked for it; None where it has none."""
-        setting = n_wedge_setting(self.algorithm)
-        return None if setting is None else int(getattr(self.algorithm, setting))
-
-
-class Choice(NamedTuple):
-    """All candidates, the grid first; the place of the best, and the certifier that chose it."""
-
-    candidates: tuple[Candidate, ...]
-    taken: int
+    tried: list[Tried]
     chosen_by: Certifier
+    lower: list[Bound]
 
     @property
-    def best(self) -> Candidate:
-        """Returns the one that was taken."""
-        return self.candidates[self.taken]
+    def taken(self) -> int:
+        """Returns the place of the best; refused where all are."""
+        return best_of(self.tried, self.lower)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +75,8 @@ class AutoNWedge:
     π_b, the bounds of `otherwise` choose, if it is given: what cannot be proved may still be
     believed. `beside` are further candidates. With `one_action`, so are the policies of all
     candidates that take, in every state that they change, only the action that they take most of
-    those taken more often than before; see `best_of` for when one of these is preferred.
+    those taken more often than before. With `columns`, so are trees over these of up to so many
+    `rules`. See `best_of` for when one of all these is preferred.
     """
 
     algorithm: Algorithm
@@ -90,6 +87,8 @@ class AutoNWedge:
     limits: Limits = NO_LIMITS
     beside: tuple[Algorithm, ...] = ()
     one_action: bool = False
+    columns: tuple[StateColumn, ...] = ()
+    rules: int = 0
 
     def __post_init__(self) -> None:
         if not is_algorithm(self.algorithm) or n_wedge_setting(self.algorithm) is None:
@@ -119,14 +118,15 @@ class AutoNWedge:
         """
         arrays.expect("problem", problem, Problem)
         algorithms = self.algorithms(int(problem.counts.visits.max()))
-        improvements = self.improved(problem, algorithms)
-        policies = [improvement.policy for improvement in improvements]
-        ((chosen_by, lower),) = self.bounds_of_each([problem], algorithms, [policies])
-        candidates = tuple(
-            Candidate(algorithms[place % len(algorithms)], *found, place >= len(algorithms))
-            for place, found in enumerate(zip(improvements, lower, strict=True))
-        )
-        return Choice(candidates, best_of(algorithms, lower), chosen_by)
+        made = self.tables(problem, algorithms)
+        tried = self.tried([each.policy for each in made], problem, algorithms)
+        (judged,) = self.judged([problem], algorithms, [tried])
+        for one in judged.tried[len(made) :]:
+            # Without a column, other visits than those of the states are compared with N∧.
+            n_wedge = n_wedge_of(one.algorithm) if one.left_out is None else None
+            made.append(improvement_of(problem, one.policy, n_wedge=n_wedge))
+        candidates = tuple(map(Candidate, judged.tried, made, judged.lower))
+        return Choice(candidates, judged.taken, judged.chosen_by)
 
     def choose_batch(self, batch: ProblemBatch, problems: Sequence[Problem]) -> arrays.FloatArray:
         """π_I [B, K] of the candidate that each problem chooses; `batch` has the same problems.
@@ -137,19 +137,20 @@ class AutoNWedge:
         algorithms = self.algorithms(int(batch.counts.visits.max()))
         own = algorithms[: len(algorithms) - len(self.beside)]
         improved = improve_batches([limited(algorithm, self.limits) for algorithm in own], batch)
-        policies = []
+        tried = []
         for b, problem in enumerate(problems):
             several = [Policy(problem.counts.pairs, made.policy[b]) for made in improved]
             several += [self.improvement(other, problem).policy for other in self.beside]
             if self.one_action:
                 several += [with_one_action(policy, problem.behavior) for policy in several]
-            policies.append(several)
+            tried.append(self.tried(several, problem, algorithms))
         taken = []
-        for b, (_, lower) in enumerate(self.bounds_of_each(problems, algorithms, policies)):
+        both = zip(self.judged(problems, algorithms, tried), problems, strict=True)
+        for judged, problem in both:
             try:
-                taken.append(policies[b][best_of(algorithms, lower)].probability)
+                taken.append(judged.tried[judged.taken].policy.probability)
             except CertificateRefused:
-                taken.append(problems[b].behavior.probability)
+                taken.append(problem.behavior.probability)
         return np.stack(taken)
 
     def lighter(self) -> AutoNWedge:
@@ -162,30 +163,90 @@ class AutoNWedge:
         grid = usual_grid(most_visits, self.least) if self.grid is None else self.grid
         return [*(with_n_wedge(self.algorithm, n_wedge) for n_wedge in grid), *self.beside]
 
-    def bounds_of_each(
+    def tried(
+        self, policies: Sequence[Policy], problem: Problem, algorithms: Sequence[Algorithm]
+    ) -> list[Tried]:
+        """Returns what is tried: the policies of tables, and those that leave a column out."""
+        number = len(algorithms)
+        found = [
+            Tried(algorithms[place % number], policy, MIXED if place < number else ONE_ACTION)
+            for place, policy in enumerate(policies)
+        ]
+        if not self.one_action or len(self.columns) < 2 or problem.log is None:
+            return found
+        inside = problem if self.limits.allowed is None else problem.within(~self.limits.allowed)
+        scarce = replace(self.limits, allowed=None)
+        grid = algorithms[: number - len(self.beside)]
+        for left_out in range(len(self.columns)):
+            merged = without_column(inside, problem.log, self.columns, left_out)
+            for algorithm in dict.fromkeys([grid[0], grid[len(grid) // 2]]):
+                with suppress(NeverEnds, NotConverged):
+                    made = limited(algorithm, scarce).improve(merged.problem)
+                    alone = with_one_action(made.policy, merged.problem.behavior)
+                    policy = merged.spread(alone, problem.behavior)
+                    if ends(problem, policy):
+                        found.append(Tried(algorithm, policy, ONE_ACTION, (), left_out))
+        return found
+
+    def judged(
         self,
         problems: Sequence[Problem],
         algorithms: Sequence[Algorithm],
-        policies: Sequence[Sequence[Policy]],
-    ) -> list[tuple[Certifier, list[Bound]]]:
-        """Returns for each problem the certifier that chooses, and its bound of each candidate."""
+        tried: Sequence[list[Tried]],
+    ) -> list[Judged]:
+        """Returns what was tried in each problem, and trees beside it, with their bounds."""
+        found = self.judged_by(self.certifier, problems, algorithms, tried)
+        left = [b for b, judged in enumerate(found) if not any_gain(judged.lower)]
+        if self.otherwise is None or not left:
+            return found
+        others = self.judged_by(
+            self.otherwise, [problems[b] for b in left], algorithms, [tried[b] for b in left]
+        )
+        for b, judged in zip(left, others, strict=True):
+            found[b] = judged
+        return found
+
+    def judged_by(
+        self,
+        judge: Certifier,
+        problems: Sequence[Problem],
+        algorithms: Sequence[Algorithm],
+        tried: Sequence[list[Tried]],
+    ) -> list[Judged]:
+        """Returns the same by one certifier; trees only where a candidate promises a gain."""
 
         def again(part: Problem) -> list[Policy]:
-            return [improvement.policy for improvement in self.improved(part, algorithms)]
+            return [improvement.policy for improvement in self.tables(part, algorithms)]
 
-        lower = self.certifier.choosing_bounds(problems, policies, again)
-        chosen = [(self.certifier, bounds) for bounds in lower]
-        left = [b for b, bounds in enumerate(lower) if not any_gain(bounds)]
-        if self.otherwise is None or not left:
-            return chosen
-        others = self.otherwise.choosing_bounds(
-            [problems[b] for b in left], [policies[b] for b in left], again
-        )
-        for b, bounds in zip(left, others, strict=True):
-            chosen[b] = self.otherwise, bounds
-        return chosen
+        def bounds(places: Iterable[int], several: Iterable[list[Tried]]) -> list[list[Bound]]:
+            policies = [[one.policy for one in each] for each in several]
+            return judge.choosing_bounds([problems[b] for b in places], policies, again)
 
-    def improved(self, problem: Problem, algorithms: Sequence[Algorithm]) -> list[Improvement]:
+        found = [
+            Judged(several, judge, lower)
+            for several, lower in zip(tried, bounds(range(len(tried)), tried), strict=True)
+        ]
+        growing = [b for b, judged in enumerate(found) if self.rules and any_gain(judged.lower)]
+        grown = {b: self.trees_for(problems[b], found[b]) for b in growing}
+        grown = {b: trees for b, trees in grown.items() if trees}
+        for b, lower in zip(grown, bounds(grown, grown.values()), strict=True):
+            found[b] = Judged(tried[b] + grown[b], judge, found[b].lower + lower)
+        return found
+
+    def trees_for(self, problem: Problem, judged: Judged) -> list[Tried]:
+        """Returns trees for candidates with one action that promise half as much as the best one.
+
+        They keep to the N∧ of their candidate, and to the limits.
+        """
+        lower = [-np.inf if isinstance(x, CertificateRefused) else x for x in judged.lower]
+        inside = problem.within(self.limits.closed(problem.counts))
+        trees: list[Tried] = []
+        for one, bound in zip(judged.tried, lower, strict=True):
+            if one.size == ONE_ACTION and bound >= max(lower) / 2:
+                trees += new_trees(trees, one, inside, self.columns, self.rules)
+        return trees
+
+    def tables(self, problem: Problem, algorithms: Sequence[Algorithm]) -> list[Improvement]:
         """Returns the improvement by each algorithm; then with one action, where that is asked.
 
         One that would never end with one action stays as it is.
@@ -210,206 +271,7 @@ class AutoNWedge:
             return improvement_of(problem, problem.behavior)
 
 
-class Tried(NamedTuple):
-    """A candidate policy, with its distance to spare from the limit of each signal."""
-
-    algorithm: Constrained
-    policy: Policy
-    spare: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConstrainedChoice:
-    """The constrained policy that promises the most of all signals, of several, or π_b.
-
-    A limit that is just kept in the estimate can hardly be proved to be kept. So there are
-    candidates that keep it with something to spare: `caution` times the distance from the estimate
-    to the lower bound that is expected for the policy without caution. Candidates whose further
-    signals are all expected within their limits come first, then those that miss them by the least,
-    as a share of the range of values; of equal ones, the one with the largest lower bound of the
-    first signal, or one nearly as good that has more to spare. Where for none all is expected, with
-    a gain, the bounds of `otherwise` choose, if it is given.
-    """
-
-    algorithm: Constrained
-    certifier: Certifier
-    rounds: tuple[float, ...] = (5, 20, 80)
-    caution: tuple[float, ...] = (0.5, 1.25, 2.0)  # beside none: 1 would often just miss
-    otherwise: Certifier | None = None
-    limits: Limits = NO_LIMITS
-
-    name: ClassVar = Constrained.name
-
-    def improve(self, problem: Problem) -> Improvement:
-        """Returns the policy of the best candidate."""
-        return self.choose(problem).best.improvement
-
-    def choose(self, problem: Problem) -> Choice:
-        """Tries all candidates; refused where the first signal has no bound for any.
-
-        All of the problem chooses. Where a part of the log is held out, give the training part.
-        """
-        arrays.expect("problem", problem, Problem)
-        inside = problem.within(self.limits.closed(problem.counts))
-        bounded = self.algorithm.bounded(inside)
-        judge = self.certifier
-        tried = [Tried(self.algorithm, problem.behavior, {})]
-        for rounds in self.rounds:
-            tried += candidate(bounded, replace(self.algorithm, rounds=rounds), {})
-        plain = tried[1:]
-        for one, lower in zip(
-            plain, bounds_of(judge, inside, plain).T if plain else (), strict=True
-        ):
-            for caution in self.caution if problem.signals else ():
-                spare = {
-                    limit.name: caution * max(limit.found(one.policy)[0] - limit.origin - bound, 0)
-                    for limit, bound in zip(bounded.limits[1:], lower[1:], strict=True)
-                    if np.isfinite(bound)
-                }
-                tried += candidate(bounded, one.algorithm, spare)
-        promised = [promise(bounded, lower) for lower in bounds_of(judge, inside, tried).T]
-        if self.otherwise is not None and max(promised)[:2] <= (0.0, 0.0):
-            judge = self.otherwise
-            promised = [promise(bounded, lower) for lower in bounds_of(judge, inside, tried).T]
-        taken = best_promise(promised)
-        made = [
-            algorithm.explained(bounded, policy, spare)
-            if place == taken
-            else improvement_of(problem, policy, n_wedge=algorithm.n_wedge)
-            for place, (algorithm, policy, spare) in enumerate(tried)
-        ]
-        algorithms = [one.algorithm for one in tried]
-        lower = [outlook.first for outlook in promised]
-        return Choice(tuple(map(Candidate, algorithms, made, lower)), taken, judge)
-
-
-def candidate(bounded: Bounded, algorithm: Constrained, spare: Mapping[str, float]) -> list[Tried]:
-    """Returns the best policy that keeps its limits by the `spare` distances, if there is one."""
-    try:
-        policy = bounded.best(algorithm.rounds, spare)
-    except (NeverEnds, NotConverged):
-        return []
-    return [] if policy is None else [Tried(algorithm, policy, spare)]
-
-
-def bounds_of(certifier: Certifier, problem: Problem, tried: Sequence[Tried]) -> arrays.FloatArray:
-    """Returns the bound of each signal for each policy [J, P], to choose by; −∞: none.
-
-    Refused where the first signal has no bound for any policy.
-    """
-    policies = [one.policy for one in tried]
-    judges = [(certifier, problem)]
-    judges += [(certifier_for(certifier, signal), signal.problem) for signal in problem.signals]
-    bounds = np.full((len(judges), len(policies)), -np.inf)
-    for j, (judge, part) in enumerate(judges):
-        (lower,) = judge.choosing_bounds([part], [policies], lambda _: policies)
-        refused = [bound for bound in lower if isinstance(bound, CertificateRefused)]
-        if j == 0 and refused and len(refused) == len(lower):
-            raise refused[0]
-        for p, bound in enumerate(lower):
-            bounds[j, p] = -np.inf if isinstance(bound, CertificateRefused) else bound
-    return bounds
-
-
-class Outlook(NamedTuple):
-    """The limits that a candidate should keep, and the gain that it should be shown to have."""
-
-    kept: float  # minus how far the worst further signal is from its limit; 0 where all keep theirs
-    first: float  # the bound of the first signal
-    spare: float = 0.0  # how far the worst further signal is within its limit
-
-
-def promise(bounded: Bounded, lower: arrays.FloatArray) -> Outlook:
-    """Returns the outlook that bounds [J] give; distances are shares of the range of values."""
-    spare = np.inf
-    for limit, signal, bound in zip(
-        bounded.limits[1:], bounded.problem.signals, lower[1:], strict=True
-    ):
-        low, high = signal.problem.value_bounds
-        above = (bound - limit.least + limit.origin) / max(high - low, LEAST_RANGE)
-        spare = min(spare, float(above))
-    return Outlook(min(spare, 0.0), float(lower[0]), spare)
-
-
-def best_promise(promised: Sequence[Outlook]) -> int:
-    """Returns the place of the best candidate; of nearly equal ones, the most within its limits.
-
-    Nearly as good are candidates that keep all limits and have nine tenths of the largest bound.
-    """
-    best = max(promised)
-    if best.kept < 0 or best.first <= 0:
-        return promised.index(best)
-    near = [one for one in promised if one.kept == 0 and one.first >= NEARLY * best.first]
-    return promised.index(max(near, key=lambda outlook: outlook.spare))
-
-
-def with_one_action(policy: Policy, behavior: Policy) -> Policy:
-    """Returns the policy with one action in every state that it changes.
-
-    It is the one that it takes most of those that it takes more often than π_b; so what is closed
-    is still not taken more often than by π_b. Of equal ones, the first.
-    """
-    offsets, state = policy.pairs.offsets, policy.pairs.state
-    more = policy.probability > behavior.probability + ROUNDING
-    chance = np.where(more, policy.probability, 0.0)
-    most = np.flatnonzero(more & (chance == np.maximum.reduceat(chance, offsets[:-1])[state]))
-    changed, first = np.unique(state[most], return_index=True)
-    alone = np.where(np.isin(state, changed), 0.0, policy.probability)
-    alone[most[first]] = 1.0
-    return Policy(policy.pairs, alone)
-
-
-def check_may_choose(name: str, certifier: Certifier) -> None:
-    """Refuses a certifier by whose claims no policy may be chosen."""
-    check_certifier(certifier)
-    if not certifier.may_choose:
-        choosing = " or ".join(kind.__name__ for kind in CERTIFIERS.values() if kind.may_choose)
-        raise InvalidParameter(
-            f"{name} is of type {type(certifier).__name__}, expected {choosing}: the claims of "
-            "others hold for an N∧ that was fixed beforehand"
-        )
-
-
-def any_gain(lower: Sequence[Bound]) -> bool:
-    """Tells whether one of the bounds promises a gain."""
-    return any(not isinstance(bound, CertificateRefused) and bound > 0 for bound in lower)
-
-
-Improving = (
-    Algorithm | AutoNWedge | ConstrainedChoice | Limited
-)  # whatever a pipeline may improve with
-
-
-def best_of(algorithms: Sequence[Algorithm], lower: Sequence[Bound]) -> int:
-    """Returns the position of the largest bound; of equal ones, that of the largest N∧.
-
-    Bounds beyond those of the algorithms are of the same with one action in every state. The best
-    of these is taken if it is at least nine tenths of the largest bound, which is above 0.
-    """
-    refused = [bound for bound in lower if isinstance(bound, CertificateRefused)]
-    if len(refused) == len(lower):
-        raise refused[0]
-    values = [-np.inf if isinstance(bound, CertificateRefused) else bound for bound in lower]
-    number = len(algorithms)
-    careful = [getattr(one, str(n_wedge_setting(one)), 0) for one in algorithms]
-
-    def best(places: range) -> int:
-        return max(places, key=lambda i: (values[i], careful[i % number]))
-
-    of_all = best(range(len(values)))
-    if len(values) == number or not values[of_all] > 0:
-        return of_all
-    alone = best(range(number, len(values)))
-    return alone if values[alone] >= NEARLY * values[of_all] else of_all
-
-
 # ---- N∧ as a setting ----------------------------------------------------------------------------
-
-
-def n_wedge_setting(algorithm: Any) -> str | None:
-    """Returns the setting that says N∧, where the algorithm, or the class of one, has it."""
-    names = [field.name for field in dataclasses.fields(algorithm)]
-    return next((name for name in N_WEDGE_SETTINGS if name in names), None)
 
 
 def with_n_wedge(algorithm: Algorithm, n_wedge: int) -> Algorithm:

@@ -243,6 +243,18 @@ class LimitKeys(Part, frozen=True):
     ] = None
 
 
+class Guideline(Part, frozen=True):
+    """What should be done, to be compared with what is done and with the new policy."""
+
+    policy: Annotated[
+        str | None,
+        Meta(
+            description="A table of state, action: what the guideline says; states that it leaves "
+            "out go on as before."
+        ),
+    ] = None
+
+
 class SignalRule(Part, frozen=True):
     """A number that steps earn: the first is improved, the others must not get worse."""
 
@@ -339,6 +351,13 @@ class MethodKeys(Part, frozen=True):
         Annotated[int, Meta(ge=1)] | None,
         Meta(description="Pairs visited less are not taken more often, unless N∧ is given."),
     ] = None
+    rules: Annotated[
+        Natural | None,
+        Meta(
+            description="The most rules of a policy that is preferred to a table, if it promises "
+            "nine tenths; 0: none."
+        ),
+    ] = None
     delta: Annotated[
         Share | None,
         Meta(description="The chance that the claim is wrong (δ)."),
@@ -434,6 +453,7 @@ class Description(Part, frozen=True):
         ),
     ] = GroupKeys()
     limits: LimitKeys = LimitKeys()
+    guideline: Guideline = Guideline()
     method: MethodKeys = MethodKeys()
     names: Annotated[
         dict[str, dict[str, str]],
@@ -454,6 +474,7 @@ TABLES: dict[str, type[Part]] = {
     "unsafe": Unsafe,
     "groups": GroupKeys,
     "limits": LimitKeys,
+    "guideline": Guideline,
     "method": MethodKeys,
     "bins": Bin,
     "signals": SignalRule,
@@ -482,6 +503,7 @@ DEFAULTS: dict[str, Any] = {
     "algorithm": "spibb",
     "n_wedge": AUTO,
     "least_visits": 10,
+    "rules": 12,
     "delta": 0.1,
     "running": "as seen in the log; 0 if only the other is given",
     "ending": "as seen in the log; 0 if only the other is given",
@@ -497,7 +519,7 @@ PATHS = {
     name: f"{table}.{name}"
     for table in ("behavior", "stakes", "limits", "method")
     for name in TABLES[table].__struct_fields__
-} | {"behavior": "behavior.policy"}
+} | {"behavior": "behavior.policy", "guideline": "guideline.policy"}
 # The keys that have an option of their own; all others are given by --set.
 READING = (*(f"columns.{role}" for role in Columns.__struct_fields__), "ends")
 ASKING = ("behavior.policy", "stakes.discount", "stakes.running", "stakes.ending")
@@ -506,7 +528,11 @@ OPTIONS = {
     path: f"--{path.rpartition('.')[2].replace('_', '-')}"
     for path in (*READING, *ASKING, *IMPROVING)
 } | {"behavior.policy": "--behavior", "method.certificates": "--certificate"}
-FILE_KEYS = ("behavior.policy", *(f"limits.{name}" for name in LimitKeys.__struct_fields__))
+FILE_KEYS = (
+    "behavior.policy",
+    "guideline.policy",
+    *(f"limits.{name}" for name in LimitKeys.__struct_fields__),
+)
 
 
 # ---- from what somebody said ------------------------------------------------------------------

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-import surestep.choosing_n_wedge as choosing_n_wedge
+import surestep.choosing_within_limits as choosing
 from support.failures import allowed_failures
 from support.problems import logged_problem
 from surestep import Certificate, FiniteMDP, Policy, performance, sample_log
@@ -23,7 +23,7 @@ from surestep.algorithms import Constrained
 from surestep.certificates import Certifier, Posterior, Robust, Stitched, certify, verify
 from surestep.certificates.common import Needs, SignalPart, claim_of, values_statement
 from surestep.certificates.uncertainty import SetTerms, uncertainty_of
-from surestep.choosing_n_wedge import ConstrainedChoice
+from surestep.choosing_within_limits import ConstrainedChoice
 from surestep.errors import CertificateMismatch
 from surestep.model import Reach, Signal, reaching
 from surestep.model.known import Known
@@ -262,6 +262,6 @@ def test_certificates_with_signals_are_kept_and_verified(kind):
 def test_where_no_policy_within_the_limits_is_found_nothing_changes(kind, monkeypatch):
     models = models_of((0.3, 0.7), (0.5, 0.5), (0.02, 0.05))
     behavior = taking(0.5, models)
-    monkeypatch.setattr(choosing_n_wedge, "candidate", lambda *_: [])
+    monkeypatch.setattr(choosing, "candidate", lambda *_: [])
     way = ConstrainedChoice(algorithm=Constrained(n_wedge=5), certifier=KINDS[kind])
     assert way.improve(posed(models, behavior)).policy == behavior

@@ -42,15 +42,15 @@ def test_it_prints_what_it_understood_took_for_granted_and_found(logs, tmp_path)
     for line in (
         "Columns: episode, step, condition, demand, decision, ",
         "Keep what you do\n",
-        "By default: behavior and 10 more (“How to repeat it” in the report)",
+        "By default: behavior and 11 more (“How to repeat it” in the report)",
         "Not stress tested: nothing changed",
         f" files into {out}. Open the report: {out / 'report.html'}\n",
     ):
         assert line in result.stdout, line
     assert sorted(file.name for file in out.iterdir()) == FILES
     assert surestep.load(out).record.defaults == (
-        *("behavior", "algorithm", "n_wedge", "least_visits", "delta", "running", "ending"),
-        *("unseen", "certificates", "train_share", "logger"),
+        *("behavior", "algorithm", "n_wedge", "least_visits", "rules", "delta", "running"),
+        *("ending", "unseen", "certificates", "train_share", "logger"),
     )
 
 

@@ -115,7 +115,7 @@ MISTAKES = [  # a command, and parts of what it says
     (f"{EXPLAIN} --state condition=worn --state high", "give every --state with its column"),
     (f"{EXPLAIN} --state condition=worn --state condition=new", "column 'demand' is missing"),
     (EXPLAIN, "Missing option '--state'"),
-    (CERTIFY, "expected at least one --certificate, or --check"),
+    (CERTIFY, "expected a LOG, and at least one --certificate, or --check"),
     (f"{CERTIFY} --kind robust:sets=l1", "robust has no setting 'sets'; did you mean set"),
     (f"{CERTIFY} --kind trajectory:train_share=0.25", OWN_LOG),
     (f"{CERTIFY} --kind stitched:seed=7,logger=fixed", OWN_LOG),

@@ -13,7 +13,7 @@ from surestep.algorithms import SPIBB, Constrained
 from surestep.algorithms.limits import NO_LIMITS
 from surestep.certificates import Posterior, Stitched
 from surestep.certificates.certifying import values_of
-from surestep.choosing_n_wedge import ConstrainedChoice
+from surestep.choosing_within_limits import ConstrainedChoice
 from surestep.description import described
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io import read_counts, read_log, write_counts

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -106,6 +107,7 @@ def print_summary(result: Result) -> None:
     from surestep.checks import failed
 
     claim = result.certificate
+    estimates: Mapping[str, Any] = result.record.estimates
     say_json(
         {
             "verdict": result.verdict,
@@ -116,6 +118,7 @@ def print_summary(result: Result) -> None:
             "unit": result.record.unit,
             "totals": [asdict(total) for total in result.totals],
             "hidden_odds": result.hidden_odds,
+            **{name: x for name, x in estimates.items() if name.endswith("guideline")},
             "failed_checks": [check.code for check in failed(result.record.checks)],
             "awaits_stress_test": result.awaits_stress_test,
             "groups": [asdict(group) for group in result.groups],

@@ -223,7 +223,7 @@ def key_option(path: str) -> Adding:
     )
 
 
-def described(*paths: str) -> Adding:
+def described(*paths: str, required: bool = True) -> Adding:
     """Adds LOG, options for keys of its description, --set and --memory-limit.
 
     The command is given a `Description`. LOG is one (TOML), or the files of a log. What options say
@@ -243,7 +243,7 @@ def described(*paths: str) -> Adding:
             command(description=keys.description_of(logs, said), **rest)
 
         group = "The log" if paths == keys.READING else "The question"
-        log = click.argument("logs", nargs=-1, required=True, metavar="LOG...")
+        log = click.argument("logs", nargs=-1, required=required, metavar="LOG...")
         words = "Any key, such as bins.age.quantiles=10; `surestep describe --keys` lists them."
         any_key = setting(group=group, help=words)
         return in_this_order(log, *map(key_option, paths), any_key, memory_limit)(with_description)

@@ -12,13 +12,14 @@ from surestep._progress import task_progress
 from surestep.cli import options
 from surestep.cli.options import described
 from surestep.cli.terminal import say, say_json, say_wrote, show
-from surestep.description import Description
+from surestep.description import Description, description_of, several
 from surestep.sections import Column, Section, Table, numbers
 
 if TYPE_CHECKING:
     from surestep.pipeline import Explanation
 
 KINDS = "Such as posterior, robust:set=l1,strict=true or a-priori:bound=beta; repeatable."
+POLICY = "A table of state, action to judge, made without LOG; then RESULT is the first LOG."
 CHECK = "Instead, make the certificates of this file again, and refuse them if they differ."
 
 
@@ -131,7 +132,8 @@ def explanation_section(explanation: Explanation) -> Section:
 
 @click.command("certify", short_help="Certify a saved policy by other kinds, or by another log.")
 @click.argument("result", type=click.Path(path_type=Path))
-@described()
+@described(required=False)
+@click.option("--policy", type=click.Path(path_type=Path, dir_okay=False), help=POLICY)
 @click.option("--certificate", "--kind", "kinds", multiple=True, metavar="KIND", help=KINDS)
 @click.option("--delta", type=float, help="The chance of a wrong claim.  [default: the result's]")
 @options.declared_range("running")
@@ -145,6 +147,7 @@ def certify_command(
     *,
     result: Path,
     description: Description,
+    policy: Path | None,
     kinds: tuple[str, ...],
     allow_query: bool,
     memory_limit: str | None,
@@ -163,9 +166,10 @@ def certify_command(
     surestep certify result log.csv --kind robust:set=two-successor --kind a-priori:bound=beta
     surestep certify result later.csv --kind trajectory --ending 0 1 -o claim.json
     surestep certify result later.csv --check claim.json
+    surestep certify log.toml --policy guideline.csv
     """
     from surestep._files import write_together
-    from surestep.pipeline import certify_result, check_certificates
+    from surestep.pipeline import certify_policy, certify_result, check_certificates
     from surestep.report.certificates import certificate_name, of_one, together_words
     from surestep.results import load
     from surestep.results.result import certificates_to_json, is_as_written, read_certificates
@@ -183,16 +187,26 @@ def certify_command(
             raise SystemExit(1)
         say("confirmed: the claims come out the same", fg="green", bold=True)
         return
-    if not kinds:
-        raise click.UsageError("expected at least one --certificate, or --check")
-    with task_progress() as progress:
-        judged = certify_result(result, description, kinds, progress=progress, **how, **declared)
-    claims = judged.certificates
-    if not judged.same_log:
-        say("This is another log than the one that the policy was made from.")
-    for claim in claims:
+    if policy is not None:
+        said = {name: value for name, value in description.given().items() if name != "files"}
+        log = description_of([str(result), *several(description.files)], said)
+        with task_progress() as progress:
+            judged_claims = certify_policy(
+                log, policy, kinds, progress=progress, memory_limit=memory_limit, **declared
+            )
+    elif not kinds or not description.files:
+        raise click.UsageError("expected a LOG, and at least one --certificate, or --check")
+    else:
+        with task_progress() as progress:
+            judged = certify_result(
+                result, description, kinds, progress=progress, **how, **declared
+            )
+        if not judged.same_log:
+            say("This is another log than the one that the policy was made from.")
+        judged_claims = [(claim, judged.verdict(claim)) for claim in judged.certificates]
+    claims = [claim for claim, _ in judged_claims]
+    for claim, told in judged_claims:
         name = certificate_name(claim)
-        told = judged.verdict(claim)
         assumed = of_one(claim, name)._replace(folded=False, facts=())
         section = Section(
             "claim", f"{name}: {told.rung}", [told.why], parts=[assumed], mood=told.mood

@@ -1,6 +1,6 @@
 """From a log to a result, and from a result back to the log."""
 
-from surestep.pipeline.certify import Judged, certify_result, check_certificates
+from surestep.pipeline.certify import Judged, certify_policy, certify_result, check_certificates
 from surestep.pipeline.explain import Explanation, explain, in_words
 from surestep.pipeline.improve import improve
 from surestep.pipeline.rehearse import RehearsedLog, rehearse_log
@@ -13,6 +13,7 @@ __all__ = [
     "Judged",
     "RehearsedLog",
     "Verification",
+    "certify_policy",
     "certify_result",
     "check_certificates",
     "explain",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +32,21 @@ from surestep.io.logs.source import LogSource
 from surestep.model import Certificate, Policy, Problem, Statement
 from surestep.model.known import Ranges, Split, hull
 from surestep.pipeline.checks import inspection_checks
-from surestep.pipeline.evidence import Assembly, CountsSource, assemble, numbered, of_recording
+from surestep.pipeline.evidence import (
+    Assembly,
+    CountsSource,
+    assemble,
+    gather,
+    numbered,
+    of_recording,
+    open_source,
+    pair_table_of,
+    policy_of,
+)
+from surestep.pipeline.improve import prepared
 from surestep.pipeline.posing import check_declared, problem_of, with_signals
 from surestep.pipeline.recording import terms_of
-from surestep.pipeline.terms import DataFacts, Terms, with_algorithm
+from surestep.pipeline.terms import DataFacts, Terms, certified, with_algorithm
 from surestep.pipeline.verify import check_said, open_again
 from surestep.report.answer import Verdict, verdict
 from surestep.results.findings import belief_in
@@ -224,6 +235,100 @@ def certify_result(
         fresh=not made.shares_files,
         checks=checks,
     )
+
+
+def certify_policy(
+    log: object,
+    policy: object,
+    kinds: Sequence[str] = (),
+    *,
+    discount: float | None = None,
+    delta: float | None = None,
+    running: tuple[float, float] | None = None,
+    ending: tuple[float, float] | None = None,
+    returns: tuple[float, float] | None = None,
+    memory_limit: str | None = None,
+    progress: Progress | bool | None = None,
+) -> list[tuple[Certificate, Verdict]]:
+    """Certifies a table of states and actions, such as a guideline, by a log.
+
+    The policy must have been made without the log. States that it leaves out go on as before.
+
+    Parameters
+    ----------
+    log : str, path, Description or table
+        The log, or a description of it.
+    policy : path or table
+        A table of state, action: one action in each state.
+    kinds : sequence of str, optional
+        Kinds of claims, such as robust:set=l1; only the first may prove. Default: those of the
+        description.
+    discount : float in [0, 1], optional
+        How much the next step counts (γ), from 0 to 1.
+    delta : float in (0, 1), default 0.1
+        The chance that the claim is wrong (δ).
+    running : (float, float), optional
+        A step after which it goes on earns between these. Default: as seen in the log; 0 if only
+        the other is given.
+    ending : (float, float), optional
+        A step that ends its episode earns between these. Default: as seen in the log; 0 if only the
+        other is given.
+    returns : (float, float), optional
+        Every episode returns between these, and so does its rest from any step on, unless that is
+        0.
+    memory_limit : str, optional
+        Such as "2GB"; the rest spills to disk.
+    progress : bool or callable, optional
+        True shows a bar. A function is called with what is being done, how much of it is done, and
+        of how much.
+
+    Returns
+    -------
+    list of (Certificate, Verdict)
+        The claims, each with the line to act on that follows from it.
+
+    Examples
+    --------
+    >>> from surestep.pipeline import certify_policy
+    >>> table = {
+    ...     "state": ["mild", "mild", "severe", "severe"] * 60,
+    ...     "action": ["wait", "treat"] * 120,
+    ...     "reward": [1.0, 0.0, 0.0, 1.0] * 60,
+    ... }
+    >>> guideline = {"state": ["severe"], "action": ["treat"]}
+    >>> (claim, told), *_ = certify_policy(table, guideline, discount=0, ending=(0, 1))
+    >>> told.rung
+    'proved better'
+    """
+    description, frame = given_as(
+        log,
+        certificates=[*kinds] or None,
+        discount=discount,
+        delta=delta,
+        running=running,
+        ending=ending,
+        returns=returns,
+    )
+    with telling(progress) as tell:
+        tell("reading the log", 0, 1)
+        source = open_source(description, frame, memory_limit)
+        evidence = gather(source, Terms.of(description))
+        question = prepared(evidence)
+        behavior = question.problem.behavior
+        table = pair_table_of(policy, evidence.counts)
+        chosen = policy_of(table, evidence.assembly, behavior)
+        claims = [certified(question.problem, chosen, kind) for kind in question.certifiers]
+        checks: tuple[Check, ...] = ()
+        if isinstance(source, LogSource):
+            checks = inspection_checks(source, inspect_log(source))
+    judge = partial(
+        verdict,
+        changed=bool((chosen.probability != behavior.probability).any()),
+        rehearsal=None,
+        fresh=True,
+        checks=checks,
+    )
+    return [(claim, judge([claim], named=claim is claims[0])) for claim in claims]
 
 
 def check_certificates(

@@ -17,7 +17,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 import surestep.description as keys
-from surestep._arrays import BoolArray, freeze
+from surestep._arrays import BoolArray, first_where, freeze, run_sums
 from surestep._files import read_path
 from surestep._names import unknown
 from surestep.certificates import Certifier
@@ -66,6 +66,7 @@ class Evidence:
     defaults: tuple[str, ...]  # of the above, what nobody said
     source: LogSource | CountsSource
     facts: DataFacts
+    guideline: PairTable | None = None
 
     @property
     def log_source(self) -> LogSource | None:
@@ -74,7 +75,9 @@ class Evidence:
 
 
 # What an improvement takes beside the log: the paths of their keys in a description.
-SOURCES = {name: keys.PATHS[name] for name in ("behavior", *keys.LimitKeys.__struct_fields__)}
+SOURCES = {
+    name: keys.PATHS[name] for name in ("behavior", *keys.LimitKeys.__struct_fields__, "guideline")
+}
 
 
 def gather(
@@ -104,7 +107,10 @@ def gather(
     possible = (
         None if seen or given["possible"] is None else pair_table_of(given["possible"], counts)
     )
-    limits = None if given["allowed"] is None else pair_table_of(given["allowed"], counts)
+    limits, guideline = (
+        None if given[name] is None else pair_table_of(given[name], counts)
+        for name in ("allowed", "guideline")
+    )
     lists = {name: labels_of(given[name], name[:-1], counts) for name in ("states", "actions")}
     kinds = {name: "observed" if labels is None else "listed" for name, labels in lists.items()}
     if isinstance(behavior, PairTable) or possible is not None:
@@ -113,6 +119,7 @@ def gather(
     kinds["behavior"] = behavior if isinstance(behavior, str) else "table"
     kinds["possible"] = keys.SEEN if seen else "all" if possible is None else "listed"
     kinds["allowed"] = "all" if limits is None else "listed"
+    kinds["guideline"] = "none" if guideline is None else "listed"
     files = [("log", path) for path in log.files]
     for role, name in (
         *given.items(),
@@ -142,6 +149,7 @@ def gather(
         defaults=("behavior",) if given["behavior"] is None else (),
         source=log,
         facts=facts,
+        guideline=guideline,
     )
 
 
@@ -386,6 +394,19 @@ def assemble(
         premises = (*([Statement("pairs-declared")] if tables else beyond), *premises, *said)
     premises += (Statement("states-learnt"),) if learnt else ()
     return Assembly(vocabulary, observed, policy, quiet, premises)
+
+
+def policy_of(table: PairTable, assembly: Assembly, behavior: Policy) -> Policy:
+    """Returns the policy of a table of states and actions; π_b in states that it leaves out."""
+    pairs = behavior.pairs
+    marked = table.marked(assembly.vocabulary, pairs) & ~assembly.quiet[pairs.state]
+    number = run_sums(marked.astype(np.int64), pairs.offsets)
+    for s, others in first_where(number > 1, "state"):
+        raise InvalidParameter(
+            f"{table.name} has {number[s]} actions in {pairs.state_name(s)}, expected one in each "
+            f"state{others}"
+        )
+    return Policy(pairs, np.where(number[pairs.state] == 1, marked, behavior.probability))
 
 
 def within(assembly: Assembly, limits: PairTable) -> Assembly:

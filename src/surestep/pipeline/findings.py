@@ -20,12 +20,15 @@ from surestep._arrays import (
 )
 from surestep.algorithms import Algorithm
 from surestep.algorithms.limits import Limited
+from surestep.candidates import Choice, best_of
 from surestep.certificates import Certifier
-from surestep.choosing_n_wedge import AutoNWedge, Choice, ConstrainedChoice, Improving, best_of
+from surestep.choosing_n_wedge import AutoNWedge
+from surestep.choosing_within_limits import ConstrainedChoice
 from surestep.errors import CertificateRefused, InvalidParameter, said
 from surestep.io.labels.vocabulary import Vocabulary
 from surestep.model import Certificate, FiniteMDP, Improvement, Policy, Problem
 from surestep.model.numbering import Numbering
+from surestep.pipeline.terms import Improving
 from surestep.planning import occupancy, q_values
 from surestep.results.advantage_intervals import advantage_intervals, change_intervals
 from surestep.results.groups import Group, expected_gains
@@ -254,8 +257,7 @@ def settle(
         least = [min(expected_gains(groups, x.improvement.policy), default=0.0) for x in every]
         both = zip(every, least, strict=True)
         lower = [one.lower if gain >= -margin else -np.inf for one, gain in both]
-        own = [one.algorithm for one in every if not one.one_action]
-        choice = choice._replace(taken=best_of(own, lower))
+        choice = choice._replace(taken=best_of([one.tried for one in every], lower))
     best = choice.best
     judge = choice.chosen_by if isinstance(algorithm, AutoNWedge) else None  # else N∧ was given
     return Settled(best.algorithm, best.improvement, choice, judge)

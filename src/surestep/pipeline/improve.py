@@ -34,7 +34,7 @@ from surestep.model.problem import UnseenRule
 from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.parallel import reach
 from surestep.pipeline.checks import result_checks
-from surestep.pipeline.evidence import Evidence, check_there, gather, open_source
+from surestep.pipeline.evidence import Evidence, check_there, gather, open_source, policy_of
 from surestep.pipeline.findings import (
     Settled,
     findings_of,
@@ -49,11 +49,13 @@ from surestep.pipeline.posing import (
     with_signals,
 )
 from surestep.pipeline.recording import Rehearsed, record_of
+from surestep.pipeline.rules import columns_of, rules_of
 from surestep.pipeline.stress_test import ALONE, Assignment, Effort, planned, rehearsal_of
 from surestep.pipeline.terms import Terms, certified, splitting, with_algorithm
 from surestep.planning import evaluate, performance
 from surestep.planning.ends import refuse_endless
 from surestep.report.result import result_page
+from surestep.report.rules import card_page
 from surestep.results.advantage_intervals import gain_interval, gains_of_lost
 from surestep.results.findings import Findings, is_proved
 from surestep.results.record import ESTIMATED, Baseline, Estimates, Record, Total, baseline_of
@@ -93,9 +95,11 @@ def improve(
     unsafe: Mapping[str, Any] | None = None,
     groups: Mapping[str, Any] | None = None,
     allowed: object = None,
+    guideline: str | os.PathLike[str] | None = None,
     n_wedge: int | Literal["auto"] | None = None,
     zeta: float | None = None,
     least_visits: int | None = None,
+    rules: int | None = None,
     unseen: UnseenRule | None = None,
     delta: float | None = None,
     certificates: Sequence[str | Certifier] | None = None,
@@ -171,12 +175,18 @@ def improve(
         columns, those of the state.
     allowed : path or table, optional
         A table of state, action: no other is taken more often than before.
+    guideline : str, optional
+        A table of state, action: what the guideline says; states that it leaves out go on as
+        before.
     n_wedge : int or "auto", default "auto"
         Pairs visited at most so often (N∧) keep their probability; or `auto`.
     zeta : float, optional
         Choose the N∧ at which SPIBB's bound claims a loss of at most ζ.
     least_visits : int, default 10
         Pairs visited less are not taken more often, unless N∧ is given.
+    rules : int, default 12
+        The most rules of a policy that is preferred to a table, if it promises nine tenths; 0:
+        none.
     unseen : {"pessimistic", "terminal"}, default "pessimistic"
         What a pair is worth that was never tried: pessimistic, or 0 (terminal).
     delta : float in (0, 1), default 0.1
@@ -266,9 +276,11 @@ def improve(
         signals=signals,
         unsafe=unsafe,
         groups=groups,
+        guideline=guideline,
         n_wedge=n_wedge,
         zeta=zeta,
         least_visits=least_visits,
+        rules=rules,
         unseen=unseen,
         delta=delta,
         train_share=train_share,
@@ -363,7 +375,8 @@ def prepared(evidence: Evidence) -> Assignment:
     certifiers = evidence.certifiers
     least = max(terms.floor or 0, int(evidence.kinds["possible"] == SEEN))
     limits = Limits(least_visits=least, allowed=parts.allowed)
-    algorithm = terms.algorithm_for(problem, told, certifiers, limits)
+    columns = columns_of(parts.vocabulary, parts.quiet)
+    algorithm = terms.algorithm_for(problem, told, certifiers, limits, columns)
     split = splitting(certifiers)
     training = problem
     judging = None
@@ -450,6 +463,14 @@ def draft_with(
         record=record(how),
         judging=question.judging,
     )
+    if evidence.guideline is not None:
+        rows = evidence.guideline.rows
+        said = dict(zip(rows["state"], rows["action"], strict=True))
+        findings = replace(findings, guideline=said)
+    if settled.choice and settled.choice.best.tried.tree:
+        columns = columns_of(evidence.assembly.vocabulary, evidence.assembly.quiet)
+        rules = rules_of(findings, settled.choice.best.tried.tree, columns)
+        findings = replace(findings, rules=rules)
     if question.numbering is not None:
         findings = in_order_of_labels(findings, question.numbering)
     return Draft(findings, question, how, record, evidence.terms.least_worlds)
@@ -508,6 +529,14 @@ def estimates_of(
             gain, low, high = gain_interval(question.judging, policy, evidence.terms.level, behind)
             estimates |= {"held_out_gain": gain, "held_out_low": low, "held_out_high": high}
     rest = problem if question.judging is None else question.judging
+    if evidence.guideline is not None:
+        known = policy_of(evidence.guideline, evidence.assembly, problem.behavior)
+        level = evidence.terms.level
+        with suppress(NeverEnds, NotConverged):
+            over = gain_interval(rest.with_behavior(known), policy, level)
+            behind = part.counts if problem.behavior_is_estimated else None
+            today = gain_interval(rest, known, level, behind)
+            estimates |= {"guideline": today, "over_guideline": over}
     if rest.log is not None and (rest.log.next_state == UNKNOWN).any():
         with suppress(NeverEnds, NotConverged):
             worst, opposed = gains_of_lost(
@@ -573,6 +602,8 @@ def result_of(findings: Findings) -> Result:
         findings.record,
         result_page(findings),
         findings.rehearsal,
+        rules=findings.rules,
+        card=card_page(findings),
     )
 
 

@@ -129,7 +129,15 @@ def parameters_of(
         worlds=rehearsal.worlds,
         sizes=list(rehearsal.sizes),
         time_limit=rehearsal.time_limit,
+        rules=terms.used("rules") if terms.may_follow_rules else None,
+        left_out=left_out_of(evidence, settled),
     )
+
+
+def left_out_of(evidence: Evidence, settled: Settled) -> str | None:
+    """Returns the column of the state that the policy does not look at, if it was chosen so."""
+    place = None if settled.choice is None else settled.choice.best.tried.left_out
+    return None if place is None else evidence.assembly.vocabulary.state_columns[place]
 
 
 def data_of(counts: LabelledCounts) -> dict[str, Any]:

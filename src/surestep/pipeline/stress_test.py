@@ -19,13 +19,12 @@ from surestep.algorithms.registry import needs_log
 from surestep.certificates import Certifier
 from surestep.certificates.episodes import needs_episodes
 from surestep.certificates.registry import only_believed
-from surestep.choosing_n_wedge import Improving
 from surestep.model import Problem
 from surestep.model.known import Known
 from surestep.model.numbering import Numbering
 from surestep.parallel import available_cores
 from surestep.pipeline.recording import Rehearsed, versions_with
-from surestep.pipeline.terms import Terms
+from surestep.pipeline.terms import Improving, Terms
 from surestep.rehearsal import Rehearsal, rehearse
 from surestep.rehearsal.rehearse import SIZES
 from surestep.results.groups import Group

@@ -15,14 +15,17 @@ import surestep.description as keys
 from surestep._arrays import BoolArray, in_digits, least_draws, shown
 from surestep.algorithms import SPIBB, Algorithm, make_algorithm
 from surestep.algorithms.constrained import Constrained
-from surestep.algorithms.limits import Limits, limited
+from surestep.algorithms.limits import Limited, Limits, limited
 from surestep.algorithms.provable import Provable
 from surestep.algorithms.registry import is_algorithm, kind_of, needs_log, settings_of
+from surestep.algorithms.trees import StateColumn
 from surestep.bounds import ProblemSize, equivalent_n_wedge
+from surestep.candidates import n_wedge_setting
 from surestep.certificates import Certifier, certify
 from surestep.certificates.episodes import holds_out, needs_episodes, split_of
 from surestep.certificates.registry import Asked, NoClaim, read_settings
-from surestep.choosing_n_wedge import AutoNWedge, ConstrainedChoice, Improving, n_wedge_setting
+from surestep.choosing_n_wedge import AutoNWedge
+from surestep.choosing_within_limits import ConstrainedChoice
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds, said
 from surestep.io.counts.labelled import LabelledCounts
 from surestep.io.logs.loading import STOPPED, UNFINISHED
@@ -30,6 +33,8 @@ from surestep.model import Certificate, Policy, Problem, Statement
 from surestep.model.known import NOTHING, Known, Ranges, Split, hull, single_rewards, with_zero
 
 ROUNDS = (5, 20, 80)  # of provable policies among the candidates
+# Whatever a pipeline may improve with.
+Improving = Algorithm | AutoNWedge | ConstrainedChoice | Limited
 MOST_PROGRAMMED = 10_000  # pairs up to which they are: each program then takes a few seconds
 
 SEED = 1  # of certificates, where none is given: fixed for all data, so that nobody tries others
@@ -136,6 +141,8 @@ class Terms:
                 yield f"{name} is given, but {algorithm} has no N∧"
             if self.said(name) is not None and self.brings_wedge:
                 yield f"{name} is given beside the N∧ of the algorithm, expected one of them"
+        if method.rules is not None and not self.may_follow_rules:
+            yield "rules is given beside an algorithm, n_wedge or zeta, expected it without these"
         own = settings.get("delta")
         if method.delta is not None and own not in (None, method.delta):
             yield (
@@ -271,6 +278,8 @@ class Terms:
         void = {"behavior"} if self.splits else {"behavior", "train_share", "logger"}
         if self.floor is None:
             void.add("least_visits")
+        if not self.may_follow_rules:
+            void.add("rules")
         if self.is_declared:
             void |= {"running", "ending"}  # a range that is left out is 0, or follows from returns
         if self.named[2] is None or self.brings_wedge or self.method.zeta is not None:
@@ -284,14 +293,27 @@ class Terms:
         given = isinstance(self.method.n_wedge, int) or self.brings_wedge
         return None if given else int(self.used("least_visits"))
 
+    @property
+    def may_follow_rules(self) -> bool:
+        """Tells whether trees may be candidates: nobody named an algorithm, an N∧ or ζ."""
+        method = self.method
+        open_wedge = method.n_wedge in (None, keys.AUTO) and method.zeta is None
+        return method.algorithm is None and self.algorithm is None and open_wedge
+
     def algorithm_for(
-        self, problem: Problem, told: Known, certifiers: Sequence[Certifier], limits: Limits
+        self,
+        problem: Problem,
+        told: Known,
+        certifiers: Sequence[Certifier],
+        limits: Limits,
+        columns: tuple[StateColumn, ...] = (),
     ) -> Improving:
         """Returns the algorithm: with N∧ as given, from ζ, or chosen by one of the certifiers.
 
-        Where nobody named an algorithm and rollouts of the first part choose, provable policies and
-        those with one action in every state are among the candidates. Where there are further
-        signals, only policies within their limits are. `told` is what the certifiers were told.
+        Where nobody named an algorithm and rollouts of the first part choose, provable policies,
+        those with one action in every state, and trees over the columns of the state are among the
+        candidates. Where there are further signals, only policies within their limits are. `told`
+        is what the certifiers were told.
         """
         if self.algorithm is not None:
             return limited(self.algorithm, limits)
@@ -317,6 +339,8 @@ class Terms:
             return limited(algorithm, limits)
         first, *others = choosers(certifiers, told)
         small = problem.counts.pairs.num_pairs <= MOST_PROGRAMMED
+        more = self.method.algorithm is None and first.compares_many
+        rules = int(self.used("rules")) if more and columns else 0
         if self.method.algorithm is None and isinstance(algorithm, Constrained):
             return ConstrainedChoice(
                 algorithm=algorithm,
@@ -324,8 +348,10 @@ class Terms:
                 rounds=ROUNDS if small else (algorithm.rounds,),
                 otherwise=others[0] if others else None,
                 limits=limits,
+                one_action=more,
+                columns=columns,
+                rules=rules,
             )
-        more = self.method.algorithm is None and first.compares_many
         return AutoNWedge(
             algorithm=algorithm,
             certifier=first,
@@ -334,6 +360,8 @@ class Terms:
             limits=limits,
             beside=tuple(Provable(rounds=m) for m in ROUNDS) if more and small else (),
             one_action=more,
+            columns=columns,
+            rules=rules,
         )
 
     @property

@@ -28,12 +28,22 @@ from surestep.pipeline.recording import made_from_log, terms_of
 from surestep.results import Result, load
 from surestep.results.policy_files import policy_parquet_rows, policy_rows
 from surestep.results.record import Record
-from surestep.results.result import CERTIFICATE, FILES, PARQUET, POLICY, REPORT
+from surestep.results.result import (
+    CARD,
+    CERTIFICATE,
+    FILES,
+    FOR_STAFF,
+    PARQUET,
+    POLICY,
+    REPORT,
+    RULES,
+)
 from surestep.results.unfinished import REHEARSAL, RUN, STRESS_TEST
 
 CLOSE = 1e-9  # relative or absolute: so far may numbers be apart
 # Where the page has a number in full, to sort by; all others it shows rounded.
 IN_FULL = re.compile(r'data-key="(-?[0-9.]+(?:e[+-]?[0-9]+)?)"')
+PAGES = (CARD, REPORT)
 MADE_WITH = ("versions", "machine", "inputs")
 SHOWN = 60  # letters of a value in a message
 
@@ -180,9 +190,9 @@ def comparison(folder: Path, saved: Result, made: Result, moved: str) -> Verific
     changed = [name for name in again if read_whole(folder / name) != again[name]]
     if not changed and not moved:
         return Verification("same bytes")
-    for name in sorted(changed, key=[RUN, *FILES[:-1], REHEARSAL, REPORT].index):
-        if name == REPORT and saved.record.versions.get("surestep") != __version__:
-            moved += f"; {REPORT} has the words of that release, and was not compared"
+    for name in sorted(changed, key=[RUN, *FILES[:-1], RULES, REHEARSAL, *PAGES].index):
+        if name in PAGES and saved.record.versions.get("surestep") != __version__:
+            moved += f"; {name} has the words of that release, and was not compared"
             break
         ours: Any = policy_rows(saved.table)
         theirs: Any = policy_rows(made.table)
@@ -204,6 +214,7 @@ def check_nothing_else(folder: Path, saved: Result | None = None) -> None:
     """
     tested = saved is None or saved.rehearsal is not None
     known = {RUN, *FILES, REHEARSAL} if tested else {RUN, *FILES}
+    known |= {*FOR_STAFF} if saved is None or saved.rules is not None else set()
     with failing_to_read(folder):
         others = sorted({path.name for path in folder.iterdir()} - known)
     if STRESS_TEST in others or (saved is not None and saved.awaits_stress_test):
@@ -354,7 +365,7 @@ def values_in(name: str, content: bytes) -> Any:
     """
     if name == RUN:
         return {**json.loads(content), "outputs": None}
-    if name != REPORT:
+    if name not in PAGES:
         return json.loads(content, object_hook=without_refusal)
     lines = enumerate(map(IN_FULL.split, content.decode(errors="replace").split("\n")), 1)
     return {i: [float(x) if j % 2 else x for j, x in enumerate(line)] for i, line in lines}

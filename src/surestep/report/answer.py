@@ -13,8 +13,9 @@ from surestep.model.certificate import Rung
 from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
 from surestep.report.changes import MOST_MATTER, changed_items
-from surestep.report.groups import groups_section, margin_words
+from surestep.report.groups import groups_section, margin_words, perhaps_worse
 from surestep.report.hidden_causes import condition, hidden_words
+from surestep.report.rules import rules_parts
 from surestep.report.signals import (
     DIGITS,
     amount,
@@ -24,7 +25,7 @@ from surestep.report.signals import (
     signals_section,
     worst_words,
 )
-from surestep.report.totals import discount_words, discounted_unit, totals_section
+from surestep.report.totals import discount_words, discounted_unit, total_key
 from surestep.results.findings import Confirmation, Findings, belief_in, rung_of, undone
 from surestep.results.record import Record
 from surestep.sections import Caption, Flag, Item, Key, Mood, Section, Strip, Strips
@@ -49,6 +50,10 @@ UNKNOWN_ENDS = (
     "out why they stopped."
 )
 COUNTS_ALONE = "Counts alone cannot show it; give rows of some episodes, which may prove a gain."
+LEFT_OUT = (
+    "The new policy does not look at “{}”: with it, situations are seen too rarely to learn from. "
+    "The claim still tells them apart."
+)
 LOOK_AGAIN = "Fix now when to look again: looking until it turns green proves nothing."
 LIKE_OTHERS = "It takes the lost cases for like the others in the same situation."
 
@@ -80,29 +85,40 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
         least = least._replace(name="At least, if the failed check does no harm", mood="bad")
     items = opposed(findings)
     said = ["" if items else nothing_against(record.checks), hidden_words(record.checks)]
-    parts = [
-        Section("against", "What speaks against it", [*filter(None, said)], items=items, mood=mood)
-    ]
-    if findings.changes:
-        changed = changed_items(findings)[: min(most, 2) if doubted else most]  # doubts come first
-        heading = "The change that matters" if len(changed) == 1 else "The changes that matter most"
-        parts.append(Section("top", heading, [how_many(findings)], items=changed))
+    against = Section(
+        "against", "What speaks against it", [*filter(None, said)], items=items, mood=mood
+    )
+    parts = [against] if doubted else []  # doubts come first
     belief = belief_in(claims) if judged.rung == "believed better" else None
     shown = belief or claims[0]
     if shown.signals:
         kept_by = () if findings.table.kept_by is None else findings.table.kept_by
         within = record.description.get("unsafe", {}).get("within")
-        parts.insert(0, signals_section(shown, kept_by, within, discount_words(record)))
-    if record.totals and findings.changes:
-        parts.insert(0, totals_section(record))
-    parts += groups_section(record)
+        words = discount_words(record)
+        # Totals that people count stand above; discounted ones beside them would be read as such.
+        parts.append(signals_section(shown, kept_by, within, words, values=not record.totals))
+    # Nobody is to act on what a failed check may undo.
+    folded = judged.action == EXPLAIN
+    advice = [*rules_parts(findings), *groups_section(record)]
+    parts += [part._replace(folded=folded) for part in advice]
+    parts += [] if doubted else [against]
+    if findings.changes and findings.rules is None:
+        changed = changed_items(findings)[: min(most, 2) if doubted else most]
+        heading = "The change that matters" if len(changed) == 1 else "The changes that matter most"
+        parts.append(Section("top", heading, [how_many(findings)], items=changed))
     enough = "reward" in record.parameters.columns or judged.rung.startswith("proved")
-    further = ["" if enough else COUNTS_ALONE, worst_words(claims[0], record.unit)]
+    left_out = record.parameters.left_out
+    further = [
+        "" if enough else COUNTS_ALONE,
+        worst_words(claims[0], record.unit),
+        "" if left_out is None else LEFT_OUT.format(left_out),
+    ]
+    counts = [total_key(total, record) for total in record.totals if findings.changes]
     return Section(
         "answer",
         judged.action,
         [judged.why, *filter(None, further)],
-        keys=[least, estimate_key(record, findings.gain, changed=bool(findings.changes))],
+        keys=[least, estimate_key(record, findings.gain, changed=bool(findings.changes)), *counts],
         pictures=gain_picture(findings, shown),
         parts=parts,
         mood=judged.mood,
@@ -354,7 +370,7 @@ def estimate_key(record: Record, gain: float, *, changed: bool = True) -> Key:
     if "held_out_gain" in estimates:
         low, high = (signed(estimates[end], DIGITS) for end in ("held_out_low", "held_out_high"))
         probably = f"probably {low} to {high}, by rows set aside for checking"
-        meaning = f"{unit}, {probably}; do not promise it"
+        meaning = f"{probably}; do not promise it"
     return Key("Best guess", signed(gain, DIGITS), meaning)
 
 
@@ -402,6 +418,10 @@ def opposed(findings: Findings) -> list[Item]:
         for group in findings.record.groups
         if group.harmed
     ]
+    if named := perhaps_worse(findings.record):
+        items.append(
+            Item(f"Perhaps worse for {named}", "The best guess is a loss.", "", "!", "caution")
+        )
     if lost := findings.record.data["dropped"].get(UNFINISHED):
         items.append(lost_item(lost, findings))
     if findings.record.behavior_is_estimated:

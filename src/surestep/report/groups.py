@@ -76,7 +76,15 @@ def sentences(record: Record) -> list[str]:
         ],
     }
     said = [text.format(listed(names)) for text, names in chosen.items() if names]
-    return said or ["No group is shown to lose."]
+    if named := perhaps_worse(record):
+        said.append(f"Perhaps worse for {named}: the best guess is a loss.")
+    return said or ["No group loses, by the best guess."]
+
+
+def perhaps_worse(record: Record) -> str:
+    """Lists the groups whose best guess is a loss that is not shown; empty where there are none."""
+    lost = [one.name for one in record.groups if (one.gain or 0.0) < 0 and not one.harmed]
+    return listed(lost) if lost else ""
 
 
 def margin_words(record: Record) -> str:

@@ -10,11 +10,10 @@ from surestep.report.signals import DIGITS
 
 HIDDEN = "If people decided by what the log does not record, the gain may not exist."
 HOW_STRONG = (
-    "The gain may be gone if something that the log does not record makes people choose an action "
-    "{} times as often (in odds) in situations that look the same. Less is enough if it lasts from "
-    "step to step."
+    "The gain may be gone if something unrecorded makes people choose an action {} times as often "
+    "(in odds) in situations that look the same; less is enough if it lasts from step to step."
 )
-COMPARED = " For comparison: “{}”, which is recorded, does so {} times."
+COMPARED = " “{}”, which is recorded, does so {} times."
 
 
 def hidden_words(checks: Sequence[Check]) -> str:

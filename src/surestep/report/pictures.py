@@ -20,7 +20,8 @@ WIDTH, HEIGHT = 680.0, 338.0
 LEFT, RIGHT, TOP, BOTTOM = 72.0, 18.0, 48.0, 62.0
 END, FOOT = WIDTH - RIGHT, HEIGHT - BOTTOM  # of the room for bars and lines
 LINE = 26.0  # a line of text, which is large on a narrow screen
-STRIP = 16.0  # the height of a range
+STRIP = 10.0  # the height of a range
+STRIPS_APART = LINE + STRIP + 6
 LONG = 20_000  # letters of a description
 LONGEST, SHORTEST = 50, 16  # letters of a name with the words at its right, and of it at least
 
@@ -134,10 +135,10 @@ def strips(picture: Strips) -> tuple[float, Iterable[Markup]]:
         values += [strip.low, strip.high, strip.low if strip.point is None else strip.point]
     across = Axis.around(values, 12.0, WIDTH - 12.0)
     above = LINE * len(picture.flags) + 4
-    bottom = above + len(picture.strips) * (LINE + STRIP + 14)
+    bottom = above + len(picture.strips) * STRIPS_APART
     drawn = [*flagged(picture.flags, across, above, bottom)]
     for i, strip in enumerate(picture.strips):
-        top = above + i * (LINE + STRIP + 14) + LINE
+        top = above + i * STRIPS_APART + LINE
         name = harmless(strip.name, max(LONGEST - len(strip.words), SHORTEST))
         drawn.append(TEXT.format(WIDTH, top - 8, "strong wide halo ends", strip.words))
         if strip.name:

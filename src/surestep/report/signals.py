@@ -23,19 +23,25 @@ def at_most(lower: float) -> str:
 
 
 def signals_section(
-    claim: Certificate, kept_by: Iterable[str] = (), within: int | None = None, discounted: str = ""
+    claim: Certificate,
+    kept_by: Iterable[str] = (),
+    within: int | None = None,
+    discounted: str = "",
+    *,
+    values: bool = True,
 ) -> Section:
-    """Returns a row for each signal: its value before and after, its claim, and its limit.
+    """Returns a row for each signal: its claim and its limit; with `values`, before and after.
 
     `kept_by` names for each pair the signals whose limits keep it from being taken more often.
     Unsafe states count as reached within the first `within` decisions; `discounted` says how much
     later steps count.
     """
-    headings = ("Signal", "Before", "After", "Claimed", "Has to be", "Shown")
+    both = ("Before", "After") if values else ()
+    headings = ("Signal", *both, "Claimed", "Has to be", "Shown")
     rows = [
         [
             part.name,
-            *(shown_value(part, value) for value in (part.before, part.after)),
+            *(shown_value(part, value) for value in (part.before, part.after) if values),
             bound_words(part) or "nothing",
             limit_words(part, first=place == 0),
             MARKS[part.holds],
@@ -45,7 +51,7 @@ def signals_section(
     sort = "belief" if standing_of(claim) == "posterior" else "confidence"
     caption = f"All that is claimed holds at once, with {percent(1 - claim.delta)} {sort}"
     caption += f"; {discounted}" if discounted else ""
-    columns = [Column(heading, number=heading in ("Before", "After")) for heading in headings]
+    columns = [Column(heading, number=heading in both) for heading in headings]
     said = [f"{part.name}: {part.refusal}" for part in claim.signals if part.refusal]
     if within is not None:
         said.append(f"Reached means: at the start, or by one of the first {within:,} decisions.")

@@ -4,24 +4,13 @@ import re
 
 from surestep._words import Scale, number, percent
 from surestep.results.record import Record, Total
-from surestep.sections import Item, Section
+from surestep.sections import Key
 
 PER = re.compile("(?:(.*) )?per (.+)")  # an amount, if any, and what an episode is
 
 
-def totals_section(record: Record) -> Section:
-    """Returns a line for each signal: its undiscounted total or share before and after."""
-    by = "rows set aside for checking"
-    if record.parameters.train_share is None:
-        by = "the rows that chose the policy, which flatter it"
-    sure = percent(1 - record.parameters.delta)
-    said = f"Not discounted; estimated by {by}. Ranges hold with about {sure}; no guarantee."
-    items = [total_item(total, record) for total in record.totals]
-    return Section("totals", "Before and after, as people count", [said], items=items)
-
-
-def total_item(total: Total, record: Record) -> Item:
-    """Returns the line of a signal: 'deaths per 100 patients: 36 → 25', and ranges."""
+def total_key(total: Total, record: Record) -> Key:
+    """Returns the undiscounted total of a signal: 'deaths per 100 patients', '36 → 25'."""
     points = total.share and total.per is None  # in per cent, where nobody said per how many
     times = 100.0 if points else 1.0
     scale = Scale.of(times * found.value for found in (total.before, total.after))
@@ -34,11 +23,13 @@ def total_item(total: Total, record: Record) -> Item:
     before, after = (
         f"{written(found.low)} to {written(found.high)}" for found in (total.before, total.after)
     )
-    return Item(
+    aside = record.parameters.train_share is not None
+    flattered = "" if aside else ", by the rows that chose the policy, which flatter it"
+    return Key(
         total_name(total, record),
-        f"{written(total.before.value)} → {written(total.after.value)}. Change {change}"
-        f"{' percentage points' if points else ''}, probably {low} to {high}.",
-        f"Before {before}, after {after}.",
+        f"{written(total.before.value)} → {written(total.after.value)}",
+        f"{change}{' percentage points' if points else ''}, probably {low} to {high} (before "
+        f"{before}, after {after}). Not discounted; an estimate{flattered}.",
     )
 
 

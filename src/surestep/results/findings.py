@@ -1,8 +1,8 @@
 """Findings: all that the report shows, as numbers and tables; the page itself computes nothing."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -11,12 +11,14 @@ from surestep._arrays import FloatArray, run_sums
 from surestep.certificates.registry import BY_EXTENSION, may_be_believed, standing_of
 from surestep.checks import Check
 from surestep.checks.words import asked, forbids_proof
+from surestep.io.labels.vocabulary import Label
 from surestep.model import Certificate
 from surestep.model.certificate import Rung
 from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
 from surestep.results.groups import GroupGain
 from surestep.results.record import Record
+from surestep.results.rules import Rules
 from surestep.results.table import PolicyTable
 
 Confirmation = Literal["confirmed", "open", "contradicted"]
@@ -56,6 +58,8 @@ class Findings:
     no_rehearsal: str = DECLINED  # why, where there is none and none is to come
     wanted: tuple[WantedPair, ...]  # most promising first
     record: Record
+    rules: Rules | None = None  # where the policy follows some
+    guideline: Mapping[Label, Label] = field(default_factory=dict)  # actions by states
 
     @property
     def chosen_gain(self) -> float:

@@ -55,6 +55,9 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
     worlds: int
     sizes: list[Number]
     time_limit: Number | None
+    rules: int | None = None
+    guideline: str = "none"
+    left_out: str | None = None  # a column of the state that the policy does not look at
 
 
 class QueryFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -101,6 +104,8 @@ class Estimates(TypedDict):
     did and those of π_b fared as well as can be.
     `episodes_for_proof` is about how many episodes like these would prove a gain where these do
     not, as that part expects; None where a hundred times as many would not.
+    `guideline` is the gain of a guideline over π_b, `over_guideline` that of the new policy over
+    it, each with the ends of an interval, by the data that did not choose the policy.
     """
 
     behavior: float
@@ -112,6 +117,8 @@ class Estimates(TypedDict):
     lost_worst: NotRequired[float]
     lost_opposed: NotRequired[float]
     episodes_for_proof: NotRequired[int | None]
+    guideline: NotRequired[tuple[float, float, float]]
+    over_guideline: NotRequired[tuple[float, float, float]]
 
 
 @dataclass(frozen=True, slots=True)

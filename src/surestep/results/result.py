@@ -2,7 +2,8 @@
 
 A saved result is a folder: policy.csv and policy.parquet; certificate.json, the certificate to
 stand by, and certificates.json, a list of all; report.html; rehearsal.json where there was a stress
-test; and run.json, which holds the digests of the others. Until a stress test is finished, there is
+test; rules.json and card.html, for staff, where the policy follows rules; and run.json, which holds
+the digests of the others. Until a stress test is finished, there is
 also a folder with its finished parts.
 """
 
@@ -42,6 +43,7 @@ from surestep.results.groups import GroupGain
 from surestep.results.plots import Plots
 from surestep.results.policy_files import columns_of, policy_csv, policy_parquet, read_policy_csv
 from surestep.results.record import Record, Total
+from surestep.results.rules import Rules
 from surestep.results.table import PolicyTable
 from surestep.results.unfinished import REHEARSAL, RUN, read_file, save
 
@@ -52,6 +54,7 @@ POLICY, PARQUET, CERTIFICATE, CERTIFICATES, REPORT = FILES = (
     "certificates.json",
     "report.html",
 )
+RULES, CARD = FOR_STAFF = ("rules.json", "card.html")
 
 
 Action = str | tuple[str, ...]
@@ -120,6 +123,10 @@ class Result:
         The stress test.
     runs_query : bool, default True
         `act` may run the query that prepared the log.
+    rules : Rules, optional
+        The rules that the policy follows, if it follows some.
+    card : str
+        The rules on one page for staff, as HTML; empty without rules.
 
     Examples
     --------
@@ -137,6 +144,8 @@ class Result:
     report: str = field(repr=False)
     rehearsal: Rehearsal | None = field(default=None, repr=False, compare=False)
     runs_query: bool = field(default=True, repr=False, compare=False)
+    rules: Rules | None = field(default=None, repr=False)
+    card: str = field(default="", repr=False)
 
     __repr__ = short_repr(
         "table.pairs.num_states",
@@ -387,6 +396,9 @@ class Result:
         }
         if self.rehearsal is not None:
             contents[REHEARSAL] = f"{self.rehearsal.to_json()}\n".encode()
+        if self.rules is not None:
+            contents[RULES] = f"{self.rules.to_json()}\n".encode()
+            contents[CARD] = self.card.encode()
         digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
         return contents | {RUN: self.record.to_json(digests).encode()}
 
@@ -446,7 +458,9 @@ def load(directory: str | Path, *, allow_query: bool = False) -> Result:
         raise InvalidResult(f"{folder} holds no result: there is no {RUN} in it")
     try:
         record, digests = Record.from_json(text_of(folder, RUN))
-        if set(digests) - {REHEARSAL} != set(FILES):
+        with_rules = RULES in digests
+        expected = {*FILES, *(FOR_STAFF if with_rules else ())}
+        if set(digests) - {REHEARSAL} != expected:
             raise InvalidResult(
                 f"{RUN} lists the files {', '.join(digests)}, expected {', '.join(FILES)}"
             )
@@ -464,6 +478,8 @@ def load(directory: str | Path, *, allow_query: bool = False) -> Result:
             text_of(folder, REPORT),
             rehearsal_from_json(text_of(folder, REHEARSAL)) if REHEARSAL in digests else None,
             runs_query=allow_query,
+            rules=Rules.from_json(text_of(folder, RULES)) if with_rules else None,
+            card=text_of(folder, CARD) if with_rules else "",
         )
         stood_by = read_unique_json(text_of(folder, CERTIFICATE))
         same = Certificate.from_content(stood_by) == result.certificate

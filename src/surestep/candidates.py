@@ -1,0 +1,153 @@
+"""Candidates: policies that may be taken, how hard each is to follow, and which one is the best.
+
+People can follow a policy with one action in every state that it changes, and remember a small tree
+over the columns of the state. Such policies are preferred where they promise nearly as much.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from surestep.algorithms import Algorithm
+from surestep.algorithms.limits import ROUNDING
+from surestep.algorithms.trees import StateColumn, Tree, grow
+from surestep.certificates import CERTIFIERS, Certifier
+from surestep.certificates.common import Bound
+from surestep.certificates.registry import check_certifier
+from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.model import Improvement, Policy, Problem
+
+NEARLY = 0.9  # of the largest bound: what a policy that people can follow has to promise
+MIXED = np.inf  # the size of a policy that may draw lots
+ONE_ACTION = 1e6  # the size of a policy with one action in every state that it changes
+N_WEDGE_SETTINGS = ("n_wedge", "spibb_n_wedge")
+
+
+class Tried(NamedTuple):
+    """A policy that may be taken, and the algorithm behind it.
+
+    Its size says how hard it is to follow: the number of rules of a tree, else `ONE_ACTION` or
+    `MIXED`. `left_out` is the place of a column that it does not look at. With further signals,
+    `spare` is its distance from the limit of each.
+    """
+
+    algorithm: Algorithm
+    policy: Policy
+    size: float = MIXED
+    tree: Tree = ()
+    left_out: int | None = None
+    spare: Mapping[str, float] = MappingProxyType({})
+
+
+class Candidate(NamedTuple):
+    """What was tried, its improvement, and the bound of it, or why there is none."""
+
+    tried: Tried
+    improvement: Improvement
+    lower: Bound
+
+    @property
+    def algorithm(self) -> Algorithm:
+        """Returns the algorithm with its N∧."""
+        return self.tried.algorithm
+
+    @property
+    def n_wedge(self) -> int | None:
+        """Returns N∧ as the algorithm was asked for it; None where it has none."""
+        return n_wedge_of(self.algorithm)
+
+
+class Choice(NamedTuple):
+    """All candidates, the grid first; the place of the best, and the certifier that chose it."""
+
+    candidates: tuple[Candidate, ...]
+    taken: int
+    chosen_by: Certifier
+
+    @property
+    def best(self) -> Candidate:
+        """Returns the one that was taken."""
+        return self.candidates[self.taken]
+
+
+def new_trees(
+    known: Sequence[Tried],
+    source: Tried,
+    problem: Problem,
+    columns: Sequence[StateColumn],
+    most: int,
+) -> list[Tried]:
+    """Returns trees for the policy of a candidate, within its N∧; other than those known."""
+    inside = problem.within(problem.counts.visits <= (n_wedge_of(source.algorithm) or 0))
+    policies = [one.policy for one in known if one.tree]
+    return [
+        source._replace(policy=grown.policy, size=grown.size, tree=grown.tree, left_out=None)
+        for grown in grow(inside, source.policy, columns, most)
+        if grown.policy not in policies
+    ]
+
+
+def with_one_action(policy: Policy, behavior: Policy) -> Policy:
+    """Returns the policy with one action in every state that it changes.
+
+    It is the one that it takes most of those that it takes more often than π_b; so what is closed
+    is still not taken more often than by π_b. Of equal ones, the first.
+    """
+    offsets, state = policy.pairs.offsets, policy.pairs.state
+    more = policy.probability > behavior.probability + ROUNDING
+    chance = np.where(more, policy.probability, 0.0)
+    most = np.flatnonzero(more & (chance == np.maximum.reduceat(chance, offsets[:-1])[state]))
+    changed, first = np.unique(state[most], return_index=True)
+    alone = np.where(np.isin(state, changed), 0.0, policy.probability)
+    alone[most[first]] = 1.0
+    return Policy(policy.pairs, alone)
+
+
+def check_may_choose(name: str, certifier: Certifier) -> None:
+    """Refuses a certifier by whose claims no policy may be chosen."""
+    check_certifier(certifier)
+    if not certifier.may_choose:
+        choosing = " or ".join(kind.__name__ for kind in CERTIFIERS.values() if kind.may_choose)
+        raise InvalidParameter(
+            f"{name} is of type {type(certifier).__name__}, expected {choosing}: the claims of "
+            "others hold for an N∧ that was fixed beforehand"
+        )
+
+
+def any_gain(lower: Sequence[Bound]) -> bool:
+    """Tells whether one of the bounds promises a gain."""
+    return any(not isinstance(bound, CertificateRefused) and bound > 0 for bound in lower)
+
+
+def best_of(tried: Sequence[Tried], lower: Sequence[Bound]) -> int:
+    """Returns the position of the largest bound; of equal ones, that of the largest N∧.
+
+    If the largest bound is above 0, the smallest candidate that has nine tenths of it is taken; of
+    those with one action in every state, and of others, the best.
+    """
+    refused = [bound for bound in lower if isinstance(bound, CertificateRefused)]
+    if len(refused) == len(lower):
+        raise refused[0]
+    values = [-np.inf if isinstance(bound, CertificateRefused) else bound for bound in lower]
+    best = max(values)
+    near = [i for i, value in enumerate(values) if value >= (NEARLY * best if best > 0 else best)]
+    smallest = min(tried[i].size for i in near) if best > 0 else MIXED
+    fitting = [i for i in near if tried[i].size <= smallest]
+    return max(fitting, key=lambda i: (values[i], n_wedge_of(tried[i].algorithm) or 0))
+
+
+def n_wedge_setting(algorithm: Any) -> str | None:
+    """Returns the setting that says N∧, where the algorithm, or the class of one, has it."""
+    names = [field.name for field in dataclasses.fields(algorithm)]
+    return next((name for name in N_WEDGE_SETTINGS if name in names), None)
+
+
+def n_wedge_of(algorithm: Algorithm) -> int | None:
+    """Returns N∧ as the algorithm was asked for it; None where it has none."""
+    setting = n_wedge_setting(algorithm)
+    return None if setting is None else int(getattr(algorithm, setting))

@@ -1,0 +1,107 @@
+"""From a tree to rules in the users' own words, with what the data say of each."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from surestep._arrays import BoolArray, freeze
+from surestep._words import harmless, listed
+from surestep.algorithms.trees import Leaf, StateColumn, Tree
+from surestep.io.labels.binning import DECIMAL
+from surestep.io.labels.vocabulary import Vocabulary, called, in_order
+from surestep.results.findings import Findings
+from surestep.results.rules import Rule, Rules
+
+
+def columns_of(words: Vocabulary, quiet: BoolArray) -> tuple[StateColumn, ...]:
+    """Returns the columns of the states; bins and numbers are ordered."""
+    columns = []
+    for i, column in enumerate(words.state_columns):
+        texts = [label[i] for label in words.states]
+        order = [text for (text,) in in_order([(x,) for x in texts], [column], words.binnings)]
+        numbers = {text: float(text) for text in order if re.fullmatch(DECIMAL, text)}
+        numeric = all(end or text in numbers for text, end in zip(texts, quiet, strict=True))
+        if numeric:
+            order.sort(key=lambda text, known=numbers: known.get(text, np.inf))  # type: ignore[misc]
+        code = freeze(np.array([order.index(text) for text in texts]))
+        columns.append(StateColumn(code, numeric or column in words.binnings, tuple(order)))
+    return tuple(columns)
+
+
+def rules_of(findings: Findings, tree: Tree, columns: Sequence[StateColumn]) -> Rules:
+    """Returns the rules of a tree, those with the largest gain first, and one for the rest last.
+
+    The rest has the action of most leaves; of equal ones, that of the most decisions.
+    """
+    decisions = findings.table.all_decisions
+    leaves = Counter(leaf.action for leaf in tree)
+    last = max(tree, key=lambda x: (leaves[x.action], decisions[x.states].sum())).action
+    whole = Leaf(np.any([leaf.states for leaf in tree], axis=0), last)
+    words = findings.table.vocabulary
+    written = [rule_of(x, whole, columns, words) for x in tree if x.action != last]
+    rules = Rules(
+        columns=words.state_columns,
+        rules=(*written, rule_of(whole, whole, columns, words)),
+        behavior_is_estimated=findings.record.behavior_is_estimated,
+    )
+    *judged, rest = [judged_rule(findings, rules, rule) for rule in rules.rules]
+    judged.sort(key=lambda rule: (rule.action is None, -rule.gain))
+    return msgspec.structs.replace(rules, rules=(*judged, rest))
+
+
+def rule_of(leaf: Leaf, whole: Leaf, columns: Sequence[StateColumn], words: Vocabulary) -> Rule:
+    """Returns the rule of a leaf: 'If the condition is worn or fair: service.'."""
+    when = dict[str, tuple[str, ...]]()
+    said = []
+    parts = zip(
+        words.state_columns, columns, leaf.values(columns), whole.values(columns), strict=True
+    )
+    for name, column, values, known in parts:
+        if values != known:
+            when[name] = tuple(column.texts[value] for value in sorted(values))
+            shown = [*map(harmless, called(when[name], [name] * len(values), words.names))]
+            between = {value for value in known if min(values) <= value <= max(values)}
+            told = listed(shown, "or")
+            if column.ordered and between == values and len(values) > 1:
+                told = range_words(shown, min(values) == min(known), max(values) == max(known))
+            said.append(f"the {harmless(name)} is {told}")
+    start = f"If {listed(said)}" if said else "Else"
+    if not leaf.action:
+        return Rule(text=f"{start}: as before.", when=when, action=None)
+    done = ", ".join(map(harmless, words.action_name(leaf.action - 1)))
+    return Rule(text=f"{start}: {done}.", when=when, action=words.actions[leaf.action - 1])
+
+
+def range_words(shown: Sequence[str], is_first: object, is_last: object) -> str:
+    """Returns several ordered values by their ends; a bin is known by its edges: '40 to < 50'."""
+    low = f"at least {shown[0].partition(' to < ')[0]}"
+    high = f"{'less than' if '< ' in shown[-1] else 'at most'} {shown[-1].rpartition('< ')[2]}"
+    return high if is_first else low if is_last else f"{low} and {high}"
+
+
+def judged_rule(findings: Findings, rules: Rules, rule: Rule) -> Rule:
+    """Returns a rule with its exceptions, and with what the data say of it."""
+    table = findings.table
+    labels = table.vocabulary.states
+    mine = {s for s, x in enumerate(labels) if not table.quiet[s] and rules.rule(x) is rule}
+    place = -1 if rule.action is None else table.vocabulary.action_places[rule.action]
+    pairs = table.pairs
+    own = np.isin(pairs.state, [*mine])
+    taken = own & (pairs.action == place)
+    time = findings.behavior_occupancy[pairs.state] * table.behavior
+    follow = {*pairs.state[taken & (table.probability == 1.0)].tolist()}
+    changes = [change for change in findings.changes if change.state in mine]
+    seen = table.visits + table.held_out_visits
+    return msgspec.structs.replace(
+        rule,
+        exceptions=() if place < 0 else tuple(labels[s] for s in sorted(mine - follow)),
+        decisions=int(seen[own].sum()),
+        taken=int(seen[taken].sum()),
+        today=None if place < 0 else float(time[taken].sum() / (time[own].sum() or 1.0)),
+        gain=math.fsum(change.contribution for change in changes),
+        evidence=dict(Counter(change.evidence for change in changes if change.evidence)),
+    )

@@ -1,0 +1,234 @@
+"""Rules: what they say is what the policy does, and what is claimed is claimed of them."""
+
+import json
+
+import numpy as np
+import pytest
+
+import surestep
+from surestep import Policy, certify, load
+from surestep.algorithms.trees import StateColumn, grow
+from surestep.description import given_as
+from surestep.environments import make
+from surestep.errors import InvalidParameter, InvalidResult
+from surestep.pipeline import verify_result
+from surestep.pipeline.evidence import gather, open_source
+from surestep.pipeline.improve import prepared
+from surestep.pipeline.rules import columns_of
+from surestep.pipeline.terms import Terms
+from surestep.results.rules import Rule, Rules
+
+CONDITIONS = ("new", "fair", "worn", "<b>failing")
+TERMS = {
+    "columns": {"state": ["condition", "age"]},
+    "bins": {"age": {"edges": [35, 50, 65]}},
+    "discount": 0,
+    "ending": (0, 1),
+    "worlds": 0,
+}
+
+
+def clinic(rows=2_000, seed=0, gain=0.5):
+    """One decision an episode: to treat pays if the condition is bad and the age at least 50."""
+    rng = np.random.default_rng(seed)
+    condition, action = (rng.integers(0, n, rows) for n in (4, 2))
+    age = rng.integers(20, 90, rows)
+    right = action == ((condition >= 2) & (age >= 50))
+    reward = rng.random(rows) < np.where(right, 0.5 + gain / 2, 0.5 - gain / 2)
+    return {
+        "condition": [CONDITIONS[i] for i in condition],
+        "age": age.tolist(),
+        "action": [("wait", "treat")[i] for i in action],
+        "reward": reward.astype(float).tolist(),
+    }
+
+
+@pytest.fixture(scope="module")
+def result():
+    return surestep.improve(clinic(), **TERMS)
+
+
+def test_the_rule_behind_a_log_is_found(result):
+    assert [rule.text for rule in result.rules.rules] == [
+        "If the condition is <b>failing or worn and the age is at least 50: treat.",
+        "Else: wait.",
+    ]
+    assert result.verdict == "proved better"
+
+
+def test_policy_and_act_say_the_same_as_the_rules_in_every_situation(result):
+    table = result.table
+    words = table.vocabulary
+    for s in range(table.num_deciding):
+        run = slice(table.pairs.offsets[s], table.pairs.offsets[s + 1])
+        action = result.rules.action(words.states[s])
+        if action is None:
+            assert (table.probability[run] == table.behavior[run]).all()
+            continue
+        assert result.act(words.states[s], rng=0) == action[0]
+        taken = table.pairs.action[run] == words.action_places[action]
+        assert (table.probability[run] == taken).all()
+    assert [*map(result.rules.action, words.states[: table.num_deciding])].count(None) < 3
+
+
+def test_numbers_of_rules_add_up(result):
+    rules = result.rules.rules
+    assert sum(rule.decisions for rule in rules) == 2_000
+    chosen = result.record.estimates["policy"] - result.record.estimates["behavior"]
+    assert sum(rule.gain for rule in rules) == pytest.approx(chosen, rel=1e-9)
+    table = result.table
+    for rule in rules:
+        taken = [
+            k
+            for k, s in enumerate(table.pairs.state.tolist())
+            if s < table.num_deciding
+            and result.rules.rule(table.vocabulary.states[s]) is rule
+            and table.vocabulary.actions[table.pairs.action[k]] == rule.action
+        ]
+        assert rule.taken == (table.visits + table.held_out_visits)[taken].sum()
+        assert 0.4 < rule.today < 0.6
+        assert rule.evidence.get("confirmed", 0) > 0
+        assert "contradicted" not in rule.evidence
+
+
+def test_what_is_claimed_of_rules_is_claimed_of_the_table_they_expand_to(result):
+    description, frame = given_as(clinic(), **TERMS)
+    evidence = gather(open_source(description, frame), Terms.of(description))
+    question = prepared(evidence)
+    words = evidence.assembly.vocabulary
+    pairs = question.problem.counts.pairs
+    probability = question.problem.behavior.probability.copy()
+    for s in np.flatnonzero(~evidence.assembly.quiet):
+        action = result.rules.action(words.states[s])
+        if action is not None:
+            run = slice(pairs.offsets[s], pairs.offsets[s + 1])
+            probability[run] = pairs.action[run] == words.action_places[action]
+    policy = Policy(pairs, probability)
+    for certifier, claim in zip(question.certifiers, result.certificates, strict=True):
+        assert certify(question.problem, policy, certifier).lower == claim.lower
+
+
+def test_rules_are_saved_and_verified(result, tmp_path):
+    folder = tmp_path / "result"
+    result.save(folder)
+    assert {"rules.json", "card.html"} <= {path.name for path in folder.iterdir()}
+    assert load(folder) == result
+    assert load(folder).rules == result.rules
+    assert verify_result(folder, clinic()).level == "same bytes"
+    (folder / "rules.json").write_text((folder / "rules.json").read_text().replace("wait", "treat"))
+    with pytest.raises(InvalidResult, match=r"rules.json was changed"):
+        load(folder)
+    (folder / "rules.json").unlink()
+    with pytest.raises(surestep.errors.SurestepError, match=r"rules.json"):
+        load(folder)
+
+
+def test_a_card_has_the_rules_and_escapes_labels(result):
+    assert "&lt;b&gt;failing or worn and the age is at least 50: treat." in result.card
+    assert "<b>failing" not in result.card
+    assert "Else: wait." in result.card
+    assert "not for use" not in result.card
+    assert "&lt;b&gt;failing or worn and the age is at least 50: treat</bdi>" in result.report
+
+
+def test_a_card_of_what_is_not_proved_says_so():
+    believed = surestep.improve(clinic(400, gain=0.2), least_visits=3, **TERMS)
+    assert believed.rules is not None
+    assert believed.verdict != "proved better"
+    assert "Draft, not for use" in believed.card or "Only for a pilot" in believed.card
+
+
+def test_nobody_asked_for_rules():
+    none = surestep.improve(clinic(), rules=0, **TERMS)
+    assert none.rules is None
+    assert none.card == ""
+    assert none.record.parameters.rules == 0
+    assert surestep.improve(clinic(), "spibb", **TERMS).rules is None
+    for named in ({"algorithm": "spibb"}, {"n_wedge": 5}, {"zeta": 0.1}):
+        with pytest.raises(InvalidParameter, match="rules is given beside an algorithm"):
+            surestep.improve(clinic(), rules=3, **named, **TERMS)
+
+
+def test_rules_are_read_strictly(result):
+    content = json.loads(result.rules.to_json())
+    assert Rules.from_json(json.dumps(content)) == result.rules
+    wrong = [content | {"more": 1}, content | {"version": 2}, content | {"format": "another"}, []]
+    for other in wrong:
+        with pytest.raises(InvalidResult, match=r"rules.json is not what"):
+            Rules.from_json(json.dumps(other))
+
+
+def test_the_first_rule_that_fits_decides():
+    rules = Rules(
+        columns=("a", "b"),
+        rules=(
+            Rule(text="", when={"a": ("1",)}, action=("x",), exceptions=(("1", "2"),)),
+            Rule(text="", when={}, action=("y",)),
+        ),
+        behavior_is_estimated=False,
+    )
+    told = [rules.action(label) for label in (("1", "1"), ("1", "2"), ("2", "1"))]
+    assert told == [("x",), None, ("y",)]
+
+
+def test_the_pumps_have_their_rule():
+    description, frame = given_as("examples/pumps.toml")
+    evidence = gather(open_source(description, frame), Terms.of(description))
+    question = prepared(evidence)
+    words = evidence.assembly.vocabulary
+    columns = columns_of(words, evidence.assembly.quiet)
+    choice = question.algorithm.choose(question.training)
+    told = [
+        {
+            frozenset(columns[0].texts[v] for v in leaf.values(columns)[0]): leaf.action
+            and words.actions[leaf.action - 1][0]
+            for leaf in candidate.tried.tree
+        }
+        for candidate in choice.candidates
+        if candidate.tried.tree
+    ]
+    assert {
+        frozenset(["failing"]): 0,
+        frozenset(["worn", "fair"]): "service",
+        frozenset(["good", "new"]): "run",
+    } in told
+    # It promises two thirds of what mixed actions do, so that the table stands.
+    assert not choice.best.tried.tree
+    assert columns[0].ordered is False
+
+
+def test_numbers_and_bins_are_ordered():
+    log = clinic(400) | {"ward": [str(10 * (i % 3)) for i in range(400)]}
+    columns = {"state": ["condition", "age", "ward"]}
+    description, frame = given_as(log, columns=columns, bins=TERMS["bins"], discount=0)
+    evidence = gather(open_source(description, frame), Terms.of(description))
+    columns = columns_of(evidence.assembly.vocabulary, evidence.assembly.quiet)
+    assert [column.ordered for column in columns] == [False, True, True]
+    assert columns[1].texts[:4] == ("< 35", "35 to < 50", "50 to < 65", ">= 65")
+    assert columns[2].texts[:3] == ("0", "10", "20")
+
+
+@pytest.mark.slow  # 40 logs are improved
+def test_where_nothing_can_be_gained_rules_are_seldom_proved():
+    proved = [
+        surestep.improve(clinic(600, seed=seed, gain=0.0), least_visits=3, **TERMS).verdict
+        for seed in range(40)
+    ]
+    assert proved.count("proved better") <= 8  # 4 are expected at most; 9 have a chance of 2 %
+
+
+def test_a_tree_has_no_other_data_than_the_part_that_chooses():
+    """Rows that judge may be anything: the rules stay the same."""
+    rows = 2_000
+    log, other = clinic(rows), clinic(rows)
+    last = slice(rows * 3 // 10, None)
+    other["reward"] = other["reward"][: last.start] + other["reward"][last][::-1]
+    one, two = (surestep.improve(x, **TERMS).rules.rules for x in (log, other))
+    assert [rule.text for rule in one] == [rule.text for rule in two]
+
+
+def test_columns_of_no_states_make_no_trees():
+    world = make("gridworld")
+    problem = world.problem(world.sample(50, 1))
+    alike = (StateColumn(np.zeros(25, np.int64), ordered=False),)
+    assert grow(problem, problem.behavior, alike, 12) == []
