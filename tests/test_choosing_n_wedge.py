@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from support.chosen import chosen_spibb
 from support.posterior_examples import posterior_gains
@@ -24,7 +26,7 @@ from surestep.certificates.episodes import training_for
 from surestep.certificates.posterior import CHOOSING
 from surestep.certificates.registry import certifier_for
 from surestep.choosing_n_wedge import AutoNWedge, usual_grid
-from surestep.choosing_within_limits import ConstrainedChoice
+from surestep.choosing_within_limits import ConstrainedChoice, Outlook, best_promise
 from surestep.errors import CertificateRefused, InvalidParameter, NotConverged
 from surestep.model import Pairs
 from surestep.model.batch import ProblemBatch
@@ -278,6 +280,30 @@ def test_one_action_is_taken_where_it_promises_nine_tenths_of_the_best(lower, ex
     tried = [Tried(one, none, size) for size in (MIXED, ONE_ACTION) for one in algorithms]
     assert best_of(tried, lower) == expected
     assert best_of(tried[:2], lower[:2]) == 1  # without such candidates
+
+
+OUTLOOKS = st.tuples(
+    st.sampled_from([-0.2, -0.1, 0.0]),
+    st.sampled_from([-1.0, 0.0, 0.5, 0.9, 0.95, 1.0]),
+    st.sampled_from([0.0, 0.1, 0.2]),
+)
+
+
+@given(st.lists(st.tuples(OUTLOOKS, st.sampled_from([2.0, 3.0, ONE_ACTION, MIXED])), min_size=1))
+def test_within_limits_the_smallest_that_promises_nine_tenths_is_taken(cases):
+    promised = [Outlook(*outlook) for outlook, _ in cases]
+    sizes = [size for _, size in cases]
+    taken = best_promise(promised, sizes)
+    kept = [i for i, one in enumerate(promised) if one.kept == 0]
+    most = max((promised[i].first for i in kept), default=-1.0)
+    if most <= 0:  # no gain within limits: whoever comes nearest to them, then the largest gain
+        assert promised[taken][:2] == max(one[:2] for one in promised)
+        return
+    near = [i for i in kept if promised[i].first >= 0.9 * most]
+    assert taken in near
+    assert sizes[taken] == min(sizes[i] for i in near)
+    alike = [i for i in near if sizes[i] == sizes[taken]]
+    assert promised[taken].spare == max(promised[i].spare for i in alike)
 
 
 def test_where_one_beside_finds_nothing_the_current_policy_stands_in_for_it(monkeypatch):

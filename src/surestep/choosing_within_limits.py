@@ -117,7 +117,9 @@ class ConstrainedChoice:
                 alone = one._replace(policy=policy, size=ONE_ACTION)
                 found += [alone] if ends(problem, policy) else []
                 if self.rules:
-                    found += new_trees(found, alone, problem, self.columns, self.rules)
+                    # Other actions than those of the candidate may break the limits.
+                    inside = problem.within(policy.probability < 1)
+                    found += new_trees(found, alone, inside, self.columns, self.rules)
         return found
 
 

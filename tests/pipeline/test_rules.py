@@ -227,6 +227,31 @@ def test_a_tree_has_no_other_data_than_the_part_that_chooses():
     assert [rule.text for rule in one] == [rule.text for rule in two]
 
 
+def two_signals(limit, rows=2_000):
+    """To treat pays in severe cases, and costs; the log treats half of the time."""
+    rng = np.random.default_rng(1)
+    severe, treat = rng.integers(0, 2, (2, rows))
+    paid = rng.random(rows) < np.where(severe, np.where(treat, 0.9, 0.2), 0.5)
+    log = {
+        "state": [("mild", "severe")[i] for i in severe],
+        "action": [("wait", "treat")[i] for i in treat],
+        "healed": paid.astype(float).tolist(),
+        "cost": treat.astype(float).tolist(),
+    }
+    cost = {"column": "cost", "cost": True, "ending": (0, 1), "not_worse_by": limit}
+    signals = {"healed": {"column": "healed", "ending": (0, 1)}, "cost": cost}
+    return surestep.improve(log, discount=0, signals=signals, worlds=0)
+
+
+def test_with_signals_too_policies_that_people_can_follow_come_first():
+    result = two_signals(limit=0.3)
+    assert result.verdict == "proved better"
+    assert {rule.action for rule in result.rules.rules} <= {("treat",), ("wait",), None}
+    dense = {row.state: row for row in result.to_frame().query("action == 'treat'").itertuples()}
+    assert dense["severe"].probability == 1.0
+    assert result.certificate.none_worse
+
+
 def test_columns_of_no_states_make_no_trees():
     world = make("gridworld")
     problem = world.problem(world.sample(50, 1))

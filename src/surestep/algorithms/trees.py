@@ -73,7 +73,10 @@ class Grown(NamedTuple):
 
 
 def grow(problem: Problem, table: Policy, columns: Sequence[StateColumn], most: int) -> list[Grown]:
-    """Returns trees of up to `most` rules for the advantages by a policy; none is π_b."""
+    """Returns trees of up to `most` rules and exceptions for the advantages by a policy.
+
+    None is π_b.
+    """
     if not ends(problem, table):
         return []
     free = free_pairs(problem)
@@ -82,7 +85,8 @@ def grow(problem: Problem, table: Policy, columns: Sequence[StateColumn], most: 
         policy, exceptions = followed(problem, tree, free)
         size = number_of_rules(tree) + exceptions
         key = policy.probability.tobytes()
-        if (key not in made or size < made[key].size) and ends(problem, policy):
+        smaller = key not in made or size < made[key].size
+        if size <= most and smaller and ends(problem, policy):
             made[key] = Grown(tree, policy, size)
     return [grown for grown in made.values() if grown.tree]
 

@@ -13,7 +13,7 @@ from surestep.model.certificate import Rung
 from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
 from surestep.report.changes import MOST_MATTER, changed_items
-from surestep.report.groups import groups_section, margin_words, perhaps_worse
+from surestep.report.groups import groups_section, harm_words, margin_words, perhaps_worse
 from surestep.report.hidden_causes import condition, hidden_words
 from surestep.report.rules import rules_parts
 from surestep.report.signals import (
@@ -97,15 +97,16 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
         words = discount_words(record)
         # Totals that people count stand above; discounted ones beside them would be read as such.
         parts.append(signals_section(shown, kept_by, within, words, values=not record.totals))
-    # Nobody is to act on what a failed check may undo.
-    folded = judged.action == EXPLAIN
     advice = [*rules_parts(findings), *groups_section(record)]
-    parts += [part._replace(folded=folded) for part in advice]
-    parts += [] if doubted else [against]
     if findings.changes and findings.rules is None:
-        changed = changed_items(findings)[: min(most, 2) if doubted else most]
+        changed = changed_items(findings)[:most]
         heading = "The change that matters" if len(changed) == 1 else "The changes that matter most"
-        parts.append(Section("top", heading, [how_many(findings)], items=changed))
+        advice.append(Section("top", heading, [how_many(findings)], items=changed))
+    # Nobody is to act on what a failed check may undo.
+    parts += [part._replace(folded=judged.action == EXPLAIN) for part in advice]
+    if not doubted:
+        last = -1 if parts and parts[-1].name == "top" else len(parts)
+        parts.insert(last, against)
     enough = "reward" in record.parameters.columns or judged.rung.startswith("proved")
     left_out = record.parameters.left_out
     further = [
@@ -175,17 +176,19 @@ def verdict(
     margin = "" if record is None else margin_words(record)
     if record is not None and any(group.spared is False for group in record.groups):
         return Verdict(rung, "caution", KEEP, f"{doubts} {claimed}{margin}".strip())
+    harm = harm_words(record)
+    whom = ", but not for everyone" if harm else ""
     if rung == "proved better":
         joint = f" {joint_sentence(first)}" if first.signals else ""
-        why = f"{condition(checks)}{claimed}{joint}{margin}"
-        return Verdict(rung, "good", "Adopt it", why)
+        why = f"{harm}{condition(checks)}{claimed}{joint}{margin}"
+        return Verdict(rung, "caution" if harm else "good", f"Adopt it{whom}", why)
     if rung == "proved within the rewards seen":
         return Verdict(rung, "caution", "Answer one question first", open_question(first, unit))
     settling = None if record is None else proof_words(record, certificates)
     if believed is not None:
         pilot = "Try it on some cases, go on as before with others, and compare."
         why = " ".join(filter(None, (pilot, belief_words(believed, rehearsal, unit), settling)))
-        return Verdict(rung, "caution", "Pilot it", why)
+        return Verdict(rung, "caution", f"Pilot it{whom}", f"{harm}{why}")
     said = not_shown(certificates, belief, record, rehearsal=rehearsal, awaited=awaited)
     why = " ".join(filter(None, (doubts, said, settling)))
     mood: Mood = "bad" if is_useless(first, record) else "caution"

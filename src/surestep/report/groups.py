@@ -81,6 +81,12 @@ def sentences(record: Record) -> list[str]:
     return said or ["No group loses, by the best guess."]
 
 
+def harm_words(record: Record | None) -> str:
+    """Returns for whom it is worse, and what to do there; empty where nobody is shown to lose."""
+    harmed = [] if record is None else [one.name for one in record.groups if one.harmed]
+    return f"It is worse for {listed(harmed)}: keep what you do there. " if harmed else ""
+
+
 def perhaps_worse(record: Record) -> str:
     """Lists the groups whose best guess is a loss that is not shown; empty where there are none."""
     lost = [one.name for one in record.groups if (one.gain or 0.0) < 0 and not one.harmed]

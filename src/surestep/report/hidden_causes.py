@@ -10,7 +10,7 @@ from surestep.report.signals import DIGITS
 
 HIDDEN = "If people decided by what the log does not record, the gain may not exist."
 HOW_STRONG = (
-    "The gain may be gone if something unrecorded makes people choose an action {} times as often "
+    "The gain may be gone if something unrecorded makes people choose an action {} often "
     "(in odds) in situations that look the same; less is enough if it lasts from step to step."
 )
 COMPARED = " “{}”, which is recorded, does so {} times."
@@ -22,7 +22,8 @@ def hidden_words(checks: Sequence[Check]) -> str:
     if odds is None:
         reasons = [check.why for check in checks if check.code == KIND.code]
         return "" if {"behavior-known", "not-assumed"}.intersection(reasons) else HIDDEN
-    said = HOW_STRONG.format(number(odds, 2))
+    times = number(odds, 2)
+    said = HOW_STRONG.format("a little more" if times == "1" else f"{times} times as")
     column = strongest(checks)
     beside = "" if column is None else COMPARED.format(column.name, number(column.value, 2))
     return f"{said}{beside}"

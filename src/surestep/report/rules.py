@@ -63,10 +63,10 @@ def rule_item(findings: Findings, rule: Rule) -> Item:
 
 def exceptions(rule: Rule) -> str:
     """Says in which situations a rule is not followed; empty: it is in all."""
-    named = [harmless(", ".join(label)) for label in rule.exceptions[:SHOWN_EXCEPTIONS]]
+    named = [f"“{harmless(', '.join(label))}”" for label in rule.exceptions[:SHOWN_EXCEPTIONS]]
     more = len(rule.exceptions) - len(named)
     named += [counted(more, "other situation")] if more else []
-    return f"As before if {listed(named)}: hardly tried, or not allowed." if named else ""
+    return f"As before if {listed(named, 'or')}: hardly tried, or not allowed." if named else ""
 
 
 def notes(rules: Rules) -> list[str]:
