@@ -47,7 +47,7 @@ ELEMENTS = {
     "span": {"class", "aria-hidden"}, "i": {"class"}, "div": {"class", "role", "aria-labelledby",
     "tabindex"}, "dl": {"class"}, "dt": set(), "dd": set(), "pre": set(), "code": set(),
     "table": {"id", "data-sortable"}, "caption": {"id"}, "thead": set(), "tbody": set(),
-    "tr": set(), "th": {"scope", "class", "data-kind"}, "td": {"class", "data-key"},
+    "tr": set(), "th": {"scope", "class", "data-kind"}, "td": {"class", "data-key", "data-heading"},
     "figure": set(), "figcaption": set(), "strong": set(),
     "svg": {"viewBox", "role", "class", "aria-labelledby"}, "desc": {"id"}, "g": {"transform"},
     "rect": {"x", "y", "width", "height", "class"}, "text": {"x", "y", "class"},
@@ -235,13 +235,17 @@ def test_page_and_terminal_say_the_same(make):
     answer = answer_section(findings)
     said = [answer.title, *answer.sentences]
     said += [text for key in answer.keys for text in key[:3]]
+    folded = []
     for part in answer.parts:
-        said += [part.title, *part.sentences]
-        said += [text for item in part.items for text in (item.title, item.text, item.aside)]
+        words = folded if part.folded else said
+        words += [part.title, *part.sentences]
+        words += [text for item in part.items for text in (item.title, item.text, item.aside)]
     assert len(said) > 8
     for text in said:
         assert " ".join(text.split()) in page
         assert " ".join(text.split()) in screen
+    for text in folded:
+        assert " ".join(text.split()) in page
     assert "(empty)" not in screen
 
 
