@@ -54,7 +54,7 @@ def worst_row(chance, worth, p, odds):
 def worst_by_programs(model, policy, behavior, odds, rewards, shares):
     """Value iteration of the worst backup, each row by a linear program."""
     value = np.zeros(model.num_states)
-    for _ in range(36):
+    for _ in range(28):  # at a discount of 1/2, what is left is 4e-9 of the first error
         q = np.zeros(model.num_pairs)
         for k in range(model.num_pairs):
             row = slice(model.offsets[k], model.offsets[k + 1])
@@ -70,7 +70,7 @@ def worst_by_programs(model, policy, behavior, odds, rewards, shares):
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("odds", [1.0, 1.5, 6.0])
+@pytest.mark.parametrize("odds", [1.5, 6.0])  # odds of 1 are those of the next test
 def test_the_worst_case_is_that_of_linear_programs(seed, odds):
     model, behavior, policy = some_model(seed, discount=0.5)
     rng = np.random.default_rng(seed)
