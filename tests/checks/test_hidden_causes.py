@@ -185,7 +185,9 @@ def test_a_log_with_a_hidden_bit_is_told_its_strength():
     assert found.figures["estimate_odds"] == pytest.approx(2.0, rel=0.1)
     assert 1.5 < result.hidden_odds < found.figures["estimate_odds"]
     assert found.picture[0].value == pytest.approx(result.estimated_gain)
-    trial = surestep.improve(table, discount=0, ending=(0, 1), worlds=0, behavior="uniform")
+    few = {name: column[:600] for name, column in table.items()}
+    trial = surestep.improve(few, discount=0, ending=(0, 1), worlds=0, behavior="uniform")
+    assert trial.verdict == "proved better"
     assert trial.hidden_odds is None
     assert "does not record" not in trial.report
 
