@@ -93,6 +93,7 @@ def test_a_stronger_cause_leaves_less_whatever_was_asked_before(seed, first, sec
     assert better == pytest.approx(plain(model, policy, behavior).gain(low), abs=1e-6)
     without = performance(model, policy) - performance(model, behavior)
     assert case.gain(1.0) == pytest.approx(without, abs=1e-7)
+    assert case.plain_gain == pytest.approx(without, abs=1e-7)
     assert better <= without + 1e-6
 
 
@@ -206,6 +207,8 @@ def test_drawn_models_have_the_gains_of_the_posterior():
     cases = [worst_case(problem, model, policy) for model in models]
     expected = judge.gains(problem, [policy])[0]
     assert [case.gain(1.0) for case in cases] == pytest.approx(expected.tolist(), abs=1e-5)
+    plain = [case.plain_gain for case in cases]
+    assert plain == pytest.approx([case.gain(1.0) for case in cases], abs=1e-9)
     visited = problem.estimate()
     assert worst_case(problem, visited, policy).gain(1.0) == pytest.approx(
         performance(visited, policy) - performance(visited, behavior), abs=1e-6
