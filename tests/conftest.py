@@ -23,9 +23,8 @@ gc.disable()
 
 
 def pytest_collection_finish():
-    """Leaves what was collected alone from now on, and looks for garbage now and then."""
+    """Leaves what was collected alone from now on, and looks for garbage among what comes."""
     gc.freeze()
-    gc.set_threshold(20_000)  # with 700, it took three per cent of the time
     gc.enable()
 
 
