@@ -14,13 +14,14 @@ import surestep.kernels
 from surestep.kernels._compile import Kernel, Tasks
 from surestep.kernels.types import signature_of
 
-# The arguments of the quickest run.
-SMALLEST = ("--only", "runs.running_sums")
+# The arguments of the quickest run; `make test` needs --keep, and does not look whether it works.
+SMALLEST = ("--keep", "--only", "runs.running_sums")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", help="kernels as file.name, by default all")
+    parser.add_argument("--keep", action="store_true", help="keep the machine code, as runs do")
     given = parser.parse_args()
     kernels: dict[str, Kernel] = {}
     for module in pkgutil.iter_modules(surestep.kernels.__path__):
@@ -38,9 +39,11 @@ def main() -> None:
         once = isinstance(kernel, Tasks) or kernel.threads_from is None
         for parallel in (False,) if once else (False, True):
             begin = time.perf_counter()
-            # In memory: what is on disk does not help.
-            dispatcher = numba.njit(parallel=parallel, nogil=True)(kernel.function)
-            dispatcher.compile(signature_of(kernel.function))
+            if given.keep:
+                kernel.code(parallel)
+            else:  # in memory: what is on disk does not help
+                dispatcher = numba.njit(parallel=parallel, nogil=True)(kernel.function)
+                dispatcher.compile(signature_of(kernel.function))
             seconds = time.perf_counter() - begin
             total += seconds
             threads = "all threads" if parallel else "one thread"

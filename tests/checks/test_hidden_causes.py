@@ -54,7 +54,7 @@ def worst_row(chance, worth, p, odds):
 def worst_by_programs(model, policy, behavior, odds, rewards, shares):
     """Value iteration of the worst backup, each row by a linear program."""
     value = np.zeros(model.num_states)
-    for _ in range(36):
+    for _ in range(28):  # at a discount of 1/2, what is left is 4e-9 of the first error
         q = np.zeros(model.num_pairs)
         for k in range(model.num_pairs):
             row = slice(model.offsets[k], model.offsets[k + 1])
@@ -70,7 +70,7 @@ def worst_by_programs(model, policy, behavior, odds, rewards, shares):
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("odds", [1.0, 1.5, 6.0])
+@pytest.mark.parametrize("odds", [1.5, 6.0])  # odds of 1 are those of the next test
 def test_the_worst_case_is_that_of_linear_programs(seed, odds):
     model, behavior, policy = some_model(seed, discount=0.5)
     rng = np.random.default_rng(seed)
@@ -93,6 +93,7 @@ def test_a_stronger_cause_leaves_less_whatever_was_asked_before(seed, first, sec
     assert better == pytest.approx(plain(model, policy, behavior).gain(low), abs=1e-6)
     without = performance(model, policy) - performance(model, behavior)
     assert case.gain(1.0) == pytest.approx(without, abs=1e-7)
+    assert case.plain_gain == pytest.approx(without, abs=1e-7)
     assert better <= without + 1e-6
 
 
@@ -185,7 +186,9 @@ def test_a_log_with_a_hidden_bit_is_told_its_strength():
     assert found.figures["estimate_odds"] == pytest.approx(2.0, rel=0.1)
     assert 1.5 < result.hidden_odds < found.figures["estimate_odds"]
     assert found.picture[0].value == pytest.approx(result.estimated_gain)
-    trial = surestep.improve(table, discount=0, ending=(0, 1), worlds=0, behavior="uniform")
+    few = {name: column[:600] for name, column in table.items()}
+    trial = surestep.improve(few, discount=0, ending=(0, 1), worlds=0, behavior="uniform")
+    assert trial.verdict == "proved better"
     assert trial.hidden_odds is None
     assert "does not record" not in trial.report
 
@@ -204,6 +207,8 @@ def test_drawn_models_have_the_gains_of_the_posterior():
     cases = [worst_case(problem, model, policy) for model in models]
     expected = judge.gains(problem, [policy])[0]
     assert [case.gain(1.0) for case in cases] == pytest.approx(expected.tolist(), abs=1e-5)
+    plain = [case.plain_gain for case in cases]
+    assert plain == pytest.approx([case.gain(1.0) for case in cases], abs=1e-9)
     visited = problem.estimate()
     assert worst_case(problem, visited, policy).gain(1.0) == pytest.approx(
         performance(visited, policy) - performance(visited, behavior), abs=1e-6

@@ -46,6 +46,14 @@ worlds = 0
 FILES = ("--behavior", "habit.csv", "--set", "tables.wards=raw/wards.csv")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def few_cases():
+    """Tries a query in few cases: whether it looks ahead has tests of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("surestep.io.logs.query.CASES", 4)
+        yield
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     """A description, its files, and the result that it makes, seen from another folder."""

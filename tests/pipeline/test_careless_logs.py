@@ -1,5 +1,7 @@
 """Logs as people have them: no wrong proof comes out, and the honest twin is still proved."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -30,6 +32,13 @@ def improved(log, **more):
     return surestep.improve(log.table, **told, **(log.told | more))
 
 
+@cache
+def case_of(world, *case):
+    """A log, and what is made of it: several tests look at the same."""
+    log = world(*case)
+    return log, improved(log)
+
+
 def answered(result):
     changed = bool(result.table.changed.any())
     return verdict(result.certificates, changed=changed, record=result.record)
@@ -42,22 +51,19 @@ def failed(result):
 @pytest.mark.parametrize("check", WORLDS)
 def test_a_fault_of_a_log_proves_nothing(check):
     world, seed, cases, honest = WORLDS[check]
-    faulty = world(seed, cases)
+    faulty, result = case_of(world, seed, cases)
     assert faulty.gain <= 0  # the truth
-    result = improved(faulty)
     assert not result.verdict.startswith("proved")
     assert check is None or check in failed(result)
     assert answered(result).action not in ("Adopt it", "Pilot it")
-    twin = world(seed, honest, fault=False)
-    result = improved(twin)
+    twin, result = case_of(world, seed, honest, False)
     assert result.verdict == "proved better"
     assert not failed(result) & {*WORLDS}
     assert result.certificate.lower <= twin.gain
 
 
 def test_what_was_known_before_is_asked_and_answered(tmp_path):
-    log = outcome_in_state(1, 600)
-    asked = improved(log)
+    log, asked = case_of(outcome_in_state, 1, 600)
     answer = answered(asked)
     assert answer.action == "Answer one question first"
     assert "('status': 'died' and 'discharged')" in answer.why
@@ -71,7 +77,7 @@ def test_what_was_known_before_is_asked_and_answered(tmp_path):
 
 
 def test_another_log_of_which_the_stops_know_proves_nothing(tmp_path):
-    improved(stops_that_know(0, 200, fault=False)).save(tmp_path / "made")
+    case_of(stops_that_know, 0, 200, False)[1].save(tmp_path / "made")
     for fault, action in ((False, "Adopt it"), (True, "Answer one question first")):
         table = stops_that_know(7, 200, fault).table
         judged = certify_result(tmp_path / "made", table, ["stitched"])

@@ -36,7 +36,7 @@ def policy_table(chances):
 
 
 @given(lengths=st.lists(st.integers(1, 60), min_size=1, max_size=20))
-@settings(max_examples=10)
+@settings(max_examples=6)
 def test_episodes_are_counted_by_their_lengths(lengths):
     rows = [(e, t) for e, length in enumerate(lengths) for t in range(length)]
     table = {

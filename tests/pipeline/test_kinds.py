@@ -158,7 +158,7 @@ def test_the_stress_test_is_of_the_whole_pipeline_and_is_saved(tmp_path):
     log = frame_of(world(2, episodes=60).rows, (*NAMES, "behavior_prob"))
     terms = Terms.of(discount=0.9, worlds=1, certificates=FEW_SERIES)
     drafted = made(terms, read_log(log, columns=COLUMNS))
-    drafted = dataclasses.replace(drafted, how=drafted.how._replace(sizes=(0.5, 1.0)))
+    drafted = dataclasses.replace(drafted, how=drafted.how._replace(sizes=(0.5,)))
     result = result_of(drafted.finished(lambda *told: None))
     question, how = drafted.question, drafted.how
     expected = rehearse(
@@ -294,7 +294,8 @@ def test_where_nothing_can_be_gained_nothing_is_proved_and_beliefs_are_told_apar
 
 def test_a_forged_stress_test_is_refused(tmp_path):
     table = treatment_table(0, [0.2, 0.8])
-    made = improve(read_log(table), discount=0.5, worlds=9, n_wedge=5)
+    terms = {"worlds": 1, "n_wedge": 5, "certificates": ["robust"]}
+    made = improve(read_log(table), discount=0.5, **terms)
     better = dataclasses.replace(made.rehearsal, gain=np.abs(made.rehearsal.gain) + 1.0)
     other = dataclasses.replace(made.record, machine={**made.record.machine, "processor": "other"})
     dataclasses.replace(made, rehearsal=better, record=other).save(tmp_path / "better")

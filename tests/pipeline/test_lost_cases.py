@@ -7,6 +7,7 @@ such tests. Seeds are fixed.
 
 import re
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -30,11 +31,16 @@ def shown(result):
     return re.sub(r"\s+", " ", re.sub("<[^>]+>", " ", result.files()["report.html"].decode()))
 
 
+@cache
+def improved(seed):
+    return surestep.improve(patients(clinic(), 600, seed), **TERMS)
+
+
 @pytest.mark.parametrize("logs", [3, pytest.param(100, marks=pytest.mark.slow)])
 def test_a_gain_is_believed_where_cases_were_lost_at_random(logs):
     world, wrong, asked = clinic(), 0, 0
     for seed in range(logs):
-        result = surestep.improve(patients(world, 600, seed), **TERMS)
+        result = improved(seed)
         truth, found = true_gain(world, result), result.record.estimates
         belief = belief_in(result.certificates)
         wrong += belief.lower > truth
@@ -47,7 +53,7 @@ def test_a_gain_is_believed_where_cases_were_lost_at_random(logs):
 
 
 def test_the_page_says_how_many_were_lost_and_what_they_may_change():
-    result = surestep.improve(patients(clinic(), 600, 0), **TERMS)
+    result = improved(0)
     words, found = shown(result), result.record.estimates
     assert "69 of 600 cases stopped for unknown reasons." in words
     numbers = [f"{found[name]:+.3g}" for name in ("lost_worst", "lost_opposed")]
@@ -61,7 +67,7 @@ def test_the_page_says_how_many_were_lost_and_what_they_may_change():
 
 def test_where_those_who_die_are_lost_the_numbers_show_the_danger():
     world, losing = clinic(cures=False), 0
-    for seed in range(3):
+    for seed in range(2):
         result = surestep.improve(patients(world, 600, seed, lost_at_random=False), **TERMS)
         truth, found = true_gain(world, result), result.record.estimates
         # The action tells who is lost, and a check notices: that is asked before anything.

@@ -1,6 +1,7 @@
 """Undiscounted totals and shares: closed forms, brute force, and how often intervals hold."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -226,9 +227,25 @@ def true_share(world, chances, steps):
     return died
 
 
-@pytest.mark.parametrize("steps", [None, 5])
-@pytest.mark.parametrize("known", [True, False])
-@pytest.mark.parametrize(("episodes", "changes"), [(400, True), (400, False), (60, True)])
+# Any two of the settings are here together; the other half is for `make test-all`.
+TOGETHER = (
+    *((None, False, 400, True), (5, True, 400, True)),
+    *((None, True, 400, False), (5, False, 400, False)),
+    *((None, False, 60, True), (5, True, 60, True)),
+)
+
+
+@pytest.mark.parametrize(
+    ("steps", "known", "episodes", "changes"),
+    [
+        pytest.param(*case, marks=[] if case in TOGETHER else [pytest.mark.slow])
+        for case in (
+            (steps, known, *size)
+            for steps, known in product((None, 5), (True, False))
+            for size in ((400, True), (400, False), (60, True))
+        )
+    ],
+)
 def test_intervals_hold_the_true_share_as_often_as_they_say(steps, known, episodes, changes):
     """Nominal 90 %; also with few patients, without any change, and where π_b is estimated.
 

@@ -96,7 +96,7 @@ def check(result: GivenResult) -> Check:
     belief = estimate
     if given.belief is not None and given.drawn:
         rank = max(int(given.belief.delta * (len(given.drawn) + 1)), 1)
-        drawn = sorted(one.gain(1.0) for one in given.drawn)[rank - 1]
+        drawn = sorted(one.plain_gain for one in given.drawn)[rank - 1]
         above = max(drawn - (given.belief.lower or 0.0), 0.0)
         belief = break_even(given.drawn, rank, above, estimate)
     odds_of = column_odds(given.visits, given.estimate.policy.pairs, given.columns)

@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,6 +18,9 @@ from surestep.errors import FileFailure, InvalidParameter, SurestepError
 LONGEST = 300  # letters of a line in a message of DuckDB, which may hold a row of megabytes
 BETWEEN_INTERRUPTS = 0.05  # seconds
 ROW = '"surestep row"'  # the number of a row in its log, where a query carries it
+IDLE: list[Any] = []  # databases to be used again
+MOST_IDLE = 2  # two are open at once while the header of a compressed file is read
+AS_NEW = "RESET preserve_insertion_order; RESET threads; SET temp_directory = ''"
 
 
 @contextmanager
@@ -26,26 +29,33 @@ def in_memory(
 ) -> Iterator[Any]:
     """Yields an empty database for a single user, which spills to a temporary folder.
 
-    An error of DuckDB that is not caught inside becomes an error of ours. With a `memory_limit`,
-    such as '2GB', the database takes at most a `share` of it. It does not cache files.
+    An error of DuckDB that is not caught inside becomes an error of ours. It takes 20 ms to make a
+    database, so one is used again: its tables belonged to a cursor, which is closed, and its
+    settings are put back. With a `memory_limit` such as '2GB', a new database is made that takes at
+    most a `share` of it.
     """
     import duckdb
 
-    try:
-        with (
-            temporary_folder() as spill,
-            duckdb.connect(config={"enable_external_file_cache": False}) as database,
-        ):
-            database.execute(f"SET temp_directory = {sql_text(str(spill))}")
-            if threads is not None:
-                database.execute(f"SET threads = {threads}")
-            if memory_limit is not None:
-                limit_memory(database, memory_limit, share)
-            yield database
-    except duckdb.InterruptException:
-        raise
-    except duckdb.Error as problem:
-        raise failure_of(problem, memory_limit) from None
+    with temporary_folder() as spill:
+        limited = memory_limit is not None
+        instance = database_from([] if limited else IDLE)
+        try:
+            with instance.cursor() as database:
+                database.execute(f"SET temp_directory = {sql_text(str(spill))}")
+                if threads is not None:
+                    database.execute(f"SET threads = {threads}")
+                if memory_limit is not None:
+                    limit_memory(database, memory_limit, share)
+                yield database
+        except duckdb.InterruptException:
+            raise
+        except duckdb.Error as problem:
+            raise failure_of(problem, memory_limit) from None
+        finally:
+            if limited or len(IDLE) >= MOST_IDLE or not is_as_new(instance):
+                instance.close()
+            else:
+                IDLE.append(instance)
 
 
 def failure_of(problem: Exception, memory_limit: str | None) -> SurestepError:
@@ -74,6 +84,41 @@ def errno_of(problem: Exception) -> int | None:
     """Returns the system's error number, if DuckDB names one."""
     number = re.search(r'"errno":"(\d+)"', str(problem))
     return None if number is None else int(number[1])
+
+
+def database_from(idle: list[Any]) -> Any:
+    """Returns an idle database, or a new one, which does not cache files."""
+    import duckdb
+
+    try:
+        return idle.pop()
+    except IndexError:
+        return duckdb.connect(config={"enable_external_file_cache": False})
+
+
+def is_as_new(instance: Any) -> bool:
+    """Puts the settings of a database back; returns False if it cannot be used again.
+
+    A database that has spilled cannot change its folder, and one that failed badly does not answer.
+    """
+    import duckdb
+
+    try:
+        instance.execute(AS_NEW)
+    except duckdb.Error:
+        return False
+    return True
+
+
+def close_idle() -> None:
+    """Closes the idle databases."""
+    with suppress(IndexError):
+        while True:
+            IDLE.pop().close()
+
+
+if hasattr(os, "register_at_fork"):  # a fork would copy a database, but none of its threads
+    os.register_at_fork(before=close_idle)
 
 
 class Interruptible:

@@ -66,6 +66,7 @@ class WorstCase:
         self.taken = taken[self.pair]
         self.usual = performance(model, behavior)
         self.value = evaluate_as_proven(model, policy).value
+        self.plain_gain = float(model.initial @ self.value) - self.usual  # at Γ = 1
 
     def gain(self, odds: float) -> float:
         """Returns ρ of the policy in the worst case at Γ = `odds`, at least 1, less ρ(π_b).
