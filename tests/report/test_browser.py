@@ -5,8 +5,10 @@ import shutil
 from dataclasses import replace
 from itertools import combinations
 
+import numpy as np
 import pytest
 
+import surestep
 from support.claims import failing
 from support.findings import (
     gridworld_findings,
@@ -54,9 +56,37 @@ def pages(tmp_path_factory):
         ),
     }
     texts = {name: result_page(findings) for name, findings in made.items()}
+    texts["ruled"] = ruled_report()
     for name, text in {**texts, "rehearsal": rehearsal_page(rehearsed)}.items():
         (folder / f"{name}.html").write_text(text, "utf-8")
     return {path.stem: path.as_uri() for path in folder.iterdir()}
+
+
+def ruled_report():
+    """Returns the page of a result with rules, groups, several signals and totals."""
+    rng = np.random.default_rng(0)
+    rows = 3_000
+    severe, age, sex, treat = (rng.integers(0, n, rows) for n in (2, 3, 2, 2))
+    healed = rng.random(rows) < np.where(treat == severe, 0.8, 0.3)
+    log = {
+        "condition": [("mild", "severe")[i] for i in severe],
+        "age": [("young", "grown", "old")[i] for i in age],
+        "sex": [("f", "m")[i] for i in sex],
+        "action": [("wait", "treat")[i] for i in treat],
+        "healed": healed.astype(float).tolist(),
+        "cost": (10.0 * treat).tolist(),
+    }
+    cost = {"column": "cost", "cost": True, "ending": (0, 10), "not_worse_by": 5}
+    healing = {"column": "healed", "ending": (0, 1), "per": 100}
+    return surestep.improve(
+        log,
+        columns={"state": ["condition", "age"]},
+        about={"title": "A clinic", "population": "all patients", "period": "2024"},
+        discount=0,
+        signals={"healed": healing, "cost": cost},
+        groups={"columns": ["sex", "age"]},
+        worlds=0,
+    ).report
 
 
 def alarming_findings():
@@ -225,6 +255,33 @@ def test_words_in_pictures_can_be_read(visit, name, width):
             # lines of text may touch: a box is higher than its letters
             above = max(one[3], other[3]) >= min(one[4], other[4]) - 0.3 * (one[4] - one[3])
             assert apart or above, (one, other)
+
+
+@pytest.mark.parametrize(("width", "height", "screens"), [(1280, 1024, 2), (390, 844, 3)])
+@pytest.mark.parametrize("name", ["ruled", "grid", "proved", "rehearsed"])
+def test_the_answer_takes_two_screens_of_a_desk_and_three_of_a_phone(
+    visit, name, width, height, screens
+):
+    page = visit(name, viewport={"width": width, "height": height})
+    end = page.evaluate("document.querySelector('#answer').getBoundingClientRect().bottom")
+    assert end <= screens * height
+
+
+def test_rules_groups_and_signals_fit_on_one_printed_page(visit):
+    page = visit("ruled", viewport={"width": 700, "height": 900})
+    assert page.locator("#rules").is_visible()
+    assert page.locator("#groups svg").is_visible()
+    assert len(re.findall(rb"/Type\s*/Page\b(?!s)", page.pdf(format="A4"))) == 1
+
+
+def test_a_small_table_is_not_clipped_on_a_phone(visit):
+    page = visit("ruled", viewport={"width": 390, "height": 844})
+    frame = page.locator("#every .frame")
+    assert frame.evaluate("frame => frame.scrollWidth - frame.clientWidth") <= 0
+    assert "Has to be" in frame.evaluate(
+        "frame => [...frame.querySelectorAll('td')]"
+        ".map(td => getComputedStyle(td, '::before').content).join()"
+    )
 
 
 def test_everything_is_there_without_javascript(visit):

@@ -10,7 +10,7 @@ from surestep.results.plots import gaining_action, kept_states, moves_in
 from surestep.results.table import PolicyTable
 from surestep.sections import Amount, Column, Item, Mood, Section, Table, numbers
 
-MOST_MATTER = 5  # on the first screen
+MOST_MATTER = 3  # on the first screen
 MOST_ROWS = 5_000  # situations of the table
 MOST_MOVES = 4  # actions of a situation that are shown
 SIGNS = {"confirmed": "✓", "open": "?", "contradicted": "✗", None: "•"}
