@@ -30,6 +30,7 @@ from surestep.report.answer import (
 from surestep.report.changes import changed_items, moves_words, table_section, together
 from surestep.report.hidden_causes import HIDDEN
 from surestep.results.findings import StateChange
+from surestep.results.groups import GroupGain
 from surestep.results.plots import tone_of
 
 PROOF, NO_PROOF = claim("proved", 0.2), claim("proved", -0.1)
@@ -76,7 +77,7 @@ ESTIMATED = Statement("behavior-estimated-apart")
          "Pilot it", "How often such beliefs are wrong was not measured."),
         ([PROOF], {"checks": [failing("markov-next-state")]}, "proved better", "bad",
          "First find out why a check failed", "One check failed: “The next situation depends"),
-        ([PROOF], {"changed": False}, "nothing changed", "plain", KEEP, "is the current one"),
+        ([PROOF], {"changed": False}, "nothing changed", "plain", KEEP, "too short to tell"),
     ],
 )  # fmt: skip
 def test_every_rung_has_its_line_to_act_on(claims, more, rung, mood, action, words):
@@ -183,7 +184,9 @@ def test_hidden_causes_are_named_whatever_else_speaks_against_it():
     assert HIDDEN in answer_section(plain).parts[0].sentences
     told = answer_section(with_checks(maintenance_findings())).parts[0].sentences[-1]
     assert "an action 3.7 times as often (in odds) in situations that look the same" in told
-    assert told.endswith("“ward”, which is recorded, does so 3.6 times.")
+    assert told.endswith(
+        "One as strong as “ward”, which is recorded (3.6 times), would not undo it."
+    )
     for why, named in (
         ("no-claim", True),
         ("behavior-given", True),
@@ -353,3 +356,26 @@ def test_the_bar_has_0_the_bound_and_the_best_guess(lower):
     assert all(value <= max(lower, 0.0) for value in values)  # a bound is never rounded up
     assert gain_picture(replace(findings, record=record), claim("none", None)) == []
     assert gain_picture(findings, claim("proved", lower)) == []  # nothing was set aside
+
+
+def test_a_harmed_group_is_in_the_line_to_act_on_and_in_the_advice():
+    findings = with_certificate(maintenance_findings(), standing="proved", lower=123.0)
+    words = findings.table.vocabulary
+    column = words.state_columns[0]
+    values = dict.fromkeys(label[0] for label in words.states)
+    harmed = tuple(
+        GroupGain(column=column, value=value, episodes=50, gain=-2.0, low=-3.0, high=-1.0)
+        for value in values
+    )
+    other = GroupGain(column="sex", value="f", episodes=50, gain=1.0, low=-3.0, high=2.0)
+    shown = answer_section(replace(findings, record=replace(findings.record, groups=(other,))))
+    assert (shown.title, shown.mood) == ("Adopt it", "good")
+    assert not any("keep what you do" in item.text for item in shown.parts[-1].items)
+    record = replace(findings.record, groups=(*harmed, other))
+    shown = answer_section(replace(findings, record=record))
+    assert (shown.title, shown.mood) == ("Adopt it, but not for everyone", "caution")
+    assert shown.sentences[0].startswith(f"It is worse for “{harmed[0].name}”")
+    assert shown.parts[-1].name == "top"
+    for item in shown.parts[-1].items:
+        assert item.text.startswith(f"keep what you do: worse for “{column}: ")
+        assert (item.sign, item.mood) == ("✗", "bad")

@@ -240,7 +240,7 @@ def test_page_and_terminal_say_the_same(make):
         words = folded if part.folded else said
         words += [part.title, *part.sentences]
         words += [text for item in part.items for text in (item.title, item.text, item.aside)]
-    assert len(said) > 8
+    assert len(said) > (8 if findings.changes else 4)
     for text in said:
         assert " ".join(text.split()) in page
         assert " ".join(text.split()) in screen

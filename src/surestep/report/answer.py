@@ -104,7 +104,7 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
         advice.append(Section("top", heading, [how_many(findings)], items=changed))
     # Nobody is to act on what a failed check may undo.
     parts += [part._replace(folded=judged.action == EXPLAIN) for part in advice]
-    if not doubted:
+    if not doubted and (findings.changes or failed(record.checks)):
         last = -1 if parts and parts[-1].name == "top" else len(parts)
         parts.insert(last, against)
     enough = "reward" in record.parameters.columns or judged.rung.startswith("proved")
@@ -114,13 +114,16 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
         worst_words(claims[0], record.unit),
         "" if left_out is None else LEFT_OUT.format(left_out),
     ]
-    counts = [total_key(total, record) for total in record.totals if findings.changes]
+    keys = [least]
+    if findings.changes:
+        keys.append(estimate_key(record, findings.gain))
+        keys += [total_key(total, record) for total in record.totals]
     return Section(
         "answer",
         judged.action,
         [judged.why, *filter(None, further)],
-        keys=[least, estimate_key(record, findings.gain, changed=bool(findings.changes)), *counts],
-        pictures=gain_picture(findings, shown),
+        keys=keys,
+        pictures=gain_picture(findings, shown, doubted=doubted),
         parts=parts,
         mood=judged.mood,
     )
@@ -161,7 +164,7 @@ def verdict(
     )
     claimed = claim_sentence(first, unit)
     if rung == "nothing changed":
-        why = "Nothing better was found that the log supports: the new policy is the current one."
+        why = "The log shows nothing better: there is nothing, or it is too short to tell."
         return Verdict(rung, "plain", KEEP, why)
     if question := asked(checks):
         return Verdict(rung, "bad", "Answer one question first", question)
@@ -363,13 +366,11 @@ def counted_on(claims: Sequence[Certificate], judged: Verdict, record: Record | 
     return Key(name, signed(floored(claim.lower, DIGITS), DIGITS), meaning, mood)
 
 
-def estimate_key(record: Record, gain: float, *, changed: bool = True) -> Key:
+def estimate_key(record: Record, gain: float) -> Key:
     """Returns the estimated gain with its interval, and the data it comes from."""
     estimates = record.estimates
     unit = discounted_unit(record)
     meaning = f"{unit}; too high, as the rows that chose the policy flatter it"
-    if not changed:
-        meaning = unit
     if "held_out_gain" in estimates:
         low, high = (signed(estimates[end], DIGITS) for end in ("held_out_low", "held_out_high"))
         probably = f"probably {low} to {high}, by rows set aside for checking"
@@ -377,8 +378,11 @@ def estimate_key(record: Record, gain: float, *, changed: bool = True) -> Key:
     return Key("Best guess", signed(gain, DIGITS), meaning)
 
 
-def gain_picture(findings: Findings, claim: Certificate) -> list[Strips]:
-    """Draws the best guess, its interval and the lower bound on one bar with 0 on it."""
+def gain_picture(findings: Findings, claim: Certificate, *, doubted: bool = False) -> list[Strips]:
+    """Draws the best guess, its interval and the lower bound on one bar with 0 on it.
+
+    The bar is grey where a failed check leaves it in doubt.
+    """
     record = findings.record
     estimates = record.estimates
     useless = claim.lower is None or is_useless(claim, record)
@@ -394,7 +398,7 @@ def gain_picture(findings: Findings, claim: Certificate) -> list[Strips]:
         estimates["held_out_high"],
         inner=(estimates["held_out_low"], estimates["held_out_high"]),
         point=findings.gain,
-        tone="green" if lower > 0 else "orange",
+        tone="grey" if doubted else "green" if lower > 0 else "orange",
         words=f"best guess {signed(findings.gain, DIGITS)}",
     )
     described = f"{least}, best guess {signed(findings.gain, DIGITS)}, and 0 is as today."

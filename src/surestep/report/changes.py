@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from surestep._words import Scale, counted, harmless, listed, percent
+from surestep.report.groups import harmed_in
 from surestep.results.findings import Findings, StateChange
 from surestep.results.plots import gaining_action, kept_states, moves_in
 from surestep.results.table import PolicyTable
@@ -47,17 +48,20 @@ def changed_items(findings: Findings, *, contradicted: bool = False) -> list[Ite
         if findings.chosen_gain > 0:
             part = percent(abs(advice.gain) / findings.chosen_gain)
             seen += f" {'Costs' if advice.gain < 0 else 'Brings'} {part} of the estimated gain."
-        columns = zip(table.vocabulary.state_columns, advice.situation, strict=True)
+        columns = [*zip(table.vocabulary.state_columns, advice.situation, strict=True)]
+        worse = "".join(harmed_in(findings.record, *column) for column in columns)
         items.append(
             Item(
                 ", ".join(
                     f"{harmless(name)} {listed([*map(harmless, texts)], 'or')}"
                     for name, texts in columns
                 ),
-                moves_words(table, [change.state for change in advice.changes]),
+                f"keep what you do: worse for “{worse}”"
+                if worse
+                else moves_words(table, [change.state for change in advice.changes]),
                 seen,
-                sign=SIGNS[evidence],
-                mood=MOODS.get(evidence, "plain"),
+                sign="✗" if worse else SIGNS[evidence],
+                mood="bad" if worse else MOODS.get(evidence, "plain"),
             )
         )
     return items

@@ -1,6 +1,7 @@
 """Writes for whom the new policy is better or worse: a forest plot of groups, and its sentences."""
 
 import math
+from collections.abc import Iterable
 
 from surestep._words import counted, listed, number, percent, signed
 from surestep.report.signals import DIGITS
@@ -83,8 +84,16 @@ def sentences(record: Record) -> list[str]:
 
 def harm_words(record: Record | None) -> str:
     """Returns for whom it is worse, and what to do there; empty where nobody is shown to lose."""
-    harmed = [] if record is None else [one.name for one in record.groups if one.harmed]
-    return f"It is worse for {listed(harmed)}: keep what you do there. " if harmed else ""
+    harmed = [] if record is None else [f"“{x.name}”" for x in record.groups if x.harmed]
+    if not harmed:
+        return ""
+    return f"It is worse for {listed(harmed)}. Keep what you do there; all numbers include it. "
+
+
+def harmed_in(record: Record, column: str, values: Iterable[str]) -> str:
+    """Returns the harmed group to which all these values of a column belong, or an empty text."""
+    groups = {x.value: x.name for x in record.groups if x.harmed and x.column == column}
+    return next((groups[value] for value in values if {*values} <= {*groups}), "")
 
 
 def perhaps_worse(record: Record) -> str:

@@ -13,7 +13,7 @@ HOW_STRONG = (
     "The gain may be gone if something unrecorded makes people choose an action {} often "
     "(in odds) in situations that look the same; less is enough if it lasts from step to step."
 )
-COMPARED = " “{}”, which is recorded, does so {} times."
+COMPARED = " One as strong as “{}”, which is recorded ({} times), would {}undo it."
 
 
 def hidden_words(checks: Sequence[Check]) -> str:
@@ -25,7 +25,10 @@ def hidden_words(checks: Sequence[Check]) -> str:
     times = number(odds, 2)
     said = HOW_STRONG.format("a little more" if times == "1" else f"{times} times as")
     column = strongest(checks)
-    beside = "" if column is None else COMPARED.format(column.name, number(column.value, 2))
+    beside = ""
+    if column is not None:
+        enough = "" if column.value >= odds else "not "
+        beside = COMPARED.format(column.name, number(column.value, 2), enough)
     return f"{said}{beside}"
 
 

@@ -3,6 +3,7 @@
 from surestep._words import counted, harmless, listed, percent, signed
 from surestep.checks import failed
 from surestep.io.labels.vocabulary import called
+from surestep.report.groups import harm_words
 from surestep.report.page import asset, environment
 from surestep.report.signals import DIGITS
 from surestep.results.findings import Findings
@@ -103,7 +104,7 @@ def card_page(findings: Findings) -> str:
         title=findings.record.description.get("about", {}).get("title", "What to do"),
         warning=f"{draft}: a check failed." if failed(findings.record.checks) else warning,
         rules=[(rule.text, exceptions(rule)) for rule in rules.rules],
-        notes=notes(rules),
+        notes=[*filter(None, [harm_words(findings.record)]), *notes(rules)],
         headings=[*words.state_columns, "Today, mostly", *middle, "New"],
         rows=rows,
         left=table.num_deciding - len(rows),

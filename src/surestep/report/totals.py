@@ -29,7 +29,7 @@ def total_key(total: Total, record: Record) -> Key:
         total_name(total, record),
         f"{written(total.before.value)} → {written(total.after.value)}",
         f"{change}{' percentage points' if points else ''}, probably {low} to {high} (before "
-        f"{before}, after {after}). Not discounted; an estimate{flattered}.",
+        f"{before}, after {after}). Not discounted; an estimate{flattered}: do not promise it.",
     )
 
 
