@@ -88,8 +88,7 @@ class BehaviorDoubt(NamedTuple):
     def about(cls, worth: arrays.FloatArray, counts: Counts) -> BehaviorDoubt:
         """Returns the distribution where Σ_s d(s) Q(s,a) of each pair [K] is known."""
         pairs = counts.pairs
-        actions = arrays.run_lengths(pairs.offsets)[pairs.state]
-        alpha = counts.visits + 1 / actions
+        alpha = counts.visits + 1 / arrays.run_lengths(pairs.offsets)[pairs.state]
         mean = alpha / arrays.run_sums(alpha, pairs.offsets)[pairs.state]
         return cls(pairs, alpha, mean, worth)
 

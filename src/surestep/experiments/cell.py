@@ -293,8 +293,7 @@ def calibrated_certifier(
     # The draws differ from the certificate's own.
     rng = np.random.default_rng((getattr(certifier, "seed", 0), 1))
     try:
-        calibration = calibrate(problem, improves, certifier, rng=rng, worlds=worlds)
-        return calibration.applied_to(certifier)
+        return calibrate(problem, improves, certifier, rng=rng, worlds=worlds).applied_to(certifier)
     except CertificateRefused as refusal:
         return refusal
 

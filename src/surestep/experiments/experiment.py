@@ -568,8 +568,7 @@ def experiment_of(content: Mapping[str, Any], name: str) -> Experiment:
     algorithms = tuple(specs_of("algorithms", table.algorithms, AlgorithmSpec))
     certifiers = tuple(specs_of("certifiers", table.certifiers or (), CertifierSpec))
     for algorithm in algorithms:
-        chooses = isinstance(algorithm.make(), AutoNWedge) or algorithm.chooses
-        if chooses and not certifiers:
+        if not certifiers and (algorithm.chooses or isinstance(algorithm.make(), AutoNWedge)):
             raise InvalidParameter(
                 f"{algorithm.name} has an N∧ of {AUTO!r}, which a certificate chooses; expected "
                 "[[certifiers]], or a number"

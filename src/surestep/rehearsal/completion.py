@@ -132,8 +132,7 @@ def mdp_of_rows(problem: Problem, rows: CompletedRows) -> FiniteMDP:
     key = rows.pair * size + rows.successor
     if counts.rewards.known and counts.rewards.per == "transition":
         stored = arrays.run_owners(counts.offsets) * size + counts.successor
-        going_on = ~counts.terminal[pairs.state[stored // size]]
-        more = np.setdiff1d(stored[going_on], key)
+        more = np.setdiff1d(stored[~counts.terminal[pairs.state[stored // size]]], key)
         rows = rows.and_also(CompletedRows(more // size, more % size, np.zeros(more.size)))
         key = np.concatenate([key, more])
     order = np.argsort(key)

@@ -254,8 +254,7 @@ def check_log_fits(table: PairTable, counts: LabelledCounts, log: LogSource | No
     state = places_or_none(words.state_places, counts.states)[rows.state]
     action = places_or_none(words.action_places, counts.actions)[rows.action]
     pair = np.where(action >= 0, table.pairs.find(state, np.maximum(action, 0)), -1)
-    impossible = (pair < 0) | (table.probability[pair] == 0)
-    for t, more in arrays.first_where(impossible, "transition"):
+    for t, more in arrays.first_where((pair < 0) | (table.probability[pair] == 0), "transition"):
         there = counts.states[rows.state[t]]
         what = counts.actions[rows.action[t]]
         fault = "gives it probability 0 there" if pair[t] >= 0 else "does not list it there"

@@ -114,8 +114,7 @@ def from_prism(
                 f"{', '.join(map(repr, model.labels))}"
             )
         # As deadlocks, states with the label `end` stay, and all states are those of the program.
-        over = model.marked(DEADLOCK) | model.marked(END)
-        labels = {**model.marks(), DEADLOCK: over}
+        labels = {**model.marks(), DEADLOCK: model.marked(DEADLOCK) | model.marked(END)}
         goal = None if end is None else model.labels[end]
         return from_checker(replace(model, labels=labels), number, initial, goal)
 
