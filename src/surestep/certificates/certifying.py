@@ -244,8 +244,9 @@ def accepted(claim: Certificate, certifier: Certifier, problem: Problem) -> Cert
     premises = premises_of(certifier, problem) + premises_of_signals(problem)
     if standing == claim.standing and not premises:
         return claim
-    assumptions = (*claim.assumptions, *premises)
-    return dataclasses.replace(claim, standing=standing, assumptions=assumptions)
+    return dataclasses.replace(
+        claim, standing=standing, assumptions=(*claim.assumptions, *premises)
+    )
 
 
 def premises_of(certifier: Certifier, problem: Problem) -> tuple[Statement, ...]:

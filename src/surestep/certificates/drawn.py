@@ -116,9 +116,8 @@ class DrawnQuestion(NamedTuple):
     @property
     def used(self) -> arrays.BoolArray:
         """Returns the pairs [K] that some policy takes, before the end of an episode."""
-        counts = self.models.counts
         taken: arrays.BoolArray = self.everyone.max(axis=0) > 0
-        return taken & ~counts.terminal[counts.pairs.state]
+        return taken & ~self.models.counts.terminal[self.models.counts.pairs.state]
 
     @property
     def kind(self) -> tuple[object, ...]:
@@ -316,11 +315,10 @@ def evaluated(
     Where some have fewer policies than others, the rest is 0.
     """
     if is_small(models):
-        pairs = models.counts.pairs
         tasks = len(chunk.ends)
         performance = Performance(*np.zeros((3, tasks, max(map(len, everyone)))))
-        room = room_to_eliminate(pairs.num_states)
-        model = (pairs.offsets, models.discount, chunk)
+        room = room_to_eliminate(models.counts.pairs.num_states)
+        model = (models.counts.pairs.offsets, models.discount, chunk)
         eliminate_drawn.all(tasks, room, *model, line(everyone), places(everyone), performance)
         return performance
     size = len(chunk.ends) // len(everyone)
@@ -510,8 +508,7 @@ def draw_chunk(models: ModelDraws, used: arrays.BoolArray, first_draw: int, chun
 
 def drawn_chunk(models: ModelDraws, draws: int, memory: int) -> Chunk:
     """Returns the first draws of few models: all rows but those of known ends."""
-    counts = models.counts
-    used = ~counts.terminal[counts.pairs.state]
+    used = ~models.counts.terminal[models.counts.pairs.state]
     cells = expected_cells(models, used)
     while True:
         chunk = room_for(models, cells, draws, memory)
@@ -523,18 +520,17 @@ def drawn_chunk(models: ModelDraws, draws: int, memory: int) -> Chunk:
 
 def drawn_models(models: ModelDraws, draws: int, memory: int) -> Iterator[FiniteMDP]:
     """Yields the models of the first draws under the first prior; rewards are those of pairs."""
-    pairs = models.counts.pairs
     chunk = drawn_chunk(models.apart()[0], draws, memory)
     for ends, target, share, reward, initial in zip(*chunk, strict=True):
         pair = arrays.run_owners(ends)
         order = np.lexsort((target[: pair.size], pair))
         yield FiniteMDP(
-            pairs,
+            models.counts.pairs,
             ends,
             target[order],
             share[order],
             reward[pair],
-            np.full(pairs.num_pairs, models.discount),
+            np.full(models.counts.pairs.num_pairs, models.discount),
             initial,
             np.where(arrays.run_lengths(ends) == 0, reward, 0.0),
             endless=None,

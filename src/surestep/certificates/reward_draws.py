@@ -25,13 +25,12 @@ def reward_draws(problem: Problem, model: RewardModel, ranges: Ranges | None) ->
     counts = problem.counts
     rewards = counts.rewards
     per_pair = rewards.per == "pair"
-    num_pairs = counts.pairs.num_pairs
     bounds = () if ranges is None else ranges.rewards
     if all_known(problem):
         earned = rewards.values
         if per_pair:  # known ends of episodes have no row
             earned = np.where(counts.terminal[counts.pairs.state], np.nan, earned)
-        return RewardDraws.known(earned, per_pair, num_pairs)
+        return RewardDraws.known(earned, per_pair, counts.pairs.num_pairs)
     if bounds and not rewards.known:
         check_reward_bounds(counts, bounds)
     if model == "deterministic" and not rewards.known:

@@ -237,10 +237,17 @@ class Observed(NamedTuple):
     def of(cls, counts: Counts, ends: arrays.BoolArray, support: Successors | None) -> Observed:
         """Returns the rows of the counts, over all states or over the given successors."""
         if support is not None:
-            times = support.times(counts)
-            return cls(support.offsets, support.successor, times, ends, support.sizes, True)
-        sizes = np.full(ends.size, counts.pairs.num_states)
-        return cls(counts.offsets, counts.successor, counts.times, ends, sizes, False)
+            return cls(
+                support.offsets, support.successor, support.times(counts), ends, support.sizes, True
+            )
+        return cls(
+            counts.offsets,
+            counts.successor,
+            counts.times,
+            ends,
+            np.full(ends.size, counts.pairs.num_states),
+            False,
+        )
 
 
 def uncertainty_of(problem: Problem, terms: SetTerms) -> Uncertainty:
@@ -270,8 +277,9 @@ def uncertainty_of(problem: Problem, terms: SetTerms) -> Uncertainty:
         begun = np.flatnonzero(counts.starts).astype(np.int32)
         one_row = np.array([0, begun.size])
         goes_on = np.zeros(1, np.bool_)
-        every = np.array([size])
-        started = Observed(one_row, begun, counts.starts[begun], goes_on, every, closed=False)
+        started = Observed(
+            one_row, begun, counts.starts[begun], goes_on, np.array([size]), closed=False
+        )
         starts = set_rows(started, size, share, terms)
     return Uncertainty(models, starts, counts.starts / counts.starts.sum(), parts)
 
@@ -363,16 +371,14 @@ def refuse_unusable(problem: Problem, ends: arrays.BoolArray, terms: SetTerms) -
     counts = problem.counts
     if counts.visits.sum() > MOST_VISITS or counts.starts.sum() > MOST_VISITS:
         raise CertificateRefused(Statement("too-many-visits", {"most": MOST_VISITS}))
-    pairs = counts.pairs
-    rewards = counts.rewards
     stored, sizes = problem.stored_sizes(), problem.support_sizes()
     if terms.reward_range is not None:
         check_reward_bounds(counts, terms.reward_range)
-    elif not rewards.known:
+    elif not counts.rewards.known:
         raise CertificateRefused(Statement("rewards-not-known"))
-    elif rewards.per == "transition":
+    elif counts.rewards.per == "transition":
         for k, others in arrays.first_where(~ends & (stored < sizes), "pair"):
-            said = {"pair": pairs.pair_name(k), "known": stored[k], "all": sizes[k]}
+            said = {"pair": counts.pairs.pair_name(k), "known": stored[k], "all": sizes[k]}
             raise CertificateRefused(Statement("rewards-partly-known", said | {"others": others}))
 
 

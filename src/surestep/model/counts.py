@@ -267,10 +267,9 @@ class Counts(arrays.ByValue):
         array of float [K] or [T]
             The known reward, or the mean of the observed rewards.
         """
-        rewards = self.rewards
-        if rewards.known:
-            return rewards.values
-        means: arrays.FloatArray = rewards.values / np.maximum(self.observed, 1)
+        if self.rewards.known:
+            return self.rewards.values
+        means: arrays.FloatArray = self.rewards.values / np.maximum(self.observed, 1)
         return means
 
     @property
@@ -287,9 +286,8 @@ class Counts(arrays.ByValue):
             Both are the mean if only sums are available, the reward itself if it is known, and 0 if
             nothing was observed.
         """
-        rewards = self.rewards
-        if rewards.least is not None and rewards.greatest is not None:
-            return rewards.least, rewards.greatest
+        if self.rewards.least is not None and self.rewards.greatest is not None:
+            return self.rewards.least, self.rewards.greatest
         mean = self.means()
         return mean, mean
 

@@ -314,14 +314,13 @@ class DecisionLog(arrays.ByValue, arrays.Remembering):
         MissingExtra
             If pandas is not installed.
         """
-        states = self.pairs.state_labels
         columns = {
             "episode": arrays.run_owners(self.episode_offsets),
             "step": self.step,
-            "state": in_labels(states, self.state),
+            "state": in_labels(self.pairs.state_labels, self.state),
             "action": in_labels(self.pairs.action_labels, self.action),
             "reward": self.reward,
-            "next_state": in_labels(states, self.next_state),
+            "next_state": in_labels(self.pairs.state_labels, self.next_state),
             "terminated": self.terminated,
             "truncated": self.truncated,
         }

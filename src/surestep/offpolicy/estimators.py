@@ -199,8 +199,11 @@ def per_decision(weights: ImportanceWeights, discount: float) -> MeanEstimate:
 @np.errstate(over="ignore", invalid="ignore")
 def weighted_importance_sampling(weights: ImportanceWeights, discount: float) -> RatioEstimate:
     """Returns Σ_i w_i G_i / Σ_i w_i (WIS). It is biased, but consistent, and rarely wild."""
-    weighted = weights.total * returns(weights, discount)
-    return RatioEstimate(np.arange(weights.log.num_episodes + 1), weighted, weights.total)
+    return RatioEstimate(
+        np.arange(weights.log.num_episodes + 1),
+        weights.total * returns(weights, discount),
+        weights.total,
+    )
 
 
 @np.errstate(over="ignore")
@@ -211,8 +214,11 @@ def weighted_per_decision(weights: ImportanceWeights, discount: float) -> RatioE
     step only so, and a mean over the episodes still running would estimate E[r_t | still running].
     The older form that divides by one total over all steps is not consistent.
     """
-    weighted = weights.cumulative * discounted_rewards(weights, discount)
-    return RatioEstimate(weights.log.episode_offsets, weighted, weights.cumulative)
+    return RatioEstimate(
+        weights.log.episode_offsets,
+        weights.cumulative * discounted_rewards(weights, discount),
+        weights.cumulative,
+    )
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -262,9 +268,8 @@ def doubly_robust(
     """
     powers = discount_powers(weights, discount)
     log = weights.log
-    pairs = weights.log.pairs
-    flat = pairs.flat("q", q, InvalidParameter)
-    value = arrays.run_sums(weights.policy.probability * flat, pairs.offsets)
+    flat = log.pairs.flat("q", q, InvalidParameter)
+    value = arrays.run_sums(weights.policy.probability * flat, log.pairs.offsets)
     surprise = value[log.state] + weights.ratio * (log.reward - flat[log.pair])
     before = np.roll(weights.cumulative, 1)
     before[log.episode_offsets[:-1]] = 1.0

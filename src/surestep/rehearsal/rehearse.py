@@ -332,8 +332,9 @@ def calibrate(
         )
     if not any(kind.calibrates for kind in plan.kinds):
         raise InvalidParameter("no kind of world in the family calibrates, expected one that does")
-    blocks = plan.blocks(CALIBRATING, (size_of(problem),))
-    outcomes = list(map_in_order(run_block, blocks, workers=workers))
+    outcomes = list(
+        map_in_order(run_block, plan.blocks(CALIBRATING, (size_of(problem),)), workers=workers)
+    )
     return calibrated(plan, outcomes, tolerance_of(problem))
 
 
@@ -349,8 +350,12 @@ def calibrated(plan: RehearsalPlan, outcomes: list[Outcomes], tolerance: float) 
     below = draws_below(draws, gain, tolerance).reshape(-1, plan.worlds)
     names = tuple(kind.name for kind in plan.kinds if kind.calibrates)
     judge = plan.certifier
-    ranks = tuple(calibrated_rank(counted, judge.draws, judge.delta) for counted in below)
-    return Calibration(judge.draws, judge.rank, ranks, names)
+    return Calibration(
+        judge.draws,
+        judge.rank,
+        tuple(calibrated_rank(counted, judge.draws, judge.delta) for counted in below),
+        names,
+    )
 
 
 def claims_of_rank(
@@ -486,8 +491,9 @@ class WorldBlock(NamedTuple):
 
     def rng(self, world: int, part: int) -> np.random.Generator:
         """Returns the generator of one part of a world: the truth (0), or data of a size (1 …)."""
-        key = (self.stage, self.member, world, part)
-        return np.random.default_rng(np.random.SeedSequence(self.plan.seed, spawn_key=key))
+        return np.random.default_rng(
+            np.random.SeedSequence(self.plan.seed, spawn_key=(self.stage, self.member, world, part))
+        )
 
 
 class Source(NamedTuple):
@@ -548,8 +554,7 @@ def at_once(plan: RehearsalPlan, sources: Sequence[Source]) -> list[list[Source]
     A group goes beyond that by less than one source. Episodes are expected to be as long as those
     of the problem; a single one is a stream.
     """
-    counts = plan.problem.counts
-    mean_length = float(counts.visits.sum() / counts.starts.sum())
+    mean_length = float(plan.problem.counts.visits.sum() / plan.problem.counts.starts.sum())
     groups: dict[int, list[Source]] = {}
     held = 0.0
     for source in sources:

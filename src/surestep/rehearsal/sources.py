@@ -119,8 +119,11 @@ class Simulated:
     ) -> Simulated:
         """Returns the world of that truth."""
         # A log does not show what ends are worth, so the sampler must not either.
-        silent = replace(truth, ending_reward=np.zeros(truth.num_pairs))
-        return cls(truth, CountSampler.of(silent, behavior), noise)
+        return cls(
+            truth,
+            CountSampler.of(replace(truth, ending_reward=np.zeros(truth.num_pairs)), behavior),
+            noise,
+        )
 
     def collect(self, episodes: int, horizon: int, rng: np.random.Generator) -> Data:
         """Draws the counts of episodes, which end where the model says so, or at the horizon."""
@@ -203,8 +206,9 @@ World = Simulated | Resampled  # a model that counts as true, and a source of da
 def places_in(truth: FiniteMDP, log: DecisionLog) -> arrays.IntArray:
     """Returns the transition of the model that each step of the log takes [N]."""
     size = np.int64(truth.num_states)
-    key = arrays.run_owners(truth.offsets) * size + truth.successor
-    return np.searchsorted(key, log.pair * size + log.next_state)
+    return np.searchsorted(
+        arrays.run_owners(truth.offsets) * size + truth.successor, log.pair * size + log.next_state
+    )
 
 
 # ---- from a world to data ----------------------------------------------------------------------
@@ -229,15 +233,15 @@ class DataSize(NamedTuple):
 
 def size_of(problem: Problem) -> DataSize:
     """Returns the size of the problem's own data."""
-    counts = problem.counts
-    episodes = int(counts.starts.sum())
-    steps = int(counts.visits.sum())
+    episodes = int(problem.counts.starts.sum())
+    steps = int(problem.counts.visits.sum())
     if problem.log is not None:
         longest = int(arrays.run_lengths(problem.log.episode_offsets).max())
         cut_off = not over_at_last(problem.log).all()
         return DataSize(episodes, longest if cut_off else LONGER * longest)
-    truth = completed(problem, "self-loop")
-    return DataSize(episodes, horizon_for(truth, problem.behavior, steps / episodes))
+    return DataSize(
+        episodes, horizon_for(completed(problem, "self-loop"), problem.behavior, steps / episodes)
+    )
 
 
 def horizon_for(mdp: FiniteMDP, policy: Policy, mean_length: float) -> int:

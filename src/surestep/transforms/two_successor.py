@@ -208,12 +208,11 @@ class SplitForm:
         Policy
             The policy of the split form.
         """
-        trees = self.trees
-        check_same_pairs("the policy", policy.pairs, "the original model", trees.original)
+        check_same_pairs("the policy", policy.pairs, "the original model", self.trees.original)
         return replace(
             policy,
-            pairs=trees.pairs,
-            probability=np.concatenate([policy.probability, np.ones(trees.num_auxiliary)]),
+            pairs=self.trees.pairs,
+            probability=np.concatenate([policy.probability, np.ones(self.trees.num_auxiliary)]),
         )
 
     def lower(self, policy: Policy) -> Policy:

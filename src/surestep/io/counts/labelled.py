@@ -137,9 +137,8 @@ class LabelledCounts:
 
         An episode goes on if a row decides in the state, or a step led there without ending.
         """
-        rows = self.transitions
         known = np.append(self.decided, True)
-        known[rows.next_state[~rows.terminated]] = True
+        known[self.transitions.next_state[~self.transitions.terminated]] = True
         return known
 
     def end_states(self) -> tuple[Label, ...]:

@@ -284,8 +284,9 @@ def propensities_vary(counts: LabelledCounts) -> bool:
     rows = counts.transitions
     if rows.lowest is None or not rows.state.size:
         return False
-    pair = rows.state * np.int64(len(counts.actions)) + rows.action
-    _, least, most = propensity_ranges(counts, pair)
+    _, least, most = propensity_ranges(
+        counts, rows.state * np.int64(len(counts.actions)) + rows.action
+    )
     return bool((most - least > SAME * most).any())
 
 
@@ -339,5 +340,8 @@ def policy_from_propensities(
         )
     left = np.where(short | nobody, 1 - total, 0.0)
     share = np.repeat(left / np.maximum(unseen, 1), lengths)
-    policy = Policy(pairs, np.where(known, logged, share))
-    return LoggedPolicy(policy, int(np.count_nonzero(short)), int(np.count_nonzero(nobody)))
+    return LoggedPolicy(
+        Policy(pairs, np.where(known, logged, share)),
+        int(np.count_nonzero(short)),
+        int(np.count_nonzero(nobody)),
+    )

@@ -89,10 +89,9 @@ def number_codes(
     states = (
         f"SELECT {here} FROM {table} UNION SELECT {there} FROM {table} WHERE next_0 IS NOT NULL"
     )
-    actions = f"SELECT DISTINCT {act} FROM {table}"
     return (
         number_labels(database, "state", roles.state, states),
-        number_labels(database, "action", roles.action, actions),
+        number_labels(database, "action", roles.action, f"SELECT DISTINCT {act} FROM {table}"),
     )
 
 

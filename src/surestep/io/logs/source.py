@@ -165,8 +165,10 @@ class LogSource:
             assert roles.episode is not None
             episode = roles.episode.sql
             reward = RewardSql.of(roles).double
-            wanted = [*read, self.columns.reward, str(self.columns.episode), str(self.columns.step)]
-            rows = self._rows_that_teach(database, wanted)
+            rows = self._rows_that_teach(
+                database,
+                [*read, self.columns.reward, str(self.columns.episode), str(self.columns.step)],
+            )
             listed = ", ".join(f"{number} AS {sql_name(name)}" for name, number in read.items())
             taught = database.execute(
                 f"SELECT {listed}, dense_rank() OVER (ORDER BY {episode}) AS "
@@ -195,11 +197,10 @@ class LogSource:
             The log with this column.
         """
         name = states.name
-        done = self.table.preparation
         before = tables.learnt_select(name)
         after = tables.learnt_select(name, states.sql())
-        selects = tuple(select.replace(before, after) for select in done.selects)
-        table = replace(self.table, preparation=replace(done, selects=selects))
+        selects = tuple(select.replace(before, after) for select in self.table.preparation.selects)
+        table = replace(self.table, preparation=replace(self.table.preparation, selects=selects))
         return replace(self, table=table, learnt={**self.learnt, name: states})
 
     def of_signal(self, rule: SignalRule) -> Self:
@@ -259,8 +260,11 @@ class LogSource:
             lost = queries.left_out_rewards(made, self.columns.reward)
             counts = replace(counts, dropped_rewards={**counts.dropped_rewards, **lost})
         counts = counts_of_costs(counts) if self.cost else counts
-        apart = self.description.unsafe.states is not None
-        return replace(counts, sources=sources or (counts_digest(counts),), ends_apart=apart)
+        return replace(
+            counts,
+            sources=sources or (counts_digest(counts),),
+            ends_apart=self.description.unsafe.states is not None,
+        )
 
     def counts_of_all(self) -> LabelledCounts:
         """Counts the log, and each further signal of its description.
@@ -272,8 +276,9 @@ class LogSource:
         """
         self.check_one_decision(self.description.stakes.discount)
         further = [*self.description.signals.items()][1:]
-        signals = {name: self.of_signal(rule).counts() for name, rule in further}
-        return replace(self.counts(), signals=signals)
+        return replace(
+            self.counts(), signals={name: self.of_signal(rule).counts() for name, rule in further}
+        )
 
     def edges(self) -> tuple[str, ...]:
         """Returns digests of the first row and of the row that would follow the last.
@@ -299,8 +304,7 @@ class LogSource:
     @property
     def says_ends(self) -> bool:
         """Tells whether the log or its description says how episodes end."""
-        columns = self.columns
-        return bool(columns.terminated or columns.truncated or columns.next_state)
+        return bool(self.columns.terminated or self.columns.truncated or self.columns.next_state)
 
     def check_one_decision(self, discount: float | None) -> None:
         """Refuses rows that became episodes by default, unless the discount is 0.
@@ -465,8 +469,9 @@ class LogSource:
             SQL for states, actions, episodes and the rest.
         """
         bins = self.description.bins
-        by_quantile = [name for name, rule in bins.items() if rule.quantiles is not None]
-        rows = self._rows_that_teach(database, by_quantile)
+        rows = self._rows_that_teach(
+            database, [name for name, rule in bins.items() if rule.quantiles is not None]
+        )
         binnings = binnings_of(database, bins, self.types, rows)
         return RoleSql.of(self.columns, self.types, MappingProxyType(binnings))
 
@@ -550,8 +555,9 @@ def open_log(
     with tables.connected(table, memory_limit) as database, named_in_errors(table.name, InvalidLog):
         types = tables.types_of(database)
         mapping = tables.meaning_of(description, types)
-        stamped = steps_are_stamps(database, description, types, mapping)
-        preparation = tables.preparation_of(description, mapping, types, stamped)
+        preparation = tables.preparation_of(
+            description, mapping, types, steps_are_stamps(database, description, types, mapping)
+        )
         columns = [*types, *preparation.added]
         for column, rule in description.bins.items():
             if mapping.reward in several(rule.columns):
@@ -574,8 +580,9 @@ def open_log(
         table = replace(table, preparation=preparation)
         types = tables.types_of(database, table.scan(database))
     first = next(iter(description.signals.values()), None)
-    cost = first is not None and first.cost
-    return LogSource(table, mapping, MappingProxyType(types), memory_limit, cost=cost)
+    return LogSource(
+        table, mapping, MappingProxyType(types), memory_limit, cost=first is not None and first.cost
+    )
 
 
 def table_of_query(raw: tables.Table, sql: str, memory_limit: str | None) -> tables.Table:
@@ -628,14 +635,15 @@ def table_of_query(raw: tables.Table, sql: str, memory_limit: str | None) -> tab
 def load_further(database: Any, description: Description) -> None:
     """Loads the further tables of a query."""
     for name, file in description.tables.items():
-        further = Description(files=file, reader=description.reader)
-        load_raw(database, name, tables.find_table(further))
+        load_raw(
+            database, name, tables.find_table(Description(files=file, reader=description.reader))
+        )
 
 
 def load_raw(database: Any, name: str, raw: tables.Table) -> dict[str, str]:
     """Loads a table for a query; returns its types. The log gets the column `row`."""
-    typed = raw.format.typed
     reader = raw.description.reader
+    typed = raw.format.typed
     rows = raw.read(database, raw.files) if typed is None else typed(raw.files, reader)
     with tables.explaining(raw):
         kinds = columns_of(database, rows)

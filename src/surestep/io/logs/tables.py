@@ -63,8 +63,9 @@ class Table:
 
     def read(self, database: Any, files: Sequence[Path]) -> str:
         """Returns the SQL that reads files; labels are the texts that are written there."""
-        read = [self.converted.get(file, file) for file in files]
-        return self.format.scan(database, read, self.description.reader)
+        return self.format.scan(
+            database, [self.converted.get(file, file) for file in files], self.description.reader
+        )
 
     def scan(self, database: Any) -> str:
         """Returns the SQL of the rows of the log; `ROW` is their number in the files, from 1.

@@ -56,13 +56,14 @@ class CheckerModel:
 
     def __post_init__(self) -> None:
         """Checks the numbers; messages number states and choices as the file does."""
-        offsets = self.offsets
-        sizes = {"S": self.num_states, "K": offsets.size - 1, "T": int(offsets[-1])}
+        sizes = {"S": self.num_states, "K": self.offsets.size - 1, "T": int(self.offsets[-1])}
         names = {"S": "state {}".format, "K": self.choice_name, "T": self.name}
         read_arrays(self, InvalidModel, sizes, names)
         words = arrays.RunWords("probabilities", "choice", self.choice_name)
-        chances = arrays.normalised_runs(self.probability, offsets, words, InvalidModel)
-        arrays.keep(self, probability=chances)
+        arrays.keep(
+            self,
+            probability=arrays.normalised_runs(self.probability, self.offsets, words, InvalidModel),
+        )
 
     @property
     def num_states(self) -> int:
@@ -222,8 +223,9 @@ def reached(graph: Graph, cut: arrays.BoolArray, start: arrays.BoolArray) -> arr
     # From one more place, which leads to all states at the start.
     first = np.flatnonzero(start)
     lengths = np.append(np.bincount(graph.state[~cut], minlength=states), first.size)
-    successor = np.append(graph.successor[~cut], first).astype(np.int32)
-    _, parent = breadth_first(arrays.offsets_of(lengths), successor, states)
+    _, parent = breadth_first(
+        arrays.offsets_of(lengths), np.append(graph.successor[~cut], first).astype(np.int32), states
+    )
     return np.asarray(parent[:states] >= 0)
 
 
