@@ -554,8 +554,9 @@ def drawn_each(
                 )
         else:
             for (place, (_, rows)), least in zip(questions.items(), gains, strict=True):
-                lower = least.lower[rows]
-                lower = over_practice(every[place], problems[place], policies[place], lower)
+                lower = over_practice(
+                    every[place], problems[place], policies[place], least.lower[rows]
+                )
                 answers[place] = Gains(lower, least.error)
     return [answers[place] for place in range(len(problems))]
 

@@ -269,8 +269,7 @@ class Counts(arrays.ByValue):
         """
         if self.rewards.known:
             return self.rewards.values
-        means: arrays.FloatArray = self.rewards.values / np.maximum(self.observed, 1)
-        return means
+        return self.rewards.values / np.maximum(self.observed, 1)
 
     @property
     def observed(self) -> arrays.IntArray:

@@ -349,23 +349,21 @@ def row_name(offsets: arrays.IntArray, row: int) -> str:
 
 def check_steps(log: DecisionLog) -> None:
     """Checks that the last step of an episode says how it ended, and others lead to the next."""
-    offsets = log.episode_offsets
-    state = log.state
-    next_state = log.next_state
     flagged = log.terminated | log.truncated
-    last = arrays.marked(offsets[1:] - 1, log.num_steps)
+    last = arrays.marked(log.episode_offsets[1:] - 1, log.num_steps)
     wrong = np.where(
         last,
-        flagged == (next_state == UNKNOWN),
-        flagged | np.append(next_state[:-1] != state[1:], True),
+        flagged == (log.next_state == UNKNOWN),
+        flagged | np.append(log.next_state[:-1] != log.state[1:], True),
     )
     for i, others in arrays.first_where(wrong, "step"):
         expected = f"a flag (truncated, if only recording stopped), or {UNKNOWN} if nobody knows it"
         if not last[i]:
-            expected = f"no flag, and the state in which the next step begins, {state[i + 1]}"
+            expected = f"no flag, and the state in which the next step begins, {log.state[i + 1]}"
         raise InvalidLog(
-            f"{row_name(offsets, i)} has the next state {next_state[i]}, terminated "
-            f"{log.terminated[i]} and truncated {log.truncated[i]}; expected {expected}{others}"
+            f"{row_name(log.episode_offsets, i)} has the next state {log.next_state[i]}, "
+            f"terminated {log.terminated[i]} and truncated {log.truncated[i]}; expected "
+            f"{expected}{others}"
         )
 
 
@@ -373,10 +371,9 @@ def check_ranks(log: DecisionLog) -> None:
     """Checks that the ranks of rows rise within each episode, and from first row to first row."""
     order = log.order
     offsets = log.episode_offsets
-    continued = log.continued
     if order is None:
         return
-    first = offsets[:-1] if continued is None else offsets[:-1][~continued]
+    first = offsets[:-1] if log.continued is None else offsets[:-1][~log.continued]
     early = np.append(False, order[1:] <= order[:-1])
     early[offsets[:-1]] = False
     early[first[1:]] = order[first[1:]] <= order[first[:-1]]

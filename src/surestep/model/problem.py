@@ -343,8 +343,7 @@ class Problem:
         """
         if self.support is None:
             return np.ones(self.counts.successor.size, np.bool_)
-        inside: arrays.BoolArray = self.support.places(self.counts) >= 0
-        return inside
+        return self.support.places(self.counts) >= 0
 
     def stored_sizes(self) -> arrays.IntArray:
         """Counts the possible successors of each pair that the counts store.

@@ -412,8 +412,10 @@ def paired_rewards(
     lengths = arrays.run_lengths(log.episode_offsets)
     whole = arrays.is_number(horizon) and horizon >= 1 and horizon == np.floor(horizon)
     if not whole or (discount == 1 and horizon == np.inf):
-        expected = "a whole number of 1 or more, or inf with a discount below 1"
-        raise InvalidParameter(f"horizon is {horizon!r}, expected {expected}")
+        raise InvalidParameter(
+            f"horizon is {horizon!r}, expected a whole number of 1 or more, or inf with a discount "
+            "below 1"
+        )
     over = log.terminated[log.episode_offsets[1:] - 1]
     for e, others in arrays.first_where(
         (lengths > horizon) | (~over & (lengths < horizon)), "episode"

@@ -195,9 +195,7 @@ def rehearse(
         ]
 
     tolerance = tolerance_of(problem)
-    calibration = None
-    if calibrates:
-        calibration = calibrated(plan, of_stage(plan, CALIBRATING), tolerance)
+    calibration = calibrated(plan, of_stage(plan, CALIBRATING), tolerance) if calibrates else None
     reported, lucky = of_stage(plan, REPORTING), of_stage(alike, LUCK)
 
     def in_worlds(name: str) -> arrays.FloatArray:
@@ -586,9 +584,7 @@ def judged(
     certifiers = [seeded(plan.certifier, seed) for seed in seeds]
     # Of equal seeds, as a seed may decide which part of the log chooses.
     believers = [] if plan.belief is None else [seeded(plan.belief, seed) for seed in seeds]
-    splitters = certifiers if holds_out(certifiers[0]) else believers
-    if splitters and not holds_out(splitters[0]):
-        splitters = []
+    splitters = next((one for one in (certifiers, believers) if one and holds_out(one[0])), [])
     policies = proposed_each(plan.algorithm, problems, splitters).policy
     claims, draws = claims_and_draws(certifiers, problems, policies)
     beliefs = np.full(len(problems), np.nan)

@@ -260,8 +260,10 @@ class RoleSql:
         if mapping.episode is not None and mapping.step is not None:
             step = f"coalesce({self.step}, -1) < 0"
             checks.append(RowCheck(step, mapping.step, STEP, other_form()))
-        for name in filter(None, (mapping.terminated, mapping.truncated)):
-            checks.append(RowCheck(f"({self.flag(name)}) IS NULL", name, "true or false"))
+        checks += [
+            RowCheck(f"({self.flag(name)}) IS NULL", name, "true or false")
+            for name in filter(None, (mapping.terminated, mapping.truncated))
+        ]
         if mapping.next_state:
             over = f"coalesce({self.flag(mapping.terminated)}, true)"
             stopped = f"coalesce({self.flag(mapping.truncated)}, true)"

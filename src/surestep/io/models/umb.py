@@ -339,8 +339,9 @@ def read_reward_structure(
             )
         check_double(place, structure.type)
         for level in levels:
-            name = f"{place}/{level}/values.bin"
-            rewards[level] = column(archive, name, rewards[level].size, "<f8")
+            rewards[level] = column(
+                archive, f"{place}/{level}/values.bin", rewards[level].size, "<f8"
+            )
     return rewards
 
 
