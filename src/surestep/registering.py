@@ -42,8 +42,8 @@ def register(thing: Thing, name: str | None = None) -> Thing:
     >>> make("toys/coin", arms=2).num_actions
     2
     """
-    own = getattr(thing, "name" if isinstance(thing, type) else "__name__", None)
-    known_as = own if name is None else name
+    own = "name" if isinstance(thing, type) else "__name__"
+    known_as = getattr(thing, own, None) if name is None else name
     shelf = shelf_of(thing)
     if not isinstance(known_as, str):
         raise InvalidParameter(f"{thing!r:.80} has the name {known_as!r}, expected a text")

@@ -385,8 +385,8 @@ def test_auxiliary_states_have_one_action_of_their_own(grown):
 
 def test_there_are_no_more_states_than_can_be_numbered(grown, monkeypatch):
     states = grown(3).pairs.num_states
-    monkeypatch.setattr(split_trees, "LARGEST_INDEX", states)
+    monkeypatch.setattr(split_trees.arrays, "LARGEST_INDEX", states)
     assert grown(3).pairs.num_states == states
-    monkeypatch.setattr(split_trees, "LARGEST_INDEX", states - 1)
+    monkeypatch.setattr(split_trees.arrays, "LARGEST_INDEX", states - 1)
     with pytest.raises(InvalidModel, match=f"has {states} states, expected at most {states - 1}"):
         grown(3)

@@ -72,7 +72,6 @@ class Bound(Protocol):
         array of float
             The radius for each number of visits.
         """
-        ...
 
     def loss_factor(self, discount: float) -> float:
         """Returns the f(γ) in ζ = f(γ) · V_max · radius − gain; 4/(1 − γ) where π_b is kept.

@@ -139,7 +139,6 @@ def covering_n_wedge(certifier: APriori, problem: Problem, change: arrays.FloatA
     most N∧ visits.
     """
     visits = problem.counts.visits
-    pairs = problem.counts.pairs
     changed = change > UNCHANGED
     if not changed.any():
         return None
@@ -150,14 +149,14 @@ def covering_n_wedge(certifier: APriori, problem: Problem, change: arrays.FloatA
         needs = f"more than {n_wedge}"
     else:
         # Nobody decides where episodes end. Without any other pair, nothing is asked.
-        asked = ~problem.counts.terminal[pairs.state]
+        asked = ~problem.counts.terminal[problem.counts.pairs.state]
         n_wedge = certifier.n_wedge or max(int(visits[asked].min(initial=LARGEST_TOTAL)), 1)
         wrong = asked & (visits < n_wedge)
         does = "there is"
         needs = f"at least {n_wedge} of every pair, changed or not"
     said = {"does": does, "bound": certifier.bound, "needs": needs}
     for k, others in arrays.first_where(wrong, "pair"):
-        seen = {"pair": pairs.pair_name(k), "visits": visits[k], "others": others}
+        seen = {"pair": problem.counts.pairs.pair_name(k), "visits": visits[k], "others": others}
         raise CertificateRefused(Statement("too-few-visits", said | seen))
     return n_wedge
 

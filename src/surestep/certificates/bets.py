@@ -251,8 +251,9 @@ def plans_at(folds: Sequence[Fold], runs: int) -> list[BetPlan]:
         for own in (horizons(fold.course.discount) for fold in folds)
     ]
     ways = [[Way(who, steps, steps) for who in sides for steps in own] for own in lengths]
-    tallies = tally_each(cases, ways, PLANNING, runs)
-    alone = bets_alone(levels, np.repeat(sides, number).tolist(), tallies)
+    alone = bets_alone(
+        levels, np.repeat(sides, number).tolist(), tally_each(cases, ways, PLANNING, runs)
+    )
     best = alone.score.reshape(-1, len(sides), number).argmax(axis=2).tolist()
     ways_in_turn = [
         [Way(cycle, own[ours], own[theirs]) for cycle in CYCLES]

@@ -244,8 +244,9 @@ def accepted(claim: Certificate, certifier: Certifier, problem: Problem) -> Cert
     premises = premises_of(certifier, problem) + premises_of_signals(problem)
     if standing == claim.standing and not premises:
         return claim
-    assumptions = (*claim.assumptions, *premises)
-    return dataclasses.replace(claim, standing=standing, assumptions=assumptions)
+    return dataclasses.replace(
+        claim, standing=standing, assumptions=(*claim.assumptions, *premises)
+    )
 
 
 def premises_of(certifier: Certifier, problem: Problem) -> tuple[Statement, ...]:
@@ -268,13 +269,14 @@ def premises_of_signals(problem: Problem) -> tuple[Statement, ...]:
 
     The premise that no reward lies outside of those seen keeps its code: it forbids a proof.
     """
-    named: list[Statement] = []
-    for signal in problem.signals:
-        for said in signal.problem.premises:
-            if said not in problem.premises:
-                words = Statement(OWN_WORDS, {"sentence": f"Of {signal.name}: {said}"})
-                named.append(said if said.code == WITHIN_SEEN else words)
-    return tuple(named)
+    return tuple(
+        said
+        if said.code == WITHIN_SEEN
+        else Statement(OWN_WORDS, {"sentence": f"Of {signal.name}: {said}"})
+        for signal in problem.signals
+        for said in signal.problem.premises
+        if said not in problem.premises
+    )
 
 
 def verify(certificate: Certificate, problem: Problem, policy: Policy) -> Certificate:

@@ -494,12 +494,20 @@ class Certifier:
         """
         first, *_ = judges
         shares = first.shares([part.shown for part in parts])
-        asked = [Question(first, parts[0].tested, policy)]
-        for judge, part in zip(judges[1:], parts[1:], strict=True):
-            asked.append(Question(judge, part.tested, policy, at_least=part.limit))
-        for judge, part, share in zip(judges, parts, shares, strict=True):
-            less = dataclasses.replace(judge, delta=share * judge.delta)
-            asked.append(Question(less, part.shown, policy, planned_for=judge.delta))
+        tested = [
+            Question(judge, part.tested, policy, at_least=part.limit)
+            for judge, part in zip(judges[1:], parts[1:], strict=True)
+        ]
+        shown = [
+            Question(
+                dataclasses.replace(judge, delta=share * judge.delta),
+                part.shown,
+                policy,
+                planned_for=judge.delta,
+            )
+            for judge, part, share in zip(judges, parts, shares, strict=True)
+        ]
+        asked = [Question(first, parts[0].tested, policy), *tested, *shown]
         silent = CertificateRefused(Statement("no-claim", {"kind": first.name}))
         answered = [q for q in asked if first.claims_chances or q.problem.reach is None]
         made = dict(zip(map(id, answered), claims_of(answered), strict=True))

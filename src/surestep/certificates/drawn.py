@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep.errors import CertificateRefused, NotConverged
 from surestep.kernels.devices import PROCESSOR, Machine, brought_home, machine_for_tasks, usable_gpu
 from surestep.kernels.drawn import (
@@ -60,13 +59,13 @@ RIDGE = 1e-12  # of the squares: keeps the equations of a mixture solvable
 class PriorRows(NamedTuple):
     """The law of the rows of one data set under one prior, as in `kernels.posterior.Rows`."""
 
-    offsets: IntArray  # [K+1]
-    successor: IndexArray  # [T]
-    times: IntArray  # [T]
-    given: FloatArray  # [T], or empty
+    offsets: arrays.IntArray  # [K+1]
+    successor: arrays.IndexArray  # [T]
+    times: arrays.IntArray  # [T]
+    given: arrays.FloatArray  # [T], or empty
     weight: float
-    pooled: FloatArray  # [K]
-    elsewhere: FloatArray  # [S]
+    pooled: arrays.FloatArray  # [K]
+    elsewhere: arrays.FloatArray  # [S]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -78,7 +77,7 @@ class ModelDraws:
     others: tuple[PriorRows, ...] = ()  # of further priors, under which the same is drawn again
     discount: float
     value_bounds: tuple[float, float]
-    start_weight: FloatArray  # [S] of the posterior of starts; empty where they are known
+    start_weight: arrays.FloatArray  # [S] of the posterior of starts; empty where they are known
     rewards: RewardDraws
     extreme: float = 0.0  # visits that an end of the range of rewards weighs against a policy
     seed: int
@@ -98,7 +97,7 @@ class ModelDraws:
 class Gains(NamedTuple):
     """A lower bound of Δ of each policy in each draw, and the error of evaluation in it."""
 
-    lower: FloatArray  # [P, draws]
+    lower: arrays.FloatArray  # [P, draws]
     error: float  # the largest error of a Δ
 
 
@@ -106,20 +105,19 @@ class DrawnQuestion(NamedTuple):
     """The policies that are compared in models of one posterior."""
 
     models: ModelDraws
-    behavior: FloatArray  # [K]
-    policies: FloatArray  # [P, K]
+    behavior: arrays.FloatArray  # [K]
+    policies: arrays.FloatArray  # [P, K]
 
     @property
-    def everyone(self) -> FloatArray:
+    def everyone(self) -> arrays.FloatArray:
         """Returns all policies [1 + P, K], π_b first."""
         return np.concatenate([self.behavior[np.newaxis], self.policies])
 
     @property
-    def used(self) -> BoolArray:
+    def used(self) -> arrays.BoolArray:
         """Returns the pairs [K] that some policy takes, before the end of an episode."""
-        counts = self.models.counts
-        taken: BoolArray = self.everyone.max(axis=0) > 0
-        return taken & ~counts.terminal[counts.pairs.state]
+        taken: arrays.BoolArray = self.everyone.max(axis=0) > 0
+        return taken & ~self.models.counts.terminal[self.models.counts.pairs.state]
 
     @property
     def kind(self) -> tuple[object, ...]:
@@ -138,7 +136,7 @@ class DrawnQuestion(NamedTuple):
             models.alone,
         )
 
-    def gains(self, worth: FloatArray, error: FloatArray) -> Gains:
+    def gains(self, worth: arrays.FloatArray, error: arrays.FloatArray) -> Gains:
         """Returns the gains, by ρ in all models [draws, 1 + P or more] and its errors."""
         low, high = self.models.value_bounds
         number = len(self.policies)
@@ -203,7 +201,7 @@ def gains_of_group(group: list[DrawnQuestion], draws: int, memory: int) -> list[
     blocks = blocks_of(data_sets, used, machine, draws)
     posteriors = posteriors_of(data_sets, used)
     guesses: list[Guess] = []
-    outcomes: list[tuple[FloatArray, FloatArray]] = []
+    outcomes: list[tuple[arrays.FloatArray, arrays.FloatArray]] = []
     done = 0
     room = None
     while done < draws:
@@ -249,8 +247,8 @@ def gains_of_group(group: list[DrawnQuestion], draws: int, memory: int) -> list[
 
 
 def gains_and_errors(
-    models: ModelDraws, performance: FloatArray, error: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+    models: ModelDraws, performance: arrays.FloatArray, error: arrays.FloatArray
+) -> tuple[arrays.FloatArray, arrays.FloatArray]:
     """ρ(π) − ρ(π_b) [B, P], held to the value bounds, less errors, and these, by errors of ρ.
 
     Of policies [B, 1 + P] π_b comes first. Values of a drawn model may be outside of the bounds.
@@ -272,11 +270,11 @@ def gains_and_errors(
 class Guess(NamedTuple):
     """A start for iterations in any model: values [P, S], and the steps that an episode takes."""
 
-    values: FloatArray
+    values: arrays.FloatArray
     steps: float  # until it ends, or is discounted
 
 
-def first_guess(models: ModelDraws, first: Chunk, policies: FloatArray) -> Guess:
+def first_guess(models: ModelDraws, first: Chunk, policies: arrays.FloatArray) -> Guess:
     """Returns the values of policies [P, K] in the first model; of small ones none are needed."""
     guess = Guess(np.zeros((len(policies), models.counts.pairs.num_states)), FIRST_STEPS)
     if is_small(models) or models.horizon is not None:
@@ -287,8 +285,11 @@ def first_guess(models: ModelDraws, first: Chunk, policies: FloatArray) -> Guess
 
 
 def performances(
-    models: ModelDraws, chunk: Chunk, everyone: Sequence[FloatArray], guesses: Sequence[Guess]
-) -> tuple[FloatArray, FloatArray]:
+    models: ModelDraws,
+    chunk: Chunk,
+    everyone: Sequence[arrays.FloatArray],
+    guesses: Sequence[Guess],
+) -> tuple[arrays.FloatArray, arrays.FloatArray]:
     """ρ [B, P] of the policies of each data set in its drawn models, and its error [B, P]."""
     if models.horizon is not None:  # each step is rounded once, and so is the mean over the starts
         performance = counted(models, chunk, everyone, models.horizon)
@@ -305,7 +306,7 @@ def performances(
 def evaluated(
     models: ModelDraws,
     chunk: Chunk,
-    everyone: Sequence[FloatArray],
+    everyone: Sequence[arrays.FloatArray],
     guesses: Sequence[Guess],
     accuracy: float,
 ) -> Performance:
@@ -314,11 +315,10 @@ def evaluated(
     Where some have fewer policies than others, the rest is 0.
     """
     if is_small(models):
-        pairs = models.counts.pairs
         tasks = len(chunk.ends)
         performance = Performance(*np.zeros((3, tasks, max(map(len, everyone)))))
-        room = room_to_eliminate(pairs.num_states)
-        model = (pairs.offsets, models.discount, chunk)
+        room = room_to_eliminate(models.counts.pairs.num_states)
+        model = (models.counts.pairs.offsets, models.discount, chunk)
         eliminate_drawn.all(tasks, room, *model, line(everyone), places(everyone), performance)
         return performance
     size = len(chunk.ends) // len(everyone)
@@ -336,7 +336,7 @@ def evaluated(
 
 
 def counted(
-    models: ModelDraws, chunk: Chunk, everyone: Sequence[FloatArray], steps: int
+    models: ModelDraws, chunk: Chunk, everyone: Sequence[arrays.FloatArray], steps: int
 ) -> Performance:
     """Evaluates the policies of each data set in its drawn models over so many steps.
 
@@ -356,7 +356,11 @@ def counted(
 
 
 def iterated(
-    models: ModelDraws, chunk: Chunk, policies: FloatArray, aim: Aim, start: FloatArray
+    models: ModelDraws,
+    chunk: Chunk,
+    policies: arrays.FloatArray,
+    aim: Aim,
+    start: arrays.FloatArray,
 ) -> Performance:
     """Evaluates policies [P, K] in drawn models, from the values `start` [P, S]."""
     offsets = models.counts.pairs.offsets
@@ -375,7 +379,9 @@ def iterated(
     return performance
 
 
-def step_bounds(models: ModelDraws, chunk: Chunk, everyone: Sequence[FloatArray]) -> FloatArray:
+def step_bounds(
+    models: ModelDraws, chunk: Chunk, everyone: Sequence[arrays.FloatArray]
+) -> arrays.FloatArray:
     """Returns a bound on the discounted steps of each policy in each drawn model [B, P].
 
     That is 1/(1 − γ), or without a discount max w/θ for the expected number w > 0 of steps, if
@@ -398,7 +404,7 @@ def step_bounds(models: ModelDraws, chunk: Chunk, everyone: Sequence[FloatArray]
 
 
 def blocks_of(
-    data_sets: Sequence[ModelDraws], used: Sequence[BoolArray], machine: Machine, draws: int
+    data_sets: Sequence[ModelDraws], used: Sequence[arrays.BoolArray], machine: Machine, draws: int
 ) -> Blocks:
     """Returns the blocks in which models are drawn; all pairs at once but on a GPU.
 
@@ -426,7 +432,7 @@ def blocks_of(
     return Blocks(firsts, arrays.offsets_of(np.array(cells)))
 
 
-def expected_cells(models: ModelDraws, used: BoolArray) -> int:
+def expected_cells(models: ModelDraws, used: arrays.BoolArray) -> int:
     """Estimates the transitions of a drawn model, with some to spare."""
     counts = models.counts
     rows = models.rows
@@ -489,7 +495,7 @@ def room_for(
     )
 
 
-def draw_chunk(models: ModelDraws, used: BoolArray, first_draw: int, chunk: Chunk) -> None:
+def draw_chunk(models: ModelDraws, used: arrays.BoolArray, first_draw: int, chunk: Chunk) -> None:
     """Writes the draws `first_draw` … into a chunk of few models, the first prior first.
 
     The processor has drawn them before they would be on their way to a GPU.
@@ -502,8 +508,7 @@ def draw_chunk(models: ModelDraws, used: BoolArray, first_draw: int, chunk: Chun
 
 def drawn_chunk(models: ModelDraws, draws: int, memory: int) -> Chunk:
     """Returns the first draws of few models: all rows but those of known ends."""
-    counts = models.counts
-    used = ~counts.terminal[counts.pairs.state]
+    used = ~models.counts.terminal[models.counts.pairs.state]
     cells = expected_cells(models, used)
     while True:
         chunk = room_for(models, cells, draws, memory)
@@ -515,25 +520,24 @@ def drawn_chunk(models: ModelDraws, draws: int, memory: int) -> Chunk:
 
 def drawn_models(models: ModelDraws, draws: int, memory: int) -> Iterator[FiniteMDP]:
     """Yields the models of the first draws under the first prior; rewards are those of pairs."""
-    pairs = models.counts.pairs
     chunk = drawn_chunk(models.apart()[0], draws, memory)
     for ends, target, share, reward, initial in zip(*chunk, strict=True):
         pair = arrays.run_owners(ends)
         order = np.lexsort((target[: pair.size], pair))
         yield FiniteMDP(
-            pairs,
+            models.counts.pairs,
             ends,
             target[order],
             share[order],
             reward[pair],
-            np.full(pairs.num_pairs, models.discount),
+            np.full(models.counts.pairs.num_pairs, models.discount),
             initial,
             np.where(arrays.run_lengths(ends) == 0, reward, 0.0),
             endless=None,
         )
 
 
-def posteriors_of(data_sets: Sequence[ModelDraws], used: Sequence[BoolArray]) -> Posteriors:
+def posteriors_of(data_sets: Sequence[ModelDraws], used: Sequence[arrays.BoolArray]) -> Posteriors:
     """Returns the posteriors of several data sets as kernels take them."""
     first = data_sets[0]
     rows = [models.rows for models in data_sets]
@@ -570,7 +574,7 @@ def posteriors_of(data_sets: Sequence[ModelDraws], used: Sequence[BoolArray]) ->
     )
 
 
-def sharing(data_sets: Sequence[ModelDraws], used: Sequence[BoolArray]) -> list[list[int]]:
+def sharing(data_sets: Sequence[ModelDraws], used: Sequence[arrays.BoolArray]) -> list[list[int]]:
     """Groups the places of data sets whose rows and starts are drawn alike, as of signals."""
     different: dict[tuple[object, ...], list[int]] = {}
     for place, (models, taken) in enumerate(zip(data_sets, used, strict=True)):
@@ -588,13 +592,16 @@ def terms_of(models: ModelDraws) -> int:
 
 
 def proven_error(
-    models: ModelDraws, residual: FloatArray, scale: FloatArray, horizon: FloatArray
-) -> FloatArray:
+    models: ModelDraws,
+    residual: arrays.FloatArray,
+    scale: arrays.FloatArray,
+    horizon: arrays.FloatArray,
+) -> arrays.FloatArray:
     """Returns (residual + rounding) times the steps; ∞ where nothing bounds the steps."""
     rounding = terms_of(models) * 2.0**-52 * (scale + SMALLEST_NORMAL)
     proven = np.isfinite(horizon)
     steps = np.where(proven, horizon, 0.0)
-    errors: FloatArray = np.where(proven, (residual + rounding) * steps, np.inf)
+    errors: arrays.FloatArray = np.where(proven, (residual + rounding) * steps, np.inf)
     if not np.isfinite(errors[proven]).all():
         raise NotConverged("values of a drawn model are too large for doubles; scale them down")
     return errors
@@ -605,10 +612,10 @@ def proven_error(
 
 def step_until_near(
     chunk: Chunk,
-    pair_offsets: IntArray,
+    pair_offsets: arrays.IntArray,
     discount: float,
-    policies: FloatArray,
-    start: FloatArray,
+    policies: arrays.FloatArray,
+    start: arrays.FloatArray,
     *,
     aim: Aim,
 ) -> Performance | None:

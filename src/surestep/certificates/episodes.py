@@ -63,10 +63,20 @@ def training_part(problem: Problem, train_share: float, seed: int | None) -> Pro
             f"train_share is {train_share!r}, which leaves none of {problem.log.num_episodes} "
             "episodes for training; expected more"
         )
-    counts = counts_of_part(problem, train, "chooses the policy")
-    alone = replace(problem, counts=counts, log=train, premises=(), closed=None, signals=())
-    signals = (s.moved(lambda p: training_part(p, train_share, seed)) for s in problem.signals)
-    return arrays.altered(alone, signals=tuple(signals))
+    alone = replace(
+        problem,
+        counts=counts_of_part(problem, train, "chooses the policy"),
+        log=train,
+        premises=(),
+        closed=None,
+        signals=(),
+    )
+    return arrays.altered(
+        alone,
+        signals=tuple(
+            s.moved(lambda p: training_part(p, train_share, seed)) for s in problem.signals
+        ),
+    )
 
 
 def held_out_part(problem: Problem, train_share: float, seed: int | None) -> Problem:
@@ -81,8 +91,12 @@ def held_out_part(problem: Problem, train_share: float, seed: int | None) -> Pro
         counts = replace(counts, starts=problem.counts.starts)
         rest = None
     alone = replace(problem, counts=counts, log=rest, signals=())
-    signals = (s.moved(lambda p: held_out_part(p, train_share, seed)) for s in problem.signals)
-    return arrays.altered(alone, signals=tuple(signals))
+    return arrays.altered(
+        alone,
+        signals=tuple(
+            s.moved(lambda p: held_out_part(p, train_share, seed)) for s in problem.signals
+        ),
+    )
 
 
 def log_of(problem: Problem) -> DecisionLog:

@@ -440,7 +440,6 @@ def drawn_claim(settings: Posterior, problem: Problem, policy: Policy, drawn: Ga
     problem = stopped(part)
     gains = np.sort(drawn.lower[0])
     changed = policy.probability != problem.behavior.probability
-    counts = problem.counts
     figures: dict[str, Scalar] = {
         "rank": settings.rank,
         "mean_gain": float(gains.mean()),
@@ -451,8 +450,8 @@ def drawn_claim(settings: Posterior, problem: Problem, policy: Policy, drawn: Ga
         "total_prior_weight": priors[0].total,
         "states": problem.num_states,
         **common.terms_of(problem),
-        "visits": int(counts.visits.sum()),
-        "episodes": int(counts.starts.sum()),
+        "visits": int(problem.counts.visits.sum()),
+        "episodes": int(problem.counts.starts.sum()),
         "unseen_pairs": int(np.count_nonzero(problem.unseen_pairs())),
         "changed_pairs": int(np.count_nonzero(changed)),
     }
@@ -555,8 +554,9 @@ def drawn_each(
                 )
         else:
             for (place, (_, rows)), least in zip(questions.items(), gains, strict=True):
-                lower = least.lower[rows]
-                lower = over_practice(every[place], problems[place], policies[place], lower)
+                lower = over_practice(
+                    every[place], problems[place], policies[place], least.lower[rows]
+                )
                 answers[place] = Gains(lower, least.error)
     return [answers[place] for place in range(len(problems))]
 
@@ -569,8 +569,9 @@ def question_of(
     keys = [policy.probability.astype(">f8").tobytes() for policy in policies]
     different = sorted(set(keys))
     rows = [policies[keys.index(key)].probability for key in different]
-    models = model_draws(problem, settings)
-    question = DrawnQuestion(models, problem.behavior.probability, np.stack(rows))
+    question = DrawnQuestion(
+        model_draws(problem, settings), problem.behavior.probability, np.stack(rows)
+    )
     return question, np.array([different.index(key) for key in keys])
 
 
@@ -613,8 +614,9 @@ def model_draws(problem: Problem, settings: Posterior) -> ModelDraws:
     discount = common.usable_discount(problem)
     rewards = reward_draws(problem, settings.rewards, settings.ranges)
     if problem.support is not None:
-        place = problem.support.places(problem.counts)
-        rewards = rewards.moved(place, problem.support.successor.size)
+        rewards = rewards.moved(
+            problem.support.places(problem.counts), problem.support.successor.size
+        )
     return ModelDraws(
         counts=problem.counts,
         rows=priors[0].rows,

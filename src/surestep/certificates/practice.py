@@ -55,10 +55,9 @@ def paid_returns(problem: Problem, log: DecisionLog, high: float) -> arrays.Floa
     """Returns Y of every episode that begins in the log; `high` is the greatest return."""
     offsets = log.episode_offsets
     last = log.episode_offsets[1:] - 1
-    pairs = problem.counts.pairs
     earned = np.empty(log.num_steps)
     discounted_returns(offsets, log.reward, problem.single_discount, earned)
-    at_end = np.maximum.reduceat(problem.counts.unseen_reward(), pairs.offsets[:-1])
+    at_end = np.maximum.reduceat(problem.counts.unseen_reward(), problem.counts.pairs.offsets[:-1])
     over = log.terminated[last]
     led = log.next_state[last]
     left = problem.single_discount ** arrays.run_lengths(offsets)
@@ -88,8 +87,7 @@ class BehaviorDoubt(NamedTuple):
     def about(cls, worth: arrays.FloatArray, counts: Counts) -> BehaviorDoubt:
         """Returns the distribution where Σ_s d(s) Q(s,a) of each pair [K] is known."""
         pairs = counts.pairs
-        actions = arrays.run_lengths(pairs.offsets)[pairs.state]
-        alpha = counts.visits + 1 / actions
+        alpha = counts.visits + 1 / arrays.run_lengths(pairs.offsets)[pairs.state]
         mean = alpha / arrays.run_sums(alpha, pairs.offsets)[pairs.state]
         return cls(pairs, alpha, mean, worth)
 

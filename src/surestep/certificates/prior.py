@@ -175,13 +175,12 @@ def adverse_questions(question: DrawnQuestion) -> list[tuple[DrawnQuestion, list
     range; see `worst_pair`. A policy that is judged alone gains what it is worth itself.
     """
     models, behavior, policies = question
-    size = models.counts.pairs.num_states
     mdp = mean_model(models)
     extreme = models.extreme if models.rewards.least.size > 0 else 0.0
     values, ends, taken = [], [], []
     for chances in question.everyone:
         policy = Policy(mdp.pairs, np.append(chances, 1.0))
-        values.append(evaluate(mdp, policy)[:size])
+        values.append(evaluate(mdp, policy)[: models.counts.pairs.num_states])
         ends.append(ending_states(models, chances))
         taken.append(occupancy(mdp, policy)[:-1] if extreme > 0 else np.zeros(0))
     alike: dict[bytes, tuple[ModelDraws, list[int]]] = {}
@@ -194,8 +193,9 @@ def adverse_questions(question: DrawnQuestion) -> list[tuple[DrawnQuestion, list
             if extreme > 0:
                 more = extreme * worst_pair(models, mdp, taken[1 + place] - taken[0])
             key = b"".join(part.tobytes() for part in (rows.given, rows.elsewhere, more))
-            rewards = models.rewards._replace(more=more)
-            against = replace(models, rows=rows, others=(), rewards=rewards)
+            against = replace(
+                models, rows=rows, others=(), rewards=models.rewards._replace(more=more)
+            )
             alike.setdefault(key, (against, []))[1].append(place)
     return [
         (DrawnQuestion(against, behavior, policies[places]), places)
@@ -213,16 +213,14 @@ def worst_pair(
     rewards were to be expected in the data, in any pairs. None of them came with a chance of e^−λ,
     and they cost at most λ · max a. So one pair, that of the largest a, stands for all.
     """
-    rows = models.rows
-    rewards = models.rewards
-    visits = arrays.run_sums(rows.times, rows.offsets)
+    visits = arrays.run_sums(models.rows.times, models.rows.offsets)
     worst = np.where(
         more_often > 0,
         *(
             arrays.run_sums(
                 mdp.probability * np.append(end, end.mean())[mdp.successor], mdp.offsets
             )[:-1]
-            for end in (rewards.least, rewards.greatest)
+            for end in (models.rewards.least, models.rewards.greatest)
         ),
     )
     cost = more_often * (mdp.expected_reward[:-1] - worst) / np.maximum(visits, 1)

@@ -38,12 +38,11 @@ def check_values(problem: Problem, *, ends: bool = True) -> None:
     counts = with_ends(problem)
     low, high = problem.value_bounds
     pairs = counts.pairs
-    discount = problem.single_discount
     slack = SAME * max(abs(low), abs(high), SAME)
     ending = counts.unseen_reward()
     earned = list[tuple[Any, ...]]()
     if always_alike(counts, slack):
-        step = low - discount * high, high - discount * low
+        step = low - problem.single_discount * high, high - problem.single_discount * low
         earned = [(counts.visits > 0, *exact_means(counts), *step)]
     earned.append((counts.terminal[pairs.state] & ends, ending, ending, low, high))
     for some, least, most, lowest, highest in earned:

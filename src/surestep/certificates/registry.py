@@ -5,9 +5,8 @@ The standing of a claim is its own word for it, where its kind is built in.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple
 
 import surestep._arrays as arrays
@@ -147,7 +146,7 @@ class Asked(NamedTuple):
             raise InvalidParameter(f"{reason}; or a name, one of {', '.join(kinds())}") from None
         if isinstance(given, NoClaim):
             raise InvalidParameter(f"a certifier is {given!r}, expected one that claims something")
-        names = [field.name for field in dataclasses.fields(given)]  # type: ignore[arg-type]
+        names = [field.name for field in fields(given)]  # type: ignore[arg-type]
         values = {name: arrays.as_python(getattr(given, name)) for name in names}
         said = {name: value for name, value in values.items() if value is not None}
         own = None if type(given) in CERTIFIERS.values() else type(given)
@@ -177,7 +176,7 @@ class Asked(NamedTuple):
     @property
     def takes(self) -> tuple[str, ...]:
         """Returns the names of all its settings."""
-        return tuple(field.name for field in dataclasses.fields(self.type))
+        return tuple(field.name for field in fields(self.type))
 
     def __str__(self) -> str:
         """Returns the text that `read_asked` reads."""
@@ -196,14 +195,14 @@ def told_to(kind: type[Any], known: Known, given: Mapping[str, Any]) -> dict[str
         both = ends(what, None)
         if both.keys() & given.keys():
             told |= both
-    takes = [field.name for field in dataclasses.fields(kind)]
+    takes = [field.name for field in fields(kind)]
     return {name: told[name] for name in takes if told.get(name) is not None}
 
 
 def certifier_for(certifier: Any, signal: Signal) -> Any:
     """Returns the certifier with the settings that the rewards of a signal ask for."""
     told = told_to(type(certifier), signal.known, {})
-    usual = {field.name: field.default for field in dataclasses.fields(certifier)}
+    usual = {field.name: field.default for field in fields(certifier)}
     names = [name for name in usual if name.startswith(OF_REWARDS)]
     return replace(certifier, **{name: told.get(name, usual[name]) for name in names})
 

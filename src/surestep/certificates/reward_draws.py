@@ -5,7 +5,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.certificates.episodes import with_ends
 from surestep.certificates.refuting import check_reward_bounds, check_values
 from surestep.errors import CertificateRefused
@@ -26,13 +25,12 @@ def reward_draws(problem: Problem, model: RewardModel, ranges: Ranges | None) ->
     counts = problem.counts
     rewards = counts.rewards
     per_pair = rewards.per == "pair"
-    num_pairs = counts.pairs.num_pairs
     bounds = () if ranges is None else ranges.rewards
     if all_known(problem):
         earned = rewards.values
         if per_pair:  # known ends of episodes have no row
             earned = np.where(counts.terminal[counts.pairs.state], np.nan, earned)
-        return RewardDraws.known(earned, per_pair, num_pairs)
+        return RewardDraws.known(earned, per_pair, counts.pairs.num_pairs)
     if bounds and not rewards.known:
         check_reward_bounds(counts, bounds)
     if model == "deterministic" and not rewards.known:
@@ -58,12 +56,12 @@ def reward_draws(problem: Problem, model: RewardModel, ranges: Ranges | None) ->
 class Kin(NamedTuple):
     """Groups of rewards that are likely to be alike."""
 
-    of_pair: IntArray  # [K]; −1 where transitions to the same state are of one group
-    of_seen: IntArray  # [K] or [T]
+    of_pair: arrays.IntArray  # [K]; −1 where transitions to the same state are of one group
+    of_seen: arrays.IntArray  # [K] or [T]
     number: int  # of groups
 
 
-def kin_of(counts: Counts, mean: FloatArray, observed: BoolArray) -> Kin:
+def kin_of(counts: Counts, mean: arrays.FloatArray, observed: arrays.BoolArray) -> Kin:
     """Returns the grouping in which the observed means predict each other best.
 
     Transitions are grouped by successor, by pair, or all together; pairs by state, by action, or
@@ -97,8 +95,8 @@ def kin_of(counts: Counts, mean: FloatArray, observed: BoolArray) -> Kin:
 
 def add_noise(
     problem: Problem,
-    seen: FloatArray,
-    observed: BoolArray,
+    seen: arrays.FloatArray,
+    observed: arrays.BoolArray,
     kin: Kin,
     bounds: tuple[float, ...],
 ) -> float:
@@ -130,7 +128,10 @@ def add_noise(
 
 
 def weight_of_others(
-    mean: FloatArray, spread: FloatArray, visits: IntArray, group: IntArray
+    mean: arrays.FloatArray,
+    spread: arrays.FloatArray,
+    visits: arrays.IntArray,
+    group: arrays.IntArray,
 ) -> float:
     """Returns κ = σ²/τ²: so many visits tell as much about a mean as the others of its group.
 
@@ -152,7 +153,7 @@ def weight_of_others(
     return max(LEAST_OTHERS, within * reached / excess)
 
 
-def calm_groups(kin: Kin, visits: IntArray, minority: FloatArray) -> BoolArray:
+def calm_groups(kin: Kin, visits: arrays.IntArray, minority: arrays.FloatArray) -> arrays.BoolArray:
     """Returns the groups [G] whose rewards never varied, although noise would have shown.
 
     `minority` is the share of visits with an unusual reward. At the rate of the groups that vary, a
@@ -162,18 +163,22 @@ def calm_groups(kin: Kin, visits: IntArray, minority: FloatArray) -> BoolArray:
     unusual = np.bincount(kin.of_seen, visits * minority, kin.number)
     varied = unusual > 0
     rate = unusual.sum() / max(shown[varied].sum(), 1.0)
-    calm: BoolArray = ~varied & (shown * rate >= SHOWN)
+    calm: arrays.BoolArray = ~varied & (shown * rate >= SHOWN)
     return calm
 
 
-def largest_of(*rewards: FloatArray) -> float:
+def largest_of(*rewards: arrays.FloatArray) -> float:
     """Returns the largest magnitude of a reward, to compare rewards by; 1 where all are 0."""
     return max(float(np.abs(values).max(initial=0.0)) for values in rewards) or 1.0
 
 
 def atoms_of(
-    rows: FloatArray, group: IntArray, number: int, others: float, bounds: tuple[float, ...]
-) -> tuple[IntArray, FloatArray]:
+    rows: arrays.FloatArray,
+    group: arrays.IntArray,
+    number: int,
+    others: float,
+    bounds: tuple[float, ...],
+) -> tuple[arrays.IntArray, arrays.FloatArray]:
     """Returns the laws that unknown rewards are drawn from, by group; equal rows become one.
 
     A row has the weight n (1 + κ)/(n + κ): 1 for one visit, and 1 + κ where it is known. The two

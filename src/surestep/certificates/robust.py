@@ -183,9 +183,12 @@ class Robust(common.WithRanges, common.Certifier):
 
 def set_terms(certifier: Robust) -> SetTerms:
     """Returns the settings of the set of MDPs."""
-    rewards = common.range_of(certifier, "reward")
     return SetTerms(
-        certifier.set, certifier.strict, certifier.delta, rewards, certifier.known_start
+        certifier.set,
+        certifier.strict,
+        certifier.delta,
+        common.range_of(certifier, "reward"),
+        certifier.known_start,
     )
 
 
@@ -344,14 +347,13 @@ def with_lower(both: BothPolicies, gap: Plan) -> BothPolicies:
 
 def compare(case: Case, ours: Plan, theirs: Plan, best: Plan) -> BothPolicies:
     """Returns both values on the safe side of their errors; refused where bounds are wrong."""
-    problem = case.problem
     worlds = case.models.models
-    low, high = problem.value_bounds
+    low, high = case.problem.value_bounds
     our_low, their_low = (np.maximum(plan.value - plan.error_bound, low) for plan in (ours, theirs))
     their_high = np.minimum(best.value + best.error_bound, high)
-    check_value_bounds(problem, np.maximum(our_low, their_low), best.value + best.error_bound)
+    check_value_bounds(case.problem, np.maximum(our_low, their_low), best.value + best.error_bound)
     floor = floor_of(our_low, their_high)
-    change = case.policy.probability - problem.behavior.probability
+    change = case.policy.probability - case.problem.behavior.probability
     gain = advantage(worlds, change, their_low, their_high)
     error = ours.error_bound + theirs.error_bound + best.error_bound
     return BothPolicies(case, our_low, their_high, floor, difference_models(worlds, gain), error)

@@ -39,14 +39,13 @@ def stacks_of(log: DecisionLog) -> Stacks:
     A row of which nobody knows where it led has its place there: that an entry cannot be read may
     tell what it is, so that leaving it out would leave out what came.
     """
-    number = log.pairs.num_pairs
     # Numbers of 16 bits are sorted ten times as fast as others.
-    pair = log.pair.astype(np.min_scalar_type(number))
+    pair = log.pair.astype(np.min_scalar_type(log.pairs.num_pairs))
     order = np.argsort(pair, kind="stable")
     if log.order is not None:
         order = np.lexsort((log.order, pair))
     return Stacks(
-        arrays.offsets_of(np.bincount(pair, minlength=number)),
+        arrays.offsets_of(np.bincount(pair, minlength=log.pairs.num_pairs)),
         log.reward[order],
         log.next_state[order].astype(np.int64),
         log.terminated[order],
@@ -57,9 +56,8 @@ def stacks_of(log: DecisionLog) -> Stacks:
 def tails_of_set(problem: Problem, policy: Policy, models: RectangularSet) -> Tails:
     """Returns the worst that a model of the set leaves to π_I, the best that one leaves to π_b."""
     low, high = problem.value_bounds
-    size = problem.num_states
-    worst = worst_value(models, policy, np.full(size, low))
-    best = best_value(models, problem.behavior, np.full(size, high))
+    worst = worst_value(models, policy, np.full(problem.num_states, low))
+    best = best_value(models, problem.behavior, np.full(problem.num_states, high))
     our_low = np.maximum(worst.value - worst.error_bound, low)
     their_high = np.minimum(best.value + best.error_bound, high)
     slack = SAME * max(abs(low), abs(high), SAME)  # more than the rounding of a backup

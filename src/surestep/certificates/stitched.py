@@ -362,12 +362,11 @@ def planned_for(
     share = certifier.train_share or PLANNING_SHARE
     stacks = stacks_of(log)
     ratio = (1 - share) / share
-    behavior = training.behavior.probability
     foreseen = grown(training, 1 + ratio) if may_have_tails(certifier, training, log) else training
     returns = planned_returns(certifier, training, log)
     folds: dict[int, Planning] = {}
     for p, policy in enumerate(policies):
-        if (policy.probability == behavior).all() and not training.alone:
+        if (policy.probability == training.behavior.probability).all() and not training.alone:
             continue
         course = course_for(certifier, training, policy)
         tails = robust_tails(certifier, foreseen, policy)
@@ -383,8 +382,7 @@ def return_limits(certifier: Stitched, problem: Problem) -> tuple[float, float]:
 
 def course_for(certifier: Stitched, problem: Problem, policy: Policy) -> Course:
     """Returns the course of π_I and π_b, with the start distribution where it is known."""
-    starts = problem.counts.starts
-    initial = starts / starts.sum() if certifier.known_start else None
+    initial = problem.counts.starts / problem.counts.starts.sum() if certifier.known_start else None
     return course_of(problem, policy, return_limits(certifier, problem), initial)
 
 
@@ -421,17 +419,23 @@ def planning_of(certifier: Stitched, problem: Problem, policy: Policy, folds: Fo
     if problem.reach is not None:  # which the problem itself names
         over = over | problem.reach.states
     course = course_for(certifier, problem, policy)._replace(over=over)
-    returns = planned_returns(certifier, problem, folds.first)
-    return Planning(certifier, folds.stacks[0], course, folds.ratio, None, problem.alone, returns)
+    return Planning(
+        certifier,
+        folds.stacks[0],
+        course,
+        folds.ratio,
+        None,
+        problem.alone,
+        planned_returns(certifier, problem, folds.first),
+    )
 
 
 def planned_returns(
     certifier: Stitched, problem: Problem, first: DecisionLog
 ) -> arrays.FloatArray | None:
     """Returns the returns of episodes of fold 1; None where they may not be compared with."""
-    known = problem.counts.starts
     whole = first.whole()
-    alike = not certifier.known_start or np.count_nonzero(known) == 1
+    alike = not certifier.known_start or np.count_nonzero(problem.counts.starts) == 1
     claimed = problem.reach is None and certifier.worst_share == 0
     shared = min(levels_of(certifier, robust=True, returns=True)) > 0  # both have something of δ
     offered = problem.behavior_is_estimated and alike and claimed and shared
@@ -445,9 +449,8 @@ def may_have_tails(certifier: Stitched, problem: Problem, log: DecisionLog | Non
 
     It needs to know rewards, or what they lie between, and where every step of the log led.
     """
-    counts = problem.counts
-    small = counts.pairs.num_pairs <= MOST_PAIRS
-    rewarded = counts.rewards.known or certifier.reward_low is not None
+    small = problem.counts.pairs.num_pairs <= MOST_PAIRS
+    rewarded = problem.counts.rewards.known or certifier.reward_low is not None
     led = log is None or (log.next_state != UNKNOWN).all()
     return bool(certifier.tails > 0 and problem.single_discount < 1 and small and rewarded and led)
 
@@ -456,8 +459,13 @@ def robust_tails(certifier: Stitched, problem: Problem, policy: Policy) -> Tails
     """Bounds the values at cuts by a robust set; None where there can be no such set."""
     if not may_have_tails(certifier, problem, problem.log):
         return None
-    rewards = common.range_of(certifier, "reward")
-    terms = SetTerms("interval", True, certifier.tails * certifier.delta, rewards, known_start=True)
+    terms = SetTerms(
+        "interval",
+        True,
+        certifier.tails * certifier.delta,
+        common.range_of(certifier, "reward"),
+        known_start=True,
+    )
     try:
         return tails_of_set(problem, policy, uncertainty_of(problem, terms).models)
     except RefutedBounds:
@@ -472,8 +480,11 @@ def foreseen_tails(
     """Returns the bounds that a robust set puts to cuts, as fold 1 foresees it, if any."""
     if not may_have_tails(certifier, problem, folds.first):  # fold 2 must not decide it
         return None
-    part = episodes.training_part(problem, *planning_split(certifier))
-    return robust_tails(certifier, grown(part, 1 + folds.ratio), policy)
+    return robust_tails(
+        certifier,
+        grown(episodes.training_part(problem, *planning_split(certifier)), 1 + folds.ratio),
+        policy,
+    )
 
 
 def planning_split(certifier: Stitched) -> tuple[float, int | None]:
@@ -710,13 +721,12 @@ def check_rounds(way: Way, rounds: Rounds, course: Course) -> None:
 def figures_of(way: Way, rounds: Rounds) -> dict[str, Scalar]:
     """Returns the figures of the rounds that certified."""
     paired = way.who == BOTH
-    runs = rounds.complete.size
     kinds = kinds_of(way.who, rounds)
     rollouts = rounds.complete.sum() * (2 if paired else 1)
     return {
         "paired": paired,
-        "rounds": kinds[0].size / runs,
-        "behavior_rounds": 0.0 if way.who == OURS else kinds[-1].size / runs,
+        "rounds": kinds[0].size / rounds.complete.size,
+        "behavior_rounds": 0.0 if way.who == OURS else kinds[-1].size / rounds.complete.size,
         "horizon": way.horizon,
         "behavior_horizon": way.their_horizon,
         "cut_share": float(rounds.cuts.sum() / max(rollouts, 1)),

@@ -255,13 +255,15 @@ class Trajectory(common.WithRanges, common.Certifier):
             if self.returns is not None:
                 return offpolicy.paired_returns(weights, discount, self.returns[0]).values
             if self.estimator == "is":
-                worst = low * discounted_steps(discount, self.horizon)
-                return offpolicy.paired_returns(weights, discount, worst).values
+                return offpolicy.paired_returns(
+                    weights, discount, low * discounted_steps(discount, self.horizon)
+                ).values
             return offpolicy.paired_rewards(weights, discount, low, steps).values
         if self.estimator == "dr":
             mdp = episodes.training_part(problem, *episodes.split_of(self)).estimate()
-            q = Backup.of(mdp).q(evaluate(mdp, policy))
-            values = offpolicy.doubly_robust(weights, discount, q).values
+            values = offpolicy.doubly_robust(
+                weights, discount, Backup.of(mdp).q(evaluate(mdp, policy))
+            ).values
         else:
             values = offpolicy.ESTIMATORS[self.estimator](weights, discount).values
         return values - logged_returns(weights, discount)
@@ -275,15 +277,18 @@ class Trajectory(common.WithRanges, common.Certifier):
         if self.interval == "bca":
             rng = np.random.default_rng(self.seed)
             common.check_delta(self.delta, "a bootstrap", SMALLEST_RESAMPLED)
-            resamples = max(2000, math.ceil(20 / self.delta))
             return offpolicy.bca_bootstrap(
-                offpolicy.MeanEstimate(values), self.delta, rng, resamples
+                offpolicy.MeanEstimate(values),
+                self.delta,
+                rng,
+                max(2000, math.ceil(20 / self.delta)),
             )
         least = self._least(problem.single_discount)
         if train is None or self.interval == "betting":
             return offpolicy.betting(values, least, self.delta)
-        weights = offpolicy.importance_weights(train, policy, problem.behavior)
-        training = self._differences(problem, policy, weights)
+        training = self._differences(
+            problem, policy, offpolicy.importance_weights(train, policy, problem.behavior)
+        )
         threshold = offpolicy.choose_threshold(training, least, values.size, self.delta)
         return offpolicy.truncated_bernstein(values, least, threshold, self.delta)
 

@@ -40,7 +40,6 @@ from scipy.special import betaincinv, betaln, gammaln, xlogy
 
 import surestep._arrays as arrays
 import surestep.certificates.common as common
-from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep.certificates.refuting import check_reward_bounds
 from surestep.errors import CertificateRefused
 from surestep.model import Counts, Problem, Statement, Successors
@@ -66,8 +65,12 @@ REWARD_SLACK = 1e-9  # of the range: what adding up rewards may be off
 
 
 def chance_interval(
-    times: IntArray, visits: IntArray, delta: FloatArray | float, *, strict: bool
-) -> tuple[FloatArray, FloatArray]:
+    times: arrays.IntArray,
+    visits: arrays.IntArray,
+    delta: arrays.FloatArray | float,
+    *,
+    strict: bool,
+) -> tuple[arrays.FloatArray, arrays.FloatArray]:
     """Returns bounds on the chance of an event that came `times` times in `visits` visits.
 
     Both hold with probability 1 − δ. There is one δ for all, or one for each.
@@ -81,8 +84,8 @@ def chance_interval(
 
 
 def mean_interval(
-    sums: FloatArray, visits: IntArray, delta: float, *, strict: bool
-) -> tuple[FloatArray, FloatArray]:
+    sums: arrays.FloatArray, visits: arrays.IntArray, delta: float, *, strict: bool
+) -> tuple[arrays.FloatArray, arrays.FloatArray]:
     """Returns bounds at 1 − δ on the mean of draws from [0, 1]: `visits` draws add up to `sums`."""
     n = visits.astype(np.float64)
     k = np.clip(sums, 0.0, n)
@@ -91,8 +94,13 @@ def mean_interval(
 
 
 def row_radius(
-    times: IntArray, offsets: IntArray, support: IntArray | int, delta: float, *, strict: bool
-) -> FloatArray:
+    times: arrays.IntArray,
+    offsets: arrays.IntArray,
+    support: arrays.IntArray | int,
+    delta: float,
+    *,
+    strict: bool,
+) -> arrays.FloatArray:
     """Returns a bound at 1 − δ on the L1 distance [K] between each row and its frequencies.
 
     It is at most 2. A row may lead to `support` states: one number for all rows, or one for each.
@@ -108,7 +116,9 @@ def row_radius(
     return np.where(states > 1, radius, 0.0)
 
 
-def clopper_pearson_low(times: IntArray, visits: IntArray, tail: FloatArray) -> FloatArray:
+def clopper_pearson_low(
+    times: arrays.IntArray, visits: arrays.IntArray, tail: arrays.FloatArray
+) -> arrays.FloatArray:
     """Returns the p at which P(`times` or more in `visits` visits) is `tail`; 0 for no times.
 
     P(X ≥ k) = I_p(k, n − k + 1). The upper end for k is 1 minus the lower end for n − k.
@@ -120,13 +130,15 @@ def clopper_pearson_low(times: IntArray, visits: IntArray, tail: FloatArray) -> 
 
 
 def deviance_interval(
-    k: FloatArray, n: FloatArray, allowed: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+    k: arrays.FloatArray, n: arrays.FloatArray, allowed: arrays.FloatArray
+) -> tuple[arrays.FloatArray, arrays.FloatArray]:
     """Returns all p with n·kl(k/n, p) ≤ allowed; [0, 1] where n is 0."""
     return deviance_low(k, n, allowed), 1.0 - deviance_low(n - k, n, allowed)
 
 
-def deviance_low(k: FloatArray, n: FloatArray, allowed: FloatArray) -> FloatArray:
+def deviance_low(
+    k: arrays.FloatArray, n: arrays.FloatArray, allowed: arrays.FloatArray
+) -> arrays.FloatArray:
     """Returns the smallest p with k ln(p̂/p) + (n−k) ln((1−p̂)/(1−p)) ≤ allowed, p̂ = k/n.
 
     In x = ln(p/p̂) the left side is convex and falls, so Newton's steps from where it is too large
@@ -153,15 +165,17 @@ def deviance_low(k: FloatArray, n: FloatArray, allowed: FloatArray) -> FloatArra
     return low
 
 
-def mixture_regret(k: FloatArray, n: FloatArray) -> FloatArray:
+def mixture_regret(k: arrays.FloatArray, n: arrays.FloatArray) -> arrays.FloatArray:
     """Returns max_p ln p^k (1−p)^(n−k) − ln B(k+½, n−k+½) + ln B(½, ½), rounded up."""
     share = k / np.maximum(n, 1.0)
     best = xlogy(k, share) + xlogy(n - k, 1.0 - share)
-    regret: FloatArray = best - betaln(k + 0.5, n - k + 0.5) + math.log(math.pi)
+    regret: arrays.FloatArray = best - betaln(k + 0.5, n - k + 0.5) + math.log(math.pi)
     return regret + rounding(n)
 
 
-def row_regret(times: IntArray, offsets: IntArray, support: IntArray) -> FloatArray:
+def row_regret(
+    times: arrays.IntArray, offsets: arrays.IntArray, support: arrays.IntArray
+) -> arrays.FloatArray:
     """Computes `mixture_regret` of rows [K], with Dirichlet(½, …, ½) over `support` [K] states.
 
     ln B(k + ½) − ln B(½) = Σ (lnΓ(k+½) − lnΓ(½)) − lnΓ(n + m/2) + lnΓ(m/2): states that were never
@@ -171,13 +185,13 @@ def row_regret(times: IntArray, offsets: IntArray, support: IntArray) -> FloatAr
     share = times / np.maximum(n[arrays.run_owners(offsets)], 1.0)
     terms = xlogy(times, share) - gammaln(times + 0.5) + 0.5 * math.log(math.pi)
     whole = gammaln(n + support / 2) - gammaln(support / 2)
-    regret: FloatArray = arrays.run_sums(terms, offsets) + whole + rounding(n + support)
+    regret: arrays.FloatArray = arrays.run_sums(terms, offsets) + whole + rounding(n + support)
     return regret
 
 
-def rounding(n: FloatArray) -> FloatArray:
+def rounding(n: arrays.FloatArray) -> arrays.FloatArray:
     """Bounds the rounding in sums and differences of terms up to n ln n."""
-    error: FloatArray = 2.0**-47 * n * np.log(n + 2.0)
+    error: arrays.FloatArray = 2.0**-47 * n * np.log(n + 2.0)
     return error
 
 
@@ -197,10 +211,10 @@ class Uncertainty:
 
     models: RectangularSet
     starts: SetRows | None  # one row; None where the start distribution is known
-    initial: FloatArray  # [S] how episodes started in the data
+    initial: arrays.FloatArray  # [S] how episodes started in the data
     parts: int  # how many rows, rewards and start distributions share δ
 
-    def least_start(self, value: FloatArray) -> float:
+    def least_start(self, value: arrays.FloatArray) -> float:
         """Returns the least Σ ι(s) v(s) over the start distributions ι of the set."""
         if self.starts is None:
             return float(self.initial @ value)
@@ -212,21 +226,28 @@ class Uncertainty:
 class Observed(NamedTuple):
     """The counts of each row's successors, which rise, and how many states it may lead to."""
 
-    offsets: IntArray  # [K+1]
-    successor: IndexArray  # [T]
-    times: IntArray  # [T]
-    ends: BoolArray  # [K] pairs that end the episode
-    sizes: IntArray  # [K]
+    offsets: arrays.IntArray  # [K+1]
+    successor: arrays.IndexArray  # [T]
+    times: arrays.IntArray  # [T]
+    ends: arrays.BoolArray  # [K] pairs that end the episode
+    sizes: arrays.IntArray  # [K]
     closed: bool  # the stored successors are all that may come
 
     @classmethod
-    def of(cls, counts: Counts, ends: BoolArray, support: Successors | None) -> Observed:
+    def of(cls, counts: Counts, ends: arrays.BoolArray, support: Successors | None) -> Observed:
         """Returns the rows of the counts, over all states or over the given successors."""
         if support is not None:
-            times = support.times(counts)
-            return cls(support.offsets, support.successor, times, ends, support.sizes, True)
-        sizes = np.full(ends.size, counts.pairs.num_states)
-        return cls(counts.offsets, counts.successor, counts.times, ends, sizes, False)
+            return cls(
+                support.offsets, support.successor, support.times(counts), ends, support.sizes, True
+            )
+        return cls(
+            counts.offsets,
+            counts.successor,
+            counts.times,
+            ends,
+            np.full(ends.size, counts.pairs.num_states),
+            False,
+        )
 
 
 def uncertainty_of(problem: Problem, terms: SetTerms) -> Uncertainty:
@@ -256,8 +277,9 @@ def uncertainty_of(problem: Problem, terms: SetTerms) -> Uncertainty:
         begun = np.flatnonzero(counts.starts).astype(np.int32)
         one_row = np.array([0, begun.size])
         goes_on = np.zeros(1, np.bool_)
-        every = np.array([size])
-        started = Observed(one_row, begun, counts.starts[begun], goes_on, every, closed=False)
+        started = Observed(
+            one_row, begun, counts.starts[begun], goes_on, np.array([size]), closed=False
+        )
         starts = set_rows(started, size, share, terms)
     return Uncertainty(models, starts, counts.starts / counts.starts.sum(), parts)
 
@@ -310,7 +332,7 @@ def over_support(earned: Earnings, counts: Counts, support: Successors | None) -
 
 
 def earnings(
-    counts: Counts, ends: BoolArray, share: float, terms: SetTerms
+    counts: Counts, ends: arrays.BoolArray, share: float, terms: SetTerms
 ) -> tuple[Earnings, Earnings]:
     """Returns the least and the most that each step may earn.
 
@@ -344,21 +366,19 @@ def earnings(
     return below, above
 
 
-def refuse_unusable(problem: Problem, ends: BoolArray, terms: SetTerms) -> None:
+def refuse_unusable(problem: Problem, ends: arrays.BoolArray, terms: SetTerms) -> None:
     """Refuses counts that the set cannot be built from: too many, or with rewards left open."""
     counts = problem.counts
     if counts.visits.sum() > MOST_VISITS or counts.starts.sum() > MOST_VISITS:
         raise CertificateRefused(Statement("too-many-visits", {"most": MOST_VISITS}))
-    pairs = counts.pairs
-    rewards = counts.rewards
     stored, sizes = problem.stored_sizes(), problem.support_sizes()
     if terms.reward_range is not None:
         check_reward_bounds(counts, terms.reward_range)
-    elif not rewards.known:
+    elif not counts.rewards.known:
         raise CertificateRefused(Statement("rewards-not-known"))
-    elif rewards.per == "transition":
+    elif counts.rewards.per == "transition":
         for k, others in arrays.first_where(~ends & (stored < sizes), "pair"):
-            said = {"pair": pairs.pair_name(k), "known": stored[k], "all": sizes[k]}
+            said = {"pair": counts.pairs.pair_name(k), "known": stored[k], "all": sizes[k]}
             raise CertificateRefused(Statement("rewards-partly-known", said | {"others": others}))
 
 

@@ -184,8 +184,7 @@ def count_command(
             f"{counted(ended.recorded, 'episode')}: {ended.terminated:,} terminated, "
             f"{ended.truncated:,} truncated, {ended.unflagged:,} without a word how they ended"
         )
-    dropped = (f"dropped {counted(rows, 'row')}: {why}" for why, rows in counts.dropped.items())
-    say(*dropped)
+    say(*(f"dropped {counted(rows, 'row')}: {why}" for why, rows in counts.dropped.items()))
     say_wrote(output)
 
 

@@ -32,8 +32,7 @@ def algorithms_command(name: str | None, as_json: bool) -> None:
 
     console = terminal(highlight=False)
     for entry in entries:
-        settings = ", ".join(entry.settings) or "no settings"
-        console.print(f"[bold]{entry.name}[/]  {settings}")
+        console.print(f"[bold]{entry.name}[/]  {', '.join(entry.settings) or 'no settings'}")
         lines = [entry.summary, f"[dim]{entry.source}[/]"]
         if SHELF.source_of(entry.name):
             lines[-1] = f"[dim]by extension {SHELF.source_of(entry.name)}: {entry.source}[/]"

@@ -129,7 +129,6 @@ class Simulator(Protocol):
     @property
     def truth(self) -> Truth | None:
         """Returns the finite model that makes the data; None if there is none."""
-        ...
 
     def rollout(
         self, policy: Policy, episodes: int, horizon: int, rng: np.random.Generator
@@ -152,7 +151,6 @@ class Simulator(Protocol):
         DecisionLog
             The log.
         """
-        ...
 
 
 @noun("name", "num_states", "num_actions", "discount", "horizon")

@@ -236,8 +236,9 @@ def hidden_cause(tilt: Portion = 0.6) -> Benchmark:
         np.repeat(np.arange(PLACES) == 0, SEVERITIES) / SEVERITIES,
         action_labels=DECISIONS,
     )
-    shown = np.repeat(np.arange(PLACES), SEVERITIES)
-    doctors = Doctors(mdp=mdp, pairs=pairs, shown=shown, tilt=tilt)
+    doctors = Doctors(
+        mdp=mdp, pairs=pairs, shown=np.repeat(np.arange(PLACES), SEVERITIES), tilt=tilt
+    )
     behavior = Policy.uniform(pairs)
     return Benchmark(
         name="hidden-cause",

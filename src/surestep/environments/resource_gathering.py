@@ -79,12 +79,11 @@ def resource_gathering_ragged(gold: Pieces = 1, gem: Pieces = 1) -> Benchmark:
     π_b is made as in `resource-gathering`, over the actions that exist. Not in the paper.
     """
     world = gathering_world(gold, gem)
-    enabled = world.enabled
     mdp = mdp_from_rows(
-        Pairs.from_enabled(enabled, action_labels=ACTIONS),
-        world.successor[enabled],
-        world.probability[enabled],
-        world.delivers[enabled][:, np.newaxis],
+        Pairs.from_enabled(world.enabled, action_labels=ACTIONS),
+        world.successor[world.enabled],
+        world.probability[world.enabled],
+        world.delivers[world.enabled][:, np.newaxis],
         DISCOUNT,
     )
     behavior = Policy.softmax(mdp, near_optimal(mdp, best_slots(world, gold, gem)).probability)
@@ -192,8 +191,8 @@ def padded_mdp(world: GatheringWorld) -> FiniteMDP:
 
 def near_optimal(mdp: FiniteMDP, best: arrays.IntArray) -> Policy:
     """Returns the policy that takes slot `best` [S], and every other slot with probability 10⁻⁵."""
-    offsets = mdp.pairs.offsets
     probability = np.full(mdp.num_pairs, EXPLORING)
+    offsets = mdp.pairs.offsets
     probability[offsets[:-1] + best] = 1 - (arrays.run_lengths(offsets) - 1) * EXPLORING
     return Policy(mdp.pairs, probability)
 

@@ -293,8 +293,7 @@ def calibrated_certifier(
     # The draws differ from the certificate's own.
     rng = np.random.default_rng((getattr(certifier, "seed", 0), 1))
     try:
-        calibration = calibrate(problem, improves, certifier, rng=rng, worlds=worlds)
-        return calibration.applied_to(certifier)
+        return calibrate(problem, improves, certifier, rng=rng, worlds=worlds).applied_to(certifier)
     except CertificateRefused as refusal:
         return refusal
 
@@ -437,14 +436,13 @@ def with_all_successors(
 ) -> Counts:
     """Returns counts in which every pair has all states as successors, each with its reward."""
     mdp = benchmark.mdp
-    pairs = mdp.pairs
     states = mdp.num_states
-    goes_on = ~over[pairs.state]
-    table = np.zeros((pairs.num_pairs, states), np.int64)
+    goes_on = ~over[mdp.pairs.state]
+    table = np.zeros((mdp.pairs.num_pairs, states), np.int64)
     table[arrays.run_owners(mdp.offsets), mdp.successor] = times
     successor = np.tile(np.arange(states, dtype=np.int32), int(goes_on.sum()))
     return Counts(
-        pairs,
+        mdp.pairs,
         arrays.offsets_of(np.where(goes_on, states, 0)),
         successor,
         table[goes_on].ravel(),

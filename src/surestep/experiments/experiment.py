@@ -76,11 +76,6 @@ def check_recordable(name: str, value: object) -> None:
         given_settings(value, f"{name} is of type ")
 
 
-def json_value(value: Any) -> object:
-    """Returns an object among settings as a JSON value: its class and its own settings."""
-    return [home_of(type(value)), given_settings(value)]
-
-
 def home_of(thing: Any) -> str:
     """Returns the module and the qualified name of a class or a function."""
     return f"{module_of(thing)}.{thing.__qualname__}"
@@ -241,8 +236,11 @@ class AlgorithmSpec(Spec):
                 f"an entry of algorithms is {thing!r:.80}, expected a name, or an object that can "
                 "improve"
             )
-        own = None if is_algorithm(thing) else type(thing)
-        return cls(str(getattr(thing, "name", type(thing).__name__)), given_settings(thing), own)
+        return cls(
+            str(getattr(thing, "name", type(thing).__name__)),
+            given_settings(thing),
+            None if is_algorithm(thing) else type(thing),
+        )
 
     def make(self) -> Any:
         """Returns the algorithm; if N∧ is to be chosen, with an N∧ of 1."""
@@ -289,8 +287,11 @@ class CertifierSpec(Spec):
         If its seed is the default, the experiment chooses the seed, as for names.
         """
         check_certifier(thing)
-        own = None if SHELF.find(thing.name) is type(thing) else type(thing)
-        return cls(thing.name, given_settings(thing), own)
+        return cls(
+            thing.name,
+            given_settings(thing),
+            None if SHELF.find(thing.name) is type(thing) else type(thing),
+        )
 
     @property
     def kind(self) -> type[Any]:
@@ -397,7 +398,11 @@ class Experiment:
                 + [*map(home_of, spec.code)]
                 for spec in self.certifiers
             ]
-        return json.dumps(content, sort_keys=True, default=json_value)
+        return json.dumps(
+            content,
+            sort_keys=True,
+            default=lambda own: [home_of(type(own)), given_settings(own)],  # an object of a setting
+        )
 
 
 def list_experiments() -> list[str]:
@@ -568,8 +573,7 @@ def experiment_of(content: Mapping[str, Any], name: str) -> Experiment:
     algorithms = tuple(specs_of("algorithms", table.algorithms, AlgorithmSpec))
     certifiers = tuple(specs_of("certifiers", table.certifiers or (), CertifierSpec))
     for algorithm in algorithms:
-        chooses = isinstance(algorithm.make(), AutoNWedge) or algorithm.chooses
-        if chooses and not certifiers:
+        if not certifiers and (algorithm.chooses or isinstance(algorithm.make(), AutoNWedge)):
             raise InvalidParameter(
                 f"{algorithm.name} has an N∧ of {AUTO!r}, which a certificate chooses; expected "
                 "[[certifiers]], or a number"

@@ -603,5 +603,4 @@ def first_certified(cells: Sequence[CellSummary]) -> dict[Cell, int | None]:
 
 def without_size(cell: Cell) -> Cell:
     """Returns the cell without its data size; no N∧ becomes −1, since NaN keys are never equal."""
-    n_wedge = -1.0 if np.isnan(cell.n_wedge) else cell.n_wedge
-    return cell._replace(episodes=0, n_wedge=n_wedge)
+    return cell._replace(episodes=0, n_wedge=-1.0 if np.isnan(cell.n_wedge) else cell.n_wedge)

@@ -17,7 +17,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from msgspec import Struct
 
 from surestep._arrays import AnyArray
 from surestep._blocks import BlockFolder, code_here, digest_of, versions_here
@@ -43,7 +42,7 @@ ORDER = (
 )  # fmt: skip
 
 
-class RunManifest(Struct, frozen=True):
+class RunManifest(msgspec.Struct, frozen=True):
     """A description of a run: its experiment, the code and versions that made it, and its time."""
 
     name: str

@@ -214,5 +214,4 @@ def as_texts(columns: Sequence[str]) -> str:
 
 def columns_of(database: Any, rows: str) -> dict[str, str]:
     """Returns the columns of a table or of a SELECT, with their types as DuckDB calls them."""
-    described = database.execute(f"DESCRIBE {rows}").fetchall()
-    return {str(row[0]): str(row[1]) for row in described}
+    return {str(row[0]): str(row[1]) for row in database.execute(f"DESCRIBE {rows}").fetchall()}

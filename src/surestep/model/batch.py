@@ -60,11 +60,10 @@ class MDPBatch:
 
     def __post_init__(self) -> None:
         read_noun(self, InvalidModel)
-        pairs = self.pairs
         words = arrays.RunWords(
             "transition probabilities",
             "row",
-            pairs.pair_name,
+            self.pairs.pair_name,
             " (or 0, to end the episode)",
             "model",
         )
@@ -73,7 +72,7 @@ class MDPBatch:
             probability=arrays.normalised_runs(
                 self.probability, self.offsets, words, InvalidModel, zeros_allowed=True
             ),
-            initial=read_initial(pairs, self.initial),
+            initial=read_initial(self.pairs, self.initial),
         )
 
     @classmethod
@@ -206,21 +205,19 @@ class CountsBatch:
         """Checks all data sets at once; `Counts` names the fault of the first bad one."""
         read_noun(self, InvalidCounts)
         arrays.expect("rewards", self.rewards, LoggedRewards, InvalidCounts)
-        times = self.times
-        starts = self.starts
         rewards = self.rewards
-        visits = arrays.run_sums(times, self.offsets)
-        observed = visits if rewards.per == "pair" else times
+        visits = arrays.run_sums(self.times, self.offsets)
+        observed = visits if rewards.per == "pair" else self.times
         shape = observed.shape[1:] if rewards.known else observed.shape
         rewards = rewards.changed(
             lambda values: arrays.freeze(arrays.floats("reward", values, shape, InvalidCounts))
         )
         arrays.keep(self, rewards=rewards, visits=arrays.own(visits))
         wrong: arrays.BoolArray = np.full(
-            len(times), rewards.least is not None
+            len(self.times), rewards.least is not None
         )  # `Counts` checks these
-        wrong |= ~starts.any(axis=1) | visits[:, self.terminal[self.pairs.state]].any(axis=1)
-        for numbers in (times, starts):
+        wrong |= ~self.starts.any(axis=1) | visits[:, self.terminal[self.pairs.state]].any(axis=1)
+        for numbers in (self.times, self.starts):
             wrong |= numbers.sum(axis=1, dtype=np.float64) > LARGEST_TOTAL
         if not rewards.known:
             wrong |= ((observed == 0) & (rewards.values != 0)).any(axis=1)

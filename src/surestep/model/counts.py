@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Literal
 
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep._settings import Each, check_settings
 from surestep.errors import InvalidCounts, ShapeMismatch
 from surestep.model.mdp import dense_pairs
@@ -56,11 +54,11 @@ class LoggedRewards(arrays.ByValue):
     LoggedRewards(per='pair', known=False, values=0…8)
     """
 
-    values: FloatArray  # [K] or [T]
+    values: arrays.FloatArray  # [K] or [T]
     per: Literal["pair", "transition"]
     known: bool
-    least: FloatArray | None = None  # as `values`
-    greatest: FloatArray | None = None
+    least: arrays.FloatArray | None = None  # as `values`
+    greatest: arrays.FloatArray | None = None
 
     def __post_init__(self) -> None:
         """Checks all but the sizes of arrays, which `Counts` checks."""
@@ -72,7 +70,7 @@ class LoggedRewards(arrays.ByValue):
                 "ones; expected both with sums, or neither"
             )
 
-    def changed(self, change: Callable[[FloatArray], FloatArray]) -> LoggedRewards:
+    def changed(self, change: Callable[[arrays.FloatArray], arrays.FloatArray]) -> LoggedRewards:
         """Applies a change to all arrays.
 
         Parameters
@@ -135,13 +133,13 @@ class Counts(arrays.ByValue):
     """
 
     pairs: Pairs
-    offsets: IntArray  # [K+1]
-    successor: IndexArray  # [T]
-    times: Annotated[IntArray, Each("T", 0)]
+    offsets: arrays.IntArray  # [K+1]
+    successor: arrays.IndexArray  # [T]
+    times: Annotated[arrays.IntArray, Each("T", 0)]
     rewards: LoggedRewards
-    starts: Annotated[IntArray, Each("S", 0)]
-    terminal: Annotated[BoolArray, Each("S")] = field(default=None)  # type: ignore[arg-type]
-    visits: IntArray = field(init=False)  # [K]
+    starts: Annotated[arrays.IntArray, Each("S", 0)]
+    terminal: Annotated[arrays.BoolArray, Each("S")] = field(default=None)  # type: ignore[arg-type]
+    visits: arrays.IntArray = field(init=False)  # [K]
 
     def __post_init__(self) -> None:
         read_noun(self, InvalidCounts)
@@ -246,7 +244,7 @@ class Counts(arrays.ByValue):
             terminal,  # type: ignore[arg-type]
         )
 
-    def mean_reward(self) -> FloatArray:
+    def mean_reward(self) -> arrays.FloatArray:
         """Computes the reward of each transition.
 
         Returns
@@ -261,7 +259,7 @@ class Counts(arrays.ByValue):
             else values
         )
 
-    def means(self) -> FloatArray:
+    def means(self) -> arrays.FloatArray:
         """Computes the reward of each pair, or of each transition, as `rewards.per` says.
 
         Returns
@@ -269,18 +267,16 @@ class Counts(arrays.ByValue):
         array of float [K] or [T]
             The known reward, or the mean of the observed rewards.
         """
-        rewards = self.rewards
-        if rewards.known:
-            return rewards.values
-        means: FloatArray = rewards.values / np.maximum(self.observed, 1)
-        return means
+        if self.rewards.known:
+            return self.rewards.values
+        return self.rewards.values / np.maximum(self.observed, 1)
 
     @property
-    def observed(self) -> IntArray:
+    def observed(self) -> arrays.IntArray:
         """Counts the observed rewards of each pair [K] or transition [T]."""
         return self.visits if self.rewards.per == "pair" else self.times
 
-    def observed_rewards(self) -> tuple[FloatArray, FloatArray]:
+    def observed_rewards(self) -> tuple[arrays.FloatArray, arrays.FloatArray]:
         """Finds the least and the greatest reward of each pair or transition.
 
         Returns
@@ -289,9 +285,8 @@ class Counts(arrays.ByValue):
             Both are the mean if only sums are available, the reward itself if it is known, and 0 if
             nothing was observed.
         """
-        rewards = self.rewards
-        if rewards.least is not None and rewards.greatest is not None:
-            return rewards.least, rewards.greatest
+        if self.rewards.least is not None and self.rewards.greatest is not None:
+            return self.rewards.least, self.rewards.greatest
         mean = self.means()
         return mean, mean
 
@@ -312,7 +307,7 @@ class Counts(arrays.ByValue):
             return self.pairs.pair_name(index)
         return transition_name(self.pairs, self.offsets, self.successor, index)
 
-    def unseen_reward(self) -> FloatArray:
+    def unseen_reward(self) -> arrays.FloatArray:
         """Computes the rewards of pairs never visited.
 
         Returns
@@ -323,7 +318,7 @@ class Counts(arrays.ByValue):
         known = self.rewards.known and self.rewards.per == "pair"
         return np.where(self.visits == 0, self.rewards.values if known else 0.0, 0.0)
 
-    def dense(self) -> IntArray:
+    def dense(self) -> arrays.IntArray:
         """Makes the table of counts.
 
         Returns
@@ -347,11 +342,13 @@ def merge(first: Counts, second: Counts) -> Counts:
             f"the first counts have {describe_rewards(ours)}, the second {describe_rewards(theirs)}"
         )
     offsets, successor, places = united(first.pairs, (first, second))
-    times: IntArray = np.zeros(successor.size, np.int64)
+    times: arrays.IntArray = np.zeros(successor.size, np.int64)
     for counts, place in zip((first, second), places, strict=True):
         times[place] += counts.times
 
-    def both(values: FloatArray, others: FloatArray, absent: float) -> FloatArray:
+    def both(
+        values: arrays.FloatArray, others: arrays.FloatArray, absent: float
+    ) -> arrays.FloatArray:
         """Returns two rows: the values of both counts for each pair or transition of either."""
         if ours.per == "pair":
             return np.stack([values, others])
@@ -374,7 +371,7 @@ def merge(first: Counts, second: Counts) -> Counts:
     else:
         with np.errstate(over="ignore"):  # an infinite sum is refused by name below
             values = both(ours.values, theirs.values, 0.0).sum(axis=0)
-    ends = list[FloatArray]()
+    ends = list[arrays.FloatArray]()
     if ours.least is not None:
         for ours_end, theirs_end, sign in zip(
             first.observed_rewards(), second.observed_rewards(), (1.0, -1.0), strict=True
@@ -386,7 +383,7 @@ def merge(first: Counts, second: Counts) -> Counts:
             )
             end = both(here, there, np.inf).min(axis=0)
             ends.append(np.where(np.isinf(end), 0.0, sign * end))
-    pairs = dataclasses.replace(
+    pairs = replace(
         first.pairs,
         state_labels=first.pairs.state_labels or second.pairs.state_labels,
         action_labels=first.pairs.action_labels or second.pairs.action_labels,
@@ -436,8 +433,11 @@ def checked_rewards(counts: Counts, rewards: LoggedRewards) -> LoggedRewards:
 
 
 def checked_extremes(
-    rewards: LoggedRewards, values: FloatArray, observed: IntArray, name: Callable[[int], str]
-) -> tuple[FloatArray, ...]:
+    rewards: LoggedRewards,
+    values: arrays.FloatArray,
+    observed: arrays.IntArray,
+    name: Callable[[int], str],
+) -> tuple[arrays.FloatArray, ...]:
     """Returns the least and the greatest rewards; refuses them if they do not enclose the mean.
 
     Returns an empty tuple if they were not given.

@@ -146,9 +146,15 @@ class Known(NamedTuple):
     def usual(self) -> dict[str, Any]:
         """Returns the settings that every kind of certifier takes from these facts."""
         split = {} if self.split is None else self.split._asdict()
-        settings = {"delta": self.delta, "seed": self.seed, **split}
-        settings |= {"bound": self.bound, "n_wedge": self.n_wedge}
-        return settings | ends("reward", self.reward_bounds) | ends("return", self.returns)
+        return {
+            "delta": self.delta,
+            "seed": self.seed,
+            **split,
+            "bound": self.bound,
+            "n_wedge": self.n_wedge,
+            **ends("reward", self.reward_bounds),
+            **ends("return", self.returns),
+        }
 
 
 def ends(what: str, bounds: tuple[float, float] | None) -> dict[str, float | None]:

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import AnyArray, BoolArray, FloatArray, IndexArray, IntArray, Remembering
 from surestep._reprs import frame_of
 from surestep._settings import Each
 from surestep.errors import InvalidLog, InvalidParameter
@@ -22,7 +21,7 @@ UNKNOWN = -1  # stands for a next state that was not recorded
 
 @noun("num_episodes", "num_steps", "pairs.num_states", "pairs.num_actions")
 @dataclass(frozen=True, slots=True, eq=False)
-class DecisionLog(arrays.ByValue, Remembering):
+class DecisionLog(arrays.ByValue, arrays.Remembering):
     """Episodes of decisions, one row a step.
 
     The last row of an episode, and no other, carries a flag, as in Gymnasium. A last row without a
@@ -92,19 +91,19 @@ class DecisionLog(arrays.ByValue, Remembering):
     """
 
     pairs: Pairs
-    state: Annotated[IndexArray, Each("N", 0, below="S")]
-    action: Annotated[IndexArray, Each("N", 0, below="A")]
-    reward: Annotated[FloatArray, Each("N")]
-    next_state: Annotated[IndexArray, Each("N", UNKNOWN, below="S")]
-    terminated: Annotated[BoolArray, Each("N")]
-    truncated: Annotated[BoolArray, Each("N")]
-    episode_offsets: IntArray  # [E+1]
-    propensity: Annotated[FloatArray | None, Each("N", 0, 1)] = None
-    order: Annotated[IntArray | None, Each("N")] = None
-    continued: Annotated[BoolArray | None, Each("E")] = None
-    cut: Annotated[BoolArray | None, Each("E")] = None
-    number: Annotated[IntArray | None, Each("E")] = None
-    pair: IntArray = field(init=False)  # [N]
+    state: Annotated[arrays.IndexArray, Each("N", 0, below="S")]
+    action: Annotated[arrays.IndexArray, Each("N", 0, below="A")]
+    reward: Annotated[arrays.FloatArray, Each("N")]
+    next_state: Annotated[arrays.IndexArray, Each("N", UNKNOWN, below="S")]
+    terminated: Annotated[arrays.BoolArray, Each("N")]
+    truncated: Annotated[arrays.BoolArray, Each("N")]
+    episode_offsets: arrays.IntArray  # [E+1]
+    propensity: Annotated[arrays.FloatArray | None, Each("N", 0, 1)] = None
+    order: Annotated[arrays.IntArray | None, Each("N")] = None
+    continued: Annotated[arrays.BoolArray | None, Each("E")] = None
+    cut: Annotated[arrays.BoolArray | None, Each("E")] = None
+    number: Annotated[arrays.IntArray | None, Each("E")] = None
+    pair: arrays.IntArray = field(init=False)  # [N]
 
     def __post_init__(self) -> None:
         size = arrays.numbers("state", self.state, InvalidLog).size
@@ -143,12 +142,12 @@ class DecisionLog(arrays.ByValue, Remembering):
         return self.episode_offsets.size - 1
 
     @property
-    def step(self) -> IntArray:
+    def step(self) -> arrays.IntArray:
         """Counts the steps of its episode that came before each row [N]."""
         return arrays.ranges(0, arrays.run_lengths(self.episode_offsets))
 
     @property
-    def starts(self) -> IndexArray:
+    def starts(self) -> arrays.IndexArray:
         """Returns the first state of each episode that began here, in their order."""
         first = self.state[self.episode_offsets[:-1]]
         return first if self.continued is None else first[~self.continued]
@@ -177,7 +176,7 @@ class DecisionLog(arrays.ByValue, Remembering):
         """
         return self.rows(self.next_state != UNKNOWN)
 
-    def rows(self, kept: BoolArray) -> DecisionLog:
+    def rows(self, kept: arrays.BoolArray) -> DecisionLog:
         """Makes the log as if only some rows had been recorded.
 
         Parameters
@@ -229,7 +228,7 @@ class DecisionLog(arrays.ByValue, Remembering):
             return self.remembered("counts", lambda: self._counts(None))
         return self._counts(arrays.numbers("rewards", rewards, InvalidLog))
 
-    def _counts(self, table: AnyArray | None) -> Counts:
+    def _counts(self, table: arrays.AnyArray | None) -> Counts:
         """Returns the counts, with the known rewards of the table if there is one."""
         pairs = self.pairs
         size = np.int64(pairs.num_states)
@@ -289,7 +288,9 @@ class DecisionLog(arrays.ByValue, Remembering):
         part = self._of_rows(arrays.ranges(self.episode_offsets[chosen], lengths), lengths, chosen)
         return part if (chosen[1:] > chosen[:-1]).all() else arrays.altered(part, order=None)
 
-    def _of_rows(self, rows: AnyArray, lengths: IntArray, episodes: AnyArray) -> DecisionLog:
+    def _of_rows(
+        self, rows: arrays.AnyArray, lengths: arrays.IntArray, episodes: arrays.AnyArray
+    ) -> DecisionLog:
         """Returns some rows of the log; they are not checked again, since that is slow."""
         values = {column.name: getattr(self, column.name) for column in fields(self)}
         parts = {
@@ -313,14 +314,13 @@ class DecisionLog(arrays.ByValue, Remembering):
         MissingExtra
             If pandas is not installed.
         """
-        states = self.pairs.state_labels
         columns = {
             "episode": arrays.run_owners(self.episode_offsets),
             "step": self.step,
-            "state": in_labels(states, self.state),
+            "state": in_labels(self.pairs.state_labels, self.state),
             "action": in_labels(self.pairs.action_labels, self.action),
             "reward": self.reward,
-            "next_state": in_labels(states, self.next_state),
+            "next_state": in_labels(self.pairs.state_labels, self.next_state),
             "terminated": self.terminated,
             "truncated": self.truncated,
         }
@@ -330,8 +330,8 @@ class DecisionLog(arrays.ByValue, Remembering):
 
 
 def least_and_greatest(
-    reward: FloatArray, place: IntArray, size: int
-) -> tuple[FloatArray, FloatArray]:
+    reward: arrays.FloatArray, place: arrays.IntArray, size: int
+) -> tuple[arrays.FloatArray, arrays.FloatArray]:
     """Returns the least and greatest of the rewards [N] of each of `size` places; 0 if none."""
     least = np.full(size, np.inf)
     greatest = np.full(size, -np.inf)
@@ -341,7 +341,7 @@ def least_and_greatest(
     return arrays.own(np.where(unseen, 0.0, least)), arrays.own(np.where(unseen, 0.0, greatest))
 
 
-def row_name(offsets: IntArray, row: int) -> str:
+def row_name(offsets: arrays.IntArray, row: int) -> str:
     """Names a row: 'episode 3, step 5'."""
     episode = arrays.owner(offsets, row)
     return f"episode {episode}, step {row - int(offsets[episode])}"
@@ -349,23 +349,21 @@ def row_name(offsets: IntArray, row: int) -> str:
 
 def check_steps(log: DecisionLog) -> None:
     """Checks that the last step of an episode says how it ended, and others lead to the next."""
-    offsets = log.episode_offsets
-    state = log.state
-    next_state = log.next_state
     flagged = log.terminated | log.truncated
-    last = arrays.marked(offsets[1:] - 1, log.num_steps)
+    last = arrays.marked(log.episode_offsets[1:] - 1, log.num_steps)
     wrong = np.where(
         last,
-        flagged == (next_state == UNKNOWN),
-        flagged | np.append(next_state[:-1] != state[1:], True),
+        flagged == (log.next_state == UNKNOWN),
+        flagged | np.append(log.next_state[:-1] != log.state[1:], True),
     )
     for i, others in arrays.first_where(wrong, "step"):
         expected = f"a flag (truncated, if only recording stopped), or {UNKNOWN} if nobody knows it"
         if not last[i]:
-            expected = f"no flag, and the state in which the next step begins, {state[i + 1]}"
+            expected = f"no flag, and the state in which the next step begins, {log.state[i + 1]}"
         raise InvalidLog(
-            f"{row_name(offsets, i)} has the next state {next_state[i]}, terminated "
-            f"{log.terminated[i]} and truncated {log.truncated[i]}; expected {expected}{others}"
+            f"{row_name(log.episode_offsets, i)} has the next state {log.next_state[i]}, "
+            f"terminated {log.terminated[i]} and truncated {log.truncated[i]}; expected "
+            f"{expected}{others}"
         )
 
 
@@ -373,10 +371,9 @@ def check_ranks(log: DecisionLog) -> None:
     """Checks that the ranks of rows rise within each episode, and from first row to first row."""
     order = log.order
     offsets = log.episode_offsets
-    continued = log.continued
     if order is None:
         return
-    first = offsets[:-1] if continued is None else offsets[:-1][~continued]
+    first = offsets[:-1] if log.continued is None else offsets[:-1][~log.continued]
     early = np.append(False, order[1:] <= order[:-1])
     early[offsets[:-1]] = False
     early[first[1:]] = order[first[1:]] <= order[first[:-1]]
@@ -387,11 +384,11 @@ def check_ranks(log: DecisionLog) -> None:
         )
 
 
-def chosen_episodes(which: object, num_episodes: int) -> IntArray:
+def chosen_episodes(which: object, num_episodes: int) -> arrays.IntArray:
     """Returns the numbers of the episodes that a slice, a list of numbers or a mask [E] selects."""
     if isinstance(which, slice):
         try:
-            chosen: AnyArray = np.arange(*which.indices(num_episodes))
+            chosen: arrays.AnyArray = np.arange(*which.indices(num_episodes))
         except (TypeError, ValueError) as problem:
             raise InvalidParameter(f"the slice {which} selects no episodes: {problem}") from None
     else:
@@ -406,7 +403,7 @@ def chosen_episodes(which: object, num_episodes: int) -> IntArray:
     return chosen.astype(np.int64)
 
 
-def terminal_states(log: DecisionLog) -> BoolArray:
+def terminal_states(log: DecisionLog) -> arrays.BoolArray:
     """Marks the states [S] in which an episode terminated; refuses a log that goes on there."""
     pairs = log.pairs
     over = arrays.marked(log.next_state[log.terminated], pairs.num_states)

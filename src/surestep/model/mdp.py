@@ -13,14 +13,6 @@ import numpy as np
 from msgspec import Struct
 
 import surestep._arrays as arrays
-from surestep._arrays import (
-    AnyArray,
-    BoolArray,
-    FloatArray,
-    IndexArray,
-    IntArray,
-    RunWords,
-)
 from surestep._files import failing_to_read, failing_to_write, new_folder, read_path, read_whole
 from surestep._json import converted, read_json
 from surestep._settings import Each
@@ -77,11 +69,11 @@ class DenseMDP(NamedTuple):
     array([[0., 1.]])
     """
 
-    P: FloatArray  # [S, A, S]
-    R: FloatArray  # [S, A] or [S, A, S]
-    discount: FloatArray  # [S, A]
-    initial: FloatArray  # [S]
-    enabled: BoolArray  # [S, A]
+    P: arrays.FloatArray  # [S, A, S]
+    R: arrays.FloatArray  # [S, A] or [S, A, S]
+    discount: arrays.FloatArray  # [S, A]
+    initial: arrays.FloatArray  # [S]
+    enabled: arrays.BoolArray  # [S, A]
 
 
 FOLDER = "surestep model 1"  # the format of a folder that holds a model
@@ -161,16 +153,16 @@ class FiniteMDP(arrays.ByValue):
     """
 
     pairs: Pairs
-    offsets: IntArray  # [K+1]
-    successor: IndexArray  # [T]
-    probability: Annotated[FloatArray, Each("T", 0)]
-    reward: Annotated[FloatArray, Each("T")]
-    discount: Annotated[FloatArray, Each("K", 0, 1)]
-    initial: FloatArray  # [S]
-    ending_reward: Annotated[FloatArray, Each("K")] = field(default=None)  # type: ignore[arg-type]
-    marks: Mapping[str, BoolArray] = field(default=None)  # type: ignore[arg-type]
+    offsets: arrays.IntArray  # [K+1]
+    successor: arrays.IndexArray  # [T]
+    probability: Annotated[arrays.FloatArray, Each("T", 0)]
+    reward: Annotated[arrays.FloatArray, Each("T")]
+    discount: Annotated[arrays.FloatArray, Each("K", 0, 1)]
+    initial: arrays.FloatArray  # [S]
+    ending_reward: Annotated[arrays.FloatArray, Each("K")] = field(default=None)  # type: ignore[arg-type]
+    marks: Mapping[str, arrays.BoolArray] = field(default=None)  # type: ignore[arg-type]
     endless: float | None = 0.0
-    expected_reward: FloatArray = field(init=False)  # [K]
+    expected_reward: arrays.FloatArray = field(init=False)  # [K]
 
     def __post_init__(self) -> None:
         read_noun(self, InvalidModel)
@@ -184,7 +176,7 @@ class FiniteMDP(arrays.ByValue):
                 f"ending_reward of {pairs.pair_name(k)} is {ending[k]}, but the pair has "
                 f"successors; expected 0 (its rewards are those of its transitions){others}"
             )
-        words = RunWords(
+        words = arrays.RunWords(
             "transition probabilities",
             "pair",
             pairs.pair_name,
@@ -305,7 +297,7 @@ class FiniteMDP(arrays.ByValue):
                     f"R has {len(R)} matrices of {rewards.shape[1]} states, expected {len(P)} of "
                     f"{states}"
                 )
-            reward: FloatArray = rewards[row[arrays.run_owners(offsets)], successor]
+            reward: arrays.FloatArray = rewards[row[arrays.run_owners(offsets)], successor]
             ending = None
         else:
             reward, ending = spread_rewards(pairs, offsets, successor, R)
@@ -466,7 +458,7 @@ class FiniteMDP(arrays.ByValue):
         return self.successor.size
 
 
-def mapped_array(file: Path) -> AnyArray:
+def mapped_array(file: Path) -> arrays.AnyArray:
     """Returns the array in an .npy file, mapped into memory."""
     try:
         with failing_to_read(file):
@@ -489,8 +481,8 @@ def dense_pairs(
 
 
 def spread_rewards(
-    pairs: Pairs, offsets: IntArray, successor: AnyArray, R: object
-) -> tuple[FloatArray, FloatArray]:
+    pairs: Pairs, offsets: arrays.IntArray, successor: arrays.AnyArray, R: object
+) -> tuple[arrays.FloatArray, arrays.FloatArray]:
     """Returns rewards [S, A], [K] or [S, A, S] as rewards of transitions [T] and of ends [K]."""
     rewards = arrays.numbers("R", R, InvalidModel)
     owner = arrays.run_owners(offsets)
@@ -503,7 +495,7 @@ def spread_rewards(
     return per_pair[owner], np.where(arrays.run_lengths(offsets) == 0, per_pair, 0.0)
 
 
-def spread_discount(pairs: Pairs, discount: object) -> FloatArray:
+def spread_discount(pairs: Pairs, discount: object) -> arrays.FloatArray:
     """Returns one discount for all pairs, or one for each ([S, A] or [K]), as [K]."""
     values = arrays.numbers("discount", discount, InvalidModel)
     return (
@@ -513,7 +505,7 @@ def spread_discount(pairs: Pairs, discount: object) -> FloatArray:
     )
 
 
-def spread_initial(pairs: Pairs, initial: object) -> FloatArray:
+def spread_initial(pairs: Pairs, initial: object) -> arrays.FloatArray:
     """Returns the start as a distribution [S]; it is given as such, or as a number or label."""
     if not isinstance(initial, str):
         values = arrays.numbers("initial", initial, InvalidModel)
@@ -523,19 +515,19 @@ def spread_initial(pairs: Pairs, initial: object) -> FloatArray:
     state = index_of(
         "initial state", initial, places_of(pairs.state_labels), pairs.num_states, InvalidModel
     )
-    distribution: FloatArray = np.eye(1, pairs.num_states, state)[0]
+    distribution: arrays.FloatArray = np.eye(1, pairs.num_states, state)[0]
     return distribution
 
 
 def expected_rewards(
     pairs: Pairs,
-    offsets: IntArray,
-    probability: FloatArray,
-    reward: FloatArray,
-    ending: FloatArray,
-) -> FloatArray:
+    offsets: arrays.IntArray,
+    probability: arrays.FloatArray,
+    reward: arrays.FloatArray,
+    ending: arrays.FloatArray,
+) -> arrays.FloatArray:
     """Returns Σ_s' P(s'|s,a) R(s,a,s') [K], or the ending reward if there is no successor."""
-    expected: FloatArray = np.empty(pairs.num_pairs)
+    expected: arrays.FloatArray = np.empty(pairs.num_pairs)
     for first in range(0, pairs.num_pairs, PAIRS_AT_A_TIME):  # so that no array is as large as T
         part = slice(first, first + PAIRS_AT_A_TIME)
         starts = offsets[first : first + PAIRS_AT_A_TIME + 1]
@@ -552,7 +544,7 @@ def expected_rewards(
     return arrays.own(expected)
 
 
-def read_initial(pairs: Pairs, initial: object) -> FloatArray:
+def read_initial(pairs: Pairs, initial: object) -> arrays.FloatArray:
     """Checks and returns the initial distribution [S]."""
     values = arrays.floats(
         "initial", initial, (pairs.num_states,), InvalidModel, pairs.state_name, least=0
@@ -560,7 +552,7 @@ def read_initial(pairs: Pairs, initial: object) -> FloatArray:
     return arrays.normalised_runs(
         values,
         np.array([0, values.size]),
-        RunWords("probabilities", "distribution", lambda _: "the initial distribution"),
+        arrays.RunWords("probabilities", "distribution", lambda _: "the initial distribution"),
         InvalidModel,
     )
 
@@ -570,16 +562,16 @@ def read_initial(pairs: Pairs, initial: object) -> FloatArray:
 
 @noun("labels")
 @dataclass(frozen=True, slots=True, eq=False)
-class Marks(arrays.ByValue, Mapping[str, BoolArray]):
+class Marks(arrays.ByValue, Mapping[str, arrays.BoolArray]):
     """A read-only mapping from labels to the states that carry them: `marks["goal"]` is [S]."""
 
     labels: tuple[str, ...]  # [L] in rising order
-    states: BoolArray  # [L, S]
+    states: arrays.BoolArray  # [L, S]
 
-    def __getitem__(self, label: str) -> BoolArray:
+    def __getitem__(self, label: str) -> arrays.BoolArray:
         if label not in self.labels:
             raise KeyError(label)
-        states: BoolArray = self.states[self.labels.index(label)]
+        states: arrays.BoolArray = self.states[self.labels.index(label)]
         return states
 
     def __iter__(self) -> Iterator[str]:

@@ -12,23 +12,13 @@ import numpy as np
 from msgspec import Meta
 
 import surestep._arrays as arrays
-from surestep._arrays import (
-    LARGEST_INDEX,
-    AnyArray,
-    BoolArray,
-    ErrorType,
-    FloatArray,
-    IndexArray,
-    IntArray,
-    Kind,
-)
 from surestep._names import twice
 from surestep._settings import Each, check_setting, check_settings, read_arrays
 from surestep.errors import InvalidModel, InvalidParameter, ShapeMismatch, SurestepError
 from surestep.model.noun import noun
 
 Labels = Sequence[str] | None
-Number = Annotated[int, Meta(ge=1, le=LARGEST_INDEX)]
+Number = Annotated[int, Meta(ge=1, le=arrays.LARGEST_INDEX)]
 
 
 @noun("num_states", "num_actions", "num_pairs")
@@ -65,8 +55,8 @@ class Pairs(arrays.ByValue):
     (4, "state 'ward', action 'treat'", [[1.0, 2.0], [3.0, 4.0]])
     """
 
-    offsets: IntArray  # [S+1]
-    action: Annotated[IndexArray, Each("K", 0, below="A")]
+    offsets: arrays.IntArray  # [S+1]
+    action: Annotated[arrays.IndexArray, Each("K", 0, below="A")]
     num_actions: Number
     state_labels: Labels = None  # [S]
     action_labels: Labels = None  # [num_actions]
@@ -134,7 +124,7 @@ class Pairs(arrays.ByValue):
 
     @classmethod
     def from_enabled(
-        cls, enabled: BoolArray, *, state_labels: Labels = None, action_labels: Labels = None
+        cls, enabled: arrays.BoolArray, *, state_labels: Labels = None, action_labels: Labels = None
     ) -> Pairs:
         """Makes the pairs for which a mask is true.
 
@@ -175,11 +165,11 @@ class Pairs(arrays.ByValue):
         return self.action.size
 
     @property
-    def state(self) -> IntArray:
+    def state(self) -> arrays.IntArray:
         """Returns the state of each pair [K]."""
         return arrays.run_owners(self.offsets)
 
-    def enabled(self) -> BoolArray:
+    def enabled(self) -> arrays.BoolArray:
         """Makes the mask of enabled actions.
 
         Returns
@@ -239,7 +229,7 @@ class Pairs(arrays.ByValue):
         state = self.state_name(arrays.owner(self.offsets, pair))
         return f"{state}, {self.action_name(int(self.action[pair]))}"
 
-    def find(self, state: IndexArray, action: IndexArray) -> IntArray:
+    def find(self, state: arrays.IndexArray, action: arrays.IndexArray) -> arrays.IntArray:
         """Finds the pair of each state and action.
 
         Parameters
@@ -262,8 +252,8 @@ class Pairs(arrays.ByValue):
         return np.where(keys[place] == key, place, -1)
 
     def flat(
-        self, name: str, table: object, error: ErrorType, *, zero_elsewhere: bool = False
-    ) -> FloatArray:
+        self, name: str, table: object, error: arrays.ErrorType, *, zero_elsewhere: bool = False
+    ) -> arrays.FloatArray:
         """Reads a table or a flat array of finite numbers as a flat array.
 
         Parameters
@@ -282,7 +272,7 @@ class Pairs(arrays.ByValue):
         array of float [K]
             The number of each pair.
         """
-        values: AnyArray = arrays.numbers(name, table, error)
+        values: arrays.AnyArray = arrays.numbers(name, table, error)
         dense_shape = (self.num_states, self.num_actions)
         if values.ndim == 2 and values.shape == dense_shape:
             if zero_elsewhere:
@@ -301,7 +291,7 @@ class Pairs(arrays.ByValue):
             )
         return arrays.floats(name, values, (self.num_pairs,), error, self.pair_name)
 
-    def dense(self, values: FloatArray) -> FloatArray:
+    def dense(self, values: arrays.FloatArray) -> arrays.FloatArray:
         """Spreads a flat array over a table.
 
         Parameters
@@ -389,7 +379,7 @@ def index_of(
     given: object,
     places: Mapping[str, int],
     size: int,
-    error: ErrorType = InvalidParameter,
+    error: arrays.ErrorType = InvalidParameter,
 ) -> int:
     """Returns the number of one of `size` states or actions, given by its number or its label."""
     if isinstance(given, str) and given in places:
@@ -400,7 +390,7 @@ def index_of(
     raise error(f"{what} is {arrays.shown(given)}, expected 0 to {size - 1}{labels}")
 
 
-def in_labels(labels: Labels, numbers: IntArray) -> AnyArray:
+def in_labels(labels: Labels, numbers: arrays.IntArray) -> arrays.AnyArray:
     """Returns the label of each number, None for −1; without labels, the numbers themselves."""
     return numbers if labels is None else np.array([*labels, None], object)[numbers]
 
@@ -430,7 +420,7 @@ class LazyLabels(Sequence[str]):
         return tuple, (self.made,)
 
 
-def picked_labels(labels: Labels, places: IntArray) -> Labels:
+def picked_labels(labels: Labels, places: arrays.IntArray) -> Labels:
     """Returns the labels at these places; lazy labels give lazy labels."""
     if labels is None:
         return None
@@ -443,7 +433,7 @@ def picked_labels(labels: Labels, places: IntArray) -> Labels:
 
 def read_noun(
     noun: Any,
-    error: ErrorType,
+    error: arrays.ErrorType,
     sizes: Mapping[str, int] = MappingProxyType({}),
     names: Mapping[str, Callable[[int], str]] = MappingProxyType({}),
 ) -> None:
@@ -484,13 +474,17 @@ def read_noun(
     read_arrays(noun, error, sizes, names)
 
 
-def transition_name(pairs: Pairs, offsets: IntArray, successor: IndexArray, index: int) -> str:
+def transition_name(
+    pairs: Pairs, offsets: arrays.IntArray, successor: arrays.IndexArray, index: int
+) -> str:
     """Names a transition: 'state 3, action 1 → state 5', or the same with labels."""
     pair = pairs.pair_name(arrays.owner(offsets, index))
     return f"{pair} → {pairs.state_name(int(successor[index]))}"
 
 
-def dense_cube(pairs: Pairs, offsets: IntArray, successor: IndexArray, values: Kind) -> Kind:
+def dense_cube(
+    pairs: Pairs, offsets: arrays.IntArray, successor: arrays.IndexArray, values: arrays.Kind
+) -> arrays.Kind:
     """Returns values per transition [T] as a table [S, A, S], 0 elsewhere."""
     cube = np.zeros((pairs.num_states, pairs.num_actions, pairs.num_states), values.dtype)
     pair = arrays.run_owners(offsets)
@@ -498,7 +492,9 @@ def dense_cube(pairs: Pairs, offsets: IntArray, successor: IndexArray, values: K
     return cube  # type: ignore[return-value]
 
 
-def united(pairs: Pairs, parts: Sequence[Any]) -> tuple[IntArray, IndexArray, list[IntArray]]:
+def united(
+    pairs: Pairs, parts: Sequence[Any]
+) -> tuple[arrays.IntArray, arrays.IndexArray, list[arrays.IntArray]]:
     """Returns the offsets [K+1] and successors of several models or counts together.
 
     The last value has, for each part, the places of its transitions among all transitions.

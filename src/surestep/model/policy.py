@@ -268,11 +268,10 @@ class Policy(arrays.ByValue):
             The first of these that is installed. It has a row for each pair, with labels if the
             pairs have them, else numbers.
         """
-        pairs = self.pairs
         return frame_of(
             {
-                "state": in_labels(pairs.state_labels, pairs.state),
-                "action": in_labels(pairs.action_labels, pairs.action),
+                "state": in_labels(self.pairs.state_labels, self.pairs.state),
+                "action": in_labels(self.pairs.action_labels, self.pairs.action),
                 "probability": self.probability,
             }
         )

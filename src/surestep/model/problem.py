@@ -343,8 +343,7 @@ class Problem:
         """
         if self.support is None:
             return np.ones(self.counts.successor.size, np.bool_)
-        inside: arrays.BoolArray = self.support.places(self.counts) >= 0
-        return inside
+        return self.support.places(self.counts) >= 0
 
     def stored_sizes(self) -> arrays.IntArray:
         """Counts the possible successors of each pair that the counts store.
@@ -503,19 +502,18 @@ def check_counts_of_log(counts: Counts, log: DecisionLog) -> None:
     )
     if rewards.known:
         return
-    size = rewards.values.size
     place = arrays.run_owners(logged.offsets) if rewards.per == "pair" else np.argsort(ours)[theirs]
     slack = SUM_SLACK * float(np.abs(log.reward).max())
     check_against_log(
         "reward sum",
         counts.reward_name,
         rewards.values,
-        np.bincount(place, logged.rewards.values, size),
+        np.bincount(place, logged.rewards.values, rewards.values.size),
         slack * counts.observed,
     )
     if rewards.least is not None and rewards.greatest is not None:
         least, greatest = (
-            least_and_greatest(rewards_seen, place, size)
+            least_and_greatest(rewards_seen, place, rewards.values.size)
             for rewards_seen in logged.observed_rewards()
         )
         check_against_log("least reward", counts.reward_name, rewards.least, least[0], slack)

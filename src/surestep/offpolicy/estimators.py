@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import ROUNDING_SLACK, AnyArray, FloatArray, IntArray
 from surestep._settings import check_setting
 from surestep.errors import InvalidParameter, UnsupportedPolicy
 from surestep.model.log import row_name
@@ -43,7 +42,7 @@ class MeanEstimate:
     2.0
     """
 
-    values: FloatArray  # [E]
+    values: arrays.FloatArray  # [E]
     value: float = field(init=False)
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -55,7 +54,7 @@ class MeanEstimate:
         check_finite(mean)
         arrays.keep(self, values=values, value=float(mean))
 
-    def resampled(self, multiplicity: AnyArray) -> FloatArray:
+    def resampled(self, multiplicity: arrays.AnyArray) -> arrays.FloatArray:
         """Returns the estimates of resampled logs, Σ_i m_bi x_i / Σ_i m_bi.
 
         Parameters
@@ -68,7 +67,7 @@ class MeanEstimate:
         array of float [B]
             The estimate of each log.
         """
-        means: FloatArray = multiplicity @ self.values / multiplicity.sum(axis=1)
+        means: arrays.FloatArray = multiplicity @ self.values / multiplicity.sum(axis=1)
         return means
 
 
@@ -107,11 +106,11 @@ class RatioEstimate:
     1.6666666666666667
     """
 
-    offsets: IntArray  # [E+1]
-    term: FloatArray
-    weight: FloatArray
+    offsets: arrays.IntArray  # [E+1]
+    term: arrays.FloatArray
+    weight: arrays.FloatArray
     value: float = field(init=False)
-    values: FloatArray = field(init=False)  # [E]
+    values: arrays.FloatArray = field(init=False)  # [E]
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def __post_init__(self) -> None:
@@ -137,7 +136,7 @@ class RatioEstimate:
         check_finite(values)
         arrays.keep(self, value=float(ratio.sum()), values=arrays.own(values))
 
-    def resampled(self, multiplicity: AnyArray) -> FloatArray:
+    def resampled(self, multiplicity: arrays.AnyArray) -> arrays.FloatArray:
         """Returns the estimates of resampled logs; a step without any weight left counts as 0.
 
         Parameters
@@ -163,13 +162,13 @@ class RatioEstimate:
         sums = m @ csr_array((self.term, step, self.offsets), shape)
         totals = m @ csr_array((self.weight, step, self.offsets), shape)
         totals = totals + np.cumsum(m @ after, axis=1)
-        estimates: FloatArray = np.divide(
+        estimates: arrays.FloatArray = np.divide(
             sums, totals, out=np.zeros_like(sums), where=totals > 0
         ).sum(axis=1)
         return estimates
 
 
-def check_finite(values: FloatArray) -> None:
+def check_finite(values: arrays.FloatArray) -> None:
     """Refuses an estimate that no double holds."""
     if not np.isfinite(values).all():
         raise UnsupportedPolicy(
@@ -200,8 +199,11 @@ def per_decision(weights: ImportanceWeights, discount: float) -> MeanEstimate:
 @np.errstate(over="ignore", invalid="ignore")
 def weighted_importance_sampling(weights: ImportanceWeights, discount: float) -> RatioEstimate:
     """Returns Σ_i w_i G_i / Σ_i w_i (WIS). It is biased, but consistent, and rarely wild."""
-    weighted = weights.total * returns(weights, discount)
-    return RatioEstimate(np.arange(weights.log.num_episodes + 1), weighted, weights.total)
+    return RatioEstimate(
+        np.arange(weights.log.num_episodes + 1),
+        weights.total * returns(weights, discount),
+        weights.total,
+    )
 
 
 @np.errstate(over="ignore")
@@ -212,12 +214,17 @@ def weighted_per_decision(weights: ImportanceWeights, discount: float) -> RatioE
     step only so, and a mean over the episodes still running would estimate E[r_t | still running].
     The older form that divides by one total over all steps is not consistent.
     """
-    weighted = weights.cumulative * discounted_rewards(weights, discount)
-    return RatioEstimate(weights.log.episode_offsets, weighted, weights.cumulative)
+    return RatioEstimate(
+        weights.log.episode_offsets,
+        weights.cumulative * discounted_rewards(weights, discount),
+        weights.cumulative,
+    )
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def doubly_robust(weights: ImportanceWeights, discount: float, q: FloatArray) -> MeanEstimate:
+def doubly_robust(
+    weights: ImportanceWeights, discount: float, q: arrays.FloatArray
+) -> MeanEstimate:
     """Returns the doubly robust estimate (DR): per-decision sampling around a model's Q̂.
 
     Parameters
@@ -261,9 +268,8 @@ def doubly_robust(weights: ImportanceWeights, discount: float, q: FloatArray) ->
     """
     powers = discount_powers(weights, discount)
     log = weights.log
-    pairs = weights.log.pairs
-    flat = pairs.flat("q", q, InvalidParameter)
-    value = arrays.run_sums(weights.policy.probability * flat, pairs.offsets)
+    flat = log.pairs.flat("q", q, InvalidParameter)
+    value = arrays.run_sums(weights.policy.probability * flat, log.pairs.offsets)
     surprise = value[log.state] + weights.ratio * (log.reward - flat[log.pair])
     before = np.roll(weights.cumulative, 1)
     before[log.episode_offsets[:-1]] = 1.0
@@ -279,7 +285,7 @@ ESTIMATORS: dict[str, Callable[..., Estimate]] = {
 }
 
 
-def discount_powers(weights: ImportanceWeights, discount: float) -> FloatArray:
+def discount_powers(weights: ImportanceWeights, discount: float) -> arrays.FloatArray:
     """Returns γ^t for every step of the log [N]."""
     arrays.expect("weights", weights, ImportanceWeights)
     gamma = arrays.read_discount(discount)
@@ -287,13 +293,13 @@ def discount_powers(weights: ImportanceWeights, discount: float) -> FloatArray:
     return np.power(gamma, np.arange(int(step.max()) + 1))[step]
 
 
-def discounted_rewards(weights: ImportanceWeights, discount: float) -> FloatArray:
+def discounted_rewards(weights: ImportanceWeights, discount: float) -> arrays.FloatArray:
     """Returns γ^t r_t for every step of the log [N]."""
     return discount_powers(weights, discount) * weights.log.reward
 
 
 @np.errstate(over="ignore", invalid="ignore")  # an infinite estimate is refused
-def returns(weights: ImportanceWeights, discount: float) -> FloatArray:
+def returns(weights: ImportanceWeights, discount: float) -> arrays.FloatArray:
     """Returns G = Σ_t γ^t r_t of every episode [E]."""
     return arrays.run_sums(discounted_rewards(weights, discount), weights.log.episode_offsets)
 
@@ -340,7 +346,9 @@ def paired_returns(weights: ImportanceWeights, discount: float, low: float) -> M
     """
     check_setting("low", low, float)
     earned = returns(weights, discount)
-    for e, others in arrays.first_where(~(earned >= low - ROUNDING_SLACK * abs(low)), "episode"):
+    for e, others in arrays.first_where(
+        ~(earned >= low - arrays.ROUNDING_SLACK * abs(low)), "episode"
+    ):
         raise InvalidParameter(
             f"the return of episode {e} is {earned[e]}, expected at least low = {low}{others}"
         )
@@ -404,8 +412,10 @@ def paired_rewards(
     lengths = arrays.run_lengths(log.episode_offsets)
     whole = arrays.is_number(horizon) and horizon >= 1 and horizon == np.floor(horizon)
     if not whole or (discount == 1 and horizon == np.inf):
-        expected = "a whole number of 1 or more, or inf with a discount below 1"
-        raise InvalidParameter(f"horizon is {horizon!r}, expected {expected}")
+        raise InvalidParameter(
+            f"horizon is {horizon!r}, expected a whole number of 1 or more, or inf with a discount "
+            "below 1"
+        )
     over = log.terminated[log.episode_offsets[1:] - 1]
     for e, others in arrays.first_where(
         (lengths > horizon) | (~over & (lengths < horizon)), "episode"
@@ -429,7 +439,9 @@ def paired_rewards(
     return MeanEstimate(arrays.run_sums(terms, log.episode_offsets) + after)
 
 
-def remaining_discount(discount: float, lengths: IntArray, horizon: float) -> FloatArray:
+def remaining_discount(
+    discount: float, lengths: arrays.IntArray, horizon: float
+) -> arrays.FloatArray:
     """Returns Σ_{length ≤ t < H} γ^t for each of the lengths [E], all of them at least 1."""
     left = horizon - lengths
     if discount == 0:  # also where the horizon is infinite
@@ -437,5 +449,5 @@ def remaining_discount(discount: float, lengths: IntArray, horizon: float) -> Fl
     if discount == 1:
         return left
     whole = -np.expm1(left * math.log(discount)) / (1.0 - discount)  # Σ_{t < left} γ^t
-    result: FloatArray = discount**lengths * whole
+    result: arrays.FloatArray = discount**lengths * whole
     return result

@@ -104,12 +104,11 @@ def empirical_bernstein(values: object, low: float, high: float, delta: float) -
     """
     data = read_values(values, 2, low, high)
     span = float(high) - float(low)
-    size = data.size
     term = math.log(2.0) + log_inverse(delta)
     return (
         float(data.mean())
-        - math.sqrt(2 * float(data.var(ddof=1)) * term / size)
-        - 7 * span * term / (3 * (size - 1))
+        - math.sqrt(2 * float(data.var(ddof=1)) * term / data.size)
+        - 7 * span * term / (3 * (data.size - 1))
     )
 
 

@@ -54,8 +54,9 @@ def completed(problem: Problem, fill: Fill) -> FiniteMDP:
         "pessimistic": partial(extreme_rows, -1.0),
         "optimistic": partial(extreme_rows, 1.0),
     }
-    filled = within_support(problem, rules[fill](problem, unseen), unseen)
-    return mdp_of_rows(problem, seen.and_also(filled))
+    return mdp_of_rows(
+        problem, seen.and_also(within_support(problem, rules[fill](problem, unseen), unseen))
+    )
 
 
 def within_support(problem: Problem, rows: CompletedRows, filled: arrays.IntArray) -> CompletedRows:
@@ -74,8 +75,9 @@ def within_support(problem: Problem, rows: CompletedRows, filled: arrays.IntArra
     kept = kept._replace(probability=kept.probability / total[kept.pair])
     lost = np.isin(owner, filled[total[filled] == 0])
     pair = owner[lost]
-    share = 1 / support.sizes[pair]
-    return kept.and_also(CompletedRows(pair, support.successor[lost].astype(np.int64), share))
+    return kept.and_also(
+        CompletedRows(pair, support.successor[lost].astype(np.int64), 1 / support.sizes[pair])
+    )
 
 
 def actions_alike(problem: Problem) -> FiniteMDP:
@@ -114,8 +116,9 @@ def estimated_rows(counts: Counts) -> CompletedRows:
     """Returns P̂(s'|s,a) = #_D(s,a,s') / #_D(s,a) of the transitions that were seen."""
     seen = counts.times > 0
     pair = arrays.run_owners(counts.offsets)[seen]
-    share = counts.times[seen] / counts.visits[pair]
-    return CompletedRows(pair, counts.successor[seen].astype(np.int64), share)
+    return CompletedRows(
+        pair, counts.successor[seen].astype(np.int64), counts.times[seen] / counts.visits[pair]
+    )
 
 
 def mdp_of_rows(problem: Problem, rows: CompletedRows) -> FiniteMDP:
@@ -132,8 +135,7 @@ def mdp_of_rows(problem: Problem, rows: CompletedRows) -> FiniteMDP:
     key = rows.pair * size + rows.successor
     if counts.rewards.known and counts.rewards.per == "transition":
         stored = arrays.run_owners(counts.offsets) * size + counts.successor
-        going_on = ~counts.terminal[pairs.state[stored // size]]
-        more = np.setdiff1d(stored[going_on], key)
+        more = np.setdiff1d(stored[~counts.terminal[pairs.state[stored // size]]], key)
         rows = rows.and_also(CompletedRows(more // size, more % size, np.zeros(more.size)))
         key = np.concatenate([key, more])
     order = np.argsort(key)

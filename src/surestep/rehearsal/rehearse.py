@@ -195,9 +195,7 @@ def rehearse(
         ]
 
     tolerance = tolerance_of(problem)
-    calibration = None
-    if calibrates:
-        calibration = calibrated(plan, of_stage(plan, CALIBRATING), tolerance)
+    calibration = calibrated(plan, of_stage(plan, CALIBRATING), tolerance) if calibrates else None
     reported, lucky = of_stage(plan, REPORTING), of_stage(alike, LUCK)
 
     def in_worlds(name: str) -> arrays.FloatArray:
@@ -332,8 +330,9 @@ def calibrate(
         )
     if not any(kind.calibrates for kind in plan.kinds):
         raise InvalidParameter("no kind of world in the family calibrates, expected one that does")
-    blocks = plan.blocks(CALIBRATING, (size_of(problem),))
-    outcomes = list(map_in_order(run_block, blocks, workers=workers))
+    outcomes = list(
+        map_in_order(run_block, plan.blocks(CALIBRATING, (size_of(problem),)), workers=workers)
+    )
     return calibrated(plan, outcomes, tolerance_of(problem))
 
 
@@ -349,8 +348,12 @@ def calibrated(plan: RehearsalPlan, outcomes: list[Outcomes], tolerance: float) 
     below = draws_below(draws, gain, tolerance).reshape(-1, plan.worlds)
     names = tuple(kind.name for kind in plan.kinds if kind.calibrates)
     judge = plan.certifier
-    ranks = tuple(calibrated_rank(counted, judge.draws, judge.delta) for counted in below)
-    return Calibration(judge.draws, judge.rank, ranks, names)
+    return Calibration(
+        judge.draws,
+        judge.rank,
+        tuple(calibrated_rank(counted, judge.draws, judge.delta) for counted in below),
+        names,
+    )
 
 
 def claims_of_rank(
@@ -486,8 +489,9 @@ class WorldBlock(NamedTuple):
 
     def rng(self, world: int, part: int) -> np.random.Generator:
         """Returns the generator of one part of a world: the truth (0), or data of a size (1 …)."""
-        key = (self.stage, self.member, world, part)
-        return np.random.default_rng(np.random.SeedSequence(self.plan.seed, spawn_key=key))
+        return np.random.default_rng(
+            np.random.SeedSequence(self.plan.seed, spawn_key=(self.stage, self.member, world, part))
+        )
 
 
 class Source(NamedTuple):
@@ -548,8 +552,7 @@ def at_once(plan: RehearsalPlan, sources: Sequence[Source]) -> list[list[Source]
     A group goes beyond that by less than one source. Episodes are expected to be as long as those
     of the problem; a single one is a stream.
     """
-    counts = plan.problem.counts
-    mean_length = float(counts.visits.sum() / counts.starts.sum())
+    mean_length = float(plan.problem.counts.visits.sum() / plan.problem.counts.starts.sum())
     groups: dict[int, list[Source]] = {}
     held = 0.0
     for source in sources:
@@ -581,9 +584,7 @@ def judged(
     certifiers = [seeded(plan.certifier, seed) for seed in seeds]
     # Of equal seeds, as a seed may decide which part of the log chooses.
     believers = [] if plan.belief is None else [seeded(plan.belief, seed) for seed in seeds]
-    splitters = certifiers if holds_out(certifiers[0]) else believers
-    if splitters and not holds_out(splitters[0]):
-        splitters = []
+    splitters = next((one for one in (certifiers, believers) if one and holds_out(one[0])), [])
     policies = proposed_each(plan.algorithm, problems, splitters).policy
     claims, draws = claims_and_draws(certifiers, problems, policies)
     beliefs = np.full(len(problems), np.nan)

@@ -24,7 +24,6 @@ import numpy as np
 from scipy.special import betaincinv
 
 import surestep._arrays as arrays
-from surestep._arrays import AnyArray, BoolArray, FloatArray, IntArray, freeze, restore_frozen
 from surestep._json import read_json
 from surestep._names import unknown
 from surestep._reprs import short_html, short_repr
@@ -95,7 +94,7 @@ class Calibration:
         return replace(certifier, delta=self.rank / (self.draws + 1))  # type: ignore[type-var]
 
 
-def calibrated_rank(below_truth: IntArray, draws: int, delta: float) -> int:
+def calibrated_rank(below_truth: arrays.IntArray, draws: int, delta: float) -> int:
     """Returns min(⌊δ(K+1)⌋, the ⌊δ(W+1)⌋-th smallest u_w), for u [W] and K draws."""
     place = min(math.floor(delta * (below_truth.size + 1) + ROUNDING), below_truth.size)
     if place < 1:
@@ -108,10 +107,12 @@ def calibrated_rank(below_truth: IntArray, draws: int, delta: float) -> int:
     return min(rank, int(np.sort(below_truth)[place - 1]))
 
 
-def draws_below(draws: FloatArray, gain: FloatArray, tolerance: float) -> IntArray:
+def draws_below(
+    draws: arrays.FloatArray, gain: arrays.FloatArray, tolerance: float
+) -> arrays.IntArray:
     """Returns how many of the draws [W, K] do not exceed the truth [W]; all, where refused."""
     exceeding = draws > (gain + tolerance)[:, np.newaxis]  # a refusal (NaN) exceeds nothing
-    below: IntArray = draws.shape[1] - np.count_nonzero(exceeding, axis=1)
+    below: arrays.IntArray = draws.shape[1] - np.count_nonzero(exceeding, axis=1)
     return below
 
 
@@ -156,7 +157,7 @@ class Rate:
     high: float
 
     @classmethod
-    def of(cls, happened: BoolArray) -> Rate:
+    def of(cls, happened: arrays.BoolArray) -> Rate:
         """Returns the rate of the entries that are true.
 
         Parameters
@@ -288,34 +289,34 @@ class Rehearsal:
     kind: str
     delta: float
     family: tuple[str, ...]
-    member: IntArray
+    member: arrays.IntArray
     sizes: tuple[float, ...]
     episodes: tuple[int, ...]
     horizon: tuple[int, ...]
     own_episodes: int
-    gain: FloatArray
-    claim: FloatArray
-    calibrated_claim: FloatArray | None
+    gain: arrays.FloatArray
+    claim: arrays.FloatArray
+    calibrated_claim: arrays.FloatArray | None
     calibration: Calibration | None
     tolerance: float
-    outside: BoolArray
+    outside: arrays.BoolArray
     limits: tuple[str, ...]
-    luck: FloatArray = field(default_factory=lambda: np.zeros(0))
-    belief: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
-    lucky_belief: FloatArray = field(default_factory=lambda: np.zeros(0))
+    luck: arrays.FloatArray = field(default_factory=lambda: np.zeros(0))
+    belief: arrays.FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    lucky_belief: arrays.FloatArray = field(default_factory=lambda: np.zeros(0))
 
     __repr__ = short_repr("kind", "delta", "sizes", "gain.shape", "tolerance")
     _repr_html_ = short_html("kind", "delta", "worlds", "family", "sizes", "episodes", "gain")
 
-    __setstate__ = restore_frozen
+    __setstate__ = arrays.restore_frozen
 
     def __post_init__(self) -> None:
         # Tables of every world have a column for each size.
         for name in ("gain", "claim", "calibrated_claim", "outside", "belief"):
             if (table := getattr(self, name)) is not None:
-                object.__setattr__(self, name, freeze(table.reshape(-1, len(self.sizes))))
+                object.__setattr__(self, name, arrays.freeze(table.reshape(-1, len(self.sizes))))
         for name in ("member", "luck", "lucky_belief"):
-            object.__setattr__(self, name, freeze(getattr(self, name)))
+            object.__setattr__(self, name, arrays.freeze(getattr(self, name)))
 
     @property
     def worlds(self) -> int:
@@ -403,7 +404,7 @@ class Rehearsal:
         held = self.lucky_belief[~np.isnan(self.lucky_belief)]
         return None if held.size == 0 else Rate.of(held > self.tolerance)
 
-    def power(self) -> FloatArray:
+    def power(self) -> arrays.FloatArray:
         """Returns the share of worlds in which a gain is certified, by calibrated claims if any.
 
         Returns
@@ -412,7 +413,7 @@ class Rehearsal:
             The share at each size.
         """
         claim = self.claim if self.calibrated_claim is None else self.calibrated_claim
-        share: FloatArray = np.mean(claim > 0, axis=0)
+        share: arrays.FloatArray = np.mean(claim > 0, axis=0)
         return share
 
     def more_episodes(self, chance: float = 0.5) -> int | None:
@@ -504,13 +505,13 @@ def rehearsal_from_json(text: str) -> Rehearsal:
         raise InvalidResult(f"this is no rehearsal that surestep wrote: {problem!r}") from None
 
 
-def read_array(kind: Any, values: list[object]) -> AnyArray:
+def read_array(kind: Any, values: list[object]) -> arrays.AnyArray:
     """Returns an array of JSON, in which null is NaN."""
     array = np.array(values)
     return array.astype(np.float64) if array.dtype == object else array
 
 
-def luck_limit(luck: FloatArray, delta: float) -> float | None:
+def luck_limit(luck: arrays.FloatArray, delta: float) -> float | None:
     """Returns the ⌈(1 − δ)(W + 1)⌉-th smallest of W numbers; None where they are too few."""
     place = math.ceil((1 - delta) * (luck.size + 1) - 1e-9)
     if not 1 <= place <= luck.size or np.isnan(luck).all():

@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.certificates.episodes import over_at_last
 from surestep.model import Counts, DecisionLog, FiniteMDP, LoggedRewards, Policy, Problem
 from surestep.rehearsal.completion import completed
@@ -33,10 +32,10 @@ class Residuals(NamedTuple):
     log. Every run has the mean 0, so means stay what they are.
     """
 
-    value: FloatArray  # [N] by transitions
-    begin: IntArray  # [T]
-    length: IntArray  # [T]
-    scale: FloatArray  # [T]
+    value: arrays.FloatArray  # [N] by transitions
+    begin: arrays.IntArray  # [T]
+    length: arrays.IntArray  # [T]
+    scale: arrays.FloatArray  # [T]
 
     @classmethod
     def of(cls, problem: Problem, truth: FiniteMDP) -> Residuals | None:
@@ -76,13 +75,13 @@ class Residuals(NamedTuple):
         room = np.minimum(below / np.maximum(-lowest, 1e-300), above / np.maximum(highest, 1e-300))
         return cls(value, ends[0], ends[1] - ends[0], np.clip(room, 0.0, 1.0))
 
-    def draws(self, place: IntArray, rng: np.random.Generator) -> FloatArray:
+    def draws(self, place: arrays.IntArray, rng: np.random.Generator) -> arrays.FloatArray:
         """Draws one for each of these transitions [n], with replacement."""
         drawn = (rng.random(place.size) * self.length[place]).astype(np.int64)
-        values: FloatArray = self.scale[place] * self.value[self.begin[place] + drawn]
+        values: arrays.FloatArray = self.scale[place] * self.value[self.begin[place] + drawn]
         return values
 
-    def sums(self, times: IntArray, rng: np.random.Generator) -> FloatArray:
+    def sums(self, times: arrays.IntArray, rng: np.random.Generator) -> arrays.FloatArray:
         """Draws the sum of so many of each transition [T]."""
         many = times > np.maximum(self.length, MANY)
         place = np.repeat(np.arange(times.size), np.where(many, 0, times))
@@ -97,9 +96,9 @@ class Residuals(NamedTuple):
 class Data(NamedTuple):
     """Data collected in a world, over the transitions of its truth."""
 
-    times: IntArray  # [T]
-    earned: FloatArray  # [T] the sum of the rewards
-    starts: IntArray  # [S]
+    times: arrays.IntArray  # [T]
+    earned: arrays.FloatArray  # [T] the sum of the rewards
+    starts: arrays.IntArray  # [S]
     log: DecisionLog | None = None
 
 
@@ -120,8 +119,11 @@ class Simulated:
     ) -> Simulated:
         """Returns the world of that truth."""
         # A log does not show what ends are worth, so the sampler must not either.
-        silent = replace(truth, ending_reward=np.zeros(truth.num_pairs))
-        return cls(truth, CountSampler.of(silent, behavior), noise)
+        return cls(
+            truth,
+            CountSampler.of(replace(truth, ending_reward=np.zeros(truth.num_pairs)), behavior),
+            noise,
+        )
 
     def collect(self, episodes: int, horizon: int, rng: np.random.Generator) -> Data:
         """Draws the counts of episodes, which end where the model says so, or at the horizon."""
@@ -148,16 +150,16 @@ class Simulated:
         else:
             low, high = self.noise
             reward = np.where(rng.random(place.size) < self.chance_of_high()[place], high, low)
-        earned: FloatArray = np.bincount(place, reward, size).astype(np.float64)
+        earned: arrays.FloatArray = np.bincount(place, reward, size).astype(np.float64)
         return Data(times, earned, starts, replace(log, reward=reward))
 
-    def chance_of_high(self) -> FloatArray:
+    def chance_of_high(self) -> arrays.FloatArray:
         """Returns the chance of the higher of the two rewards [T], which leaves means as they are.
 
         Means beyond the two are moved to the nearest.
         """
         low, high = (0.0, 1.0) if isinstance(self.noise, Residuals) else self.noise or (0.0, 1.0)
-        chance: FloatArray = np.clip((self.truth.reward - low) / (high - low), 0.0, 1.0)
+        chance: arrays.FloatArray = np.clip((self.truth.reward - low) / (high - low), 0.0, 1.0)
         return chance
 
 
@@ -167,7 +169,7 @@ class Resampled:
 
     truth: FiniteMDP
     log: DecisionLog
-    taken: IntArray  # [N] the transition of each step
+    taken: arrays.IntArray  # [N] the transition of each step
 
     @classmethod
     def of(cls, truth: FiniteMDP, log: DecisionLog) -> Resampled:
@@ -186,7 +188,7 @@ class Resampled:
         data = self.data_of(np.bincount(chosen, minlength=self.log.num_episodes))
         return data._replace(log=self.log.episodes(chosen))
 
-    def data_of(self, copies: IntArray) -> Data:
+    def data_of(self, copies: arrays.IntArray) -> Data:
         """Counts so many copies of each episode [E]."""
         by_step = np.repeat(copies, arrays.run_lengths(self.log.episode_offsets))
         size = self.truth.num_transitions
@@ -201,11 +203,12 @@ class Resampled:
 World = Simulated | Resampled  # a model that counts as true, and a source of data
 
 
-def places_in(truth: FiniteMDP, log: DecisionLog) -> IntArray:
+def places_in(truth: FiniteMDP, log: DecisionLog) -> arrays.IntArray:
     """Returns the transition of the model that each step of the log takes [N]."""
     size = np.int64(truth.num_states)
-    key = arrays.run_owners(truth.offsets) * size + truth.successor
-    return np.searchsorted(key, log.pair * size + log.next_state)
+    return np.searchsorted(
+        arrays.run_owners(truth.offsets) * size + truth.successor, log.pair * size + log.next_state
+    )
 
 
 # ---- from a world to data ----------------------------------------------------------------------
@@ -230,15 +233,15 @@ class DataSize(NamedTuple):
 
 def size_of(problem: Problem) -> DataSize:
     """Returns the size of the problem's own data."""
-    counts = problem.counts
-    episodes = int(counts.starts.sum())
-    steps = int(counts.visits.sum())
+    episodes = int(problem.counts.starts.sum())
+    steps = int(problem.counts.visits.sum())
     if problem.log is not None:
         longest = int(arrays.run_lengths(problem.log.episode_offsets).max())
         cut_off = not over_at_last(problem.log).all()
         return DataSize(episodes, longest if cut_off else LONGER * longest)
-    truth = completed(problem, "self-loop")
-    return DataSize(episodes, horizon_for(truth, problem.behavior, steps / episodes))
+    return DataSize(
+        episodes, horizon_for(completed(problem, "self-loop"), problem.behavior, steps / episodes)
+    )
 
 
 def horizon_for(mdp: FiniteMDP, policy: Policy, mean_length: float) -> int:
@@ -257,7 +260,7 @@ def horizon_for(mdp: FiniteMDP, policy: Policy, mean_length: float) -> int:
     horizon = 0
     limit = int(np.ceil(MOST_TIMES * mean_length))
     while expected < NEARLY_ALL * mean_length and horizon < limit:
-        alive: FloatArray = here * going_on
+        alive: arrays.FloatArray = here * going_on
         expected = expected + float(alive.sum())
         horizon = horizon + 1
         here = np.bincount(mdp.successor, alive[source] * weight, mdp.num_states).astype(float)
@@ -300,7 +303,7 @@ def problem_of(problem: Problem, truth: FiniteMDP, data: Data) -> Problem:
     )
 
 
-def ends_shown(problem: Problem, truth: FiniteMDP, times: IntArray) -> BoolArray:
+def ends_shown(problem: Problem, truth: FiniteMDP, times: arrays.IntArray) -> arrays.BoolArray:
     """Returns the ends of episodes that data show, and those that the user knew without data."""
     counts = problem.counts
     reached, shown = np.zeros(truth.num_states, np.bool_), np.zeros(truth.num_states, np.bool_)

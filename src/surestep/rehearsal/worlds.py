@@ -316,10 +316,9 @@ def default_family(problem: Problem, certifier: Certifier) -> tuple[WorldKind, .
     >>> [kind.name for kind in surestep.rehearsal.default_family(problem, robust)][:2]
     ['estimate, unseen: self-loop', 'posterior, weight 1']
     """
-    size = problem.num_states
     unseen = int(np.count_nonzero(problem.unseen_pairs()))
     wide = ("uniform",) if problem.support is None else ("pessimistic", "optimistic")
-    fits = unseen * size <= MOST_CELLS
+    fits = unseen * problem.num_states <= MOST_CELLS
     fills = [fill for fill in get_args(Fill) if fits or fill not in wide]
     fills = [
         fill

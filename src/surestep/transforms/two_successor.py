@@ -34,14 +34,12 @@ chain, which splits off k − 1 successors at a time, in their order (the paper'
 pair with at most k successors keeps its row.
 """
 
-import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import overload
 
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import LARGEST_INDEX, FloatArray, IndexArray, IntArray, Kind
 from surestep.errors import InvalidModel, InvalidParameter
 from surestep.kernels import splits
 from surestep.model import Counts, FiniteMDP, LoggedRewards, Policy
@@ -61,16 +59,16 @@ class SplitTrees(arrays.Frozen):
 
     original: Pairs  # S states and K pairs
     pairs: Pairs  # S + X states and K + X pairs
-    offsets: IntArray  # [K+X+1] the rows of the pairs, then of the auxiliary states
-    child: IndexArray  # [L+X] a state of the original model, or S + x for auxiliary state x
-    origin: IntArray  # [L+X] a transition of the original model, or −1
+    offsets: arrays.IntArray  # [K+X+1] the rows of the pairs, then of the auxiliary states
+    child: arrays.IndexArray  # [L+X] a state of the original model, or S + x for auxiliary state x
+    origin: arrays.IntArray  # [L+X] a transition of the original model, or −1
 
     @property
     def num_auxiliary(self) -> int:
         """Returns X, the number of auxiliary states."""
         return self.pairs.num_states - self.original.num_states
 
-    def conditionals(self, probability: FloatArray) -> FloatArray:
+    def conditionals(self, probability: arrays.FloatArray) -> arrays.FloatArray:
         """Returns the probability of each child [L+X] given its node, from probabilities [T]."""
         node = np.empty(self.num_auxiliary)
         share = np.empty(self.child.size)
@@ -78,25 +76,25 @@ class SplitTrees(arrays.Frozen):
         splits.conditionals(self._tree(), probability, node, share)
         return share
 
-    def counts(self, times: IntArray) -> IntArray:
+    def counts(self, times: arrays.IntArray) -> arrays.IntArray:
         """Adds up the counts [T] below each child [L+X]."""
         node = np.empty(self.num_auxiliary, np.int64)
         splits.node_counts(self._tree(), times, node)
         return np.concatenate([times, node])[self._sources(times.size)]
 
-    def means(self, share: FloatArray, values: FloatArray) -> FloatArray:
+    def means(self, share: arrays.FloatArray, values: arrays.FloatArray) -> arrays.FloatArray:
         """Returns the mean of values [T] below each child of a pair; 0 below auxiliary states."""
         node = np.empty(self.num_auxiliary)
         splits.node_means(self._tree(), share, values, node)
         return self._below_pairs(values, node)
 
-    def sums(self, values: FloatArray) -> FloatArray:
+    def sums(self, values: arrays.FloatArray) -> arrays.FloatArray:
         """Returns the sum of values [T] below each child of a pair; 0 below auxiliary states."""
         node = np.empty(self.num_auxiliary)
         splits.node_sums(self._tree(), values, node)
         return self._below_pairs(values, node)
 
-    def extended(self, values: Kind, auxiliary: float) -> Kind:
+    def extended(self, values: arrays.Kind, auxiliary: float) -> arrays.Kind:
         """Appends `auxiliary` to values of states [S] or pairs [K], once per auxiliary state."""
         return np.append(values, np.full(self.num_auxiliary, auxiliary, values.dtype))  # type: ignore[return-value]
 
@@ -104,24 +102,24 @@ class SplitTrees(arrays.Frozen):
         """Returns the arrays that every kernel needs to walk the trees."""
         return splits.SplitTree(self.original.num_states, self.offsets, self.child, self.origin)
 
-    def _sources(self, num_transitions: int) -> IntArray:
+    def _sources(self, num_transitions: int) -> arrays.IntArray:
         """Returns the place of each child's value in the values of transitions, then of nodes."""
         return np.where(
             self.origin >= 0, self.origin, num_transitions + self.child - self.original.num_states
         )
 
-    def _below_pairs(self, values: FloatArray, node: FloatArray) -> FloatArray:
+    def _below_pairs(self, values: arrays.FloatArray, node: arrays.FloatArray) -> arrays.FloatArray:
         """Returns the values at the children of pairs, and 0 at children of auxiliary states."""
-        at_children: FloatArray = np.concatenate([values, node])[self._sources(values.size)]
+        at_children: arrays.FloatArray = np.concatenate([values, node])[self._sources(values.size)]
         at_children[self.offsets[self.original.num_pairs] :] = 0.0
         return at_children
 
 
 def grow_trees(
     pairs: Pairs,
-    offsets: IntArray,
-    successor: IndexArray,
-    leaves: IntArray,
+    offsets: arrays.IntArray,
+    successor: arrays.IndexArray,
+    leaves: arrays.IntArray,
     k: int,
 ) -> SplitTrees:
     """Makes chains of at most `k` children a node, with the transitions `leaves` [L] as leaves."""
@@ -130,10 +128,10 @@ def grow_trees(
     num_leaves = np.bincount(arrays.run_owners(offsets)[leaves], minlength=pairs.num_pairs)
     auxiliary = np.maximum((num_leaves + k - 3) // (k - 1), 1) - 1  # [K] inner nodes but the first
     total = int(auxiliary.sum())
-    if pairs.num_states + total > LARGEST_INDEX:
+    if pairs.num_states + total > arrays.LARGEST_INDEX:
         raise InvalidModel(
             f"the split model has {pairs.num_states + total} states, expected at most "
-            f"{LARGEST_INDEX}"
+            f"{arrays.LARGEST_INDEX}"
         )
     rows = np.full(pairs.num_pairs + total, k)
     rows[
@@ -157,7 +155,7 @@ def grow_trees(
     return SplitTrees(pairs, split_pairs(pairs, auxiliary), row_offsets, child, origin)
 
 
-def split_pairs(pairs: Pairs, auxiliary: IntArray) -> Pairs:
+def split_pairs(pairs: Pairs, auxiliary: arrays.IntArray) -> Pairs:
     """Returns the pairs of the split model: the original pairs, then τ for each auxiliary state."""
     total = int(auxiliary.sum())
     state_labels, action_labels = pairs.state_labels, pairs.action_labels
@@ -210,12 +208,11 @@ class SplitForm:
         Policy
             The policy of the split form.
         """
-        trees = self.trees
-        check_same_pairs("the policy", policy.pairs, "the original model", trees.original)
-        return dataclasses.replace(
+        check_same_pairs("the policy", policy.pairs, "the original model", self.trees.original)
+        return replace(
             policy,
-            pairs=trees.pairs,
-            probability=np.concatenate([policy.probability, np.ones(trees.num_auxiliary)]),
+            pairs=self.trees.pairs,
+            probability=np.concatenate([policy.probability, np.ones(self.trees.num_auxiliary)]),
         )
 
     def lower(self, policy: Policy) -> Policy:
@@ -233,7 +230,7 @@ class SplitForm:
         """
         trees = self.trees
         check_same_pairs("the policy", policy.pairs, "the split model", trees.pairs)
-        return dataclasses.replace(
+        return replace(
             policy, pairs=trees.original, probability=policy.probability[: trees.original.num_pairs]
         )
 
@@ -297,7 +294,7 @@ class SplitCounts(SplitForm):
     counts: Counts
     original: Counts
 
-    def discounts(self, discount: float) -> FloatArray:
+    def discounts(self, discount: float) -> arrays.FloatArray:
         """Makes the discounts of the split form.
 
         Parameters
@@ -380,49 +377,35 @@ def k_successor(model: FiniteMDP | Counts, k: int) -> SplitMDP | SplitCounts:
     3
     """
     arrays.expect("model", model, (FiniteMDP, Counts))
-    return split_mdp(model, k) if isinstance(model, FiniteMDP) else split_counts(model, k)
-
-
-def split_mdp(mdp: FiniteMDP, k: int) -> SplitMDP:
-    """Returns the MDP whose successors hang in chains."""
-    trees = grow_trees(mdp.pairs, mdp.offsets, mdp.successor, np.arange(mdp.successor.size), k)
-    share = trees.conditionals(mdp.probability)
-    return SplitMDP(
-        trees,
-        FiniteMDP(
+    if isinstance(model, FiniteMDP):
+        trees = grow_trees(
+            model.pairs, model.offsets, model.successor, np.arange(model.successor.size), k
+        )
+        share = trees.conditionals(model.probability)
+        mdp = FiniteMDP(
             trees.pairs,
             trees.offsets,
             trees.child,
             share,
-            trees.means(share, mdp.reward),
-            trees.extended(mdp.discount, 1.0),
-            trees.extended(mdp.initial, 0.0),
-            trees.extended(mdp.ending_reward, 0.0),
-            marks={label: trees.extended(states, False) for label, states in mdp.marks.items()},
-            endless=mdp.endless,
-        ),
-        mdp,
+            trees.means(share, model.reward),
+            trees.extended(model.discount, 1.0),
+            trees.extended(model.initial, 0.0),
+            trees.extended(model.ending_reward, 0.0),
+            marks={label: trees.extended(states, False) for label, states in model.marks.items()},
+            endless=model.endless,
+        )
+        return SplitMDP(trees, mdp, model)
+    trees = grow_trees(model.pairs, model.offsets, model.successor, np.flatnonzero(model.times), k)
+    counts = Counts(
+        trees.pairs,
+        trees.offsets,
+        trees.child,
+        trees.counts(model.times),
+        split_rewards(model, trees),
+        trees.extended(model.starts, 0),
+        trees.extended(model.terminal, False),
     )
-
-
-def split_counts(counts: Counts, k: int) -> SplitCounts:
-    """Returns the counts whose seen successors hang in chains."""
-    trees = grow_trees(
-        counts.pairs, counts.offsets, counts.successor, np.flatnonzero(counts.times), k
-    )
-    return SplitCounts(
-        trees,
-        Counts(
-            trees.pairs,
-            trees.offsets,
-            trees.child,
-            trees.counts(counts.times),
-            split_rewards(counts, trees),
-            trees.extended(counts.starts, 0),
-            trees.extended(counts.terminal, False),
-        ),
-        counts,
-    )
+    return SplitCounts(trees, counts, model)
 
 
 def split_rewards(counts: Counts, trees: SplitTrees) -> LoggedRewards:

@@ -395,11 +395,10 @@ def read_transitions(database: Any, manifest: Manifest) -> list[Transitions]:
     nowhere = " AND ".join(
         f"rows.{sql_name(name)} IS NULL" for name in manifest.names("next_state")
     )
-    earned = manifest.earned
-    kind = exact_type(database, "rows", map(sql_name, earned.values()))
+    kind = exact_type(database, "rows", map(sql_name, manifest.earned.values()))
     rewards = ", ".join(
         f"CAST(CAST(rows.{sql_name(column)} AS HUGEINT) AS {kind}) AS {name}"
-        for name, column in earned.items()
+        for name, column in manifest.earned.items()
     )
     seen = ", rows.lowest, rows.highest" if manifest.behavior_prob else ""
     columns = complete_columns(

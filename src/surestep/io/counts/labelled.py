@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import LARGEST_EXACT_DOUBLE, AnyArray, BoolArray, FloatArray, IntArray
 from surestep.errors import InvalidCounts, ShapeMismatch
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.vocabulary import Label, joined
@@ -48,18 +47,20 @@ KEYS = ("state", "action", "next_state", "terminated")
 class Transitions(NamedTuple):
     """#_D(s,a,s') by number of labels, and rewards, in whole multiples of 10^−scale."""
 
-    state: IntArray  # [T]
-    action: IntArray  # [T]
-    next_state: IntArray  # [T] END where a terminated step gave none
-    terminated: BoolArray  # [T]
-    times: IntArray  # [T]
-    reward_sum: AnyArray  # [T] 64 bits, or Python integers of any size
-    least_reward: AnyArray  # [T] of single rewards
-    greatest_reward: AnyArray  # [T]
-    lowest: FloatArray | None = None  # [T] logged propensity of the action; None if none was logged
-    highest: FloatArray | None = None  # [T]
+    state: arrays.IntArray  # [T]
+    action: arrays.IntArray  # [T]
+    next_state: arrays.IntArray  # [T] END where a terminated step gave none
+    terminated: arrays.BoolArray  # [T]
+    times: arrays.IntArray  # [T]
+    reward_sum: arrays.AnyArray  # [T] 64 bits, or Python integers of any size
+    least_reward: arrays.AnyArray  # [T] of single rewards
+    greatest_reward: arrays.AnyArray  # [T]
+    lowest: arrays.FloatArray | None = (
+        None  # [T] logged propensity of the action; None if none was logged
+    )
+    highest: arrays.FloatArray | None = None  # [T]
 
-    def changed(self, change: Callable[[AnyArray], AnyArray]) -> Self:
+    def changed(self, change: Callable[[arrays.AnyArray], arrays.AnyArray]) -> Self:
         """Applies `change` to every column."""
         columns: list[Any] = [None if column is None else change(column) for column in self]
         return type(self)(*columns)
@@ -118,10 +119,10 @@ class LabelledCounts:
     actions: tuple[Label, ...]
     transitions: Transitions
     scale: int
-    starts: IntArray
+    starts: arrays.IntArray
     rows_read: int
     dropped: Mapping[str, int]
-    decided: BoolArray
+    decided: arrays.BoolArray
     episodes: Episodes
     binnings: Mapping[str, Binning] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
@@ -131,14 +132,13 @@ class LabelledCounts:
     ends_apart: bool = False
 
     @property
-    def goes_on(self) -> BoolArray:
+    def goes_on(self) -> arrays.BoolArray:
         """Tells of each state whether some episode goes on there [S+1]; the last place is the END.
 
         An episode goes on if a row decides in the state, or a step led there without ending.
         """
-        rows = self.transitions
         known = np.append(self.decided, True)
-        known[rows.next_state[~rows.terminated]] = True
+        known[self.transitions.next_state[~self.transitions.terminated]] = True
         return known
 
     def end_states(self) -> tuple[Label, ...]:
@@ -178,7 +178,9 @@ class LabelledCounts:
             labels[s] = label
         return labels
 
-    def led_to(self, next_state: IntArray, terminated: BoolArray, pairs: Pairs) -> IntArray:
+    def led_to(
+        self, next_state: arrays.IntArray, terminated: arrays.BoolArray, pairs: Pairs
+    ) -> arrays.IntArray:
         """Returns the states of `pairs` that steps led to.
 
         Parameters
@@ -254,7 +256,7 @@ class LabelledCounts:
             terminal,
         )
 
-    def pairs_of_rows(self, pairs: Pairs) -> IntArray:
+    def pairs_of_rows(self, pairs: Pairs) -> arrays.IntArray:
         """Finds the pair of every transition by its labels.
 
         Parameters
@@ -417,9 +419,9 @@ def merged_ends(parts: Iterable[Mapping[str, Ends]]) -> dict[str, Ends]:
     return merged
 
 
-def in_units(sums: AnyArray, unit: int) -> FloatArray:
+def in_units(sums: arrays.AnyArray, unit: int) -> arrays.FloatArray:
     """Returns the sums as doubles; a division of whole numbers rounds once, whatever their size."""
-    if sums.dtype != object and max(largest_size(sums), unit) <= LARGEST_EXACT_DOUBLE:
+    if sums.dtype != object and max(largest_size(sums), unit) <= arrays.LARGEST_EXACT_DOUBLE:
         return np.asarray(sums / unit, float)
     return np.array([int(total) / unit for total in sums], float)
 
@@ -438,13 +440,13 @@ def smallest_scale(scale: int, rows: Transitions) -> tuple[int, Transitions]:
     return scale, rows._replace(**dict(zip(REWARDS, map(narrowed, rewards), strict=True)))
 
 
-def positions(labels: Sequence[Any], among: Sequence[Any]) -> IntArray:
+def positions(labels: Sequence[Any], among: Sequence[Any]) -> arrays.IntArray:
     """Returns the place of each label among those of all parts."""
     place = {label: index for index, label in enumerate(among)}
     return np.array([place[label] for label in labels], np.int64)
 
 
-def known_places(kind: str, labels: Sequence[str], among: Sequence[str] | None) -> IntArray:
+def known_places(kind: str, labels: Sequence[str], among: Sequence[str] | None) -> arrays.IntArray:
     """Returns the place of each label among those that a model knows."""
     if among is None:
         raise ShapeMismatch(f"the pairs have no labels of {kind}s to find those of the log by")
@@ -496,31 +498,31 @@ def exact_type(database: Any, table: str, columns: Iterable[str]) -> str:
     return "BIGINT" if all(size is None or size < SAFE for size in sizes) else "VARCHAR"
 
 
-def integers(values: AnyArray) -> AnyArray:
+def integers(values: arrays.AnyArray) -> arrays.AnyArray:
     """Returns the numbers of a column of an `exact_type`; texts become integers of any size."""
     return np.array([*map(int, values)], object) if values.dtype == object else values
 
 
-def narrowed(numbers: AnyArray) -> AnyArray:
+def narrowed(numbers: arrays.AnyArray) -> arrays.AnyArray:
     """Returns the numbers in 64 bits, if all fit."""
     return numbers.astype(np.int64, copy=False) if largest_size(numbers) < SAFE else numbers
 
 
-def scaled(numbers: AnyArray, factor: int) -> AnyArray:
+def scaled(numbers: arrays.AnyArray, factor: int) -> arrays.AnyArray:
     """Returns the numbers times a factor, without overflow."""
     if numbers.dtype != object and largest_size(numbers) * factor >= SAFE:
         numbers = numbers.astype(object)
     return numbers if factor == 1 else numbers * factor
 
 
-def added(numbers: AnyArray, begin: IntArray) -> AnyArray:
+def added(numbers: arrays.AnyArray, begin: arrays.IntArray) -> arrays.AnyArray:
     """Returns the sum of each run, given where runs begin."""
     if numbers.dtype != object and np.abs(numbers).sum(dtype=float) >= SAFE / 2:
         numbers = numbers.astype(object)
     return narrowed(np.add.reduceat(numbers, begin))
 
 
-def largest_size(numbers: AnyArray) -> int:
+def largest_size(numbers: arrays.AnyArray) -> int:
     """Returns the largest absolute value."""
     return 0 if numbers.size == 0 else max(abs(int(numbers.max())), abs(int(numbers.min())))
 

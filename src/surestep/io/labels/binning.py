@@ -164,8 +164,7 @@ class Multiples:
     def sql(self, value: str) -> str:
         """Returns SQL that does the operations of `Binning.indices` one by one."""
         low = literal(self.edge(-self.last - 1))
-        high = literal(self.edge(self.last))
-        inside = f"least(greatest({value}, {low}), {high})"
+        inside = f"least(greatest({value}, {low}), {literal(self.edge(self.last))})"
         near = f"CAST(floor({inside} / {literal(self.width)}) AS BIGINT)"
         operation = f"{'*' if self.power >= 0 else '/'} {literal(10.0 ** abs(self.power))}"
 

@@ -254,8 +254,7 @@ def check_log_fits(table: PairTable, counts: LabelledCounts, log: LogSource | No
     state = places_or_none(words.state_places, counts.states)[rows.state]
     action = places_or_none(words.action_places, counts.actions)[rows.action]
     pair = np.where(action >= 0, table.pairs.find(state, np.maximum(action, 0)), -1)
-    impossible = (pair < 0) | (table.probability[pair] == 0)
-    for t, more in arrays.first_where(impossible, "transition"):
+    for t, more in arrays.first_where((pair < 0) | (table.probability[pair] == 0), "transition"):
         there = counts.states[rows.state[t]]
         what = counts.actions[rows.action[t]]
         fault = "gives it probability 0 there" if pair[t] >= 0 else "does not list it there"
@@ -285,8 +284,9 @@ def propensities_vary(counts: LabelledCounts) -> bool:
     rows = counts.transitions
     if rows.lowest is None or not rows.state.size:
         return False
-    pair = rows.state * np.int64(len(counts.actions)) + rows.action
-    _, least, most = propensity_ranges(counts, pair)
+    _, least, most = propensity_ranges(
+        counts, rows.state * np.int64(len(counts.actions)) + rows.action
+    )
     return bool((most - least > SAME * most).any())
 
 
@@ -340,5 +340,8 @@ def policy_from_propensities(
         )
     left = np.where(short | nobody, 1 - total, 0.0)
     share = np.repeat(left / np.maximum(unseen, 1), lengths)
-    policy = Policy(pairs, np.where(known, logged, share))
-    return LoggedPolicy(policy, int(np.count_nonzero(short)), int(np.count_nonzero(nobody)))
+    return LoggedPolicy(
+        Policy(pairs, np.where(known, logged, share)),
+        int(np.count_nonzero(short)),
+        int(np.count_nonzero(nobody)),
+    )

@@ -11,7 +11,6 @@ from typing import Annotated
 
 import msgspec
 import numpy as np
-from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep.description import Bin, several
@@ -30,7 +29,7 @@ SAME = 1e-9  # returns, or errors, that differ by no more of their size differ b
 
 NEED = "learnt states need scikit-learn"
 
-Name = Annotated[str, Meta(min_length=1, max_length=1000)]
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
 Ends = tuple[float | None, float | None]  # from, to below; None: any
 Leaf = tuple[Ends, ...]  # of each column
 Centre = tuple[float, ...]
@@ -46,10 +45,10 @@ class LearntStates(msgspec.Struct, frozen=True, dict=True, forbid_unknown_fields
     """
 
     name: Name
-    columns: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=100)]
-    leaves: Annotated[tuple[Leaf, ...], Meta(max_length=MOST_STATES)] = ()
-    centres: Annotated[tuple[Centre, ...], Meta(max_length=MOST_STATES)] = ()
-    spreads: tuple[Annotated[float, Meta(gt=0, le=LARGEST)], ...] = ()
+    columns: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1, max_length=100)]
+    leaves: Annotated[tuple[Leaf, ...], msgspec.Meta(max_length=MOST_STATES)] = ()
+    centres: Annotated[tuple[Centre, ...], msgspec.Meta(max_length=MOST_STATES)] = ()
+    spreads: tuple[Annotated[float, msgspec.Meta(gt=0, le=LARGEST)], ...] = ()
 
     def __post_init__(self) -> None:
         """Checks that there are leaves or centres, and that no two states have the same label."""

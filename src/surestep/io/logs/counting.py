@@ -161,11 +161,10 @@ class CountQuery:
     @property
     def nameless(self) -> str:
         """Returns SQL: a group lacks a label or a flag that it must have."""
-        roles = self.roles
-        needed = (*roles.names("state"), *roles.names("action"), "kind")
+        needed = (*self.roles.names("state"), *self.roles.names("action"), "kind")
         lacks = [f"{name} IS NULL" for name in needed]
-        if roles.next_state:
-            there = [f"{name} IS NULL" for name in roles.names("next")]
+        if self.roles.next_state:
+            there = [f"{name} IS NULL" for name in self.roles.names("next")]
             wholly = f"({' AND '.join(there)})"
             lacks.append(f"({' OR '.join(there)}) AND NOT {wholly}")
             lacks.append(f"{wholly} AND kind & {TERMINATED | TRUNCATED} = 0")

@@ -243,18 +243,17 @@ class Look:
 
         An episode has so many `different` steps from `low` to `high`, and the first end `flagged`.
         """
-        roles = self.roles
-        reward = RewardSql.of(roles)
+        reward = RewardSql.of(self.roles)
         columns = {
             "episode": "NULL",
             "step": "NULL::BIGINT",
-            **roles.columns(usable_code),
+            **self.roles.columns(usable_code),
             "row": ROW,
         }
         columns |= {flag: f"coalesce({columns[flag]}, false)" for flag in FLAGS}
         number = f"TRY_CAST({sql_name(reward.column)} AS DOUBLE)"
         columns["reward"] = f"CASE WHEN {reward.is_number} AND isfinite({number}) THEN {number} END"
-        checks = roles.checks(reward.is_number)
+        checks = self.roles.checks(reward.is_number)
         columns["faulty"] = " OR ".join(f"({check.condition})" for check in checks)
         told = ", ".join(f"{sql} AS {name}" for name, sql in columns.items())
         self.database.execute("SET preserve_insertion_order = true")

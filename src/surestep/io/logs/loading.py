@@ -53,8 +53,7 @@ def counts_of(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
         over = f"kind & {TERMINATED} > 0"
         conditions = (begins, over, f"kind & {TRUNCATED} > 0 AND NOT {over}")
         sums = [f"coalesce(sum(times) FILTER ({condition}), 0)::BIGINT" for condition in conditions]
-        numbers = database.execute(f"SELECT {', '.join(sums)} FROM numbered").fetchone()
-        episodes = Episodes(*numbers)
+        episodes = Episodes(*database.execute(f"SELECT {', '.join(sums)} FROM numbered").fetchone())
     # Rows that are left out, by reason; '' for those that are counted.
     groups = database.execute(
         f"SELECT CASE WHEN NOT ({UNKNOWN}) THEN '' WHEN kind & {TRUNCATED} > 0 "
@@ -90,10 +89,9 @@ def number_codes(
     states = (
         f"SELECT {here} FROM {table} UNION SELECT {there} FROM {table} WHERE next_0 IS NOT NULL"
     )
-    actions = f"SELECT DISTINCT {act} FROM {table}"
     return (
         number_labels(database, "state", roles.state, states),
-        number_labels(database, "action", roles.action, actions),
+        number_labels(database, "action", roles.action, f"SELECT DISTINCT {act} FROM {table}"),
     )
 
 

@@ -20,11 +20,20 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import surestep.io.sql as duck
 from surestep._files import temporary_folder
 from surestep._names import unknown
 from surestep.errors import InvalidLog, InvalidParameter, said
-from surestep.io.sql import as_texts, columns_of, first_lines, named, sql_name, sql_text
+from surestep.io.sql import (
+    as_texts,
+    columns_of,
+    first_lines,
+    interruptible,
+    lacks_room,
+    limit_memory,
+    named,
+    sql_name,
+    sql_text,
+)
 
 LOG = "log"
 RESULT = '"surestep result"'
@@ -102,7 +111,7 @@ class Workshop:
 
         with duckdb.connect(str(self.file), config=OFFLINE) as database:
             if memory_limit is not None:
-                duck.limit_memory(database, memory_limit)
+                limit_memory(database, memory_limit)
             yield database
 
     @contextmanager
@@ -114,7 +123,7 @@ class Workshop:
         try:
             with (
                 self.loading(query.memory_limit or MEMORY) as connection,
-                duck.interruptible(connection, query.seconds) as database,
+                interruptible(connection, query.seconds) as database,
             ):
                 for setting in (
                     f"temp_directory = {sql_text(str(self.folder / 'spilled'))}",
@@ -133,7 +142,7 @@ class Workshop:
             ) from None
         except duckdb.Error as problem:
             more = said("memory_limit='8GB'", "--memory-limit 8GB")
-            room = f"there is too little room for it ({more})" if duck.lacks_room(problem) else ""
+            room = f"there is too little room for it ({more})" if lacks_room(problem) else ""
             raise InvalidLog(f"the query failed: {room or first_lines(problem)}") from None
 
 

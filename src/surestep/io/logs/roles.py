@@ -68,8 +68,9 @@ def text_code(column: str, kind: str, *, numbers: bool) -> LabelCode:
     if not numbers:
         return LabelCode(column, text, "VARCHAR")
     plain = f"regexp_replace({text}, '\\.0$', '')"
-    checks = label_code(column, kind).checks
-    return LabelCode(column, plain, "VARCHAR", checks=checks, expected=NUMBER)
+    return LabelCode(
+        column, plain, "VARCHAR", checks=label_code(column, kind).checks, expected=NUMBER
+    )
 
 
 def as_varchar(column: str, kind: str) -> str:
@@ -259,8 +260,10 @@ class RoleSql:
         if mapping.episode is not None and mapping.step is not None:
             step = f"coalesce({self.step}, -1) < 0"
             checks.append(RowCheck(step, mapping.step, STEP, other_form()))
-        for name in filter(None, (mapping.terminated, mapping.truncated)):
-            checks.append(RowCheck(f"({self.flag(name)}) IS NULL", name, "true or false"))
+        checks += [
+            RowCheck(f"({self.flag(name)}) IS NULL", name, "true or false")
+            for name in filter(None, (mapping.terminated, mapping.truncated))
+        ]
         if mapping.next_state:
             over = f"coalesce({self.flag(mapping.terminated)}, true)"
             stopped = f"coalesce({self.flag(mapping.truncated)}, true)"
@@ -272,14 +275,13 @@ class RoleSql:
 
     def rare_checks(self) -> list[RowCheck]:
         """Returns the checks of a propensity and of a time."""
-        mapping = self.mapping
         checks = list[RowCheck]()
-        if mapping.propensity is not None:
+        if self.mapping.propensity is not None:
             usable = f"coalesce({self.propensity} > 0 AND {self.propensity} <= 1, false)"
             expected = "a probability above 0 and at most 1"
-            checks.append(RowCheck(f"NOT {usable}", mapping.propensity, expected))
-        if mapping.time is not None:
-            checks.append(RowCheck(f"{self.time} IS NULL", mapping.time, STAMP, other_form()))
+            checks.append(RowCheck(f"NOT {usable}", self.mapping.propensity, expected))
+        if self.mapping.time is not None:
+            checks.append(RowCheck(f"{self.time} IS NULL", self.mapping.time, STAMP, other_form()))
         return checks
 
 

@@ -12,11 +12,10 @@ from types import MappingProxyType
 from typing import Any, Literal, Self
 
 import surestep._arrays as arrays
-import surestep.description as keys
 import surestep.io.logs.tables as tables
 from surestep._names import unknown
 from surestep._reprs import short_html, short_repr
-from surestep.description import Bin, Description, SignalRule, several
+from surestep.description import Bin, Description, SignalRule, described, given_as, several
 from surestep.errors import InvalidLog, InvalidParameter, named_in_errors, said
 from surestep.io.counts.labelled import LabelledCounts, counts_digest, counts_of_costs, merge_counts
 from surestep.io.labels.binning import Binning, binnings_of, number_sql
@@ -35,7 +34,6 @@ from surestep.io.logs.loading import (
     load_steps,
 )
 from surestep.io.logs.roles import ISO, RewardSql, RoleSql, RowCheck, is_stamp_type
-from surestep.io.logs.tables import Table, connected
 from surestep.io.sql import ROW, columns_of, limit_memory, sql_name
 from surestep.model import DecisionLog, Pairs
 from surestep.parallel import map_as_done
@@ -75,7 +73,7 @@ class LogSource:
     (('state',), 2)
     """
 
-    table: Table
+    table: tables.Table
     columns: ColumnMapping
     types: Mapping[str, str]
     memory_limit: str | None = None
@@ -117,7 +115,7 @@ class LogSource:
         name = f"CAST({sql_name(str(self.columns.episode))} AS VARCHAR)"
         kept = f"md5_number_lower({name}) < {int(share * 2**64)}::UBIGINT"
         bins = {name: binning.to_json() for name, binning in binnings.items()}
-        description = keys.described({**self.description.given(), "bins": bins})
+        description = described({**self.description.given(), "bins": bins})
         return replace(self, table=replace(self.table, description=description, kept=kept))
 
     @property
@@ -159,7 +157,7 @@ class LogSource:
             The measurements by column, "surestep episode" and "surestep reward"; of the part of
             the log that chooses a policy, where the log is split, and else of all rows.
         """
-        with connected(self.table, self.memory_limit) as database:
+        with tables.connected(self.table, self.memory_limit) as database:
             roles = self.plain
             read = {name: number_sql(name, self.types[name]) for name in columns}
             wrong = {name: f"abs({read[name]}) <= {LARGEST} IS NOT TRUE" for name in columns}
@@ -167,8 +165,10 @@ class LogSource:
             assert roles.episode is not None
             episode = roles.episode.sql
             reward = RewardSql.of(roles).double
-            wanted = [*read, self.columns.reward, str(self.columns.episode), str(self.columns.step)]
-            rows = self._rows_that_teach(database, wanted)
+            rows = self._rows_that_teach(
+                database,
+                [*read, self.columns.reward, str(self.columns.episode), str(self.columns.step)],
+            )
             listed = ", ".join(f"{number} AS {sql_name(name)}" for name, number in read.items())
             taught = database.execute(
                 f"SELECT {listed}, dense_rank() OVER (ORDER BY {episode}) AS "
@@ -197,11 +197,10 @@ class LogSource:
             The log with this column.
         """
         name = states.name
-        done = self.table.preparation
         before = tables.learnt_select(name)
         after = tables.learnt_select(name, states.sql())
-        selects = tuple(select.replace(before, after) for select in done.selects)
-        table = replace(self.table, preparation=replace(done, selects=selects))
+        selects = tuple(select.replace(before, after) for select in self.table.preparation.selects)
+        table = replace(self.table, preparation=replace(self.table.preparation, selects=selects))
         return replace(self, table=table, learnt={**self.learnt, name: states})
 
     def of_signal(self, rule: SignalRule) -> Self:
@@ -250,7 +249,7 @@ class LogSource:
         made = self.table.made
         if made is not None:
             queries.check_no_look_ahead(made.workshop, made.query, made.keys)
-        with connected(self.table, self.memory_limit) as database:
+        with tables.connected(self.table, self.memory_limit) as database:
             sources = (self.table.raw or self.table).sources(database)
             roles = self.roles(database)
             scale = count_rows(self.table, database, roles)
@@ -261,8 +260,11 @@ class LogSource:
             lost = queries.left_out_rewards(made, self.columns.reward)
             counts = replace(counts, dropped_rewards={**counts.dropped_rewards, **lost})
         counts = counts_of_costs(counts) if self.cost else counts
-        apart = self.description.unsafe.states is not None
-        return replace(counts, sources=sources or (counts_digest(counts),), ends_apart=apart)
+        return replace(
+            counts,
+            sources=sources or (counts_digest(counts),),
+            ends_apart=self.description.unsafe.states is not None,
+        )
 
     def counts_of_all(self) -> LabelledCounts:
         """Counts the log, and each further signal of its description.
@@ -274,8 +276,9 @@ class LogSource:
         """
         self.check_one_decision(self.description.stakes.discount)
         further = [*self.description.signals.items()][1:]
-        signals = {name: self.of_signal(rule).counts() for name, rule in further}
-        return replace(self.counts(), signals=signals)
+        return replace(
+            self.counts(), signals={name: self.of_signal(rule).counts() for name, rule in further}
+        )
 
     def edges(self) -> tuple[str, ...]:
         """Returns digests of the first row and of the row that would follow the last.
@@ -290,7 +293,7 @@ class LogSource:
         roles = self.plain
         if roles.episode is None or len(self.files) != 1:
             return ()
-        with connected(self.table, self.memory_limit) as database:
+        with tables.connected(self.table, self.memory_limit) as database:
             place = (f"CAST({roles.episode.sql} AS VARCHAR)", roles.step)
             parts = [f"{end}({x}, {ROW})" for end in ("min_by", "max_by") for x in place]
             ends = database.execute(f"SELECT {', '.join(parts)} FROM log").fetchone()
@@ -301,8 +304,7 @@ class LogSource:
     @property
     def says_ends(self) -> bool:
         """Tells whether the log or its description says how episodes end."""
-        columns = self.columns
-        return bool(columns.terminated or columns.truncated or columns.next_state)
+        return bool(self.columns.terminated or self.columns.truncated or self.columns.next_state)
 
     def check_one_decision(self, discount: float | None) -> None:
         """Refuses rows that became episodes by default, unless the discount is 0.
@@ -365,7 +367,7 @@ class LogSource:
                 f"its actions were taken; name it with {naming('propensity')}"
             )
         counted = self.counts() if counts is None else counts
-        with connected(self.table, self.memory_limit) as database:
+        with tables.connected(self.table, self.memory_limit) as database:
             roles = RoleSql.of(self.columns, self.types, counted.binnings)
             steps = load_steps(
                 database,
@@ -393,7 +395,7 @@ class LogSource:
         tuple of array of int [E], dict of str to array [E], and dict of str to int
             The places of these rows, the texts of each column, and in how many episodes it changes.
         """
-        with connected(self.table, self.memory_limit) as database:
+        with tables.connected(self.table, self.memory_limit) as database:
             return first_values(database, self.plain, columns)
 
     def contents(self) -> arrays.IntArray:
@@ -406,7 +408,7 @@ class LogSource:
             values.
         """
         names = [name for name in self.types if name != self.columns.episode]
-        with connected(self.table, self.memory_limit) as database:
+        with tables.connected(self.table, self.memory_limit) as database:
             return contents_of(database, self.plain, names)
 
     def first_beyond(
@@ -431,7 +433,7 @@ class LogSource:
         """
         if self.description.ends == "complete":
             return ""
-        with connected(self.table, self.memory_limit) as database:
+        with tables.connected(self.table, self.memory_limit) as database:
             roles = self.roles(database)
             reward = f"{'-' * self.cost}({RewardSql.of(roles).double})"
             over, stopped = (
@@ -467,8 +469,9 @@ class LogSource:
             SQL for states, actions, episodes and the rest.
         """
         bins = self.description.bins
-        by_quantile = [name for name, rule in bins.items() if rule.quantiles is not None]
-        rows = self._rows_that_teach(database, by_quantile)
+        rows = self._rows_that_teach(
+            database, [name for name, rule in bins.items() if rule.quantiles is not None]
+        )
         binnings = binnings_of(database, bins, self.types, rows)
         return RoleSql.of(self.columns, self.types, MappingProxyType(binnings))
 
@@ -537,9 +540,7 @@ def read_log(
     6000
     """
     how = {"columns": columns, "bins": bins, "ends": ends, "reader": reader}
-    return open_log(
-        *keys.given_as(source, **how, query=query, tables=tables, case=case), memory_limit
-    )
+    return open_log(*given_as(source, **how, query=query, tables=tables, case=case), memory_limit)
 
 
 def open_log(
@@ -551,11 +552,12 @@ def open_log(
     table = tables.find_table(description, frame)
     if description.query is not None:
         table = table_of_query(table, description.query, memory_limit)
-    with connected(table, memory_limit) as database, named_in_errors(table.name, InvalidLog):
+    with tables.connected(table, memory_limit) as database, named_in_errors(table.name, InvalidLog):
         types = tables.types_of(database)
         mapping = tables.meaning_of(description, types)
-        stamped = steps_are_stamps(database, description, types, mapping)
-        preparation = tables.preparation_of(description, mapping, types, stamped)
+        preparation = tables.preparation_of(
+            description, mapping, types, steps_are_stamps(database, description, types, mapping)
+        )
         columns = [*types, *preparation.added]
         for column, rule in description.bins.items():
             if mapping.reward in several(rule.columns):
@@ -578,11 +580,12 @@ def open_log(
         table = replace(table, preparation=preparation)
         types = tables.types_of(database, table.scan(database))
     first = next(iter(description.signals.values()), None)
-    cost = first is not None and first.cost
-    return LogSource(table, mapping, MappingProxyType(types), memory_limit, cost=cost)
+    return LogSource(
+        table, mapping, MappingProxyType(types), memory_limit, cost=first is not None and first.cost
+    )
 
 
-def table_of_query(raw: Table, sql: str, memory_limit: str | None) -> Table:
+def table_of_query(raw: tables.Table, sql: str, memory_limit: str | None) -> tables.Table:
     """Runs the query of a description; returns its rows as a table."""
     description = raw.description
     if queries.LOG in description.tables:
@@ -619,7 +622,7 @@ def table_of_query(raw: Table, sql: str, memory_limit: str | None) -> Table:
     keys = queries.Keys(*told_by, tuple(decided), after, several(description.columns.known_before))
     rows, digest = queries.write_rows(workshop, query, keys)
     made = queries.Made(workshop, query, keys, digest, types, queries.ROW in kinds)
-    return Table(
+    return tables.Table(
         f"the query of {raw.name}",
         (rows,),
         FORMATS["parquet"],
@@ -632,14 +635,15 @@ def table_of_query(raw: Table, sql: str, memory_limit: str | None) -> Table:
 def load_further(database: Any, description: Description) -> None:
     """Loads the further tables of a query."""
     for name, file in description.tables.items():
-        described = Description(files=file, reader=description.reader)
-        load_raw(database, name, tables.find_table(described))
+        load_raw(
+            database, name, tables.find_table(Description(files=file, reader=description.reader))
+        )
 
 
-def load_raw(database: Any, name: str, raw: Table) -> dict[str, str]:
+def load_raw(database: Any, name: str, raw: tables.Table) -> dict[str, str]:
     """Loads a table for a query; returns its types. The log gets the column `row`."""
-    typed = raw.format.typed
     reader = raw.description.reader
+    typed = raw.format.typed
     rows = raw.read(database, raw.files) if typed is None else typed(raw.files, reader)
     with tables.explaining(raw):
         kinds = columns_of(database, rows)
@@ -686,7 +690,7 @@ def count_on_ray(
         raise InvalidParameter(f"{source.table.name} is in memory; a cluster counts files only")
     said = {**source.description.given(), "columns": source.columns_in_files}
     shards = [
-        (keys.described({**said, "files": [str(file.absolute())]}), None, source.memory_limit)
+        (described({**said, "files": [str(file.absolute())]}), None, source.memory_limit)
         for file in source.files  # workers need not be in the folder of the command
     ]
     parts = list[LabelledCounts]()

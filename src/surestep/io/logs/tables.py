@@ -10,17 +10,25 @@ from pathlib import Path
 from typing import Any
 
 import surestep.io.logs.formats as formats
-import surestep.io.sql as duck
 from surestep._files import failing_to_read, read_path
 from surestep._names import twice
 from surestep.description import Description, several
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter, said
 from surestep.io.logs.columns import SINGLE, ColumnMapping, Types, by_name, naming, resolve
-from surestep.io.logs.formats import Format
 from surestep.io.logs.frames import register_frame
 from surestep.io.logs.query import Made, Workshop
 from surestep.io.logs.roles import TIME, flag_sql, stamp_sql
-from surestep.io.sql import ROW, columns_of, first_lines, sql_name, sql_text
+from surestep.io.sql import (
+    ROW,
+    columns_of,
+    failure_of,
+    first_lines,
+    in_memory,
+    interruptible,
+    lacks_room,
+    sql_name,
+    sql_text,
+)
 
 STAMP = '"surestep stamp"'
 MANAGED = {"_delta_log": "Delta", "metadata/*.metadata.json*": "Iceberg", ".hoodie": "Hudi"}
@@ -43,7 +51,7 @@ class Table:
 
     name: str  # for messages
     files: tuple[Path, ...] = ()
-    format: Format = formats.IN_MEMORY
+    format: formats.Format = formats.IN_MEMORY
     frame: object = None
     description: Description = field(default_factory=Description)
     preparation: Preparation = Preparation()  # once the roles of columns are known
@@ -55,8 +63,9 @@ class Table:
 
     def read(self, database: Any, files: Sequence[Path]) -> str:
         """Returns the SQL that reads files; labels are the texts that are written there."""
-        read = [self.converted.get(file, file) for file in files]
-        return self.format.scan(database, read, self.description.reader)
+        return self.format.scan(
+            database, [self.converted.get(file, file) for file in files], self.description.reader
+        )
 
     def scan(self, database: Any) -> str:
         """Returns the SQL of the rows of the log; `ROW` is their number in the files, from 1.
@@ -126,7 +135,7 @@ def find_table(description: Description, frame: object = None) -> Table:
     if kind.convert is None:
         return table
     workshop = Workshop()
-    with duck.in_memory() as database, explaining(table):
+    with in_memory() as database, explaining(table):
         converted = kind.convert(database, files, workshop.folder)
     return replace(table, converted=converted, workshop=workshop)
 
@@ -169,8 +178,8 @@ def hand_on(problem: OSError) -> None:
 def connected(table: Table, memory_limit: str | None = None) -> Iterator[Any]:
     """Yields a database with the view `log`; names the table in errors."""
     with (
-        duck.in_memory(memory_limit) as connection,
-        duck.interruptible(connection) as database,
+        in_memory(memory_limit) as connection,
+        interruptible(connection) as database,
         explaining(table, memory_limit),
     ):
         if table.frame is not None:
@@ -193,8 +202,8 @@ def explaining(table: Table, memory_limit: str | None = None) -> Iterator[None]:
     try:
         yield
     except duckdb.Error as problem:
-        if duck.lacks_room(problem):
-            raise duck.failure_of(problem, memory_limit) from None
+        if lacks_room(problem):
+            raise failure_of(problem, memory_limit) from None
         if isinstance(problem, duckdb.InvalidInputException | duckdb.IOException):
             formats.check_whole(table.files)
         raise InvalidLog(f"{table.name} cannot be read: {first_lines(problem)}") from None

@@ -14,7 +14,6 @@ from typing import Annotated, Any, NamedTuple, cast
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray, RunWords
 from surestep._settings import Each, read_arrays
 from surestep.errors import InvalidModel
 from surestep.model.mdp import FiniteMDP, spread_discount
@@ -28,7 +27,7 @@ UNIFORM = "uniform"  # a start equally often in all initial states
 class Actions(NamedTuple):
     """The actions of a file's choices."""
 
-    number: IntArray  # [K] in the file's own numbering, 0 … num_actions − 1
+    number: arrays.IntArray  # [K] in the file's own numbering, 0 … num_actions − 1
     num_actions: int
     names: Sequence[str | None] | None = None  # [num_actions], if the file gives any
 
@@ -41,27 +40,30 @@ class CheckerModel:
     without choices stays where it is, and a choice without transitions ends the episode.
     """
 
-    choice_offsets: IntArray  # [S+1]
-    offsets: IntArray  # [K+1]
-    successor: Annotated[IndexArray, Each("T", 0, below="S")]
-    probability: Annotated[FloatArray, Each("T", 0)]
-    reward: Annotated[FloatArray, Each("T")]
-    choice_reward: Annotated[FloatArray, Each("K")]
-    state_reward: Annotated[FloatArray, Each("S")]
-    initial: BoolArray  # [S]
+    choice_offsets: arrays.IntArray  # [S+1]
+    offsets: arrays.IntArray  # [K+1]
+    successor: Annotated[arrays.IndexArray, Each("T", 0, below="S")]
+    probability: Annotated[arrays.FloatArray, Each("T", 0)]
+    reward: Annotated[arrays.FloatArray, Each("T")]
+    choice_reward: Annotated[arrays.FloatArray, Each("K")]
+    state_reward: Annotated[arrays.FloatArray, Each("S")]
+    initial: arrays.BoolArray  # [S]
     actions: Actions
-    labels: Mapping[str, BoolArray] = field(default_factory=dict)  # label → the states it marks [S]
+    labels: Mapping[str, arrays.BoolArray] = field(
+        default_factory=dict
+    )  # label → the states it marks [S]
     state_labels: Labels = None  # [S] names of the states
 
     def __post_init__(self) -> None:
         """Checks the numbers; messages number states and choices as the file does."""
-        offsets = self.offsets
-        sizes = {"S": self.num_states, "K": offsets.size - 1, "T": int(offsets[-1])}
+        sizes = {"S": self.num_states, "K": self.offsets.size - 1, "T": int(self.offsets[-1])}
         names = {"S": "state {}".format, "K": self.choice_name, "T": self.name}
         read_arrays(self, InvalidModel, sizes, names)
-        words = RunWords("probabilities", "choice", self.choice_name)
-        chances = arrays.normalised_runs(self.probability, offsets, words, InvalidModel)
-        arrays.keep(self, probability=chances)
+        words = arrays.RunWords("probabilities", "choice", self.choice_name)
+        arrays.keep(
+            self,
+            probability=arrays.normalised_runs(self.probability, self.offsets, words, InvalidModel),
+        )
 
     @property
     def num_states(self) -> int:
@@ -77,11 +79,11 @@ class CheckerModel:
         """Returns the name of the choice to which a transition belongs."""
         return self.choice_name(arrays.owner(self.offsets, transition))
 
-    def marked(self, label: str) -> BoolArray:
+    def marked(self, label: str) -> arrays.BoolArray:
         """Returns the states that a label marks [S]."""
         return self.labels.get(label, np.zeros(self.num_states, np.bool_))
 
-    def marks(self) -> dict[str, BoolArray]:
+    def marks(self) -> dict[str, arrays.BoolArray]:
         """Returns all labels but those of starts and ends."""
         return {label: states for label, states in self.labels.items() if label not in RESERVED}
 
@@ -102,7 +104,7 @@ def to_checker(mdp: FiniteMDP) -> CheckerModel:
     lengths = arrays.run_lengths(mdp.offsets)
     ends = lengths == 0
     # The states to be added, by their labels: where their one choice leads, and how likely.
-    added: dict[str, tuple[IntArray, FloatArray]] = {}
+    added: dict[str, tuple[arrays.IntArray, arrays.FloatArray]] = {}
     if ends.any():
         added[END] = np.array([states]), np.ones(1)
     first = np.flatnonzero(mdp.initial)
@@ -141,27 +143,27 @@ def to_checker(mdp: FiniteMDP) -> CheckerModel:
 class Graph(NamedTuple):
     """The states and choices of a file on their way to our model; S, K, T change."""
 
-    choice_offsets: IntArray  # [S+1]
-    offsets: IntArray  # [K+1]
-    successor: IndexArray  # [T]
-    probability: FloatArray  # [T]
-    reward: FloatArray  # [T]
-    ending_reward: FloatArray  # [K]
-    action: IntArray  # [K]
+    choice_offsets: arrays.IntArray  # [S+1]
+    offsets: arrays.IntArray  # [K+1]
+    successor: arrays.IndexArray  # [T]
+    probability: arrays.FloatArray  # [T]
+    reward: arrays.FloatArray  # [T]
+    ending_reward: arrays.FloatArray  # [K]
+    action: arrays.IntArray  # [K]
 
     @property
-    def choice(self) -> IntArray:
+    def choice(self) -> arrays.IntArray:
         """Returns the choice of each transition [T]."""
         return arrays.run_owners(self.offsets)
 
     @property
-    def state(self) -> IntArray:
+    def state(self) -> arrays.IntArray:
         """Returns the state that each transition leaves [T]."""
         return arrays.run_owners(self.choice_offsets)[self.choice]
 
 
 def from_checker(
-    model: CheckerModel, discount: float, initial: str | None, goal: BoolArray | None = None
+    model: CheckerModel, discount: float, initial: str | None, goal: arrays.BoolArray | None = None
 ) -> FiniteMDP:
     """Returns our model, without the states that only mark where episodes start and end.
 
@@ -215,18 +217,19 @@ def from_checker(
     )
 
 
-def reached(graph: Graph, cut: BoolArray, start: BoolArray) -> BoolArray:
+def reached(graph: Graph, cut: arrays.BoolArray, start: arrays.BoolArray) -> arrays.BoolArray:
     """Tells which states [S] can be reached from `start` [S] without cut transitions [T]."""
     states = start.size
     # From one more place, which leads to all states at the start.
     first = np.flatnonzero(start)
     lengths = np.append(np.bincount(graph.state[~cut], minlength=states), first.size)
-    successor = np.append(graph.successor[~cut], first).astype(np.int32)
-    _, parent = breadth_first(arrays.offsets_of(lengths), successor, states)
+    _, parent = breadth_first(
+        arrays.offsets_of(lengths), np.append(graph.successor[~cut], first).astype(np.int32), states
+    )
     return np.asarray(parent[:states] >= 0)
 
 
-def start_distribution(model: CheckerModel, initial: str | None) -> FloatArray:
+def start_distribution(model: CheckerModel, initial: str | None) -> arrays.FloatArray:
     """Returns the start distribution [S]: the one initial state, if `initial` is None.
 
     'uniform' starts equally often in all states that the file marks as initial, and a label in all
@@ -276,7 +279,7 @@ def with_loops(model: CheckerModel) -> Graph:
     )
 
 
-def start_state(model: CheckerModel, graph: Graph, source: IntArray) -> int | None:
+def start_state(model: CheckerModel, graph: Graph, source: arrays.IntArray) -> int | None:
     """Returns the last state, if `to_checker` has added it for the start; else None."""
     start = model.num_states - 1
     row = source == start
@@ -291,7 +294,7 @@ def start_state(model: CheckerModel, graph: Graph, source: IntArray) -> int | No
     return start if added else None
 
 
-def end_state(graph: Graph, source: IntArray, candidate: BoolArray) -> int | None:
+def end_state(graph: Graph, source: arrays.IntArray, candidate: arrays.BoolArray) -> int | None:
     """Returns the one state that is only the end of episodes; else None."""
     if np.count_nonzero(candidate) != 1:
         return None
@@ -301,7 +304,9 @@ def end_state(graph: Graph, source: IntArray, candidate: BoolArray) -> int | Non
     return end if entering.any() and surely.all() else None
 
 
-def drop_states(graph: Graph, over: BoolArray, gone: BoolArray, end: int | None) -> Graph:
+def drop_states(
+    graph: Graph, over: arrays.BoolArray, gone: arrays.BoolArray, end: int | None
+) -> Graph:
     """Returns the graph without the states `gone` and transitions into or after the end."""
     choice = graph.choice
     source = graph.state
@@ -343,7 +348,10 @@ def sort_actions(graph: Graph) -> Graph:
 
 
 def merged_branches(
-    offsets: IntArray, successor: IntArray, probability: FloatArray, reward: FloatArray
+    offsets: arrays.IntArray,
+    successor: arrays.IntArray,
+    probability: arrays.FloatArray,
+    reward: arrays.FloatArray,
 ) -> dict[str, Any]:
     """Merges branches [T] of a choice that lead to the same state; their states rise afterwards.
 
@@ -372,7 +380,7 @@ def merged_branches(
 # choices state by state and may name them: in any order, only some of them, or several alike.
 
 
-def number_actions(actions: Actions, offsets: IntArray) -> Actions:
+def number_actions(actions: Actions, offsets: arrays.IntArray) -> Actions:
     """Numbers the actions of states' choices, whose runs `offsets` [S+1] delimit, and labels them.
 
     Numbers are kept where each stands for one action of a state, and names keep their numbers
@@ -399,7 +407,7 @@ def number_actions(actions: Actions, offsets: IntArray) -> Actions:
 
 
 def distinct_names(
-    code: Sequence[int], names: Sequence[str | None], offsets: IntArray
+    code: Sequence[int], names: Sequence[str | None], offsets: arrays.IntArray
 ) -> Iterator[str]:
     """Yields a name for each choice [K]; names differ within each state.
 

@@ -64,8 +64,11 @@ def from_gymnasium(env: Any, discount: float, *, initial: object = None) -> Fini
     base = getattr(env, "unwrapped", env)
     own = getattr(base, "mdp", None)
     if isinstance(own, FiniteMDP):
-        begin = own.initial if initial is None else spread_initial(own.pairs, initial)
-        return replace(own, discount=spread_discount(own.pairs, discount), initial=begin)
+        return replace(
+            own,
+            discount=spread_discount(own.pairs, discount),
+            initial=own.initial if initial is None else spread_initial(own.pairs, initial),
+        )
     if initial is None:
         initial = getattr(base, "initial_state_distrib", None)
     name = getattr(getattr(env, "spec", None), "id", None) or type(env).__name__

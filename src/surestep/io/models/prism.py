@@ -114,10 +114,13 @@ def from_prism(
                 f"{', '.join(map(repr, model.labels))}"
             )
         # As deadlocks, states with the label `end` stay, and all states are those of the program.
-        over = model.marked(DEADLOCK) | model.marked(END)
-        labels = {**model.marks(), DEADLOCK: over}
-        goal = None if end is None else model.labels[end]
-        return from_checker(replace(model, labels=labels), number, initial, goal)
+        labels = {**model.marks(), DEADLOCK: model.marked(DEADLOCK) | model.marked(END)}
+        return from_checker(
+            replace(model, labels=labels),
+            number,
+            initial,
+            None if end is None else model.labels[end],
+        )
 
 
 def names_of_states(
@@ -137,10 +140,12 @@ def built_by_storm(
     A few states are always named by the values of their variables; many only if `named`.
     """
     (folder / storm.PROGRAM).write_bytes(text)
-    request = {"constants": constants, "reward": reward, "named": named}
-    (folder / storm.REQUEST).write_text(json.dumps(request))
-    script = [sys.executable, "-P", storm.__file__, str(folder)]
-    child = subprocess.run(script, capture_output=True, check=False)
+    (folder / storm.REQUEST).write_text(
+        json.dumps({"constants": constants, "reward": reward, "named": named})
+    )
+    child = subprocess.run(
+        [sys.executable, "-P", storm.__file__, str(folder)], capture_output=True, check=False
+    )
     if not (folder / storm.ANSWER).exists():
         how = f"signal {-child.returncode}" if child.returncode < 0 else "an error"
         raise InvalidModel(
@@ -150,7 +155,11 @@ def built_by_storm(
     answer = json.loads((folder / storm.ANSWER).read_text())
     if "complaint" in answer:
         raise InvalidModel(answer["complaint"])
-    structure = UNNAMED if answer["structure"] == "" else answer["structure"]
-    model = read_umb(folder / storm.MODEL, structure)
-    earned = answer.get("state_rewards", model.state_reward)
-    return replace(model, state_labels=answer.get("names") or None, state_reward=np.array(earned))
+    model = read_umb(
+        folder / storm.MODEL, UNNAMED if answer["structure"] == "" else answer["structure"]
+    )
+    return replace(
+        model,
+        state_labels=answer.get("names") or None,
+        state_reward=np.array(answer.get("state_rewards", model.state_reward)),
+    )

@@ -339,8 +339,9 @@ def read_reward_structure(
             )
         check_double(place, structure.type)
         for level in levels:
-            name = f"{place}/{level}/values.bin"
-            rewards[level] = column(archive, name, rewards[level].size, "<f8")
+            rewards[level] = column(
+                archive, f"{place}/{level}/values.bin", rewards[level].size, "<f8"
+            )
     return rewards
 
 
@@ -356,8 +357,9 @@ def read_actions(archive: Archive, index: Index, choices: int) -> Actions:
     """Reads the actions of the choices; a Markov chain has only one."""
     count = index.transition_system.actions
     if index.transition_system.players == 0 or count == 0:
-        names = None if index.transition_system.players == 0 else [None]
-        return Actions(np.zeros(choices, np.int64), 1, names)
+        return Actions(
+            np.zeros(choices, np.int64), 1, None if index.transition_system.players == 0 else [None]
+        )
     number = column(archive, "actions/choices/values.bin", choices, "<u4").astype(np.int64)
     arrays.check_within("the action", number, (0, count - 1), InvalidModel, "choice {}".format)
     texts = strings(archive, "actions/choices", count)
@@ -369,11 +371,11 @@ def read_actions(archive: Archive, index: Index, choices: int) -> Actions:
 
 def read_state_labels(index: Index, states: int) -> Labels:
     """Reads the labels of states from a file that surestep wrote."""
-    given = index.file_data.parameters
-    if index.file_data.tool != TOOL or given is None:
+    if index.file_data.tool != TOOL or index.file_data.parameters is None:
         return None
-    place = f"{INDEX}.file-data.parameters"
-    labels = converted(given, OurParameters, place, InvalidModel).state_labels
+    labels = converted(
+        index.file_data.parameters, OurParameters, f"{INDEX}.file-data.parameters", InvalidModel
+    ).state_labels
     if labels is None:
         return None
     added = states - len(labels)  # the states `end` and `start`
@@ -423,8 +425,9 @@ def runs(archive: Archive, name: str, items: int, total: int) -> arrays.IntArray
     expect_runs(archive, name, items, total)
     if name not in archive:
         return np.arange(items + 1)
-    offsets = column(archive, name, items + 1, "<u8")
-    return arrays.read_offsets(name, offsets, items, total, InvalidModel)
+    return arrays.read_offsets(
+        name, column(archive, name, items + 1, "<u8"), items, total, InvalidModel
+    )
 
 
 def expect_runs(archive: Archive, name: str, items: int, total: int) -> None:
@@ -439,8 +442,9 @@ def strings(archive: Archive, folder: str, count: int) -> list[str] | None:
     """Reads `count` strings; None without a file."""
     if f"{folder}/string-mapping.bin" not in archive:
         return None
-    size = archive.size(f"{folder}/strings.bin")
-    offsets = runs(archive, f"{folder}/string-mapping.bin", count, size)
+    offsets = runs(
+        archive, f"{folder}/string-mapping.bin", count, archive.size(f"{folder}/strings.bin")
+    )
     data = archive.read(f"{folder}/strings.bin")
     try:
         return [data[first:last].decode("utf-8") for first, last in pairwise(offsets.tolist())]
@@ -497,10 +501,9 @@ def umb_chunks(mdp: FiniteMDP) -> Chunks:
         "#observations": 0,
         "branch-probability-type": DOUBLE,
     }
-    labels = mdp.pairs.state_labels
     maker: dict[str, Any] = {"tool": TOOL, "tool-version": __version__}
-    if labels is not None:
-        maker["parameters"] = {"state-labels": [*labels]}
+    if mdp.pairs.state_labels is not None:
+        maker["parameters"] = {"state-labels": [*mdp.pairs.state_labels]}
     marks = {
         identifier: {"alias": label, "applies-to": ["states"], "type": {"type": "bool", "size": 1}}
         for identifier, label in identifiers.items()
