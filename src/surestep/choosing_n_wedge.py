@@ -14,12 +14,10 @@ the policies of all with one action in every state that they change, which peopl
 small trees over the columns of the state, which people can remember.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -37,9 +35,9 @@ from surestep.candidates import (
     Candidate,
     Choice,
     Tried,
-    any_gain,
     best_of,
     check_may_choose,
+    in_numbers,
     n_wedge_of,
     n_wedge_setting,
     new_trees,
@@ -57,11 +55,6 @@ class Judged(NamedTuple):
     tried: list[Tried]
     chosen_by: Certifier
     lower: list[Bound]
-
-    @property
-    def taken(self) -> int:
-        """Returns the place of the best; refused where all are."""
-        return best_of(self.tried, self.lower)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,8 +92,10 @@ class AutoNWedge:
         check_may_choose("certifier", self.certifier)
         if self.otherwise is not None:
             check_may_choose("otherwise", self.otherwise)
-        if self.grid is not None:
-            object.__setattr__(self, "grid", read_grid(self.algorithm, self.grid))
+        if not isinstance(self.grid, list | tuple | None):
+            raise InvalidParameter(f"grid is {self.grid!r}, expected several numbers N∧")
+        for n_wedge in self.grid or ():
+            with_n_wedge(self.algorithm, n_wedge)  # says what is wrong with it
 
     @property
     def name(self) -> str:
@@ -121,12 +116,17 @@ class AutoNWedge:
         made = self.tables(problem, algorithms)
         tried = self.tried([each.policy for each in made], problem, algorithms)
         (judged,) = self.judged([problem], algorithms, [tried])
-        for one in judged.tried[len(made) :]:
-            # Without a column, other visits than those of the states are compared with N∧.
-            n_wedge = n_wedge_of(one.algorithm) if one.left_out is None else None
-            made.append(improvement_of(problem, one.policy, n_wedge=n_wedge))
+        # Without a column, other visits than those of the states are compared with N∧.
+        made += [
+            improvement_of(
+                problem,
+                one.policy,
+                n_wedge=n_wedge_of(one.algorithm) if one.left_out is None else None,
+            )
+            for one in judged.tried[len(made) :]
+        ]
         candidates = tuple(map(Candidate, judged.tried, made, judged.lower))
-        return Choice(candidates, judged.taken, judged.chosen_by)
+        return Choice(candidates, best_of(judged.tried, judged.lower), judged.chosen_by)
 
     def choose_batch(self, batch: ProblemBatch, problems: Sequence[Problem]) -> arrays.FloatArray:
         """π_I [B, K] of the candidate that each problem chooses; `batch` has the same problems.
@@ -145,22 +145,23 @@ class AutoNWedge:
                 several += [with_one_action(policy, problem.behavior) for policy in several]
             tried.append(self.tried(several, problem, algorithms))
         taken = []
-        both = zip(self.judged(problems, algorithms, tried), problems, strict=True)
-        for judged, problem in both:
+        every = self.judged(problems, algorithms, tried)
+        for judged, problem in zip(every, problems, strict=True):
             try:
-                taken.append(judged.tried[judged.taken].policy.probability)
+                best = judged.tried[best_of(judged.tried, judged.lower)]
+                taken.append(best.policy.probability)
             except CertificateRefused:
                 taken.append(problem.behavior.probability)
         return np.stack(taken)
 
-    def lighter(self) -> AutoNWedge:
+    def lighter(self) -> Self:
         """Returns the same, which chooses with less work: as a stress test does in its worlds."""
         other = None if self.otherwise is None else self.otherwise.lightest()
         return replace(self, certifier=self.certifier.lightest(), otherwise=other)
 
     def algorithms(self, most_visits: int) -> list[Algorithm]:
         """Returns the algorithm at each N∧ for so many visits of a pair, and those beside it."""
-        grid = usual_grid(most_visits, self.least) if self.grid is None else self.grid
+        grid = self.grid or usual_grid(most_visits, self.least)
         return [*(with_n_wedge(self.algorithm, n_wedge) for n_wedge in grid), *self.beside]
 
     def tried(
@@ -196,7 +197,7 @@ class AutoNWedge:
     ) -> list[Judged]:
         """Returns what was tried in each problem, and trees beside it, with their bounds."""
         found = self.judged_by(self.certifier, problems, algorithms, tried)
-        left = [b for b, judged in enumerate(found) if not any_gain(judged.lower)]
+        left = [b for b, judged in enumerate(found) if max(in_numbers(judged.lower)) <= 0]
         if self.otherwise is None or not left:
             return found
         others = self.judged_by(
@@ -215,20 +216,19 @@ class AutoNWedge:
     ) -> list[Judged]:
         """Returns the same by one certifier; trees only where a candidate promises a gain."""
 
-        def again(part: Problem) -> list[Policy]:
-            return [improvement.policy for improvement in self.tables(part, algorithms)]
-
         def bounds(places: Iterable[int], several: Iterable[list[Tried]]) -> list[list[Bound]]:
-            policies = [[one.policy for one in each] for each in several]
-            return judge.choosing_bounds([problems[b] for b in places], policies, again)
+            return judge.choosing_bounds(
+                [problems[b] for b in places],
+                [[one.policy for one in each] for each in several],
+                lambda part: [made.policy for made in self.tables(part, algorithms)],
+            )
 
         found = [
             Judged(several, judge, lower)
             for several, lower in zip(tried, bounds(range(len(tried)), tried), strict=True)
         ]
-        growing = [b for b, judged in enumerate(found) if self.rules and any_gain(judged.lower)]
-        grown = {b: self.trees_for(problems[b], found[b]) for b in growing}
-        grown = {b: trees for b, trees in grown.items() if trees}
+        trees = [self.trees_for(*both) for both in zip(problems, found, strict=True)]
+        grown = {b: several for b, several in enumerate(trees) if several}
         for b, lower in zip(grown, bounds(grown, grown.values()), strict=True):
             found[b] = Judged(tried[b] + grown[b], judge, found[b].lower + lower)
         return found
@@ -236,13 +236,14 @@ class AutoNWedge:
     def trees_for(self, problem: Problem, judged: Judged) -> list[Tried]:
         """Returns trees for candidates with one action that promise half as much as the best one.
 
-        They keep to the N∧ of their candidate, and to the limits.
+        They keep to the N∧ of their candidate, and to the limits. None where nothing is gained.
         """
-        lower = [-np.inf if isinstance(x, CertificateRefused) else x for x in judged.lower]
-        inside = problem.within(self.limits.closed(problem.counts))
+        lower = in_numbers(judged.lower)
+        enough = max(lower) / 2
         trees: list[Tried] = []
         for one, bound in zip(judged.tried, lower, strict=True):
-            if one.size == ONE_ACTION and bound >= max(lower) / 2:
+            if self.rules and one.size == ONE_ACTION and bound >= enough > 0:
+                inside = problem.within(self.limits.closed(problem.counts))
                 trees += new_trees(trees, one, inside, self.columns, self.rules)
         return trees
 
@@ -291,15 +292,3 @@ def usual_grid(most_visits: int, least: int = 1) -> tuple[int, ...]:
     grid = sorted(n_wedge for n_wedge in {*usual, least} if n_wedge >= least)
     enough = next(i for i, n_wedge in enumerate(grid) if n_wedge >= most_visits)
     return tuple(grid[: enough + 1])
-
-
-def read_grid(algorithm: Algorithm, grid: object) -> tuple[int, ...]:
-    """Returns a grid as different whole numbers; refuses numbers that the algorithm refuses."""
-    if not isinstance(grid, Sequence) or isinstance(grid, str) or len(grid) == 0:
-        raise InvalidParameter(f"grid is {grid!r}, expected several numbers N∧")
-    for n_wedge in grid:
-        with_n_wedge(algorithm, n_wedge)  # says what is wrong with it
-    candidates = tuple(int(n_wedge) for n_wedge in grid)
-    if len(set(candidates)) < len(candidates):
-        raise InvalidParameter(f"grid is {grid!r}, expected no N∧ twice")
-    return candidates

@@ -21,8 +21,6 @@ Each split is the best one there is; the tree as a whole need not be. Only the d
 have a say, as in `provable`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
@@ -62,36 +60,32 @@ class Leaf(NamedTuple):
 
 
 Tree = Sequence[Leaf]
-
-
-class Grown(NamedTuple):
-    """A tree, its policy, and its size: the rules, and visited states that are exceptions."""
-
-    tree: Tree
-    policy: Policy
-    size: int
+Grown = tuple[Tree, Policy, int]
 
 
 def grow(problem: Problem, table: Policy, columns: Sequence[StateColumn], most: int) -> list[Grown]:
-    """Returns trees of up to `most` rules for the advantages by a policy; none is π_b."""
+    """Returns trees of up to `most` rules for the advantages by a policy; none is π_b.
+
+    Each has its policy and its size beside it: the rules, and visited states that are exceptions.
+    """
     if not ends(problem, table):
         return []
     free = free_pairs(problem)
-    made = {problem.behavior.probability.tobytes(): Grown((), problem.behavior, 0)}
+    nothing: Grown = ((), problem.behavior, 0)
+    made = {problem.behavior.probability.tobytes(): nothing}
     for tree in trees_of(gains(problem, table, free), columns, most):
         policy, exceptions = followed(problem, tree, free)
         size = number_of_rules(tree) + exceptions
         key = policy.probability.tobytes()
-        if (key not in made or size < made[key].size) and ends(problem, policy):
-            made[key] = Grown(tree, policy, size)
-    return [grown for grown in made.values() if grown.tree]
+        if (key not in made or size < made[key][2]) and ends(problem, policy):
+            made[key] = (tree, policy, size)
+    return [grown for grown in made.values() if grown[0]]
 
 
 def ends(problem: Problem, policy: Policy) -> bool:
     """Tells whether a policy has a value in the estimated MDP: it ends, or later counts less."""
-    if problem.discount != 1:
-        return True
-    return endless_circle(problem.estimate(), policy.probability).size == 0
+    later = problem.discount != 1
+    return later or endless_circle(problem.estimate(), policy.probability).size == 0
 
 
 def number_of_rules(tree: Tree) -> int:
@@ -157,8 +151,7 @@ def merit(worth: FloatArray) -> FloatArray:
     """Returns the gain of the best action, and a little for purity, of gains and regrets [2, …]."""
     gain, regret = worth
     pure = (regret**2).sum(axis=-1) / np.maximum(regret.sum(axis=-1), np.finfo(float).tiny)
-    total: FloatArray = gain.max(axis=-1) + PURITY * pure
-    return total
+    return np.asarray(gain.max(axis=-1) + PURITY * pure)
 
 
 def sets_of(worth: FloatArray) -> BoolArray:

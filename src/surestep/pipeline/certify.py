@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -97,13 +97,10 @@ class Judged:
     fresh: bool
     checks: tuple[Check, ...] = ()
 
-    @property
-    def settled_on(self) -> Certificate:
-        """Returns the one that may prove: of the result, or on a fresh log the first."""
-        return self.certificates[0] if self.fresh else self.result.certificate
-
     def verdict(self, claim: Certificate) -> Verdict:
         """Returns the line to act on that follows from one of the claims.
+
+        Only the claim of the result may prove, or on a fresh log the first one.
 
         Parameters
         ----------
@@ -124,7 +121,7 @@ class Judged:
             rehearsal=saved.rehearsal if rehearsed else None,
             awaited=saved.awaits_stress_test and rehearsed,
             fresh=self.fresh,
-            named=claim == self.settled_on,
+            named=claim == (self.certificates[0] if self.fresh else saved.certificate),
             checks=self.checks,
         )
 
@@ -206,13 +203,17 @@ def certify_result(
     asked = [Asked.of(kind) for kind in kinds]
     if not asked:
         raise InvalidParameter("no kind of certificate is given, expected at least one")
-    given: Declared = (running, ending, returns)
-    declared = None if given == (None, None, None) else given
+    declared = (running, ending, returns) if running or ending or returns else None
     with telling(progress) as tell:
         tell("reading the log", 0, 1)
         saved = load(read_path(directory))
-        but = () if declared is None else RANGES
-        source = log_again(saved, log, memory_limit, but=but, allow_query=allow_query)
+        source = log_again(
+            saved,
+            log,
+            memory_limit,
+            but=() if declared is None else RANGES,
+            allow_query=allow_query,
+        )
         made = SavedPolicy.of(saved, source, asked, declared, delta)
         claims = []
         for done, certifier in enumerate(made.certifiers):
@@ -221,11 +222,8 @@ def certify_result(
             claims.append(certify(made.problem, made.policy, certifier))
         checks = saved.record.checks
         if not made.same_log:  # those that may forbid a proof
-            checks = ()
-            if isinstance(source, LogSource):
-                checks = inspection_checks(source, inspect_log(source))
             checks = tuple(
-                check for check in checks if CHECKS[check.code].forbids_proof is not None
+                check for check in checks_of(source) if CHECKS[check.code].forbids_proof is not None
             )
     return Judged(
         certificates=tuple(claims),
@@ -318,17 +316,18 @@ def certify_policy(
         table = pair_table_of(policy, evidence.counts)
         chosen = policy_of(table, evidence.assembly, behavior)
         claims = [certified(question.problem, chosen, kind) for kind in question.certifiers]
-        checks: tuple[Check, ...] = ()
-        if isinstance(source, LogSource):
-            checks = inspection_checks(source, inspect_log(source))
-    judge = partial(
-        verdict,
-        changed=bool((chosen.probability != behavior.probability).any()),
-        rehearsal=None,
-        fresh=True,
-        checks=checks,
-    )
+        judge = partial(
+            verdict,
+            changed=bool((chosen.probability != behavior.probability).any()),
+            fresh=True,
+            checks=checks_of(source),
+        )
     return [(claim, judge([claim], named=claim is claims[0])) for claim in claims]
+
+
+def checks_of(source: LogSource | CountsSource) -> tuple[Check, ...]:
+    """Returns the checks of a log; counts have none."""
+    return inspection_checks(source, inspect_log(source)) if isinstance(source, LogSource) else ()
 
 
 def check_certificates(
@@ -391,15 +390,11 @@ def check_certificates(
 def declared_in(claim: Certificate) -> Declared:
     """Reads from the assumptions of a claim which ranges were declared when it was made."""
     said = {statement.code: statement.values for statement in claim.assumptions}
-    steps = said.get("rewards-as-declared")
-
-    def bounds(values: Mapping[str, Any] | None, name: str) -> tuple[float, float] | None:
-        return None if values is None else (values[f"{name}low"], values[f"{name}high"])
-
-    return (
-        bounds(steps, "running_"),
-        bounds(steps, "ending_"),
-        bounds(said.get("returns-bounded-from-any-step"), ""),
+    ends: dict[str, Any] = {**said.get("rewards-as-declared", {})}
+    ends |= said.get("returns-bounded-from-any-step", {})
+    return tuple(
+        (ends[f"{name}low"], ends[f"{name}high"]) if f"{name}low" in ends else None
+        for name in ("running_", "ending_", "")
     )
 
 
@@ -450,12 +445,13 @@ class SavedPolicy:
         if same_log:
             made = [Asked.of(text).make_with(told) for text in record.parameters.certificates]
             splits = {split_of(certifier) for certifier in made if holds_out(certifier)}
-        told = told if splits else told._replace(split=NO_SPLIT)
-        told = told._replace(delta=told.delta if delta is None else delta)
+        told = told._replace(
+            split=told.split if splits else NO_SPLIT,
+            delta=told.delta if delta is None else delta,
+        )
         n_wedge = None if record.parameters.n_wedge_chosen_by else record.parameters.n_wedge
         told = with_algorithm(told, algorithm_of(record.parameters.algorithm), n_wedge)
         certifiers = tuple(kind.make_with(told) for kind in kinds)
-        whole = [certifier.name for certifier in certifiers if needs_episodes(certifier)]
         table = saved.table
         if record.behavior_is_estimated:
             # That of the result, which the training part alone may have told.
@@ -463,8 +459,13 @@ class SavedPolicy:
             parts = replace(parts, behavior=behavior)
         policy = Policy(parts.counts.pairs, table.probability)
         visits = table.visits
-        of_rows = record.parameters.behavior == ROW_PROPENSITIES
-        parts = numbered(parts, source, counts, whole, of_rows=of_rows)
+        parts = numbered(
+            parts,
+            source,
+            counts,
+            [certifier.name for certifier in certifiers if needs_episodes(certifier)],
+            of_rows=record.parameters.behavior == ROW_PROPENSITIES,
+        )
         problem = problem_of(parts, terms, facts)
         check_declared(terms, problem, counts, log, parts.log)
         problem = with_signals(problem, described(record.description), source, parts, terms)

@@ -34,15 +34,16 @@ from typing import Any
 import numpy as np
 
 from surestep._arrays import IntArray, altered
+from surestep.candidates import in_numbers
 from surestep.certificates import Certifier
 from surestep.certificates.common import Question, bound_of, claims_of
 from surestep.certificates.episodes import log_of
 from surestep.checks.groups import untold
 from surestep.checks.running import given_log
 from surestep.description import GroupKeys, several
-from surestep.errors import CertificateRefused, InvalidParameter, NeverEnds, NotConverged
+from surestep.errors import InvalidParameter, NeverEnds, NotConverged
 from surestep.io.labels.vocabulary import called, in_order
-from surestep.model import DecisionLog, Policy, Problem
+from surestep.model import Policy, Problem
 from surestep.pipeline.evidence import Evidence
 from surestep.pipeline.stress_test import Assignment
 from surestep.planning import evaluate, occupancy
@@ -65,9 +66,7 @@ def groups_of(
     keys = evidence.description.groups
     asked = several(keys.columns)
     source = evidence.log_source
-    log = problem.log
-    first = training.log
-    if source is None or log is None or first is None or judging is None or judging.log is None:
+    if source is None or judging is None:
         if keys.given():
             raise InvalidParameter(
                 "[groups] is given, but nothing judges gains of groups apart; expected a log with "
@@ -75,15 +74,15 @@ def groups_of(
             )
         return ()
     words = evidence.assembly.vocabulary
+    log = log_of(problem)
     columns = asked or words.state_columns * (log.pairs.num_pairs <= MOST_PAIRS)
     outside = [name for name in columns if name not in words.state_columns]
     place, texts, changing = source.first_values(outside) if outside else (np.zeros(0), {}, {})
     numbers = np.asarray(log.number)
-    early = np.isin(numbers, np.asarray(first.number))
-    starts = log.state[log.episode_offsets[:-1]]
+    early = np.isin(numbers, np.asarray(log_of(training).number))
     values = {x: texts[x][np.searchsorted(place, numbers)].astype(str) for x in texts}
     for name, labels in zip(words.state_columns, zip(*words.states, strict=True), strict=True):
-        values[name] = np.array(labels)[starts]
+        values[name] = np.array(labels)[log.state[log.episode_offsets[:-1]]]
     groups = list[Group]()
     for name in columns:
         value = values[name]
@@ -102,13 +101,22 @@ def groups_of(
                 untold="too-few",
                 changing=changing.get(name, 0),
             )
-            pairs = ((training, first), (judging, judging.log), (problem, judging.log))
-            groups.append(Group(gain, own, name not in texts, *(begun(*x, own) for x in pairs)))
+            groups.append(
+                Group(
+                    shown=gain,
+                    numbers=own,
+                    by_state=name not in texts,
+                    first=begun(training, training, own),
+                    judged=begun(judging, judging, own),
+                    whole=begun(problem, judging, own),
+                )
+            )
     return tuple(group for group in groups if group.judged.counts.starts.any())
 
 
-def begun(problem: Problem, log: DecisionLog, numbers: IntArray) -> Problem:
+def begun(problem: Problem, part: Problem, numbers: IntArray) -> Problem:
     """Returns a problem that begins as episodes with these numbers do in a part of the log."""
+    log = log_of(part)
     inside = np.isin(np.asarray(log.number), numbers)
     inside &= True if log.continued is None else ~log.continued
     starts = np.bincount(log.state[log.episode_offsets[:-1]][inside], None, problem.num_states)
@@ -174,5 +182,5 @@ def passing(
     judge: Any = certifier.lighter().for_signal(first=False)
     judge = replace(judge, known_start=True, delta=delta)
     claims = claims_of([Question(judge, group.whole, policy) for group in groups])
-    bounds = [-np.inf if isinstance(x, CertificateRefused) else x for x in map(bound_of, claims)]
+    bounds = in_numbers(map(bound_of, claims))
     return [x.shown.name for x, lower in zip(groups, bounds, strict=True) if lower > above]

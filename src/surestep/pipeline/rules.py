@@ -70,10 +70,10 @@ def rule_of(leaf: Leaf, whole: Leaf, columns: Sequence[StateColumn], words: Voca
                 told = range_words(shown, min(values) == min(known), max(values) == max(known))
             said.append(f"the {harmless(name)} is {told}")
     start = f"If {listed(said)}" if said else "Else"
-    if not leaf.action:
-        return Rule(text=f"{start}: as before.", when=when, action=None)
-    done = ", ".join(map(harmless, words.action_name(leaf.action - 1)))
-    return Rule(text=f"{start}: {done}.", when=when, action=words.actions[leaf.action - 1])
+    action = leaf.action - 1
+    done = ", ".join(map(harmless, words.action_name(action))) if leaf.action else "as before"
+    taken = words.actions[action] if leaf.action else None
+    return Rule(text=f"{start}: {done}.", when=when, action=taken)
 
 
 def range_words(shown: Sequence[str], is_first: object, is_last: object) -> str:

@@ -90,8 +90,8 @@ def totals_of(
 
 def signals_of(problem: Problem) -> tuple[Signal, ...]:
     """Returns all signals of a problem, that which is improved first."""
-    first = Signal(name=problem.name, problem=altered(problem, signals=()), cost=problem.cost)
-    return (first, *problem.signals)
+    alone = altered(problem, signals=())
+    return (Signal(name=problem.name, problem=alone, cost=problem.cost), *problem.signals)
 
 
 def is_share(signal: Signal) -> bool:
@@ -107,8 +107,8 @@ def is_share(signal: Signal) -> bool:
         seen = counts.times > 0
         rewards = np.stack(reward_moments(counts))[:, seen]
         returns = 2 * rewards[:, ~counts.terminal[counts.successor[seen]]]
-    paid = -1.0 if signal.cost else 1.0
-    return bool(np.isin(rewards, (0.0, paid)).all() and (np.abs(returns) <= 1).all())
+    paid = np.isin(rewards, (0.0, -1.0 if signal.cost else 1.0))
+    return bool(paid.all() and (np.abs(returns) <= 1).all())
 
 
 def intervals(
