@@ -6,7 +6,6 @@ over the columns of the state. Such policies are preferred where they promise ne
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,16 +13,14 @@ import numpy as np
 from surestep.algorithms import Algorithm
 from surestep.algorithms.limits import ROUNDING
 from surestep.algorithms.trees import StateColumn, Tree, grow
-from surestep.certificates import CERTIFIERS, Certifier
-from surestep.certificates.common import Bound, unless_refused, usable
-from surestep.certificates.registry import check_certifier
+from surestep.certificates.common import Bound, Certifier, unless_refused, usable
+from surestep.certificates.registry import CERTIFIERS, check_certifier
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model import Improvement, Policy, Problem
 
 NEARLY = 0.9  # of the largest bound: what a policy that people can follow has to promise
 MIXED = np.inf  # the size of a policy that may draw lots
 ONE_ACTION = 1e6  # the size of a policy with one action in every state that it changes
-N_WEDGE_SETTINGS = ("n_wedge", "spibb_n_wedge")
 
 
 class Tried(NamedTuple):
@@ -39,7 +36,7 @@ class Tried(NamedTuple):
     size: float = MIXED
     tree: Tree = ()
     left_out: int | None = None
-    spare: Mapping[str, float] = MappingProxyType({})
+    spare: Mapping[str, float] = {}
 
 
 class Candidate(NamedTuple):
@@ -140,7 +137,7 @@ def best_of(tried: Sequence[Tried], lower: Sequence[Bound]) -> int:
 def n_wedge_setting(algorithm: Any) -> str | None:
     """Returns the setting that says N∧, where the algorithm, or the class of one, has it."""
     names = [field.name for field in dataclasses.fields(algorithm)]
-    return next((name for name in N_WEDGE_SETTINGS if name in names), None)
+    return next((name for name in ("n_wedge", "spibb_n_wedge") if name in names), None)
 
 
 def n_wedge_of(algorithm: Algorithm) -> int | None:

@@ -7,8 +7,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep.algorithms import Constrained
-from surestep.algorithms.constrained import Bounded
+from surestep.algorithms.constrained import Bounded, Constrained
 from surestep.algorithms.contract import improvement_of
 from surestep.algorithms.limits import NO_LIMITS, Limits
 from surestep.algorithms.trees import StateColumn, ends
@@ -22,13 +21,10 @@ from surestep.candidates import (
     new_trees,
     with_one_action,
 )
-from surestep.certificates import Certifier
-from surestep.certificates.common import unless_refused, usable
+from surestep.certificates.common import Certifier, unless_refused, usable
 from surestep.certificates.registry import certifier_for
 from surestep.errors import NeverEnds, NotConverged
 from surestep.model import Improvement, Problem
-
-LEAST_RANGE = float(np.finfo(float).tiny)  # of values that are all the same
 
 
 class Outlook(NamedTuple):
@@ -106,10 +102,12 @@ class ConstrainedChoice:
         made = [
             improvement_of(problem, one.policy, n_wedge=self.algorithm.n_wedge) for one in tried
         ]
-        best = tried[taken]
-        made[taken] = self.algorithm.explained(bounded, best.policy, best.spare)
-        firsts = [outlook.first for outlook in promised]
-        return Choice(tuple(map(Candidate, tried, made, firsts)), taken, judge)
+        made[taken] = self.algorithm.explained(bounded, tried[taken].policy, tried[taken].spare)
+        return Choice(
+            tuple(map(Candidate, tried, made, [outlook.first for outlook in promised])),
+            taken,
+            judge,
+        )
 
     def simpler(
         self, problem: Problem, tried: Sequence[Tried], promised: Sequence[Outlook]
@@ -162,7 +160,8 @@ def promise(bounded: Bounded, lower: arrays.FloatArray) -> Outlook:
         bound - x.least + x.origin for bound, x in zip(lower[1:], bounded.limits[1:], strict=True)
     ]
     ranges = [np.ptp(signal.problem.value_bounds) for signal in bounded.problem.signals]
-    shares = np.divide(within, np.maximum(ranges, LEAST_RANGE))
+    # Values may all be the same.
+    shares = np.divide(within, np.maximum(ranges, np.finfo(float).tiny))
     spare = float(shares.min(initial=np.inf))
     return Outlook(min(spare, 0.0), float(lower[0]), spare)
 

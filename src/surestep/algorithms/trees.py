@@ -71,8 +71,7 @@ def grow(problem: Problem, table: Policy, columns: Sequence[StateColumn], most: 
     if not ends(problem, table):
         return []
     free = free_pairs(problem)
-    nothing: Grown = ((), problem.behavior, 0)
-    made = {problem.behavior.probability.tobytes(): nothing}
+    made: dict[bytes, Grown] = {problem.behavior.probability.tobytes(): ((), problem.behavior, 0)}
     for tree in trees_of(gains(problem, table, free), columns, most):
         policy, exceptions = followed(problem, tree, free)
         size = number_of_rules(tree) + exceptions
@@ -84,8 +83,9 @@ def grow(problem: Problem, table: Policy, columns: Sequence[StateColumn], most: 
 
 def ends(problem: Problem, policy: Policy) -> bool:
     """Tells whether a policy has a value in the estimated MDP: it ends, or later counts less."""
-    later = problem.discount != 1
-    return later or endless_circle(problem.estimate(), policy.probability).size == 0
+    return bool(
+        problem.discount != 1 or endless_circle(problem.estimate(), policy.probability).size == 0
+    )
 
 
 def number_of_rules(tree: Tree) -> int:
@@ -110,8 +110,8 @@ def gains(problem: Problem, table: Policy, free: BoolArray) -> FloatArray:
 
 def trees_of(gain: FloatArray, columns: Sequence[StateColumn], most: int) -> list[Tree]:
     """Returns trees for gains [S, 1 + A], each grown from the one before."""
-    whole = Leaf(np.asarray(gain.any(axis=1)), int(gain.sum(axis=0).argmax()))
-    splits = [best_split(gain, columns, whole)]
+    root = Leaf(np.asarray(gain.any(axis=1)), int(gain.sum(axis=0).argmax()))
+    splits = [best_split(gain, columns, root)]
     found = list[Tree]()
     while len(splits) < MOST_LEAVES:
         splits.sort(key=lambda split: split[0])
