@@ -1,12 +1,10 @@
 """`certify`: further claims about a saved policy, from the log that made it or from another one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -54,8 +52,6 @@ from surestep.results.record import ROW_PROPENSITIES, InputFile
 from surestep.results.result import POLICY, Result, load
 
 Declared = tuple[tuple[float, float] | None, ...]  # running, ending and returns
-NO_SPLIT = Split(0.0, "adaptive")  # all of a log may judge what was made without it
-OF_A_WORLD = ("seed", "draws")  # so that to draw again is no other belief
 SAME_CHANCE = 1e-6
 
 
@@ -128,7 +124,7 @@ class Judged:
 
 def what_is_rehearsed(claim: Certificate) -> tuple[str, dict[str, Any]]:
     """Returns kind and settings but for those that every world of a stress test has of its own."""
-    return claim.kind, {k: v for k, v in claim.parameters.items() if k not in OF_A_WORLD}
+    return claim.kind, {k: v for k, v in claim.parameters.items() if k not in ("seed", "draws")}
 
 
 def certify_result(
@@ -313,8 +309,7 @@ def certify_policy(
         evidence = gather(source, Terms.of(description))
         question = prepared(evidence)
         behavior = question.problem.behavior
-        table = pair_table_of(policy, evidence.counts)
-        chosen = policy_of(table, evidence.assembly, behavior)
+        chosen = policy_of(pair_table_of(policy, evidence.counts), evidence.assembly, behavior)
         claims = [certified(question.problem, chosen, kind) for kind in question.certifiers]
         judge = partial(
             verdict,
@@ -419,7 +414,7 @@ class SavedPolicy:
         kinds: Sequence[Asked],
         declared: Declared | None,
         delta: float | None = None,
-    ) -> SavedPolicy:
+    ) -> Self:
         """Reads the log; whole episodes where a kind looks at them."""
         record = saved.record
         terms = terms_of(record)
@@ -436,9 +431,8 @@ class SavedPolicy:
         facts = DataFacts.of(counts)
         if not same_log and "running" in record.defaults:
             # Nobody declared what steps may earn: what the log of the result shows, they may too.
-            shown = (getattr(record.parameters, name) for name in Ranges._fields)
-            both = zip(facts.ranges, shown, strict=True)
-            facts = facts._replace(ranges=Ranges(*map(hull, both)))
+            shown = [getattr(record.parameters, name) for name in Ranges._fields]
+            facts = facts._replace(ranges=Ranges(*map(hull, zip(facts.ranges, shown, strict=True))))
         parts = assemble(counts, **given_in(saved)) if same_log else other_log(saved, counts, log)
         told = terms.certifier_settings(facts)
         splits = set()
@@ -446,7 +440,8 @@ class SavedPolicy:
             made = [Asked.of(text).make_with(told) for text in record.parameters.certificates]
             splits = {split_of(certifier) for certifier in made if holds_out(certifier)}
         told = told._replace(
-            split=told.split if splits else NO_SPLIT,
+            # All of a log may judge what was made without it.
+            split=told.split if splits else Split(0.0, "adaptive"),
             delta=told.delta if delta is None else delta,
         )
         n_wedge = None if record.parameters.n_wedge_chosen_by else record.parameters.n_wedge
@@ -455,8 +450,9 @@ class SavedPolicy:
         table = saved.table
         if record.behavior_is_estimated:
             # That of the result, which the training part alone may have told.
-            behavior = Policy(parts.counts.pairs, table.behavior, estimated=True)
-            parts = replace(parts, behavior=behavior)
+            parts = replace(
+                parts, behavior=Policy(parts.counts.pairs, table.behavior, estimated=True)
+            )
         policy = Policy(parts.counts.pairs, table.probability)
         visits = table.visits
         parts = numbered(
@@ -470,8 +466,8 @@ class SavedPolicy:
         check_declared(terms, problem, counts, log, parts.log)
         problem = with_signals(problem, described(record.description), source, parts, terms)
         if not same_log:
-            known = Statement("log-partly-known" if shares_files else "log-unknown")
-            problem = problem.moved(lambda p: replace(p, premises=(*p.premises, known)))
+            how = Statement("log-partly-known" if shares_files else "log-unknown")
+            problem = problem.moved(lambda p: replace(p, premises=(*p.premises, how)))
         if parts.numbering is not None:
             policy = parts.numbering.policy(policy)
             visits = visits[parts.numbering.pair] if same_log else visits
@@ -524,7 +520,7 @@ def log_again(
     bins = {name: binning.to_json() for name, binning in words.binnings.items()}
     bins |= {name: rules[name] for name in words.learnt if name in rules}
     # Those of the parameters are of the files; columns that reading adds are said alone.
-    columns = {**record.description.get("columns", {}), **record.parameters.columns}
+    columns = record.description.get("columns", {}) | record.parameters.columns
     source = open_again(
         record,
         own,

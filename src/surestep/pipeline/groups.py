@@ -35,8 +35,7 @@ import numpy as np
 
 from surestep._arrays import IntArray, altered
 from surestep.candidates import in_numbers
-from surestep.certificates import Certifier
-from surestep.certificates.common import Question, bound_of, claims_of
+from surestep.certificates.common import Certifier, Question, bound_of, claims_of
 from surestep.certificates.episodes import log_of
 from surestep.checks.groups import untold
 from surestep.checks.running import given_log
@@ -91,19 +90,20 @@ def groups_of(
         if not asked and (small.all() or not 1 < shown.size <= MOST_VALUES):
             continue
         value = np.where(small[code], OTHER, value)
-        ordered = in_order([(str(text),) for text in set(value)], (name,), words.binnings)
-        for label in sorted(ordered, key=(OTHER,).__eq__):
+        for label in sorted(
+            in_order([(str(text),) for text in set(value)], (name,), words.binnings),
+            key=(OTHER,).__eq__,
+        ):
             own = numbers[value == label[0]]
-            gain = GroupGain(
-                column=name,
-                value=called(label, (name,), words.names)[0],
-                episodes=own.size,
-                untold="too-few",
-                changing=changing.get(name, 0),
-            )
             groups.append(
                 Group(
-                    shown=gain,
+                    shown=GroupGain(
+                        column=name,
+                        value=called(label, (name,), words.names)[0],
+                        episodes=own.size,
+                        untold="too-few",
+                        changing=changing.get(name, 0),
+                    ),
                     numbers=own,
                     by_state=name not in texts,
                     first=begun(training, training, own),
@@ -135,8 +135,10 @@ def group_gains(
     told = [x for x, one in zip(question.groups, gains, strict=False) if one.gain is not None]
     if keys.not_worse_by is not None:
         spared = passing(told, policy, certifier, delta, -keys.not_worse_by)
-        large = [one.name for one in gains if one.episodes >= (keys.least or LEAST)]
-        gains = [replace(x, spared=x.name in spared if x.name in large else None) for x in gains]
+        gains = [
+            replace(x, spared=x.name in spared) if x.episodes >= (keys.least or LEAST) else x
+            for x in gains
+        ]
     if names and keys.columns is not None and gains:
         least = max(1, sum(x > 0 for x in expected_gains(question.groups, policy)) // 2)  # k*
         better = passing(told, policy, certifier, least * delta / len(gains), 0.0)
@@ -150,7 +152,6 @@ def estimated(question: Assignment, policy: Policy, delta: float) -> list[GroupG
     more = policy.probability > behavior.probability
     if not question.groups or not more.any():
         return []
-    behind = question.training.counts if behavior.estimated else None
     given = given_log(log_of(question.problem).with_outcomes())
     gains = list[GroupGain]()
     for group in question.groups:
@@ -161,10 +162,15 @@ def estimated(question: Assignment, policy: Policy, delta: float) -> list[GroupG
                 model = part.estimate()
                 after = [part.single_discount * evaluate(model, one) for one in (policy, behavior)]
                 inside = np.isin(np.asarray(given.log.number), group.numbers)
-                visits = more * occupancy(model, policy)
-                found = replace(found, untold=untold(given, inside, visits, after))
+                why = untold(given, inside, more * occupancy(model, policy), after)
+                found = replace(found, untold=why)
             if group.by_state or found.untold is None:
-                gain, low, high = gain_interval(part, policy, delta, behind)
+                gain, low, high = gain_interval(
+                    part,
+                    policy,
+                    delta,
+                    question.training.counts if behavior.estimated else None,
+                )
                 found = replace(found, gain=gain, low=low, high=high, untold=None)
         gains.append(found)
     return gains
@@ -182,5 +188,5 @@ def passing(
     judge: Any = certifier.lighter().for_signal(first=False)
     judge = replace(judge, known_start=True, delta=delta)
     claims = claims_of([Question(judge, group.whole, policy) for group in groups])
-    bounds = in_numbers(map(bound_of, claims))
-    return [x.shown.name for x, lower in zip(groups, bounds, strict=True) if lower > above]
+    lower = in_numbers(map(bound_of, claims))
+    return [x.shown.name for x, bound in zip(groups, lower, strict=True) if bound > above]
