@@ -9,11 +9,6 @@ from surestep.checks.hidden_causes import KIND, odds_to_undo, strongest
 from surestep.report.signals import DIGITS
 
 HIDDEN = "If people decided by what the log does not record, the gain may not exist."
-HOW_STRONG = (
-    "The gain may be gone if something unrecorded makes people choose an action {} times as often "
-    "(in odds) in situations that look the same; less is enough if it lasts from step to step."
-)
-COMPARED = " “{}”, which is recorded, does so {} times."
 
 
 def hidden_words(checks: Sequence[Check]) -> str:
@@ -22,10 +17,15 @@ def hidden_words(checks: Sequence[Check]) -> str:
     if odds is None:
         reasons = [check.why for check in checks if check.code == KIND.code]
         return "" if {"behavior-known", "not-assumed"}.intersection(reasons) else HIDDEN
-    said = HOW_STRONG.format(number(odds, 2))
+    said = (
+        f"The gain may be gone if something unrecorded makes people choose an action "
+        f"{number(odds, 2)} times as often (in odds) in situations that look the same; less is "
+        "enough if it lasts from step to step."
+    )
     column = strongest(checks)
-    beside = "" if column is None else COMPARED.format(column.name, number(column.value, 2))
-    return f"{said}{beside}"
+    if column is None:
+        return said
+    return f"{said} “{column.name}”, which is recorded, does so {number(column.value, 2)} times."
 
 
 def condition(checks: Sequence[Check]) -> str:
