@@ -4,11 +4,8 @@ People can follow a policy with one action in every state that it changes, and r
 over the columns of the state. Such policies are preferred where they promise nearly as much.
 """
 
-from __future__ import annotations
-
 import dataclasses
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,16 +13,14 @@ import numpy as np
 from surestep.algorithms import Algorithm
 from surestep.algorithms.limits import ROUNDING
 from surestep.algorithms.trees import StateColumn, Tree, grow
-from surestep.certificates import CERTIFIERS, Certifier
-from surestep.certificates.common import Bound
-from surestep.certificates.registry import check_certifier
+from surestep.certificates.common import Bound, Certifier, unless_refused, usable
+from surestep.certificates.registry import CERTIFIERS, check_certifier
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model import Improvement, Policy, Problem
 
 NEARLY = 0.9  # of the largest bound: what a policy that people can follow has to promise
 MIXED = np.inf  # the size of a policy that may draw lots
 ONE_ACTION = 1e6  # the size of a policy with one action in every state that it changes
-N_WEDGE_SETTINGS = ("n_wedge", "spibb_n_wedge")
 
 
 class Tried(NamedTuple):
@@ -41,7 +36,7 @@ class Tried(NamedTuple):
     size: float = MIXED
     tree: Tree = ()
     left_out: int | None = None
-    spare: Mapping[str, float] = MappingProxyType({})
+    spare: Mapping[str, float] = {}
 
 
 class Candidate(NamedTuple):
@@ -86,9 +81,9 @@ def new_trees(
     inside = problem.within(problem.counts.visits <= (n_wedge_of(source.algorithm) or 0))
     policies = [one.policy for one in known if one.tree]
     return [
-        source._replace(policy=grown.policy, size=grown.size, tree=grown.tree, left_out=None)
-        for grown in grow(inside, source.policy, columns, most)
-        if grown.policy not in policies
+        source._replace(policy=policy, size=size, tree=tree, left_out=None)
+        for tree, policy, size in grow(inside, source.policy, columns, most)
+        if policy not in policies
     ]
 
 
@@ -119,9 +114,9 @@ def check_may_choose(name: str, certifier: Certifier) -> None:
         )
 
 
-def any_gain(lower: Sequence[Bound]) -> bool:
-    """Tells whether one of the bounds promises a gain."""
-    return any(not isinstance(bound, CertificateRefused) and bound > 0 for bound in lower)
+def in_numbers(lower: Iterable[Bound]) -> list[float]:
+    """Returns bounds as numbers: −∞ where one is refused."""
+    return [-np.inf if isinstance(bound, CertificateRefused) else bound for bound in lower]
 
 
 def best_of(tried: Sequence[Tried], lower: Sequence[Bound]) -> int:
@@ -130,21 +125,19 @@ def best_of(tried: Sequence[Tried], lower: Sequence[Bound]) -> int:
     If the largest bound is above 0, the smallest candidate that has nine tenths of it is taken; of
     those with one action in every state, and of others, the best.
     """
-    refused = [bound for bound in lower if isinstance(bound, CertificateRefused)]
-    if len(refused) == len(lower):
-        raise refused[0]
-    values = [-np.inf if isinstance(bound, CertificateRefused) else bound for bound in lower]
+    if not usable(lower):
+        unless_refused(lower[0])
+    values = in_numbers(lower)
     best = max(values)
     near = [i for i, value in enumerate(values) if value >= (NEARLY * best if best > 0 else best)]
-    smallest = min(tried[i].size for i in near) if best > 0 else MIXED
-    fitting = [i for i in near if tried[i].size <= smallest]
-    return max(fitting, key=lambda i: (values[i], n_wedge_of(tried[i].algorithm) or 0))
+    sizes = [one.size if best > 0 else MIXED for one in tried]
+    return min(near, key=lambda i: (sizes[i], -values[i], -(n_wedge_of(tried[i].algorithm) or 0)))
 
 
 def n_wedge_setting(algorithm: Any) -> str | None:
     """Returns the setting that says N∧, where the algorithm, or the class of one, has it."""
     names = [field.name for field in dataclasses.fields(algorithm)]
-    return next((name for name in N_WEDGE_SETTINGS if name in names), None)
+    return next((name for name in ("n_wedge", "spibb_n_wedge") if name in names), None)
 
 
 def n_wedge_of(algorithm: Algorithm) -> int | None:

@@ -14,20 +14,17 @@ the policies of all with one action in every state that they change, which peopl
 small trees over the columns of the state, which people can remember.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Self
 
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep.algorithms import Algorithm
 from surestep.algorithms.batch import improve_batches
-from surestep.algorithms.coarser import without_column
-from surestep.algorithms.contract import improvement_of
+from surestep.algorithms.coarser import spread, without_column
+from surestep.algorithms.contract import Algorithm, improvement_of
 from surestep.algorithms.limits import NO_LIMITS, Limits, limited
 from surestep.algorithms.registry import is_algorithm
 from surestep.algorithms.trees import StateColumn, ends
@@ -37,31 +34,20 @@ from surestep.candidates import (
     Candidate,
     Choice,
     Tried,
-    any_gain,
     best_of,
     check_may_choose,
+    in_numbers,
     n_wedge_of,
     n_wedge_setting,
     new_trees,
     with_one_action,
 )
-from surestep.certificates import Certifier
-from surestep.certificates.common import Bound
+from surestep.certificates.common import Bound, Certifier
 from surestep.errors import CertificateRefused, InvalidParameter, NeverEnds, NotConverged
 from surestep.model import Improvement, Policy, Problem, ProblemBatch
 
-
-class Judged(NamedTuple):
-    """What was tried in a problem, and the bound of each by the certifier that chooses."""
-
-    tried: list[Tried]
-    chosen_by: Certifier
-    lower: list[Bound]
-
-    @property
-    def taken(self) -> int:
-        """Returns the place of the best; refused where all are."""
-        return best_of(self.tried, self.lower)
+# What was tried in a problem, and the bound of each by the certifier that chooses.
+Judged = tuple[list[Tried], list[Bound], Certifier]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,8 +85,10 @@ class AutoNWedge:
         check_may_choose("certifier", self.certifier)
         if self.otherwise is not None:
             check_may_choose("otherwise", self.otherwise)
-        if self.grid is not None:
-            object.__setattr__(self, "grid", read_grid(self.algorithm, self.grid))
+        if not isinstance(self.grid, list | tuple | None):
+            raise InvalidParameter(f"grid is {self.grid!r}, expected several numbers N∧")
+        for n_wedge in self.grid or ():
+            with_n_wedge(self.algorithm, n_wedge)  # says what is wrong with it
 
     @property
     def name(self) -> str:
@@ -119,14 +107,18 @@ class AutoNWedge:
         arrays.expect("problem", problem, Problem)
         algorithms = self.algorithms(int(problem.counts.visits.max()))
         made = self.tables(problem, algorithms)
-        tried = self.tried([each.policy for each in made], problem, algorithms)
-        (judged,) = self.judged([problem], algorithms, [tried])
-        for one in judged.tried[len(made) :]:
-            # Without a column, other visits than those of the states are compared with N∧.
-            n_wedge = n_wedge_of(one.algorithm) if one.left_out is None else None
-            made.append(improvement_of(problem, one.policy, n_wedge=n_wedge))
-        candidates = tuple(map(Candidate, judged.tried, made, judged.lower))
-        return Choice(candidates, judged.taken, judged.chosen_by)
+        several = self.tried([each.policy for each in made], problem, algorithms)
+        ((tried, lower, judge),) = self.judged([problem], algorithms, [several])
+        # Without a column, other visits than those of the states are compared with N∧.
+        made += [
+            improvement_of(
+                problem,
+                one.policy,
+                n_wedge=n_wedge_of(one.algorithm) if one.left_out is None else None,
+            )
+            for one in tried[len(made) :]
+        ]
+        return Choice(tuple(map(Candidate, tried, made, lower)), best_of(tried, lower), judge)
 
     def choose_batch(self, batch: ProblemBatch, problems: Sequence[Problem]) -> arrays.FloatArray:
         """π_I [B, K] of the candidate that each problem chooses; `batch` has the same problems.
@@ -135,8 +127,8 @@ class AutoNWedge:
         Where every candidate is refused, π_b stays.
         """
         algorithms = self.algorithms(int(batch.counts.visits.max()))
-        own = algorithms[: len(algorithms) - len(self.beside)]
-        improved = improve_batches([limited(algorithm, self.limits) for algorithm in own], batch)
+        own = [limited(x, self.limits) for x in algorithms[: len(algorithms) - len(self.beside)]]
+        improved = improve_batches(own, batch)
         tried = []
         for b, problem in enumerate(problems):
             several = [Policy(problem.counts.pairs, made.policy[b]) for made in improved]
@@ -145,22 +137,26 @@ class AutoNWedge:
                 several += [with_one_action(policy, problem.behavior) for policy in several]
             tried.append(self.tried(several, problem, algorithms))
         taken = []
-        both = zip(self.judged(problems, algorithms, tried), problems, strict=True)
-        for judged, problem in both:
+        for (those, lower, _), problem in zip(
+            self.judged(problems, algorithms, tried), problems, strict=True
+        ):
             try:
-                taken.append(judged.tried[judged.taken].policy.probability)
+                taken.append(those[best_of(those, lower)].policy.probability)
             except CertificateRefused:
                 taken.append(problem.behavior.probability)
         return np.stack(taken)
 
-    def lighter(self) -> AutoNWedge:
+    def lighter(self) -> Self:
         """Returns the same, which chooses with less work: as a stress test does in its worlds."""
-        other = None if self.otherwise is None else self.otherwise.lightest()
-        return replace(self, certifier=self.certifier.lightest(), otherwise=other)
+        return replace(
+            self,
+            certifier=self.certifier.lightest(),
+            otherwise=None if self.otherwise is None else self.otherwise.lightest(),
+        )
 
     def algorithms(self, most_visits: int) -> list[Algorithm]:
         """Returns the algorithm at each N∧ for so many visits of a pair, and those beside it."""
-        grid = usual_grid(most_visits, self.least) if self.grid is None else self.grid
+        grid = self.grid or usual_grid(most_visits, self.least)
         return [*(with_n_wedge(self.algorithm, n_wedge) for n_wedge in grid), *self.beside]
 
     def tried(
@@ -178,12 +174,12 @@ class AutoNWedge:
         scarce = replace(self.limits, allowed=None)
         grid = algorithms[: number - len(self.beside)]
         for left_out in range(len(self.columns)):
-            merged = without_column(inside, problem.log, self.columns, left_out)
+            coarse, pair = without_column(inside, problem.log, self.columns, left_out)
             for algorithm in dict.fromkeys([grid[0], grid[len(grid) // 2]]):
                 with suppress(NeverEnds, NotConverged):
-                    made = limited(algorithm, scarce).improve(merged.problem)
-                    alone = with_one_action(made.policy, merged.problem.behavior)
-                    policy = merged.spread(alone, problem.behavior)
+                    made = limited(algorithm, scarce).improve(coarse)
+                    alone = with_one_action(made.policy, coarse.behavior)
+                    policy = spread(alone, coarse, pair, problem.behavior)
                     if ends(problem, policy):
                         found.append(Tried(algorithm, policy, ONE_ACTION, (), left_out))
         return found
@@ -196,14 +192,13 @@ class AutoNWedge:
     ) -> list[Judged]:
         """Returns what was tried in each problem, and trees beside it, with their bounds."""
         found = self.judged_by(self.certifier, problems, algorithms, tried)
-        left = [b for b, judged in enumerate(found) if not any_gain(judged.lower)]
-        if self.otherwise is None or not left:
-            return found
-        others = self.judged_by(
-            self.otherwise, [problems[b] for b in left], algorithms, [tried[b] for b in left]
-        )
-        for b, judged in zip(left, others, strict=True):
-            found[b] = judged
+        left = [b for b, (_, lower, _) in enumerate(found) if max(in_numbers(lower)) <= 0]
+        if self.otherwise is not None:
+            others = self.judged_by(
+                self.otherwise, [problems[b] for b in left], algorithms, [tried[b] for b in left]
+            )
+            for b, judged in zip(left, others, strict=True):
+                found[b] = judged
         return found
 
     def judged_by(
@@ -215,34 +210,35 @@ class AutoNWedge:
     ) -> list[Judged]:
         """Returns the same by one certifier; trees only where a candidate promises a gain."""
 
-        def again(part: Problem) -> list[Policy]:
-            return [improvement.policy for improvement in self.tables(part, algorithms)]
-
         def bounds(places: Iterable[int], several: Iterable[list[Tried]]) -> list[list[Bound]]:
-            policies = [[one.policy for one in each] for each in several]
-            return judge.choosing_bounds([problems[b] for b in places], policies, again)
+            return judge.choosing_bounds(
+                [problems[b] for b in places],
+                [[one.policy for one in each] for each in several],
+                lambda part: [made.policy for made in self.tables(part, algorithms)],
+            )
 
         found = [
-            Judged(several, judge, lower)
+            (several, lower, judge)
             for several, lower in zip(tried, bounds(range(len(tried)), tried), strict=True)
         ]
-        growing = [b for b, judged in enumerate(found) if self.rules and any_gain(judged.lower)]
-        grown = {b: self.trees_for(problems[b], found[b]) for b in growing}
-        grown = {b: trees for b, trees in grown.items() if trees}
+        trees = [self.trees_for(problems[b], *found[b][:2]) for b in range(len(found))]
+        grown = {b: several for b, several in enumerate(trees) if several}
         for b, lower in zip(grown, bounds(grown, grown.values()), strict=True):
-            found[b] = Judged(tried[b] + grown[b], judge, found[b].lower + lower)
+            found[b] = (tried[b] + grown[b], found[b][1] + lower, judge)
         return found
 
-    def trees_for(self, problem: Problem, judged: Judged) -> list[Tried]:
+    def trees_for(
+        self, problem: Problem, tried: Sequence[Tried], lower: Sequence[Bound]
+    ) -> list[Tried]:
         """Returns trees for candidates with one action that promise half as much as the best one.
 
-        They keep to the N∧ of their candidate, and to the limits.
+        They keep to the N∧ of their candidate, and to the limits. None where nothing is gained.
         """
-        lower = [-np.inf if isinstance(x, CertificateRefused) else x for x in judged.lower]
-        inside = problem.within(self.limits.closed(problem.counts))
+        bounds = in_numbers(lower)
         trees: list[Tried] = []
-        for one, bound in zip(judged.tried, lower, strict=True):
-            if one.size == ONE_ACTION and bound >= max(lower) / 2:
+        for one, bound in zip(tried, bounds, strict=True):
+            if self.rules and one.size == ONE_ACTION and bound >= max(bounds) / 2 > 0:
+                inside = problem.within(self.limits.closed(problem.counts))
                 trees += new_trees(trees, one, inside, self.columns, self.rules)
         return trees
 
@@ -291,15 +287,3 @@ def usual_grid(most_visits: int, least: int = 1) -> tuple[int, ...]:
     grid = sorted(n_wedge for n_wedge in {*usual, least} if n_wedge >= least)
     enough = next(i for i, n_wedge in enumerate(grid) if n_wedge >= most_visits)
     return tuple(grid[: enough + 1])
-
-
-def read_grid(algorithm: Algorithm, grid: object) -> tuple[int, ...]:
-    """Returns a grid as different whole numbers; refuses numbers that the algorithm refuses."""
-    if not isinstance(grid, Sequence) or isinstance(grid, str) or len(grid) == 0:
-        raise InvalidParameter(f"grid is {grid!r}, expected several numbers N∧")
-    for n_wedge in grid:
-        with_n_wedge(algorithm, n_wedge)  # says what is wrong with it
-    candidates = tuple(int(n_wedge) for n_wedge in grid)
-    if len(set(candidates)) < len(candidates):
-        raise InvalidParameter(f"grid is {grid!r}, expected no N∧ twice")
-    return candidates

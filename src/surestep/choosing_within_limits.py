@@ -1,7 +1,5 @@
 """Chooses a policy where further signals have limits, and promises the most of all of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
@@ -9,8 +7,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep.algorithms import Constrained
-from surestep.algorithms.constrained import Bounded
+from surestep.algorithms.constrained import Bounded, Constrained
 from surestep.algorithms.contract import improvement_of
 from surestep.algorithms.limits import NO_LIMITS, Limits
 from surestep.algorithms.trees import StateColumn, ends
@@ -20,15 +17,22 @@ from surestep.candidates import (
     Candidate,
     Choice,
     Tried,
+    in_numbers,
     new_trees,
     with_one_action,
 )
-from surestep.certificates import Certifier
+from surestep.certificates.common import Certifier, unless_refused, usable
 from surestep.certificates.registry import certifier_for
-from surestep.errors import CertificateRefused, NeverEnds, NotConverged
+from surestep.errors import NeverEnds, NotConverged
 from surestep.model import Improvement, Problem
 
-LEAST_RANGE = float(np.finfo(float).tiny)  # of values that are all the same
+
+class Outlook(NamedTuple):
+    """The limits that a candidate should keep, and the gain that it should be shown to have."""
+
+    kept: float  # minus how far the worst further signal is from its limit; 0 where all keep theirs
+    first: float  # the bound of the first signal
+    spare: float = 0.0  # how far the worst further signal is within its limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,10 +102,12 @@ class ConstrainedChoice:
         made = [
             improvement_of(problem, one.policy, n_wedge=self.algorithm.n_wedge) for one in tried
         ]
-        best = tried[taken]
-        made[taken] = self.algorithm.explained(bounded, best.policy, best.spare)
-        firsts = [outlook.first for outlook in promised]
-        return Choice(tuple(map(Candidate, tried, made, firsts)), taken, judge)
+        made[taken] = self.algorithm.explained(bounded, tried[taken].policy, tried[taken].spare)
+        return Choice(
+            tuple(map(Candidate, tried, made, [outlook.first for outlook in promised])),
+            taken,
+            judge,
+        )
 
     def simpler(
         self, problem: Problem, tried: Sequence[Tried], promised: Sequence[Outlook]
@@ -142,34 +148,23 @@ def bounds_of(certifier: Certifier, problem: Problem, tried: Sequence[Tried]) ->
     policies = [one.policy for one in tried]
     judges = [(certifier, problem)]
     judges += [(certifier_for(certifier, signal), signal.problem) for signal in problem.signals]
-    bounds = np.full((len(judges), len(policies)), -np.inf)
-    for j, (judge, part) in enumerate(judges):
-        (lower,) = judge.choosing_bounds([part], [policies], lambda _: policies)
-        refused = [bound for bound in lower if isinstance(bound, CertificateRefused)]
-        if j == 0 and refused and len(refused) == len(lower):
-            raise refused[0]
-        for p, bound in enumerate(lower):
-            bounds[j, p] = -np.inf if isinstance(bound, CertificateRefused) else bound
-    return bounds
-
-
-class Outlook(NamedTuple):
-    """The limits that a candidate should keep, and the gain that it should be shown to have."""
-
-    kept: float  # minus how far the worst further signal is from its limit; 0 where all keep theirs
-    first: float  # the bound of the first signal
-    spare: float = 0.0  # how far the worst further signal is within its limit
+    bounds = [
+        judge.choosing_bounds([part], [policies], lambda _: policies)[0] for judge, part in judges
+    ]
+    if not usable(bounds[0]):
+        unless_refused(bounds[0][0])
+    return np.array([*map(in_numbers, bounds)])
 
 
 def promise(bounded: Bounded, lower: arrays.FloatArray) -> Outlook:
     """Returns the outlook that bounds [J] give; distances are shares of the range of values."""
-    spare = np.inf
-    for limit, signal, bound in zip(
-        bounded.limits[1:], bounded.problem.signals, lower[1:], strict=True
-    ):
-        low, high = signal.problem.value_bounds
-        above = (bound - limit.least + limit.origin) / max(high - low, LEAST_RANGE)
-        spare = min(spare, float(above))
+    within = [
+        bound - x.least + x.origin for bound, x in zip(lower[1:], bounded.limits[1:], strict=True)
+    ]
+    ranges = [np.ptp(signal.problem.value_bounds) for signal in bounded.problem.signals]
+    # Values may all be the same.
+    shares = np.divide(within, np.maximum(ranges, np.finfo(float).tiny))
+    spare = float(shares.min(initial=np.inf))
     return Outlook(min(spare, 0.0), float(lower[0]), spare)
 
 

@@ -28,8 +28,6 @@ SUFFIX = ".toml"
 SEEN = "seen"  # only actions that the log shows are possible
 AUTO: Literal["auto"] = "auto"
 WORDS_FOR_BEHAVIOR = ("uniform", "estimate", "propensities", "row-propensities")
-MOST_WORLDS = 1_000_000  # of each kind
-MOST_STEPS = 1_000  # of a horizon: each takes a sweep
 LARGEST = 1e100  # of a number that says what may be earned: squares of it are finite
 
 
@@ -197,7 +195,7 @@ class Stakes(Part, frozen=True):
         Meta(description="Count totals and shares per so many episodes, such as 100."),
     ] = None
     horizon: Annotated[
-        Annotated[int, Meta(ge=1, le=MOST_STEPS)] | None,
+        Annotated[int, Meta(ge=1, le=1_000)] | None,  # each takes a sweep
         Meta(
             description="Count totals and shares within so many steps (decisions), also where "
             "episodes do not end."
@@ -377,7 +375,7 @@ class MethodKeys(Part, frozen=True):
         Meta(description="The share of the log that chooses the policy; the rest judges it."),
     ] = None
     worlds: Annotated[
-        Annotated[int, Meta(ge=0, le=MOST_WORLDS)] | None,
+        Annotated[int, Meta(ge=0, le=1_000_000)] | None,
         Meta(description="Worlds of each kind in the stress test; 0: none."),
     ] = None
 
@@ -552,13 +550,17 @@ def described(content: Mapping[str, Any], source: str = "") -> Description:
 def with_first_signal(description: Description) -> Description:
     """Returns the description with the first signal as its reward; refused beside another one."""
     for name, rule in description.signals.items():
-        told: dict[str, Any] = {"columns.reward": rule.column}
-        told |= {"stakes.running": None, "stakes.ending": None}
+        told: dict[str, Any] = {
+            "columns.reward": rule.column,
+            "stakes.running": None,
+            "stakes.ending": None,
+        }
         told |= {f"stakes.{key}": value for key, value in rule.stakes.items()}
         for path, ours in told.items():
-            if at(description, path) not in (None, ours):
+            theirs = at(description, path)
+            if theirs not in (None, ours):
                 raise InvalidParameter(
-                    f"{path} is {at(description, path)!r} beside [signals], of which the first, "
+                    f"{path} is {theirs!r} beside [signals], of which the first, "
                     f"{name!r}, says it; expected no other word for it"
                 )
         if rule.not_worse_by is not None:
@@ -572,11 +574,10 @@ def with_first_signal(description: Description) -> Description:
                     f"signals.{other} says neither running nor ending, so that nothing could be "
                     "proved of it; expected what its steps may earn, or `returns`"
                 )
-        replace = msgspec.structs.replace
-        return replace(
+        return msgspec.structs.replace(
             description,
-            columns=replace(description.columns, reward=rule.column),
-            stakes=replace(description.stakes, **rule.stakes),
+            columns=msgspec.structs.replace(description.columns, reward=rule.column),
+            stakes=msgspec.structs.replace(description.stakes, **rule.stakes),
         )
     return description
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import surestep
 from surestep import DecisionLog, Pairs, Policy, Problem, estimate_behavior
 from surestep.algorithms import SPIBB
-from surestep.algorithms.coarser import without_column
+from surestep.algorithms.coarser import spread, without_column
 from surestep.algorithms.trees import StateColumn
 from surestep.candidates import with_one_action
 
@@ -52,7 +52,7 @@ def columns():
 @settings(deadline=None)
 def test_merged_counts_are_those_of_the_log_without_the_column(made, left_out):
     log, problem = made
-    merged = without_column(problem, log, columns(), left_out).problem
+    merged, _ = without_column(problem, log, columns(), left_out)
     kept = columns()[1 - left_out].code
     expected = np.zeros((kept.max() + 1, 2, kept.max() + 1), int)
     np.add.at(expected, (kept[log.state], log.action, kept[log.next_state]), 1)
@@ -69,14 +69,14 @@ def test_merged_counts_are_those_of_the_log_without_the_column(made, left_out):
 @settings(deadline=None)
 def test_a_policy_without_a_column_does_the_same_in_all_merged_states(made, left_out):
     log, problem = made
-    merged = without_column(problem, log, columns(), left_out)
-    found = SPIBB(n_wedge=2).improve(merged.problem).policy
-    alone = with_one_action(found, merged.problem.behavior)
-    policy = merged.spread(alone, problem.behavior).dense()
+    merged, pair = without_column(problem, log, columns(), left_out)
+    found = SPIBB(n_wedge=2).improve(merged).policy
+    alone = with_one_action(found, merged.behavior)
+    policy = spread(alone, merged, pair, problem.behavior).dense()
     kept = columns()[1 - left_out].code
     for group in set(kept.tolist()):
         row = alone.dense()[group]
-        changed = row.max() == 1 and merged.problem.behavior.dense()[group].max() < 1
+        changed = row.max() == 1 and merged.behavior.dense()[group].max() < 1
         for s in np.flatnonzero(kept == group):
             expected = row if changed else problem.behavior.dense()[s]
             assert policy[s].tolist() == expected.tolist()
@@ -102,11 +102,9 @@ def test_what_nobody_may_do_is_not_done_in_merged_states():
             counts=counts, behavior=given, discount=0.5, value_bounds=(0, 2),
             closed=np.array(closed, bool),
         )  # fmt: skip
-        merged = without_column(problem, log, both, 0)
-        found = with_one_action(
-            SPIBB(n_wedge=2).improve(merged.problem).policy, merged.problem.behavior
-        )
-        assert merged.spread(found, given).dense()[0, 1] == expected
+        merged, pair = without_column(problem, log, both, 0)
+        found = with_one_action(SPIBB(n_wedge=2).improve(merged).policy, merged.behavior)
+        assert spread(found, merged, pair, given).dense()[0, 1] == expected
 
 
 def too_fine(rows, days, seed=3):

@@ -144,17 +144,16 @@ def test_the_policy_of_a_tree_takes_only_free_pairs():
     table = SPIBB(n_wedge=5).improve(problem)
     place = np.arange(25)
     columns = (StateColumn(place // 5, ordered=True), StateColumn(place % 5, ordered=True))
-    for grown in grow(problem, table.policy, columns, 8):
+    for tree, policy, size in grow(problem, table.policy, columns, 8):
         free = free_pairs(problem)
-        policy = grown.policy
-        same, exceptions = followed(problem, grown.tree, free)
+        same, exceptions = followed(problem, tree, free)
         assert policy == same
-        assert grown.size == number_of_rules(grown.tree) + exceptions
+        assert size == number_of_rules(tree) + exceptions
         moved = policy.probability != problem.behavior.probability
         more = policy.probability > problem.behavior.probability
         assert not (more & ~free).any()
         pairs = policy.pairs
-        for leaf in grown.tree:
+        for leaf in tree:
             inside = leaf.states[pairs.state]
             assert leaf.action or not moved[inside].any()
             named = inside & free & (pairs.action == leaf.action - 1)

@@ -234,7 +234,7 @@ def test_what_would_settle_it_is_a_range_and_no_word_where_cases_stopped():
     assert words(574).startswith("A proof was within reach: a log of this size to 3 times that")
     assert all("looking until it turns green proves nothing" in words(n) for n in (574, 2_900))
     assert words(None) == "More episodes like these alone would not settle it."
-    assert words(2_900, STOPPING) is words(2_900, Statement("stopped-by-clock")) is None
+    assert words(2_900, STOPPING) == words(2_900, Statement("stopped-by-clock")) == ""
 
 
 # Policies that look alike once they are rounded, and are not.

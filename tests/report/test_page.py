@@ -26,7 +26,6 @@ from support.findings import (
     without_changes,
 )
 from support.pump_commands import UNTESTED, run_surestep, write_lines
-from surestep.cli.improve import SHOWN_CHANGES
 from surestep.cli.terminal import terminal
 from surestep.report.answer import answer_section
 from surestep.report.result import rehearsal_page, result_page, result_sections
@@ -211,7 +210,7 @@ def test_the_answer_fits_on_a_screen(tmp_path, monkeypatch):
         gridworld_findings(),
         maintenance_findings(estimated=True),
     ):
-        lines = printed([answer_section(findings, SHOWN_CHANGES)]).splitlines()
+        lines = printed([answer_section(findings, 2)]).splitlines()
         assert len(lines) <= 25 - 5  # that `improve` adds
         assert max(map(len, lines)) <= 100
 

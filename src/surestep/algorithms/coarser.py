@@ -5,41 +5,19 @@ were merged. A certificate that judges it still tells them apart, so that nothin
 column that was left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 import surestep._arrays as arrays
 from surestep.algorithms.trees import StateColumn
-from surestep.model import Pairs, Policy, Problem
-from surestep.model.log import DecisionLog
-
-
-class Merged(NamedTuple):
-    """A problem with merged states, and the merged pair of each pair [K]."""
-
-    problem: Problem
-    pair: arrays.IntArray
-
-    def spread(self, policy: Policy, behavior: Policy) -> Policy:
-        """Returns a policy of merged states as one of the states; they are as before where it is.
-
-        Where it changes merged states, it must take one action; states without it are as before.
-        """
-        one = (policy.probability == 1.0) & (self.problem.behavior.probability < 1.0)
-        taken = one[self.pair]
-        changed = np.isin(behavior.pairs.state, behavior.pairs.state[taken])
-        probability = np.where(changed, taken.astype(np.float64), behavior.probability)
-        return Policy(behavior.pairs, probability)
+from surestep.model import DecisionLog, Pairs, Policy, Problem
 
 
 def without_column(
     problem: Problem, log: DecisionLog, columns: Sequence[StateColumn], left_out: int
-) -> Merged:
-    """Returns the problem of a log without one column of its states.
+) -> tuple[Problem, arrays.IntArray]:
+    """Returns the problem of a log without one column of its states, and the new pair of each [K].
 
     π_b is weighed by visits. A merged pair is closed where one of its pairs is closed for another
     reason than few visits, which the caller leaves to the merged counts.
@@ -55,26 +33,33 @@ def without_column(
         shown % pairs.num_actions,
         pairs.num_actions,
     )
-    known = log.next_state >= 0
-    counts = arrays.altered(
+    moved = arrays.altered(
         log,
         pairs=merged,
         state=group[log.state].astype(log.state.dtype),
-        next_state=np.where(known, group[log.next_state], log.next_state).astype(
+        next_state=np.where(log.next_state >= 0, group[log.next_state], log.next_state).astype(
             log.next_state.dtype
         ),
         pair=pair[log.pair],
-    ).counts()
+    )
     weight = arrays.run_sums(problem.counts.visits, pairs.offsets) + 1e-9  # some for unseen states
     taken = np.bincount(pair, weights=weight[pairs.state] * problem.behavior.probability)
-    share = taken / np.bincount(group, weights=weight)[merged.state]
-    closed = np.bincount(pair, weights=~problem.open_pairs()) > 0
     coarse = Problem(
-        counts=counts,
-        behavior=Policy(merged, share),
+        counts=moved.counts(),
+        behavior=Policy(merged, taken / np.bincount(group, weights=weight)[merged.state]),
         discount=problem.single_discount,
         value_bounds=problem.value_bounds,
         unseen=problem.unseen,
-        closed=closed,
+        closed=np.bincount(pair, weights=~problem.open_pairs()) > 0,
     )
-    return Merged(coarse, pair)
+    return coarse, pair
+
+
+def spread(policy: Policy, coarse: Problem, pair: arrays.IntArray, behavior: Policy) -> Policy:
+    """Returns a policy of merged states as one of the states; they are as before where it is.
+
+    Where it changes merged states, it must take one action; states without it are as before.
+    """
+    taken = ((policy.probability == 1.0) & (coarse.behavior.probability < 1.0))[pair]
+    changed = np.isin(behavior.pairs.state, behavior.pairs.state[taken])
+    return Policy(behavior.pairs, np.where(changed, taken, behavior.probability))

@@ -21,8 +21,6 @@ Each split is the best one there is; the tree as a whole need not be. Only the d
 have a say, as in `provable`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
@@ -62,40 +60,34 @@ class Leaf(NamedTuple):
 
 
 Tree = Sequence[Leaf]
-
-
-class Grown(NamedTuple):
-    """A tree, its policy, and its size: the rules, and visited states that are exceptions."""
-
-    tree: Tree
-    policy: Policy
-    size: int
+Grown = tuple[Tree, Policy, int]
 
 
 def grow(problem: Problem, table: Policy, columns: Sequence[StateColumn], most: int) -> list[Grown]:
     """Returns trees of up to `most` rules and exceptions for the advantages by a policy.
 
-    None is π_b.
+    None is π_b. Each has its policy and its size beside it: the rules, and visited states that are
+    exceptions.
     """
     if not ends(problem, table):
         return []
     free = free_pairs(problem)
-    made = {problem.behavior.probability.tobytes(): Grown((), problem.behavior, 0)}
+    made: dict[bytes, Grown] = {problem.behavior.probability.tobytes(): ((), problem.behavior, 0)}
     for tree in trees_of(gains(problem, table, free), columns, most):
         policy, exceptions = followed(problem, tree, free)
         size = number_of_rules(tree) + exceptions
         key = policy.probability.tobytes()
-        smaller = key not in made or size < made[key].size
+        smaller = key not in made or size < made[key][2]
         if size <= most and smaller and ends(problem, policy):
-            made[key] = Grown(tree, policy, size)
-    return [grown for grown in made.values() if grown.tree]
+            made[key] = (tree, policy, size)
+    return [grown for grown in made.values() if grown[0]]
 
 
 def ends(problem: Problem, policy: Policy) -> bool:
     """Tells whether a policy has a value in the estimated MDP: it ends, or later counts less."""
-    if problem.discount != 1:
-        return True
-    return endless_circle(problem.estimate(), policy.probability).size == 0
+    return bool(
+        problem.discount != 1 or endless_circle(problem.estimate(), policy.probability).size == 0
+    )
 
 
 def number_of_rules(tree: Tree) -> int:
@@ -120,8 +112,8 @@ def gains(problem: Problem, table: Policy, free: BoolArray) -> FloatArray:
 
 def trees_of(gain: FloatArray, columns: Sequence[StateColumn], most: int) -> list[Tree]:
     """Returns trees for gains [S, 1 + A], each grown from the one before."""
-    whole = Leaf(np.asarray(gain.any(axis=1)), int(gain.sum(axis=0).argmax()))
-    splits = [best_split(gain, columns, whole)]
+    root = Leaf(np.asarray(gain.any(axis=1)), int(gain.sum(axis=0).argmax()))
+    splits = [best_split(gain, columns, root)]
     found = list[Tree]()
     while len(splits) < MOST_LEAVES:
         splits.sort(key=lambda split: split[0])
@@ -161,8 +153,7 @@ def merit(worth: FloatArray) -> FloatArray:
     """Returns the gain of the best action, and a little for purity, of gains and regrets [2, …]."""
     gain, regret = worth
     pure = (regret**2).sum(axis=-1) / np.maximum(regret.sum(axis=-1), np.finfo(float).tiny)
-    total: FloatArray = gain.max(axis=-1) + PURITY * pure
-    return total
+    return np.asarray(gain.max(axis=-1) + PURITY * pure)
 
 
 def sets_of(worth: FloatArray) -> BoolArray:

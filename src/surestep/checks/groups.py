@@ -60,8 +60,8 @@ def untold(
         rows = drawn_visits(log, log.pair, given.seed)
     pair = log.pair[rows]
     inside = member[run_owners(log.episode_offsets)][rows].astype(np.int64)
-    shown = np.bincount(pair, inside, more.size) >= LEAST_ROWS
-    enough = float(more[shown].sum()) >= LEAST_SHOWN * float(more.sum())
+    shown = more[np.bincount(pair, inside, more.size) >= LEAST_ROWS]
+    enough = float(shown.sum()) >= LEAST_SHOWN * float(more.sum())
     new, current = ((log.reward + value[log.next_state])[rows] for value in after)
     for which, worth in ((more[pair] > 0, new), (pair >= 0, new), (pair >= 0, current)):
         compared = (pair[which], inside[which], worth[which])

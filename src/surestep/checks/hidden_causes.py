@@ -92,21 +92,23 @@ def check(result: GivenResult) -> Check:
     if isinstance(given, str):
         return Check.unchecked(KIND.code, given)
     estimate = break_even([given.estimate], 1, 0.0, MOST)
-    shown = [odds for odds in CURVE if odds < 2 * estimate]
     belief = estimate
     if given.belief is not None and given.drawn:
         rank = max(int(given.belief.delta * (len(given.drawn) + 1)), 1)
         drawn = sorted(one.plain_gain for one in given.drawn)[rank - 1]
         above = max(drawn - (given.belief.lower or 0.0), 0.0)
         belief = break_even(given.drawn, rank, above, estimate)
-    odds_of = column_odds(given.visits, given.estimate.policy.pairs, given.columns)
+    pairs = given.estimate.policy.pairs
     return Check(
         code=KIND.code,
         outcome="told",
         figures={"estimate_odds": estimate, "belief_odds": belief},
         picture=(
-            *(Mark("", odds, odds, given.estimate.gain(odds)) for odds in shown),
-            *(Mark(name, 1.0, odds, odds) for name, odds in odds_of.items()),
+            *(Mark("", x, x, given.estimate.gain(x)) for x in CURVE if x < 2 * estimate),
+            *(
+                Mark(name, 1.0, odds, odds)
+                for name, odds in column_odds(given.visits, pairs, given.columns).items()
+            ),
         ),
     )
 
@@ -118,26 +120,32 @@ def odds_to_undo(checks: Sequence[Check]) -> float | None:
 
 def strongest(checks: Sequence[Check]) -> Mark | None:
     """Returns the column that would be the strongest cause if nobody had recorded it."""
-    found = (mark for check in checks if check.code == KIND.code for mark in check.picture)
-    columns = [mark for mark in found if mark.name and mark.value > 1]
+    columns = [
+        mark
+        for check in checks
+        for mark in check.picture
+        if check.code == KIND.code and mark.name and mark.value > 1
+    ]
     return max(columns, key=lambda mark: mark.value, default=None)
 
 
 def told(check: Check) -> str:
     """Returns how strong they would have to be; by total variation in older results."""
-    return filled(EPSILON if "proved" in check.figures else ODDS, check)
+    if "proved" in check.figures:
+        return filled(
+            "The claim of {lower:+} could fall if they changed the chances of what follows by more "
+            "than {estimated:%} at every step, if the model's values are right; by value bounds "
+            "alone, from {proved:%} on.",
+            check,
+        )
+    return filled(
+        "The gain may be gone if one makes people choose an action {belief_odds:2} times as often "
+        "(in odds) in situations that look the same; the best guess alone stands up to "
+        "{estimate_odds:2}. A cause that lasts from step to step may need less.",
+        check,
+    )
 
 
-EPSILON = (
-    "The claim of {lower:+} could fall if they changed the chances of what follows by more than "
-    "{estimated:%} at every step, if the model's values are right; by value bounds alone, from "
-    "{proved:%} on."
-)
-ODDS = (
-    "The gain may be gone if one makes people choose an action {belief_odds:2} times as often (in "
-    "odds) in situations that look the same; the best guess alone stands up to "
-    "{estimate_odds:2}. A cause that lasts from step to step may need less."
-)
 KIND = CheckKind(
     code="hidden-causes",
     title="No hidden cause affects both decisions and outcomes",

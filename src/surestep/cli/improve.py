@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
     from surestep.pipeline import Effort
     from surestep.results.findings import Findings
     from surestep.results.result import Result
-
-SHOWN_CHANGES = 2  # 1 where checks failed, which take more room
-UNFINISHED = "NOT YET STRESS TESTED: too few worlds in the time given; the same command goes on."
 
 
 @click.command(
@@ -73,8 +69,7 @@ def improve_command(
         asked = Terms.of(description)
         check_can_begin(output, said_of(description, asked))
         reach(effort.engine, effort.address)
-        source = open_source(description, memory_limit=memory_limit)
-        made = draft(gather(source, asked), progress)
+        made = draft(gather(open_source(description, memory_limit=memory_limit), asked), progress)
         files = result_of(made.findings).files()
         findings = made.findings
         done = begin(output, files)
@@ -107,7 +102,6 @@ def print_summary(result: Result) -> None:
     from surestep.checks import failed
 
     claim = result.certificate
-    estimates: Mapping[str, Any] = result.record.estimates
     say_json(
         {
             "verdict": result.verdict,
@@ -118,7 +112,9 @@ def print_summary(result: Result) -> None:
             "unit": result.record.unit,
             "totals": [asdict(total) for total in result.totals],
             "hidden_odds": result.hidden_odds,
-            **{name: x for name, x in estimates.items() if name.endswith("guideline")},
+            **{
+                name: x for name, x in result.record.estimates.items() if name.endswith("guideline")
+            },
             "failed_checks": [check.code for check in failed(result.record.checks)],
             "awaits_stress_test": result.awaits_stress_test,
             "groups": [asdict(group) for group in result.groups],
@@ -132,8 +128,8 @@ def print_answer(findings: Findings) -> None:
     from surestep.report.answer import answer_section
     from surestep.report.stress_test import no_rehearsal_words, outcome_words
 
-    most = 1 if failed(findings.record.checks) else SHOWN_CHANGES
-    answer = answer_section(findings, most=most)
+    # Failed checks take more room.
+    answer = answer_section(findings, most=1 if failed(findings.record.checks) else 2)
     brief = [
         part._replace(
             items=[item._replace(aside="") for item in part.items],
@@ -143,7 +139,11 @@ def print_answer(findings: Findings) -> None:
     ]
     show([answer._replace(parts=brief)])
     if findings.awaits_stress_test:
-        say(UNFINISHED, fg="yellow", bold=True)
+        say(
+            "NOT YET STRESS TESTED: too few worlds in the time given; the same command goes on.",
+            fg="yellow",
+            bold=True,
+        )
     elif findings.rehearsal is None:
         say_sentences(no_rehearsal_words(findings))
     else:
@@ -159,10 +159,6 @@ def print_answer(findings: Findings) -> None:
         )
 
 
-USUAL_WORLDS = 100  # of each kind
-SIZES = "The amounts of data that are collected in a world, in multiples of LOG."
-
-
 def sizes_of(ctx: click.Context, option: click.Parameter, text: str) -> tuple[float, ...]:
     """Reads numbers that stand between commas."""
     try:
@@ -175,7 +171,12 @@ def sizes_of(ctx: click.Context, option: click.Parameter, text: str) -> tuple[fl
     "rehearse", cls=Grouped, short_help="Stress test an improvement, and see what more data brings."
 )
 @described(*READING, *ASKING, *IMPROVING)
-@click.option("--sizes", callback=sizes_of, default="0.5,1,2,5,10", help=SIZES)
+@click.option(
+    "--sizes",
+    callback=sizes_of,
+    default="0.5,1,2,5,10",
+    help="The amounts of data that are collected in a world, in multiples of LOG.",
+)
 @click.option("--seed", type=options.NATURAL, default=0, help="Of random numbers.")
 @options.stress_test("Make the worlds")
 @click.option("-o", "--output", type=options.FOLDER, help="A new folder, or one to go on with.")
@@ -210,11 +211,10 @@ def rehearse_command(
         from surestep.pipeline.terms import Terms
         from surestep.results.unfinished import check_can_begin
 
-        given = description.method.worlds
-        worlds = USUAL_WORLDS if given is None else given
-        asked = Terms.of(description, worlds=worlds)
+        named = description.method.worlds
+        worlds = 100 if named is None else named  # of each kind
         if output is not None:
-            check_can_begin(output, said_of(description, asked))
+            check_can_begin(output, said_of(description, Terms.of(description, worlds=worlds)))
         rehearsed = rehearse_log(
             description,
             worlds=worlds,

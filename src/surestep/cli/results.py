@@ -18,10 +18,6 @@ from surestep.sections import Column, Section, Table, numbers
 if TYPE_CHECKING:
     from surestep.pipeline import Explanation
 
-KINDS = "Such as posterior, robust:set=l1,strict=true or a-priori:bound=beta; repeatable."
-POLICY = "A table of state, action to judge, made without LOG; then RESULT is the first LOG."
-CHECK = "Instead, make the certificates of this file again, and refuse them if they differ."
-
 
 @click.command("verify", short_help="Make a result again from its log, and compare.")
 @click.argument("output", type=click.Path(path_type=Path))
@@ -89,7 +85,7 @@ def explain_command(output: Path, given: tuple[str, ...], as_json: bool) -> None
 
 def state_of(given: tuple[str, ...], columns: tuple[str, ...]) -> dict[str, str] | tuple[str, ...]:
     """Returns the state as a row where columns are named, else as labels in order."""
-    parts = [text.partition("=") for text in given]
+    parts = (text.partition("=") for text in given)
     named = [(name, value) for name, equals, value in parts if equals and name in columns]
     if 0 < len(named) < len(given):
         raise click.UsageError("give every --state with its column (COLUMN=VALUE), or none of them")
@@ -101,8 +97,6 @@ def explanation_section(explanation: Explanation) -> Section:
     from surestep._words import Scale, number
     from surestep.pipeline import in_words
 
-    named = zip(explanation.state_columns, explanation.called, strict=True)
-    title = ", ".join(f"{column} {label}" for column, label in named)
     tried = [reason for reason in explanation.actions if reason.visits]
     values = Scale.of((reason.q for reason in tried), digits=5)
     gains = Scale.of((reason.advantage for reason in tried), digits=4)
@@ -113,19 +107,25 @@ def explanation_section(explanation: Explanation) -> Section:
             to_go = "" if reason.more_visits is None else f" ({reason.more_visits:,} to go)"
             to_go = " (barred)" if reason.allowed is False else to_go
             known = [values.number(reason.q), gains.signed(reason.advantage)]
-            chances = number(reason.behavior), number(reason.probability)
-            seen = f"{reason.visits:,}{to_go}", *(known if reason.visits else ("unknown", "–"))
-            rows.append([*reason.called, *chances, *seen])
+            rows.append(
+                [
+                    *reason.called,
+                    number(reason.behavior),
+                    number(reason.probability),
+                    f"{reason.visits:,}{to_go}",
+                    *(known if reason.visits else ["unknown", "–"]),
+                ]
+            )
     before = "before, estimated" if explanation.behavior_is_estimated else "before"
     figures = ("new", "visits", f"value, estimated{values.unit}", f"better by{gains.unit}")
     columns = [*map(Column, explanation.action_columns), *numbers(before, *figures)]
     left = f"without {len(hidden):,} that nobody tried (--json has all)" if hidden else ""
     parts = [rows[i : i + 16] for i in range(0, len(rows), 16)]  # more is not printed of a table
-    tables = [Table("actions", left, columns, part) for part in parts]
+    named = zip(explanation.state_columns, explanation.called, strict=True)
     return Section(
         "state",
-        title,
-        tables=tables,
+        ", ".join(f"{column} {label}" for column, label in named),
+        tables=[Table("actions", left, columns, part) for part in parts],
         parts=[Section("why", "What decides", in_words(explanation))],
     )
 
@@ -133,15 +133,30 @@ def explanation_section(explanation: Explanation) -> Section:
 @click.command("certify", short_help="Certify a saved policy by other kinds, or by another log.")
 @click.argument("result", type=click.Path(path_type=Path))
 @described(required=False)
-@click.option("--policy", type=click.Path(path_type=Path, dir_okay=False), help=POLICY)
-@click.option("--certificate", "--kind", "kinds", multiple=True, metavar="KIND", help=KINDS)
+@click.option(
+    "--policy",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="A table of state, action to judge, made without LOG; then RESULT is the first LOG.",
+)
+@click.option(
+    "--certificate",
+    "--kind",
+    "kinds",
+    multiple=True,
+    metavar="KIND",
+    help="Such as posterior, robust:set=l1,strict=true or a-priori:bound=beta; repeatable.",
+)
 @click.option("--delta", type=float, help="The chance of a wrong claim.  [default: the result's]")
 @options.declared_range("running")
 @options.declared_range("ending")
 @options.declared_range("returns")
 @options.allow_query
 @options.output_file("A file for the certificates, as JSON.")
-@click.option("--check", type=click.Path(path_type=Path, dir_okay=False), help=CHECK)
+@click.option(
+    "--check",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Instead, make the certificates of this file again, and refuse them if they differ.",
+)
 @options.device
 def certify_command(
     *,
@@ -171,8 +186,12 @@ def certify_command(
     from surestep._files import write_together
     from surestep.pipeline import certify_policy, certify_result, check_certificates
     from surestep.report.certificates import certificate_name, of_one, together_words
-    from surestep.results import load
-    from surestep.results.result import certificates_to_json, is_as_written, read_certificates
+    from surestep.results.result import (
+        certificates_to_json,
+        is_as_written,
+        load,
+        read_certificates,
+    )
 
     how: dict[str, Any] = {"allow_query": allow_query, "memory_limit": memory_limit}
     if check is not None:
@@ -208,10 +227,8 @@ def certify_command(
     for claim, told in judged_claims:
         name = certificate_name(claim)
         assumed = of_one(claim, name)._replace(folded=False, facts=())
-        section = Section(
-            "claim", f"{name}: {told.rung}", [told.why], parts=[assumed], mood=told.mood
-        )
-        show([section])
+        title = f"{name}: {told.rung}"
+        show([Section("claim", title, [told.why], parts=[assumed], mood=told.mood)])
     if len(claims) > 1:
         say(f"\n{together_words(claims, settled=False)}", dim=True)
     if output is not None:

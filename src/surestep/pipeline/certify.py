@@ -1,12 +1,10 @@
 """`certify`: further claims about a saved policy, from the log that made it or from another one."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -54,8 +52,6 @@ from surestep.results.record import ROW_PROPENSITIES, InputFile
 from surestep.results.result import POLICY, Result, load
 
 Declared = tuple[tuple[float, float] | None, ...]  # running, ending and returns
-NO_SPLIT = Split(0.0, "adaptive")  # all of a log may judge what was made without it
-OF_A_WORLD = ("seed", "draws")  # so that to draw again is no other belief
 SAME_CHANCE = 1e-6
 
 
@@ -97,13 +93,10 @@ class Judged:
     fresh: bool
     checks: tuple[Check, ...] = ()
 
-    @property
-    def settled_on(self) -> Certificate:
-        """Returns the one that may prove: of the result, or on a fresh log the first."""
-        return self.certificates[0] if self.fresh else self.result.certificate
-
     def verdict(self, claim: Certificate) -> Verdict:
         """Returns the line to act on that follows from one of the claims.
+
+        Only the claim of the result may prove, or on a fresh log the first one.
 
         Parameters
         ----------
@@ -124,14 +117,14 @@ class Judged:
             rehearsal=saved.rehearsal if rehearsed else None,
             awaited=saved.awaits_stress_test and rehearsed,
             fresh=self.fresh,
-            named=claim == self.settled_on,
+            named=claim == (self.certificates[0] if self.fresh else saved.certificate),
             checks=self.checks,
         )
 
 
 def what_is_rehearsed(claim: Certificate) -> tuple[str, dict[str, Any]]:
     """Returns kind and settings but for those that every world of a stress test has of its own."""
-    return claim.kind, {k: v for k, v in claim.parameters.items() if k not in OF_A_WORLD}
+    return claim.kind, {k: v for k, v in claim.parameters.items() if k not in ("seed", "draws")}
 
 
 def certify_result(
@@ -206,13 +199,17 @@ def certify_result(
     asked = [Asked.of(kind) for kind in kinds]
     if not asked:
         raise InvalidParameter("no kind of certificate is given, expected at least one")
-    given: Declared = (running, ending, returns)
-    declared = None if given == (None, None, None) else given
+    declared = (running, ending, returns) if running or ending or returns else None
     with telling(progress) as tell:
         tell("reading the log", 0, 1)
         saved = load(read_path(directory))
-        but = () if declared is None else RANGES
-        source = log_again(saved, log, memory_limit, but=but, allow_query=allow_query)
+        source = log_again(
+            saved,
+            log,
+            memory_limit,
+            but=() if declared is None else RANGES,
+            allow_query=allow_query,
+        )
         made = SavedPolicy.of(saved, source, asked, declared, delta)
         claims = []
         for done, certifier in enumerate(made.certifiers):
@@ -221,11 +218,8 @@ def certify_result(
             claims.append(certify(made.problem, made.policy, certifier))
         checks = saved.record.checks
         if not made.same_log:  # those that may forbid a proof
-            checks = ()
-            if isinstance(source, LogSource):
-                checks = inspection_checks(source, inspect_log(source))
             checks = tuple(
-                check for check in checks if CHECKS[check.code].forbids_proof is not None
+                check for check in checks_of(source) if CHECKS[check.code].forbids_proof is not None
             )
     return Judged(
         certificates=tuple(claims),
@@ -315,20 +309,20 @@ def certify_policy(
         evidence = gather(source, Terms.of(description))
         question = prepared(evidence)
         behavior = question.problem.behavior
-        table = pair_table_of(policy, evidence.counts)
-        chosen = policy_of(table, evidence.assembly, behavior)
+        chosen = policy_of(pair_table_of(policy, evidence.counts), evidence.assembly, behavior)
         claims = [certified(question.problem, chosen, kind) for kind in question.certifiers]
-        checks: tuple[Check, ...] = ()
-        if isinstance(source, LogSource):
-            checks = inspection_checks(source, inspect_log(source))
-    judge = partial(
-        verdict,
-        changed=bool((chosen.probability != behavior.probability).any()),
-        rehearsal=None,
-        fresh=True,
-        checks=checks,
-    )
+        judge = partial(
+            verdict,
+            changed=bool((chosen.probability != behavior.probability).any()),
+            fresh=True,
+            checks=checks_of(source),
+        )
     return [(claim, judge([claim], named=claim is claims[0])) for claim in claims]
+
+
+def checks_of(source: LogSource | CountsSource) -> tuple[Check, ...]:
+    """Returns the checks of a log; counts have none."""
+    return inspection_checks(source, inspect_log(source)) if isinstance(source, LogSource) else ()
 
 
 def check_certificates(
@@ -391,15 +385,11 @@ def check_certificates(
 def declared_in(claim: Certificate) -> Declared:
     """Reads from the assumptions of a claim which ranges were declared when it was made."""
     said = {statement.code: statement.values for statement in claim.assumptions}
-    steps = said.get("rewards-as-declared")
-
-    def bounds(values: Mapping[str, Any] | None, name: str) -> tuple[float, float] | None:
-        return None if values is None else (values[f"{name}low"], values[f"{name}high"])
-
-    return (
-        bounds(steps, "running_"),
-        bounds(steps, "ending_"),
-        bounds(said.get("returns-bounded-from-any-step"), ""),
+    ends: dict[str, Any] = {**said.get("rewards-as-declared", {})}
+    ends |= said.get("returns-bounded-from-any-step", {})
+    return tuple(
+        (ends[f"{name}low"], ends[f"{name}high"]) if f"{name}low" in ends else None
+        for name in ("running_", "ending_", "")
     )
 
 
@@ -424,7 +414,7 @@ class SavedPolicy:
         kinds: Sequence[Asked],
         declared: Declared | None,
         delta: float | None = None,
-    ) -> SavedPolicy:
+    ) -> Self:
         """Reads the log; whole episodes where a kind looks at them."""
         record = saved.record
         terms = terms_of(record)
@@ -441,36 +431,43 @@ class SavedPolicy:
         facts = DataFacts.of(counts)
         if not same_log and "running" in record.defaults:
             # Nobody declared what steps may earn: what the log of the result shows, they may too.
-            shown = (getattr(record.parameters, name) for name in Ranges._fields)
-            both = zip(facts.ranges, shown, strict=True)
-            facts = facts._replace(ranges=Ranges(*map(hull, both)))
+            shown = [getattr(record.parameters, name) for name in Ranges._fields]
+            facts = facts._replace(ranges=Ranges(*map(hull, zip(facts.ranges, shown, strict=True))))
         parts = assemble(counts, **given_in(saved)) if same_log else other_log(saved, counts, log)
         told = terms.certifier_settings(facts)
         splits = set()
         if same_log:
             made = [Asked.of(text).make_with(told) for text in record.parameters.certificates]
             splits = {split_of(certifier) for certifier in made if holds_out(certifier)}
-        told = told if splits else told._replace(split=NO_SPLIT)
-        told = told._replace(delta=told.delta if delta is None else delta)
+        told = told._replace(
+            # All of a log may judge what was made without it.
+            split=told.split if splits else Split(0.0, "adaptive"),
+            delta=told.delta if delta is None else delta,
+        )
         n_wedge = None if record.parameters.n_wedge_chosen_by else record.parameters.n_wedge
         told = with_algorithm(told, algorithm_of(record.parameters.algorithm), n_wedge)
         certifiers = tuple(kind.make_with(told) for kind in kinds)
-        whole = [certifier.name for certifier in certifiers if needs_episodes(certifier)]
         table = saved.table
         if record.behavior_is_estimated:
             # That of the result, which the training part alone may have told.
-            behavior = Policy(parts.counts.pairs, table.behavior, estimated=True)
-            parts = replace(parts, behavior=behavior)
+            parts = replace(
+                parts, behavior=Policy(parts.counts.pairs, table.behavior, estimated=True)
+            )
         policy = Policy(parts.counts.pairs, table.probability)
         visits = table.visits
-        of_rows = record.parameters.behavior == ROW_PROPENSITIES
-        parts = numbered(parts, source, counts, whole, of_rows=of_rows)
+        parts = numbered(
+            parts,
+            source,
+            counts,
+            [certifier.name for certifier in certifiers if needs_episodes(certifier)],
+            of_rows=record.parameters.behavior == ROW_PROPENSITIES,
+        )
         problem = problem_of(parts, terms, facts)
         check_declared(terms, problem, counts, log, parts.log)
         problem = with_signals(problem, described(record.description), source, parts, terms)
         if not same_log:
-            known = Statement("log-partly-known" if shares_files else "log-unknown")
-            problem = problem.moved(lambda p: replace(p, premises=(*p.premises, known)))
+            how = Statement("log-partly-known" if shares_files else "log-unknown")
+            problem = problem.moved(lambda p: replace(p, premises=(*p.premises, how)))
         if parts.numbering is not None:
             policy = parts.numbering.policy(policy)
             visits = visits[parts.numbering.pair] if same_log else visits
@@ -523,7 +520,7 @@ def log_again(
     bins = {name: binning.to_json() for name, binning in words.binnings.items()}
     bins |= {name: rules[name] for name in words.learnt if name in rules}
     # Those of the parameters are of the files; columns that reading adds are said alone.
-    columns = {**record.description.get("columns", {}), **record.parameters.columns}
+    columns = record.description.get("columns", {}) | record.parameters.columns
     source = open_again(
         record,
         own,

@@ -34,15 +34,15 @@ from typing import Any
 import numpy as np
 
 from surestep._arrays import IntArray, altered
-from surestep.certificates import Certifier
-from surestep.certificates.common import Question, bound_of, claims_of
+from surestep.candidates import in_numbers
+from surestep.certificates.common import Certifier, Question, bound_of, claims_of
 from surestep.certificates.episodes import log_of
 from surestep.checks.groups import untold
 from surestep.checks.running import given_log
 from surestep.description import GroupKeys, several
-from surestep.errors import CertificateRefused, InvalidParameter, NeverEnds, NotConverged
+from surestep.errors import InvalidParameter, NeverEnds, NotConverged
 from surestep.io.labels.vocabulary import called, in_order
-from surestep.model import DecisionLog, Policy, Problem
+from surestep.model import Policy, Problem
 from surestep.pipeline.evidence import Evidence
 from surestep.pipeline.stress_test import Assignment
 from surestep.planning import evaluate, occupancy
@@ -65,9 +65,7 @@ def groups_of(
     keys = evidence.description.groups
     asked = several(keys.columns)
     source = evidence.log_source
-    log = problem.log
-    first = training.log
-    if source is None or log is None or first is None or judging is None or judging.log is None:
+    if source is None or judging is None:
         if keys.given():
             raise InvalidParameter(
                 "[groups] is given, but nothing judges gains of groups apart; expected a log with "
@@ -75,15 +73,15 @@ def groups_of(
             )
         return ()
     words = evidence.assembly.vocabulary
+    log = log_of(problem)
     columns = asked or words.state_columns * (log.pairs.num_pairs <= MOST_PAIRS)
     outside = [name for name in columns if name not in words.state_columns]
     place, texts, changing = source.first_values(outside) if outside else (np.zeros(0), {}, {})
     numbers = np.asarray(log.number)
-    early = np.isin(numbers, np.asarray(first.number))
-    starts = log.state[log.episode_offsets[:-1]]
+    early = np.isin(numbers, np.asarray(log_of(training).number))
     values = {x: texts[x][np.searchsorted(place, numbers)].astype(str) for x in texts}
     for name, labels in zip(words.state_columns, zip(*words.states, strict=True), strict=True):
-        values[name] = np.array(labels)[starts]
+        values[name] = np.array(labels)[log.state[log.episode_offsets[:-1]]]
     groups = list[Group]()
     for name in columns:
         value = values[name]
@@ -92,23 +90,33 @@ def groups_of(
         if not asked and (small.all() or not 1 < shown.size <= MOST_VALUES):
             continue
         value = np.where(small[code], OTHER, value)
-        ordered = in_order([(str(text),) for text in set(value)], (name,), words.binnings)
-        for label in sorted(ordered, key=(OTHER,).__eq__):
+        for label in sorted(
+            in_order([(str(text),) for text in set(value)], (name,), words.binnings),
+            key=(OTHER,).__eq__,
+        ):
             own = numbers[value == label[0]]
-            gain = GroupGain(
-                column=name,
-                value=called(label, (name,), words.names)[0],
-                episodes=own.size,
-                untold="too-few",
-                changing=changing.get(name, 0),
+            groups.append(
+                Group(
+                    shown=GroupGain(
+                        column=name,
+                        value=called(label, (name,), words.names)[0],
+                        episodes=own.size,
+                        untold="too-few",
+                        changing=changing.get(name, 0),
+                    ),
+                    numbers=own,
+                    by_state=name not in texts,
+                    first=begun(training, training, own),
+                    judged=begun(judging, judging, own),
+                    whole=begun(problem, judging, own),
+                )
             )
-            pairs = ((training, first), (judging, judging.log), (problem, judging.log))
-            groups.append(Group(gain, own, name not in texts, *(begun(*x, own) for x in pairs)))
     return tuple(group for group in groups if group.judged.counts.starts.any())
 
 
-def begun(problem: Problem, log: DecisionLog, numbers: IntArray) -> Problem:
+def begun(problem: Problem, part: Problem, numbers: IntArray) -> Problem:
     """Returns a problem that begins as episodes with these numbers do in a part of the log."""
+    log = log_of(part)
     inside = np.isin(np.asarray(log.number), numbers)
     inside &= True if log.continued is None else ~log.continued
     starts = np.bincount(log.state[log.episode_offsets[:-1]][inside], None, problem.num_states)
@@ -127,8 +135,10 @@ def group_gains(
     told = [x for x, one in zip(question.groups, gains, strict=False) if one.gain is not None]
     if keys.not_worse_by is not None:
         spared = passing(told, policy, certifier, delta, -keys.not_worse_by)
-        large = [one.name for one in gains if one.episodes >= (keys.least or LEAST)]
-        gains = [replace(x, spared=x.name in spared if x.name in large else None) for x in gains]
+        gains = [
+            replace(x, spared=x.name in spared) if x.episodes >= (keys.least or LEAST) else x
+            for x in gains
+        ]
     if names and keys.columns is not None and gains:
         least = max(1, sum(x > 0 for x in expected_gains(question.groups, policy)) // 2)  # k*
         better = passing(told, policy, certifier, least * delta / len(gains), 0.0)
@@ -142,7 +152,6 @@ def estimated(question: Assignment, policy: Policy, delta: float) -> list[GroupG
     more = policy.probability > behavior.probability
     if not question.groups or not more.any():
         return []
-    behind = question.training.counts if behavior.estimated else None
     given = given_log(log_of(question.problem).with_outcomes())
     gains = list[GroupGain]()
     for group in question.groups:
@@ -153,10 +162,15 @@ def estimated(question: Assignment, policy: Policy, delta: float) -> list[GroupG
                 model = part.estimate()
                 after = [part.single_discount * evaluate(model, one) for one in (policy, behavior)]
                 inside = np.isin(np.asarray(given.log.number), group.numbers)
-                visits = more * occupancy(model, policy)
-                found = replace(found, untold=untold(given, inside, visits, after))
+                why = untold(given, inside, more * occupancy(model, policy), after)
+                found = replace(found, untold=why)
             if group.by_state or found.untold is None:
-                gain, low, high = gain_interval(part, policy, delta, behind)
+                gain, low, high = gain_interval(
+                    part,
+                    policy,
+                    delta,
+                    question.training.counts if behavior.estimated else None,
+                )
                 found = replace(found, gain=gain, low=low, high=high, untold=None)
         gains.append(found)
     return gains
@@ -174,5 +188,5 @@ def passing(
     judge: Any = certifier.lighter().for_signal(first=False)
     judge = replace(judge, known_start=True, delta=delta)
     claims = claims_of([Question(judge, group.whole, policy) for group in groups])
-    bounds = [-np.inf if isinstance(x, CertificateRefused) else x for x in map(bound_of, claims)]
-    return [x.shown.name for x, lower in zip(groups, bounds, strict=True) if lower > above]
+    lower = in_numbers(map(bound_of, claims))
+    return [x.shown.name for x, bound in zip(groups, lower, strict=True) if bound > above]

@@ -27,8 +27,13 @@ def columns_of(words: Vocabulary, quiet: BoolArray) -> tuple[StateColumn, ...]:
         numeric = all(end or text in numbers for text, end in zip(texts, quiet, strict=True))
         if numeric:
             order.sort(key=lambda text, known=numbers: known.get(text, np.inf))  # type: ignore[misc]
-        code = freeze(np.array([order.index(text) for text in texts]))
-        columns.append(StateColumn(code, numeric or column in words.binnings, tuple(order)))
+        columns.append(
+            StateColumn(
+                code=freeze(np.array([order.index(text) for text in texts])),
+                ordered=numeric or column in words.binnings,
+                texts=tuple(order),
+            )
+        )
     return tuple(columns)
 
 
@@ -37,11 +42,11 @@ def rules_of(findings: Findings, tree: Tree, columns: Sequence[StateColumn]) -> 
 
     The rest has the action of most leaves; of equal ones, that of the most decisions.
     """
-    decisions = findings.table.all_decisions
+    table = findings.table
     leaves = Counter(leaf.action for leaf in tree)
-    last = max(tree, key=lambda x: (leaves[x.action], decisions[x.states].sum())).action
+    last = max(tree, key=lambda x: (leaves[x.action], table.all_decisions[x.states].sum())).action
     whole = Leaf(np.any([leaf.states for leaf in tree], axis=0), last)
-    words = findings.table.vocabulary
+    words = table.vocabulary
     written = [rule_of(x, whole, columns, words) for x in tree if x.action != last]
     rules = Rules(
         columns=words.state_columns,
@@ -57,10 +62,9 @@ def rule_of(leaf: Leaf, whole: Leaf, columns: Sequence[StateColumn], words: Voca
     """Returns the rule of a leaf: 'If the condition is worn or fair: service.'."""
     when = dict[str, tuple[str, ...]]()
     said = []
-    parts = zip(
+    for name, column, values, known in zip(
         words.state_columns, columns, leaf.values(columns), whole.values(columns), strict=True
-    )
-    for name, column, values, known in parts:
+    ):
         if values != known:
             when[name] = tuple(column.texts[value] for value in sorted(values))
             shown = [*map(harmless, called(when[name], [name] * len(values), words.names))]
@@ -70,10 +74,13 @@ def rule_of(leaf: Leaf, whole: Leaf, columns: Sequence[StateColumn], words: Voca
                 told = range_words(shown, min(values) == min(known), max(values) == max(known))
             said.append(f"the {harmless(name)} is {told}")
     start = f"If {listed(said)}" if said else "Else"
-    if not leaf.action:
-        return Rule(text=f"{start}: as before.", when=when, action=None)
-    done = ", ".join(map(harmless, words.action_name(leaf.action - 1)))
-    return Rule(text=f"{start}: {done}.", when=when, action=words.actions[leaf.action - 1])
+    action = leaf.action - 1
+    done = ", ".join(map(harmless, words.action_name(action))) if leaf.action else "as before"
+    return Rule(
+        text=f"{start}: {done}.",
+        when=when,
+        action=words.actions[action] if leaf.action else None,
+    )
 
 
 def range_words(shown: Sequence[str], is_first: object, is_last: object) -> str:

@@ -86,11 +86,11 @@ class WorstCase:
             before -= before[2 * model.offsets[owner[order]]]
             lowest[order] = np.clip(tail - before, 0.0, chance[order]) / tail
             weight = kept * self.chances + (1 - kept) * lowest.reshape(2, -1)
-            earned = run_sums((weight * self.rewards).sum(axis=0), model.offsets)
             worst = altered(
                 model,
                 probability=weight.sum(axis=0),
-                expected_reward=earned + model.ending_reward,
+                expected_reward=run_sums((weight * self.rewards).sum(axis=0), model.offsets)
+                + model.ending_reward,
             )
             last = self.value
             self.value = evaluate_as_proven(worst, self.policy).value

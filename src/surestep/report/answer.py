@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from typing import NamedTuple, get_args
 
-from surestep._words import about, counted, floored, number, percent, signed
+from surestep._words import about, counted, floored, listed, number, percent, signed
 from surestep.certificates.registry import BY_EXTENSION, standing_name, standing_of
 from surestep.checks import CHECKS, Check, failed, says, title
 from surestep.checks.words import asked
 from surestep.io.logs.loading import UNFINISHED
-from surestep.model import Certificate
-from surestep.model.certificate import Rung
+from surestep.model.certificate import Certificate, Rung
 from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
 from surestep.report.changes import MOST_MATTER, changed_items
@@ -41,21 +40,9 @@ STANDINGS = {
 PER_EPISODE = "per episode"
 KEEP = "Keep what you do"
 EXPLAIN = "First find out why a check failed"
-HOW_STOPPED = (STOPPING.code, "stopped-by-clock")
 AT_MOST_TIMES = 3  # the episodes that fold 1 expects: its policy is the one that looked best
 ANY_LOSS = "This log cannot rule out a large loss."
 NO_USE = f"No useful guarantee: {ANY_LOSS[0].lower()}{ANY_LOSS[1:]}"
-UNKNOWN_ENDS = (
-    "The claim leaves out cases that stopped for unknown reasons, and these may be the worst: find "
-    "out why they stopped."
-)
-COUNTS_ALONE = "Counts alone cannot show it; give rows of some episodes, which may prove a gain."
-LEFT_OUT = (
-    "The new policy does not look at “{}”: with it, situations are seen too rarely to learn from. "
-    "The claim still tells them apart."
-)
-LOOK_AGAIN = "Fix now when to look again: looking until it turns green proves nothing."
-LIKE_OTHERS = "It takes the lost cases for like the others in the same situation."
 
 
 class Verdict(NamedTuple):
@@ -79,24 +66,38 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
         record=record,
     )
     doubted = any(speaks_against(check, claims[0]) for check in failed(record.checks))
-    mood: Mood = "bad" if doubted else "plain"
     least = counted_on(claims, judged, record)
     if judged.action == EXPLAIN:
         least = least._replace(name="At least, if the failed check does no harm", mood="bad")
     items = opposed(findings)
-    said = ["" if items else nothing_against(record.checks), hidden_words(record.checks)]
+    tested = sum(check.outcome == "passed" for check in record.checks)
+    nothing = (
+        f"{counted(tested, 'test')} looked for faults in the data, and found none."
+        if tested
+        else "Nothing could be tested."
+    )
+    said = ["" if items else nothing, hidden_words(record.checks)]
     against = Section(
-        "against", "What speaks against it", [*filter(None, said)], items=items, mood=mood
+        "against",
+        "What speaks against it",
+        [*filter(None, said)],
+        items=items,
+        mood="bad" if doubted else "plain",
     )
     parts = [against] if doubted else []  # doubts come first
-    belief = belief_in(claims) if judged.rung == "believed better" else None
-    shown = belief or claims[0]
+    shown = spoken_of(claims, judged.rung)
     if shown.signals:
-        kept_by = () if findings.table.kept_by is None else findings.table.kept_by
-        within = record.description.get("unsafe", {}).get("within")
-        words = discount_words(record)
-        # Totals that people count stand above; discounted ones beside them would be read as such.
-        parts.append(signals_section(shown, kept_by, within, words, values=not record.totals))
+        parts.append(
+            signals_section(
+                shown,
+                () if findings.table.kept_by is None else findings.table.kept_by,
+                record.description.get("unsafe", {}).get("within"),
+                discount_words(record),
+                # Totals that people count stand above; beside them, discounted ones would be read
+                # as such.
+                values=not record.totals,
+            )
+        )
     advice = [*rules_parts(findings), *groups_section(record)]
     if findings.changes and findings.rules is None:
         changed = changed_items(findings)[:most]
@@ -110,9 +111,14 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
     enough = "reward" in record.parameters.columns or judged.rung.startswith("proved")
     left_out = record.parameters.left_out
     further = [
-        "" if enough else COUNTS_ALONE,
+        ""
+        if enough
+        else "Counts alone cannot show it; give rows of some episodes, which may prove a gain.",
         worst_words(claims[0], record.unit),
-        "" if left_out is None else LEFT_OUT.format(left_out),
+        ""
+        if left_out is None
+        else f"The new policy does not look at “{left_out}”: with it, situations are seen too "
+        "rarely to learn from. The claim still tells them apart.",
     ]
     keys = [least]
     if findings.changes:
@@ -187,15 +193,20 @@ def verdict(
         return Verdict(rung, "caution" if harm else "good", f"Adopt it{whom}", why)
     if rung == "proved within the rewards seen":
         return Verdict(rung, "caution", "Answer one question first", open_question(first, unit))
-    settling = None if record is None else proof_words(record, certificates)
+    settling = "" if record is None else proof_words(record, certificates)
     if believed is not None:
-        pilot = "Try it on some cases, go on as before with others, and compare."
-        why = " ".join(filter(None, (pilot, belief_words(believed, rehearsal, unit), settling)))
-        return Verdict(rung, "caution", f"Pilot it{whom}", f"{harm}{why}")
+        why = (
+            f"{harm}Try it on some cases, go on as before with others, and compare. "
+            f"{belief_words(believed, rehearsal, unit)} {settling}"
+        )
+        return Verdict(rung, "caution", f"Pilot it{whom}", why.strip())
     said = not_shown(certificates, belief, record, rehearsal=rehearsal, awaited=awaited)
-    why = " ".join(filter(None, (doubts, said, settling)))
-    mood: Mood = "bad" if is_useless(first, record) else "caution"
-    return Verdict(rung, mood, KEEP, why)
+    return Verdict(
+        rung,
+        "bad" if is_useless(first, record) else "caution",
+        KEEP,
+        " ".join(filter(None, (doubts, said, settling))),
+    )
 
 
 def doubt_words(checks: Sequence[Check], claim: Certificate) -> str:
@@ -232,18 +243,24 @@ def claim_sentence(claim: Certificate, unit: str) -> str:
     said = {"proved": f"With {sure} confidence", "posterior": f"With {sure} belief"}
     start = said.get(kind, f"By a claim that {STANDINGS[kind]}")
     if claim.lower > 0:
-        gained = f"gains at least {amount(claim.lower)} {unit}{than_estimated(claim)}"
-        return f"{start} the new policy {gained}, if the assumptions of its certificate hold."
+        return (
+            f"{start} the new policy gains at least {amount(claim.lower)} {unit}"
+            f"{than_estimated(claim)}, if the assumptions of its certificate hold."
+        )
     if claim.says_nothing:
         return NO_USE
-    lost = f"loses at most {at_most(claim.lower)} {unit}{within_seen(claim)}"
-    return f"{start} the new policy {lost}."
+    return (
+        f"{start} the new policy loses at most {at_most(claim.lower)} {unit}{within_seen(claim)}."
+    )
 
 
 def than_estimated(claim: Certificate) -> str:
     """Returns words for a gain over an estimate of the current policy; else an empty text."""
-    compares = claim.assumes("behavior-estimated-apart", "behavior-estimated")
-    return " more than an estimate of what is done now" if compares else ""
+    return (
+        " more than an estimate of what is done now"
+        if claim.assumes("behavior-estimated-apart", "behavior-estimated")
+        else ""
+    )
 
 
 def open_question(claim: Certificate, unit: str) -> str:
@@ -269,7 +286,8 @@ def belief_words(belief: Certificate, rehearsal: Rehearsal | None, unit: str) ->
         worlds = counted(wrong.total, "simulated world")
         measured = f"In {wrong.happened:,} of {worlds} with nothing to gain it wrongly saw a gain."
     kind = "" if standing_of(belief) == "posterior" else f" ({standing_name(belief)})"
-    measured = f"{LIKE_OTHERS} {measured}" if belief.assumes(STOPPING.code) else measured
+    if belief.assumes(STOPPING.code):
+        measured = f"It takes the lost cases for like the others in the same situation. {measured}"
     return (
         f"Believed{kind}, not proved: a model puts the chance of gaining at least "
         f"{amount(belief.lower or 0.0)} {unit} at {percent(1 - belief.delta)}. {measured}"
@@ -299,25 +317,31 @@ def not_shown(
         proved = standing_of(first) == "proved" and not first.assumes(STOPPING.code)
         words = f"Not shown to be better. {loss if proved else claim_sentence(first, unit)}"
     if belief is None and any(c.assumes(STOPPING.code) for c in claims if (c.lower or 0.0) > 0):
-        return f"{words} {UNKNOWN_ENDS}"
+        return (
+            f"{words} The claim leaves out cases that stopped for unknown reasons, and these may "
+            "be the worst: find out why they stopped."
+        )
     if belief is None or (belief.lower or 0.0) <= 0:
         return words
-    claimed = f"A gain of at least {amount(belief.lower or 0.0)} is believed, but"
-    if awaited:
-        return f"{words} {claimed} the stress test that may undo it is still to come."
-    if rehearsal is not None and undone(belief, rehearsal):
-        return f"{words} {claimed} the stress test undoes it: luck alone claims as much."
+    undoes = (
+        "that may undo it is still to come" if awaited else "undoes it: luck alone claims as much"
+    )
+    if awaited or undone(belief, rehearsal):
+        return (
+            f"{words} A gain of at least {amount(belief.lower or 0.0)} is believed, but the stress "
+            f"test {undoes}."
+        )
     return words
 
 
-def proof_words(record: Record, claims: Sequence[Certificate]) -> str | None:
-    """Says how many episodes would settle it; None where that is unknown, as with lost cases."""
+def proof_words(record: Record, claims: Sequence[Certificate]) -> str:
+    """Says how many episodes would settle it; empty where that is unknown, as with lost cases."""
     claim = claims[0]
     estimates = record.estimates
-    stops = any(certificate.assumes(*HOW_STOPPED) for certificate in claims)
-    lost = estimates.get("held_out_gain", 1.0) <= 0 or bool(claim.signals) or stops
+    stops = any(one.assumes(STOPPING.code, "stopped-by-clock") for one in claims)
+    lost = estimates.get("held_out_gain", 1.0) <= 0 or claim.signals or stops
     if "episodes_for_proof" not in estimates or lost or claim.lower is None:
-        return None
+        return ""
     wanted = estimates["episodes_for_proof"]
     there = record.data["episodes"]
     ranges = " Declared `returns` may do with less." if claim.assumes(WITHIN_SEEN) else ""
@@ -329,25 +353,32 @@ def proof_words(record: Record, claims: Sequence[Certificate]) -> str | None:
         if wanted <= there
         else f"The log has {there:,} episodes; {size}"
     )
-    return f"{said} may settle it.{ranges} {LOOK_AGAIN}"
+    return (
+        f"{said} may settle it.{ranges} Fix now when to look again: looking until it turns green "
+        "proves nothing."
+    )
 
 
 # ---- the numbers --------------------------------------------------------------------------------
 
 
+def spoken_of(claims: Sequence[Certificate], rung: Rung) -> Certificate:
+    """Returns the belief where that is what the answer says, else the claim to stand by."""
+    return (belief_in(claims) if rung == "believed better" else None) or claims[0]
+
+
 def counted_on(claims: Sequence[Certificate], judged: Verdict, record: Record | None = None) -> Key:
     """Returns the number that one may count on, with its confidence."""
-    belief = belief_in(claims)
     rung = judged.rung
     unit = PER_EPISODE if record is None else discounted_unit(record)
-    claim = belief if rung == "believed better" and belief is not None else claims[0]
+    claim = spoken_of(claims, rung)
     if rung == "nothing changed":
         return Key("You may count on", "no change", "Nothing is gained and nothing lost.")
     if claim.lower is None or is_useless(claim, record):
         none = "No guarantee covers this policy." if claim.lower is None else ANY_LOSS
         return Key("You may count on", "nothing", none, "bad")
     sure = percent(1 - claim.delta)
-    if claim is belief and claim.lower > 0:
+    if claim is belief_in(claims) and claim.lower > 0:
         return Key(
             "Believed, at least",
             signed(floored(claim.lower, DIGITS), DIGITS),
@@ -356,25 +387,27 @@ def counted_on(claims: Sequence[Certificate], judged: Verdict, record: Record | 
     sort = "belief" if standing_of(claim) == "posterior" else "confidence"
     standing = "" if standing_of(claim) == "proved" else f" ({standing_name(claim)})"
     meaning = f"{unit}{than_estimated(claim)}, with {sure} {sort}{standing}"
-    mood: Mood = "good" if judged.mood == "good" else "caution"
     name = "You may count on" if rung.startswith("proved") else "Claimed, but not proved"
     if rung == "proved within the rewards seen":
         name = "If the answer is no, you may count on"
     if claim.lower <= 0:
         name = "At worst"
         meaning += within_seen(claim)
-    return Key(name, signed(floored(claim.lower, DIGITS), DIGITS), meaning, mood)
+    return Key(
+        name,
+        signed(floored(claim.lower, DIGITS), DIGITS),
+        meaning,
+        "good" if judged.mood == "good" else "caution",
+    )
 
 
 def estimate_key(record: Record, gain: float) -> Key:
     """Returns the estimated gain with its interval, and the data it comes from."""
     estimates = record.estimates
-    unit = discounted_unit(record)
-    meaning = f"{unit}; too high, as the rows that chose the policy flatter it"
+    meaning = f"{discounted_unit(record)}; too high, as the rows that chose the policy flatter it"
     if "held_out_gain" in estimates:
         low, high = (signed(estimates[end], DIGITS) for end in ("held_out_low", "held_out_high"))
-        probably = f"probably {low} to {high}, by rows set aside for checking"
-        meaning = f"{probably}; do not promise it"
+        meaning = f"probably {low} to {high}, by rows set aside for checking; do not promise it"
     return Key("Best guess", signed(gain, DIGITS), meaning)
 
 
@@ -385,13 +418,12 @@ def gain_picture(findings: Findings, claim: Certificate, *, doubted: bool = Fals
     """
     record = findings.record
     estimates = record.estimates
-    useless = claim.lower is None or is_useless(claim, record)
-    if not findings.changes or "held_out_gain" not in estimates or useless:
+    known = findings.changes and "held_out_gain" in estimates
+    if not known or claim.lower is None or is_useless(claim, record):
         return []
-    lower = floored(claim.lower or 0.0, DIGITS)
-    least = (
-        f"at least {signed(lower, DIGITS)}" if lower > 0 else f"at worst {signed(lower, DIGITS)}"
-    )
+    lower = floored(claim.lower, DIGITS)
+    least = f"{'at least' if lower > 0 else 'at worst'} {signed(lower, DIGITS)}"
+    guess = f"best guess {signed(findings.gain, DIGITS)}"
     bar = Strip(
         "",
         min(lower, estimates["held_out_low"]),
@@ -399,12 +431,11 @@ def gain_picture(findings: Findings, claim: Certificate, *, doubted: bool = Fals
         inner=(estimates["held_out_low"], estimates["held_out_high"]),
         point=findings.gain,
         tone="grey" if doubted else "green" if lower > 0 else "orange",
-        words=f"best guess {signed(findings.gain, DIGITS)}",
+        words=guess,
     )
-    described = f"{least}, best guess {signed(findings.gain, DIGITS)}, and 0 is as today."
-    caption = Caption("gain", "What is gained", described.capitalize())
+    described = f"{least.capitalize()}, {guess}, and 0 is as today."
     flags = sorted([Flag(0.0, "as today"), Flag(lower, least)])
-    return [Strips(caption, record.unit, [bar], flags)]
+    return [Strips(Caption("gain", "What is gained", described), record.unit, [bar], flags)]
 
 
 # ---- against it ---------------------------------------------------------------------------------
@@ -427,7 +458,12 @@ def opposed(findings: Findings) -> list[Item]:
     ]
     if named := perhaps_worse(findings.record):
         items.append(
-            Item(f"Perhaps worse for {named}", "The best guess is a loss.", "", "!", "caution")
+            Item(
+                f"Perhaps worse for {listed(named)}",
+                "The best guess is a loss.",
+                sign="!",
+                mood="caution",
+            )
         )
     if lost := findings.record.data["dropped"].get(UNFINISHED):
         items.append(lost_item(lost, findings))
@@ -445,8 +481,7 @@ def lost_item(lost: int, findings: Findings) -> Item:
     """Counts the cases that stopped for unknown reasons, and says how they may change the gain."""
     estimates = findings.record.estimates
     many = findings.record.data["episodes"]
-    of_all = "" if many is None else f" of {many:,}"
-    said = f"{lost:,}{of_all} cases stopped for unknown reasons."
+    cases = f"{lost:,} cases" if many is None else f"{lost:,} of {many:,} cases"
     what_if = "What they may change cannot be told without their rows."
     if "lost_worst" in estimates:
         worst, opposed = (
@@ -456,15 +491,13 @@ def lost_item(lost: int, findings: Findings) -> Item:
             f"If all of them went as badly as can be, the best guess is {worst}; if only those of "
             f"the new policy did, and those of today's policy went as well as can be, {opposed}."
         )
-    mood: Mood = "bad" if estimates.get("lost_worst", 0.0) <= 0 else "caution"
-    return Item("Lost cases", f"{said} {what_if}", "Find out why they stopped.", "!", mood)
-
-
-def nothing_against(checks: Sequence[Check]) -> str:
-    """Says how many tests passed."""
-    tested = sum(check.outcome == "passed" for check in checks)
-    faults = f"{counted(tested, 'test')} looked for faults in the data, and found none."
-    return faults if tested else "Nothing could be tested."
+    return Item(
+        "Lost cases",
+        f"{cases} stopped for unknown reasons. {what_if}",
+        "Find out why they stopped.",
+        "!",
+        "bad" if estimates.get("lost_worst", 0.0) <= 0 else "caution",
+    )
 
 
 def how_many(findings: Findings) -> str:

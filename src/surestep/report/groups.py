@@ -15,7 +15,6 @@ from surestep.sections import (
     Strip,
     Strips,
     Table,
-    Tone,
     numbers,
 )
 
@@ -30,25 +29,41 @@ UNTOLD = {
 def groups_section(record: Record) -> list[Section]:
     """Returns the section of groups with a bar for each; none where there are no groups."""
     groups = record.groups
-    sure = percent(1 - record.parameters.delta)
-    told = f"{record.unit}, by rows set aside for checking; each range holds with about {sure}"
+    told = (
+        f"{record.unit}, by rows set aside for checking; each range holds with about "
+        f"{percent(1 - record.parameters.delta)}"
+    )
     picture = Strips(
         Caption("forest", "Gain of each group", told),
         f"gain {record.unit}",
         [*map(strip, groups)],
         [Flag(0.0, "no change")],
     )
-    ends = [[one.gain, one.low, one.high] for one in groups]
-    texts = [["untold" if x is None else signed(x, DIGITS) for x in each] for each in ends]
+    texts = [
+        ["untold" if end is None else signed(end, DIGITS) for end in (x.gain, x.low, x.high)]
+        for x in groups
+    ]
     rows = [[one.name, f"{one.episodes:,}", *x] for one, x in zip(groups, texts, strict=True)]
-    columns = [Column("Group"), *numbers("Cases", "Gain", "From", "To")]
-    tables = [Table("groups-table", told, columns, rows)]
     section = Section(
         "groups",
         "For whom it is better or worse",
         sentences(record),
         pictures=[picture],
-        parts=[Section("every-group", "Every group in numbers", tables=tables, folded=True)],
+        parts=[
+            Section(
+                "every-group",
+                "Every group in numbers",
+                tables=[
+                    Table(
+                        "groups-table",
+                        told,
+                        [Column("Group"), *numbers("Cases", "Gain", "From", "To")],
+                        rows,
+                    )
+                ],
+                folded=True,
+            )
+        ],
     )
     return [section] if groups else []
 
@@ -56,10 +71,15 @@ def groups_section(record: Record) -> list[Section]:
 def strip(group: GroupGain) -> Strip:
     """Returns the bar of a group: red where its whole range is a loss; none where it is untold."""
     low, high = (math.nan if end is None else end for end in (group.low, group.high))
-    words = "cannot be told" if group.gain is None else signed(group.gain, DIGITS)
-    tone: Tone = "vermilion" if group.harmed else "orange" if (group.gain or 0.0) < 0 else "blue"
-    words = f"{words} · {counted(group.episodes, 'case')}"
-    return Strip(group.name, low, high, group.gain, tone, words)
+    told = "cannot be told" if group.gain is None else signed(group.gain, DIGITS)
+    return Strip(
+        group.name,
+        low,
+        high,
+        group.gain,
+        "vermilion" if group.harmed else "orange" if (group.gain or 0.0) < 0 else "blue",
+        f"{told} · {counted(group.episodes, 'case')}",
+    )
 
 
 def sentences(record: Record) -> list[str]:
@@ -75,10 +95,9 @@ def sentences(record: Record) -> list[str]:
         "{}: it changes within some episodes, and its first value counts.": [
             *dict.fromkeys(one.column for one in groups if one.changing)
         ],
+        "Perhaps worse for {}: the best guess is a loss.": perhaps_worse(record),
     }
     said = [text.format(listed(names)) for text, names in chosen.items() if names]
-    if named := perhaps_worse(record):
-        said.append(f"Perhaps worse for {named}: the best guess is a loss.")
     return said or ["No group loses, by the best guess."]
 
 
@@ -96,10 +115,9 @@ def harmed_in(record: Record, column: str, values: Iterable[str]) -> str:
     return next((groups[value] for value in values if {*values} <= {*groups}), "")
 
 
-def perhaps_worse(record: Record) -> str:
-    """Lists the groups whose best guess is a loss that is not shown; empty where there are none."""
-    lost = [one.name for one in record.groups if (one.gain or 0.0) < 0 and not one.harmed]
-    return listed(lost) if lost else ""
+def perhaps_worse(record: Record) -> list[str]:
+    """Returns the groups whose best guess is a loss that is not shown."""
+    return [one.name for one in record.groups if (one.gain or 0.0) < 0 and not one.harmed]
 
 
 def margin_words(record: Record) -> str:
@@ -109,5 +127,8 @@ def margin_words(record: Record) -> str:
     most = f"{number(record.description.get('groups', {}).get('not_worse_by', 0.0))} {record.unit}"
     if open_ones:
         return f" But it is not shown that no group loses more than {most}: {listed(open_ones)}."
-    shown = f" No group is worse by more than {most}: shown with the gain, by the same confidence."
-    return shown if asked else ""
+    return (
+        f" No group is worse by more than {most}: shown with the gain, by the same confidence."
+        if asked
+        else ""
+    )

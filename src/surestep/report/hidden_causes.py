@@ -9,11 +9,6 @@ from surestep.checks.hidden_causes import KIND, odds_to_undo, strongest
 from surestep.report.signals import DIGITS
 
 HIDDEN = "If people decided by what the log does not record, the gain may not exist."
-HOW_STRONG = (
-    "The gain may be gone if something unrecorded makes people choose an action {} often "
-    "(in odds) in situations that look the same; less is enough if it lasts from step to step."
-)
-COMPARED = " One as strong as “{}”, which is recorded ({} times), would {}undo it."
 
 
 def hidden_words(checks: Sequence[Check]) -> str:
@@ -23,13 +18,16 @@ def hidden_words(checks: Sequence[Check]) -> str:
         reasons = [check.why for check in checks if check.code == KIND.code]
         return "" if {"behavior-known", "not-assumed"}.intersection(reasons) else HIDDEN
     times = number(odds, 2)
-    said = HOW_STRONG.format("a little more" if times == "1" else f"{times} times as")
+    often = "a little more" if times == "1" else f"{times} times as"
+    said = (
+        f"The gain may be gone if something unrecorded makes people choose an action {often} often "
+        "(in odds) in situations that look the same; less is enough if it lasts from step to step."
+    )
     column = strongest(checks)
-    beside = ""
-    if column is not None:
-        enough = "" if column.value >= odds else "not "
-        beside = COMPARED.format(column.name, number(column.value, 2), enough)
-    return f"{said}{beside}"
+    if column is None:
+        return said
+    strength = f"“{column.name}”, which is recorded ({number(column.value, 2)} times)"
+    return f"{said} One as strong as {strength}, would {'not ' * (column.value < odds)}undo it."
 
 
 def condition(checks: Sequence[Check]) -> str:

@@ -12,7 +12,6 @@ from surestep.sections import Item, Mood, Section
 
 MOST_ON_CARD = 24  # situations: more do not fit on a printed page
 SHOWN_EXCEPTIONS = 3
-ESTIMATED = "“As before” is estimated: it is what the log shows was done."
 SIGNS: dict[str, tuple[str, Mood]] = {"contradicted": ("✗", "bad"), "confirmed": ("✓", "good")}
 WARNINGS = {"proved better": "", "believed better": "Only for a pilot: believed, not proved."}
 
@@ -22,13 +21,12 @@ def guideline_parts(findings: Findings) -> list[Section]:
     estimates = findings.record.estimates
     if "guideline" not in estimates or "over_guideline" not in estimates:
         return []
-    both = (*estimates["guideline"], *estimates["over_guideline"])
-    over = [signed(value, DIGITS) for value in both]
-    unit = findings.record.unit
+    gain, low, high = (signed(value, DIGITS) for value in estimates["guideline"])
+    over, least, most = (signed(value, DIGITS) for value in estimates["over_guideline"])
     said = [
-        f"The guideline gains {over[0]} {unit} over what is done now, probably {over[1]} to "
-        f"{over[2]}.",
-        f"The new policy gains {over[3]} over the guideline, probably {over[4]} to {over[5]}.",
+        f"The guideline gains {gain} {findings.record.unit} over what is done now, probably {low} "
+        f"to {high}.",
+        f"The new policy gains {over} over the guideline, probably {least} to {most}.",
         "These are estimates, no guarantees.",
     ]
     return [Section("guideline", "The guideline", said)]
@@ -42,15 +40,16 @@ def rules_parts(findings: Findings) -> list[Section]:
     situations = counted(findings.table.num_deciding, "situation")
     said = f"{counted(len(rules.rules), 'rule')} for all {situations}; card.html is for staff."
     items = [rule_item(findings, rule) for rule in rules.rules]
-    told = Section("rules", "The rules", [said, *notes(rules)], items=items)
-    return [told, *guideline_parts(findings)]
+    return [
+        Section("rules", "The rules", [said, *notes(rules)], items=items),
+        *guideline_parts(findings),
+    ]
 
 
 def rule_item(findings: Findings, rule: Rule) -> Item:
     """Returns a rule with today's share of its action, its gain and its evidence."""
-    aside = [f"{rule.decisions:,} decisions"]
-    if rule.today is not None:
-        aside = [f"today {percent(rule.today)} of {rule.decisions:,} decisions"]
+    share = "" if rule.today is None else f"today {percent(rule.today)} of "
+    aside = [f"{share}{rule.decisions:,} decisions"]
     if rule.gain and findings.chosen_gain > 0:
         part = percent(abs(rule.gain) / findings.chosen_gain)
         aside.append(f"{'costs' if rule.gain < 0 else 'brings'} {part} of the estimated gain")
@@ -58,8 +57,13 @@ def rule_item(findings: Findings, rule: Rule) -> Item:
         judged = listed([f"{many:,} {word}" for word, many in rule.evidence.items()])
         aside.append(f"situations by rows set aside: {judged}")
     sign, mood = next((SIGNS[word] for word in SIGNS if word in rule.evidence), ("•", "plain"))
-    said = rule.text.removesuffix(".")
-    return Item(said, exceptions(rule), "; ".join(aside).capitalize() + ".", sign, mood)
+    return Item(
+        rule.text.removesuffix("."),
+        exceptions(rule),
+        f"{'; '.join(aside).capitalize()}.",
+        sign,
+        mood,
+    )
 
 
 def exceptions(rule: Rule) -> str:
@@ -73,7 +77,11 @@ def exceptions(rule: Rule) -> str:
 def notes(rules: Rules) -> list[str]:
     """Says that today's policy is estimated, where rules go on with it."""
     goes_on = any(rule.action is None or rule.exceptions for rule in rules.rules)
-    return [ESTIMATED] if goes_on and rules.behavior_is_estimated else []
+    return (
+        ["“As before” is estimated: it is what the log shows was done."]
+        if goes_on and rules.behavior_is_estimated
+        else []
+    )
 
 
 def card_page(findings: Findings) -> str:
@@ -91,22 +99,24 @@ def card_page(findings: Findings) -> str:
     for s in sorted(often[:MOST_ON_CARD]):
         run = range(table.pairs.offsets[s], table.pairs.offsets[s + 1])
         today = table.pairs.action[max(run, key=lambda k: table.behavior[k])]
-        new = rules.action(words.states[s])
         asked = [findings.guideline.get(words.states[s])] if findings.guideline else []
-        shown = (words.actions[today], *asked, new)
+        shown = (words.actions[today], *asked, rules.action(words.states[s]))
         done = [x and ", ".join(called(x, words.action_columns, words.names)) for x in shown]
         rows.append([*words.state_name(s), *(text or "as before" for text in done)])
     middle = ["Guideline"] if findings.guideline else []
-    draft = "Draft, not for use"
-    warning = WARNINGS.get(findings.verdict, f"{draft}: {findings.verdict}.")
-    template = environment().get_template("templates/card.html")
-    return template.render(
-        title=findings.record.description.get("about", {}).get("title", "What to do"),
-        warning=f"{draft}: a check failed." if failed(findings.record.checks) else warning,
-        rules=[(rule.text, exceptions(rule)) for rule in rules.rules],
-        notes=[*filter(None, [harm_words(findings.record)]), *notes(rules)],
-        headings=[*words.state_columns, "Today, mostly", *middle, "New"],
-        rows=rows,
-        left=table.num_deciding - len(rows),
-        style=asset("assets/card.css"),
+    reason = "a check failed" if failed(findings.record.checks) else findings.verdict
+    harm = harm_words(findings.record)
+    return (
+        environment()
+        .get_template("templates/card.html")
+        .render(
+            title=findings.record.description.get("about", {}).get("title", "What to do"),
+            warning=WARNINGS.get(reason, f"Draft, not for use: {reason}."),
+            rules=[(rule.text, exceptions(rule)) for rule in rules.rules],
+            notes=[harm, *notes(rules)] if harm else notes(rules),
+            headings=[*words.state_columns, "Today, mostly", *middle, "New"],
+            rows=rows,
+            left=table.num_deciding - len(rows),
+            style=asset("assets/card.css"),
+        )
     )

@@ -1,12 +1,8 @@
 """Writes what people count before and after, and how much discounted numbers count later."""
 
-import re
-
 from surestep._words import Scale, number, percent
 from surestep.results.record import Record, Total
 from surestep.sections import Key
-
-PER = re.compile("(?:(.*) )?per (.+)")  # an amount, if any, and what an episode is
 
 
 def total_key(total: Total, record: Record) -> Key:
@@ -14,8 +10,10 @@ def total_key(total: Total, record: Record) -> Key:
     points = total.share and total.per is None  # in per cent, where nobody said per how many
     times = 100.0 if points else 1.0
     scale = Scale.of(times * found.value for found in (total.before, total.after))
-    ends = (total.change.value, total.change.low, total.change.high)
-    change, low, high = (scale.signed(times * end) for end in ends)
+    change, low, high = (
+        scale.signed(times * end)
+        for end in (total.change.value, total.change.low, total.change.high)
+    )
 
     def written(number: float) -> str:
         return percent(number) if points else f"{scale.number(number)}{scale.unit}"
@@ -23,8 +21,11 @@ def total_key(total: Total, record: Record) -> Key:
     before, after = (
         f"{written(found.low)} to {written(found.high)}" for found in (total.before, total.after)
     )
-    aside = record.parameters.train_share is not None
-    flattered = "" if aside else ", by the rows that chose the policy, which flatter it"
+    flattered = (
+        ", by the rows that chose the policy, which flatter it"
+        if record.parameters.train_share is None
+        else ""
+    )
     return Key(
         total_name(total, record),
         f"{written(total.before.value)} → {written(total.after.value)}",
@@ -38,11 +39,12 @@ def total_name(total: Total, record: Record) -> str:
 
     Where the unit of rewards names what an episode is ('€ per pump'), so does the name.
     """
-    parts = PER.fullmatch(record.unit)
-    amount, noun = parts.groups() if parts else (record.unit, "episode")
+    amount, per, noun = f" {record.unit}".rpartition(" per ")
+    if not per:
+        amount, noun = record.unit, "episode"
     name = f"{total.name} reached" if total.chance else total.name
     if amount and not (record.description.get("signals") or total.chance):
-        name = amount
+        name = amount.strip()
     whose = f"per {noun}" if total.per is None else f"per {total.per:,} {noun}s"
     if total.share and total.per is None:
         whose = f"(share of {noun}s)"

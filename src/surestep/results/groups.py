@@ -78,7 +78,7 @@ class Group(NamedTuple):
 def expected_gains(groups: Sequence[Group], policy: Policy) -> list[float]:
     """Returns the gains of groups in the model of the part that chooses, if they begin there."""
     parts = [group.first for group in groups if group.first.counts.starts.any()]
-    both = [
-        (performance(x.estimate(), policy), performance(x.estimate(), x.behavior)) for x in parts
+    return [
+        performance(part.estimate(), policy) - performance(part.estimate(), part.behavior)
+        for part in parts
     ]
-    return [ours - theirs for ours, theirs in both]

@@ -4,9 +4,7 @@ They are a saved file, rules.json. The first rule that fits a situation says wha
 last one fits every situation.
 """
 
-from __future__ import annotations
-
-from typing import Literal
+from typing import Literal, Self
 
 import msgspec
 
@@ -135,7 +133,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.json.format(msgspec.json.encode(self), indent=2).decode()
 
     @classmethod
-    def from_json(cls, text: str) -> Rules:
+    def from_json(cls, text: str) -> Self:
         """Reads the rules that `to_json` wrote.
 
         Parameters
@@ -156,5 +154,6 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
         try:
             return typed(read_json(text), cls)
         except ValueError as problem:
-            wrong = f"rules.json is not what `surestep improve` writes: {problem}"
-            raise InvalidResult(wrong) from None
+            raise InvalidResult(
+                f"rules.json is not what `surestep improve` writes: {problem}"
+            ) from None

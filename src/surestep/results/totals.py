@@ -56,7 +56,7 @@ def totals_of(
     whose total the model does not know. π_b may be estimated from other counts.
     """
     every = signals_of(part)
-    asked = any([stakes.per, stakes.horizon, *(rule.per for rule in rules.values())])
+    asked = stakes.per or stakes.horizon or any(rule.per for rule in rules.values())
     if not asked and all(one.problem.single_discount in (0, 1) for one in every):
         return ()
     totals = list[Total]()
@@ -90,8 +90,10 @@ def totals_of(
 
 def signals_of(problem: Problem) -> tuple[Signal, ...]:
     """Returns all signals of a problem, that which is improved first."""
-    first = Signal(name=problem.name, problem=altered(problem, signals=()), cost=problem.cost)
-    return (first, *problem.signals)
+    return (
+        Signal(name=problem.name, problem=altered(problem, signals=()), cost=problem.cost),
+        *problem.signals,
+    )
 
 
 def is_share(signal: Signal) -> bool:
@@ -107,8 +109,8 @@ def is_share(signal: Signal) -> bool:
         seen = counts.times > 0
         rewards = np.stack(reward_moments(counts))[:, seen]
         returns = 2 * rewards[:, ~counts.terminal[counts.successor[seen]]]
-    paid = -1.0 if signal.cost else 1.0
-    return bool(np.isin(rewards, (0.0, paid)).all() and (np.abs(returns) <= 1).all())
+    paid = np.isin(rewards, (0.0, -1.0 if signal.cost else 1.0))
+    return bool(paid.all() and (np.abs(returns) <= 1).all())
 
 
 def intervals(
@@ -120,11 +122,11 @@ def intervals(
     ours, _ = total_course(problem, policy, steps)
     nothing = Course(*(np.zeros_like(part) for part in ours))
     doubt = None if estimated_from is None else BehaviorDoubt.about(worth, estimated_from)
-    changed = (policy.probability != problem.behavior.probability).any()
+    of_change = doubt if (policy.probability != problem.behavior.probability).any() else None
     return [
         difference_interval(problem, theirs, nothing, delta, doubt),
         difference_interval(problem, ours, nothing, delta, None),
-        difference_interval(problem, ours, theirs, delta, doubt if changed else None),
+        difference_interval(problem, ours, theirs, delta, of_change),
     ]
 
 
@@ -144,9 +146,12 @@ def total_course(problem: Problem, policy: Policy, steps: int | None) -> tuple[C
         times * (often[state][pair] * reward_moments(counts)[0] + follows), counts.offsets
     )
     unseen = (counts.visits == 0) & (mass > 0)
-    usual = run_sums(chosen * worth, offsets)[state]
-    visits = often[state] * np.where(unseen, policy.probability, chosen)
-    return Course(value, visits, chosen[pair] * follows), np.where(unseen, usual, worth)
+    course = Course(
+        value=value,
+        visits=often[state] * np.where(unseen, policy.probability, chosen),
+        after=chosen[pair] * follows,
+    )
+    return course, np.where(unseen, run_sums(chosen * worth, offsets)[state], worth)
 
 
 def until_ends(problem: Problem, chosen: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -154,8 +159,8 @@ def until_ends(problem: Problem, chosen: FloatArray) -> tuple[FloatArray, FloatA
     counts = problem.counts
     course = course_of(problem, problem.estimate(), Policy(counts.pairs, own(chosen)))
     often = run_sums(course.visits, counts.pairs.offsets)
-    steps = often[~counts.terminal].sum()
-    if problem.log is not None and steps > run_lengths(problem.log.episode_offsets).max():
+    longest = np.inf if problem.log is None else run_lengths(problem.log.episode_offsets).max()
+    if often[~counts.terminal].sum() > longest:
         raise NeverEnds("episodes last longer on average than any of the log")
     source = counts.pairs.state[run_owners(counts.offsets)]
     return course.value, often, often[source] * course.value[counts.successor]
@@ -173,13 +178,14 @@ def within_steps(
         values.append(averaged(pairs, chosen, q_values(model, values[-1])))
     source = pairs.state[run_owners(counts.offsets)]
     pair = run_owners(model.offsets)
-    weight = chosen[pair] * model.probability
+    moves = chosen[pair] * model.probability
     follows = np.zeros(source.size)
     often = np.zeros(pairs.num_states)
     here: FloatArray = model.initial
     for left in reversed(values[:-1]):
         often += here
         follows += here[source] * left[counts.successor]
-        led = here[pairs.state[pair]] * weight
-        here = np.bincount(model.successor, led, minlength=pairs.num_states).astype(np.float64)
+        here = np.bincount(
+            model.successor, here[pairs.state[pair]] * moves, pairs.num_states
+        ).astype(np.float64)
     return values[-1], often, follows
