@@ -185,7 +185,7 @@ def test_every_candidate_for_n_wedge_keeps_to_the_limits(problem, seed):
         limits = Limits(least_visits=2, allowed=~closed)
         auto = AutoNWedge(algorithm=algorithm, certifier=Robust(), limits=limits)
         beside = replace(auto, beside=(Provable(rounds=1),), one_action=True)
-        for each in beside.improved(problem, beside.algorithms(5)):
+        for each in beside.tables(problem, beside.algorithms(5)):
             assert_within(problem, limits.closed(problem.counts), each.policy)
 
 

@@ -19,8 +19,8 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
-def killed_during_the_stress_test(arguments, number, blocks, told):
-    """Runs the command until that many blocks are kept, and ends it; what it told until then."""
+def killed_during_the_stress_test(arguments, number, blocks, told=None):
+    """Runs the command until it told so, and that many blocks are kept; then it is killed."""
     with subprocess.Popen(
         [sys.executable, "-m", "surestep", *map(str, arguments)],
         stdout=subprocess.PIPE,
@@ -28,8 +28,8 @@ def killed_during_the_stress_test(arguments, number, blocks, told):
         text=True,
         env=os.environ | {"PYTHONUNBUFFERED": "1"},
     ) as process:
-        while not any(told in line for line in iter(process.stdout.readline, "")):
-            assert process.poll() is None, process.stderr.read()
+        if told is not None:
+            assert any(told in line for line in iter(process.stdout.readline, ""))
         while blocks() < number and process.poll() is None:
             pass
         process.send_signal(signal.SIGKILL)
@@ -68,7 +68,7 @@ def test_a_killed_rehearsal_goes_on(tmp_path):
     def blocks():
         return len([*(out / "stress-test").glob("*.npz")])
 
-    killed_during_the_stress_test((*arguments, "-o", out), 3, blocks, "worlds of each kind")
+    killed_during_the_stress_test((*arguments, "-o", out), 3, blocks)
     assert sorted(contents(out)) == ["run.json"]
     other = run_surestep(*arguments, "--seed", "7", "-o", out)
     assert (other.exit_code, "beginning of something else" in other.stderr) == (2, True)

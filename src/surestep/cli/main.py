@@ -130,6 +130,9 @@ main.commands = dict.fromkeys(VERBS, main)  # click looks there for what may hav
 
 SIGNALS = [one for one in signal.Signals if one.name in ("SIGINT", "SIGTERM", "SIGHUP")]
 LATER = 0.1  # seconds
+# Raised while DuckDB is imported, `Ended` would abort the process in its binding; in a callback of a
+# weak reference, Python would print it as ignored, and go on.
+DEAF = ("duckdb", "weakref", "_weakrefset")
 PATIENCE = 1.0  # seconds in which another signal is the same wish: some senders send two
 
 
@@ -149,8 +152,7 @@ def signals_end() -> Iterator[list[int]]:
 
     def end(number: int, frame: FrameType | None) -> None:
         nonlocal first
-        if any(one.f_globals.get("__name__") == "duckdb" for one, _ in walk_stack(frame)):
-            # Raised while it is imported, it would abort the process in DuckDB's binding.
+        if any(one.f_globals.get("__name__") in DEAF for one, _ in walk_stack(frame)):
             threading.Timer(LATER, signal.raise_signal, [number]).start()
             return
         if not came:

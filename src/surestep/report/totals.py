@@ -1,8 +1,12 @@
 """Writes what people count before and after, and how much discounted numbers count later."""
 
+import re
+
 from surestep._words import Scale, number, percent
 from surestep.results.record import Record, Total
 from surestep.sections import Key
+
+PER = re.compile("(?:(.*) )?per (.+)")  # an amount, if any, and what an episode is
 
 
 def total_key(total: Total, record: Record) -> Key:
@@ -39,12 +43,11 @@ def total_name(total: Total, record: Record) -> str:
 
     Where the unit of rewards names what an episode is ('€ per pump'), so does the name.
     """
-    amount, per, noun = f" {record.unit}".rpartition(" per ")
-    if not per:
-        amount, noun = record.unit, "episode"
+    parts = PER.fullmatch(record.unit)
+    amount, noun = parts.groups() if parts else (record.unit, "episode")
     name = f"{total.name} reached" if total.chance else total.name
     if amount and not (record.description.get("signals") or total.chance):
-        name = amount.strip()
+        name = amount
     whose = f"per {noun}" if total.per is None else f"per {total.per:,} {noun}s"
     if total.share and total.per is None:
         whose = f"(share of {noun}s)"
