@@ -130,8 +130,8 @@ main.commands = dict.fromkeys(VERBS, main)  # click looks there for what may hav
 
 SIGNALS = [one for one in signal.Signals if one.name in ("SIGINT", "SIGTERM", "SIGHUP")]
 LATER = 0.1  # seconds
-# Raised while DuckDB is imported, `Ended` would abort the process in its binding; in a callback of a
-# weak reference, Python would print it as ignored, and go on.
+# Raised while DuckDB is imported, `Ended` would abort the process in its binding; in a callback of
+# a weak reference, Python would print it as ignored, and go on.
 DEAF = ("duckdb", "weakref", "_weakrefset")
 PATIENCE = 1.0  # seconds in which another signal is the same wish: some senders send two
 
