@@ -45,7 +45,7 @@ def clinic(rows=2_000, seed=0, gain=0.5):
 
 @pytest.fixture(scope="module")
 def result():
-    return surestep.improve(clinic(), **TERMS)
+    return surestep.improve(clinic(), about={"date": "1 May 2026"}, **TERMS)
 
 
 def test_the_rule_behind_a_log_is_found(result):
@@ -128,6 +128,7 @@ def test_a_card_has_the_rules_and_escapes_labels(result):
     assert "<b>failing" not in result.card
     assert "Else: wait." in result.card
     assert "not for use" not in result.card
+    assert "<bdi>1 May 2026</bdi>" in result.card
     assert "&lt;b&gt;failing or worn and the age is at least 50: treat</bdi>" in result.report
 
 

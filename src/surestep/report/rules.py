@@ -106,11 +106,13 @@ def card_page(findings: Findings) -> str:
     middle = ["Guideline"] if findings.guideline else []
     reason = "a check failed" if failed(findings.record.checks) else findings.verdict
     harm = harm_words(findings.record)
+    about = findings.record.description.get("about", {})
     return (
         environment()
         .get_template("templates/card.html")
         .render(
-            title=findings.record.description.get("about", {}).get("title", "What to do"),
+            title=about.get("title", "What to do"),
+            date=about.get("date"),
             warning=WARNINGS.get(reason, f"Draft, not for use: {reason}."),
             rules=[(rule.text, exceptions(rule)) for rule in rules.rules],
             notes=[harm, *notes(rules)] if harm else notes(rules),
