@@ -40,7 +40,7 @@ class Tried(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """What was tried, its improvement, and the bound of it, or why there is none."""
+    """A policy that was tried, its improvement, and its bound, or why there is none."""
 
     tried: Tried
     improvement: Improvement

@@ -11,7 +11,8 @@ than any of them. Who may choose, and who must then certify, depends on the cert
 
 What holds for the N∧ of one algorithm holds for other candidates beside it: further algorithms, and
 the policies of all with one action in every state that they change, which people can follow; and
-small trees over the columns of the state, which people can remember.
+small trees over the columns of the state, which people can remember. Policies that leave one
+column of the state out are candidates, too, for states that are too fine for their data.
 """
 
 from collections.abc import Iterable, Sequence
@@ -62,7 +63,8 @@ class AutoNWedge:
     believed. `beside` are further candidates. With `one_action`, so are the policies of all
     candidates that take, in every state that they change, only the action that they take most of
     those taken more often than before. With `columns`, so are trees over these of up to so many
-    `rules`. See `best_of` for when one of all these is preferred.
+    `rules`, and with `one_action` policies that leave out one of several columns. See `best_of` for
+    when one of all these is preferred.
     """
 
     algorithm: Algorithm

@@ -242,7 +242,7 @@ class LimitKeys(Part, frozen=True):
 
 
 class Guideline(Part, frozen=True):
-    """What should be done, to be compared with what is done and with the new policy."""
+    """A policy that should be followed, compared with the current and the new one."""
 
     policy: Annotated[
         str | None,

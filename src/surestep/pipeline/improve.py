@@ -232,8 +232,9 @@ def improve(
     Notes
     -----
     Where no algorithm is named, policies that can be proved (`Provable`) are candidates beside
-    those of SPIBB, and so are all with one action in each state that they change. N∧ is chosen by
-    the lower bound of the first certificate. Each certificate holds at δ for itself. Where none of
+    those of SPIBB, and so are all with one action in each state that they change, policies that
+    leave out a column of the state, and small trees of rules. N∧ is chosen by the lower bound of
+    the first certificate. Each certificate holds at δ for itself. Where none of
     `running`, `ending` and `returns` is given, the rewards of the log are taken for all there are,
     and nothing is called proved better; of the first two, one that is left out means exactly 0.
 

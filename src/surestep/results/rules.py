@@ -14,7 +14,7 @@ from surestep.io.labels.vocabulary import Label
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
-    """What is done in some situations, what is done there today, and what the data say of it.
+    """One action for some situations, beside what is done there today and what the data say.
 
     Parameters
     ----------
