@@ -9,14 +9,21 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import surestep
-from surestep import Counts, FiniteMDP, Pairs, Policy, Problem, performance
+from surestep import Counts, FiniteMDP, MDPBatch, Pairs, Policy, Problem, performance
 from surestep._words import THIN_SPACE
 from surestep.certificates import Posterior
 from surestep.certificates.drawn import drawn_models
 from surestep.certificates.posterior import MEMORY, model_draws
 from surestep.checks import Check, enough_data, says
 from surestep.checks.check import GivenCauses, GivenPolicy, GivenResult
-from surestep.checks.hidden_causes import break_even, check, column_odds, odds_to_undo, strongest
+from surestep.checks.hidden_causes import (
+    believed,
+    break_even,
+    check,
+    column_odds,
+    odds_to_undo,
+    strongest,
+)
 from surestep.pipeline.checks import worst_case
 from surestep.planning.tilted import WorstCase
 
@@ -27,7 +34,19 @@ ODDS = st.floats(1.0, 20.0)
 def plain(model, policy, behavior):
     """A policy in a model whose transitions earn one reward each."""
     rewards, shares = np.stack([model.reward, model.reward]), np.ones((2, model.reward.size)) / 2
-    return WorstCase(model, rewards, shares, policy, behavior)
+    return worst(model, rewards, shares, policy, behavior)
+
+
+def worst(model, rewards, shares, policy, behavior):
+    """The same with two rewards [2, T] a transition."""
+    return WorstCase(
+        MDPBatch.from_models([model]),
+        model.initial[np.newaxis],
+        rewards[:, np.newaxis],
+        shares[:, np.newaxis],
+        policy=policy,
+        behavior=behavior,
+    )
 
 
 def some_model(seed, discount=0.9, states=4, actions=2):
@@ -77,10 +96,10 @@ def test_the_worst_case_is_that_of_linear_programs(seed, odds):
     share, spread = rng.random((2, model.reward.size))
     rewards = np.stack([model.reward - (1 - share) * spread, model.reward + share * spread])
     shares = np.stack([share, 1 - share])
-    case = WorstCase(model, rewards, shares, policy, behavior)
+    case = worst(model, rewards, shares, policy, behavior)
     expected = worst_by_programs(model, policy, behavior, odds, rewards, shares)
     usual = performance(model, behavior)
-    assert case.gain(odds) == pytest.approx(model.initial @ expected - usual, abs=1e-6)
+    assert case.gains(odds)[0] == pytest.approx(model.initial @ expected - usual, abs=1e-6)
 
 
 @given(seed=SEEDS, first=ODDS, second=ODDS)
@@ -88,18 +107,18 @@ def test_a_stronger_cause_leaves_less_whatever_was_asked_before(seed, first, sec
     model, behavior, policy = some_model(seed)
     case = plain(model, policy, behavior)
     low, high = sorted((first, second))
-    worse, better = case.gain(high), case.gain(low)
+    worse, better = case.gains(high)[0], case.gains(low)[0]
     assert worse <= better + 1e-6
-    assert better == pytest.approx(plain(model, policy, behavior).gain(low), abs=1e-6)
+    assert better == pytest.approx(plain(model, policy, behavior).gains(low)[0], abs=1e-6)
     without = performance(model, policy) - performance(model, behavior)
-    assert case.gain(1.0) == pytest.approx(without, abs=1e-7)
-    assert case.plain_gain == pytest.approx(without, abs=1e-7)
+    assert case.gains(1.0)[0] == pytest.approx(without, abs=1e-7)
+    assert case.plain_gains[0] == pytest.approx(without, abs=1e-7)
     assert better <= without + 1e-6
 
 
 def test_who_goes_on_as_before_has_nothing_to_fear():
     model, behavior, _ = some_model(1)
-    assert plain(model, behavior, behavior).gain(10.0) == pytest.approx(0.0, abs=1e-9)
+    assert plain(model, behavior, behavior).gains(10.0)[0] == pytest.approx(0.0, abs=1e-9)
 
 
 def test_without_a_discount_episodes_still_end():
@@ -109,18 +128,21 @@ def test_without_a_discount_episodes_still_end():
     case = plain(model, Policy.deterministic(model, [1, 0]), behavior)
     # p = 1/2, Γ = 3: α = 2/3, and a quarter is the tail, which may all stay: 1 − 0.9 · 2/3.
     stays = 2 / 3 * 0.1 + 1 / 3 * 0.4
-    assert case.gain(3.0) == pytest.approx(-1 / (1 - stays) - performance(model, behavior))
+    assert case.gains(3.0)[0] == pytest.approx(-1 / (1 - stays) - performance(model, behavior))
 
 
 @given(edges=st.lists(st.floats(1.001, 19.0), min_size=1, max_size=30), data=st.data())
 def test_odds_at_which_gains_are_gone_are_found_by_rank(edges, data):
     rank = data.draw(st.integers(1, len(edges)))
-    cases = [SimpleNamespace(gain=lambda odds, edge=edge: edge - odds) for edge in edges]
-    found = break_even(cases, rank, 0.0, 20.0)
+    gains = np.array(edges) - 1
+    drawn = SimpleNamespace(plain_gains=gains, gains=lambda odds: np.array(edges) - odds)
+    delta = rank / (len(edges) + 1) + 1e-9
+    belief = SimpleNamespace(delta=delta, lower=np.sort(gains)[rank - 1] + 1)  # above what is drawn
+    found = break_even(believed(drawn, belief), 20.0)
     assert found == pytest.approx(sorted(edges)[rank - 1], rel=0.01)
     assert found <= sorted(edges)[rank - 1]
-    assert break_even(cases, rank, 100.0, 20.0) == 1.0
-    assert break_even(cases, rank, -100.0, 20.0) == 20.0
+    assert break_even(lambda odds: -100.0, 20.0) == 1.0
+    assert break_even(lambda odds: 100.0, 20.0) == 20.0
 
 
 # ---- worlds with a hidden bit -------------------------------------------------------------------
@@ -139,7 +161,7 @@ def logged(rows, mean, chosen, discount=1.0):
     rewards = np.where(pays, [[0.0], [1.0]], model.reward)
     shares = np.where(pays, [1 - chance, chance], 0.5)
     treat = Policy.deterministic(model, np.ones(model.num_states, int))
-    return WorstCase(model, rewards, shares, treat, behavior)
+    return worst(model, rewards, shares, treat, behavior)
 
 
 @pytest.mark.parametrize("odds", [1.5, 2.0, 4.0])
@@ -148,9 +170,9 @@ def test_a_cause_drawn_anew_in_every_step_does_what_the_worst_case_says(odds):
     waiting = 1 - q  # then treatment is worth as much as what people do
     rows, mean, discount = np.ones((1, 2, 1)), [[waiting, q]], 0.9
     case = logged(rows, mean, [[0.5, 0.5]], discount)
-    assert case.gain(1.0) == pytest.approx((q - 0.5) / (1 - discount))
-    assert case.gain(odds) == pytest.approx(0.0, abs=1e-6)  # 1/2 is earned, and was before
-    assert break_even([case], 1, 0.0, 20.0) == pytest.approx(odds, rel=0.01)
+    assert case.gains(1.0)[0] == pytest.approx((q - 0.5) / (1 - discount))
+    assert case.gains(odds)[0] == pytest.approx(0.0, abs=1e-6)  # 1/2 is earned, and was before
+    assert break_even(lambda odds: case.gains(odds)[0], 20.0) == pytest.approx(odds, rel=0.01)
 
 
 @pytest.mark.parametrize("odds", [1.5, 2.0, 3.0])
@@ -167,7 +189,7 @@ def test_a_cause_that_lasts_does_more_than_the_worst_case_says(odds):
     mean = [[left, 0.0], [0.0, 2 * q * well], [0.0, 0.0]]
     case = logged(rows, mean, [[0.5, 0.5]] * 3)
     truth = 0.5 - (0.5 * left + 0.5 * q * well)  # half of all are well, if all are treated
-    assert truth < 0 < case.gain(odds)
+    assert truth < 0 < case.gains(odds)[0]
 
 
 def test_a_log_with_a_hidden_bit_is_told_its_strength():
@@ -204,29 +226,30 @@ def test_drawn_models_have_the_gains_of_the_posterior():
     problem = Problem(counts=counts, behavior=behavior, discount=0.8, value_bounds=(-50.0, 50.0))
     judge = Posterior(prior="weight", draws=19)
     models = drawn_models(model_draws(problem, judge), judge.draws, MEMORY)
-    cases = [worst_case(problem, model, policy) for model in models]
+    case = worst_case(problem, [*models], policy)
     expected = judge.gains(problem, [policy])[0]
-    assert [case.gain(1.0) for case in cases] == pytest.approx(expected.tolist(), abs=1e-5)
-    plain = [case.plain_gain for case in cases]
-    assert plain == pytest.approx([case.gain(1.0) for case in cases], abs=1e-9)
+    assert case.gains(1.0).tolist() == pytest.approx(expected.tolist(), abs=1e-5)
+    assert case.plain_gains == pytest.approx(case.gains(1.0), abs=1e-9)
     visited = problem.estimate()
-    assert worst_case(problem, visited, policy).gain(1.0) == pytest.approx(
+    assert worst_case(problem, [visited], policy).gains(1.0)[0] == pytest.approx(
         performance(visited, policy) - performance(visited, behavior), abs=1e-6
     )
 
 
 def test_the_belief_is_gone_before_the_estimate_and_no_later():
     model, behavior, policy = some_model(5)
-    gains = plain(model, policy, behavior), plain(model, behavior, policy)
-    case = max(gains, key=lambda one: one.gain(1.0))
-    lower = case.gain(1.0) / 2
+    case = max(
+        (plain(model, policy, behavior), plain(model, behavior, policy)),
+        key=lambda one: one.gains(1.0)[0],
+    )
+    lower = case.gains(1.0)[0] / 2
     belief = SimpleNamespace(delta=0.1, lower=lower)
-    given = GivenCauses(case, [case] * 19, belief, np.ones(8, int), {"a": ["x"] * 4})
+    given = GivenCauses(case, case, belief, None, np.ones(8, int), {"a": ["x"] * 4})
     found = check(SimpleNamespace(causes=given))
     half, whole = found.figures["belief_odds"], found.figures["estimate_odds"]
     assert 1 < half < whole
-    assert case.gain(half) == pytest.approx(case.gain(1.0) - lower, rel=0.05)
-    alone = check(SimpleNamespace(causes=given._replace(drawn=[])))
+    assert case.gains(half)[0] == pytest.approx(case.gains(1.0)[0] - lower, rel=0.05)
+    alone = check(SimpleNamespace(causes=given._replace(drawn=None)))
     assert alone.figures["belief_odds"] == alone.figures["estimate_odds"] == whole
     assert odds_to_undo([found]) == half
     assert check(SimpleNamespace(causes="no-claim")).why == "no-claim"

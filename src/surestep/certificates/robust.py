@@ -372,13 +372,19 @@ def advantage(
     high: arrays.FloatArray,
 ) -> arrays.FloatArray:
     """Returns A(s) = Σ_a (π_I − π_b)⁺ Q_low − (π_I − π_b)⁻ Q_high [S], rounded down."""
+    least, most = backups(models, low, high)
+    by_pair = np.where(change > 0, change * least, change * most)
+    return arrays.run_sums(by_pair, models.pairs.offsets)
+
+
+def backups(
+    models: RectangularSet, low: arrays.FloatArray, high: arrays.FloatArray
+) -> tuple[arrays.FloatArray, arrays.FloatArray]:
+    """Returns Q_low, of values `low` [S], and Q_high, of values `high`; rounded outwards [K]."""
     rule = rule_of(models, None, None)
     scale = rule.reward_scale + max(float(np.abs(low).max()), float(np.abs(high).max()))
     slack = rule.terms * ROUNDING * scale
-    least = models.worst(low).q - slack
-    most = -models.mirrored().worst(-high).q + slack
-    by_pair = np.where(change > 0, change * least, change * most)
-    return arrays.run_sums(by_pair, models.pairs.offsets)
+    return models.worst(low).q - slack, -models.mirrored().worst(-high).q + slack
 
 
 def difference_models(models: RectangularSet, gain: arrays.FloatArray) -> RectangularSet:

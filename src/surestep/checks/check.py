@@ -110,7 +110,7 @@ class Check:
         if (self.why in WHY) != (self.outcome == "unchecked"):
             raise ValueError(f"the check {self.code} is {self.outcome}, and the reason {self.why}")
         kind = CHECKS[self.code]
-        known = ((), ()) if self.why else (kind.figures, kind.figures_before or kind.figures)
+        known = ((),) if self.why else (kind.figures, *kind.figures_also)
         if sorted(self.figures) not in map(sorted, known):
             raise ValueError(f"the check {self.code} has the figures {', '.join(self.figures)}")
 
@@ -190,8 +190,9 @@ class GivenCauses(NamedTuple):
     """A gain that hidden causes may undo, and the columns that they are compared with."""
 
     estimate: WorstCase  # by the data that judge
-    drawn: Sequence[WorstCase]  # in models of the posterior; none where no belief is shown
+    drawn: WorstCase | None  # in models of the posterior; None where no belief is shown
     belief: Certificate | None
+    robust: Callable[[float], float] | None  # the robust claim by odds; None if it is not above 0
     visits: IntArray  # [K] of all of the log
     columns: Mapping[str, Sequence[str]]  # of the state: texts [S]
 
@@ -231,7 +232,7 @@ class CheckKind:
     aside: str = ""  # when it fails, where that is no p-value
     noticed: str = ""  # the smallest effect that the test would have noticed
     figures: tuple[str, ...] = ()  # of one that is tested
-    figures_before: tuple[str, ...] = ()  # in results of earlier releases, where they were others
+    figures_also: tuple[tuple[str, ...], ...] = ()  # others that it may have, also in old results
     against: str | None = None  # the code of the assumption that a failure speaks against
     forbids_proof: Callable[[Check, Certificate], bool] | None = None  # None: it never does
     asks: bool = False  # a failure asks a question that must be answered first

@@ -2,7 +2,8 @@
 
 `planning.tilted` has the gain that is left if a hidden cause tilts the odds of decisions by at most
 Γ, in situations that look the same. It falls in Γ, as more laws are allowed; Γ* is where it is
-gone: of the estimate, and of the belief, whose δ-quantile over models of the posterior is taken.
+gone: of the estimate, of the belief, whose δ-quantile over models of the posterior is taken, and of
+the robust claim, whose sets are scaled (`certificates.tilted_sets`).
 
 These models are drawn under one prior. The belief that is shown may be less, by other priors and by
 what the current policy may be off; so as much is taken off each draw as makes it the same at Γ = 1.
@@ -17,7 +18,7 @@ meaning about one in twenty has more.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from scipy.special import logit
@@ -25,7 +26,7 @@ from scipy.special import logit
 from surestep._arrays import IntArray, run_sums
 from surestep.checks.check import Check, CheckKind, GivenResult, Mark
 from surestep.checks.words import filled
-from surestep.model import Pairs
+from surestep.model import Certificate, Pairs
 from surestep.planning.tilted import WorstCase
 
 CURVE = (1.0, 1.1, 1.2, 1.3, 1.5, 2.0, 3.0, 5.0)  # odds at which the gain is shown
@@ -34,19 +35,15 @@ HALVINGS = 10
 SHUFFLES = 19
 
 
-def break_even(cases: Sequence[WorstCase], rank: int, above: float, most: float) -> float:
-    """Returns the `rank`-th smallest odds at which a gain is down to `above`; at most `most`."""
+def break_even(left: Callable[[float], float], most: float) -> float:
+    """Returns the odds at which nothing is `left` of what falls in them; at most `most`."""
     low = 1.0
     high = middle = most
     for _ in range(HALVINGS):
-        gone = [case for case in cases if case.gain(middle) <= above]
-        if len(gone) >= rank:
-            high = middle
-            cases = gone
-        else:
+        if left(middle) > 0:
             low = middle
-            rank -= len(gone)
-            cases = [case for case in cases if case not in gone]
+        else:
+            high = middle
         middle = math.sqrt(low * high)
     return low
 
@@ -91,26 +88,33 @@ def check(result: GivenResult) -> Check:
     given = result.causes
     if isinstance(given, str):
         return Check.unchecked(KIND.code, given)
-    estimate = break_even([given.estimate], 1, 0.0, MOST)
+    estimate = break_even(lambda odds: given.estimate.gains(odds)[0], MOST)
     belief = estimate
-    if given.belief is not None and given.drawn:
-        rank = max(int(given.belief.delta * (len(given.drawn) + 1)), 1)
-        drawn = sorted(one.plain_gain for one in given.drawn)[rank - 1]
-        above = max(drawn - (given.belief.lower or 0.0), 0.0)
-        belief = break_even(given.drawn, rank, above, estimate)
+    if given.belief is not None and given.drawn is not None:
+        belief = break_even(believed(given.drawn, given.belief), estimate)
+    figures = {"estimate_odds": estimate, "belief_odds": belief}
+    if given.robust is not None:
+        figures["robust_odds"] = break_even(given.robust, estimate)
     pairs = given.estimate.policy.pairs
     return Check(
         code=KIND.code,
         outcome="told",
-        figures={"estimate_odds": estimate, "belief_odds": belief},
+        figures=figures,
         picture=(
-            *(Mark("", x, x, given.estimate.gain(x)) for x in CURVE if x < 2 * estimate),
+            *(Mark("", x, x, given.estimate.gains(x)[0]) for x in CURVE if x < 2 * estimate),
             *(
                 Mark(name, 1.0, odds, odds)
                 for name, odds in column_odds(given.visits, pairs, given.columns).items()
             ),
         ),
     )
+
+
+def believed(drawn: WorstCase, belief: Certificate) -> Callable[[float], float]:
+    """Returns what is left of a belief at some odds, as gains in drawn models have it."""
+    rank = max(int(belief.delta * (drawn.plain_gains.size + 1)), 1) - 1
+    above = max(np.sort(drawn.plain_gains)[rank] - (belief.lower or 0.0), 0.0)
+    return lambda odds: np.sort(drawn.gains(odds))[rank] - above
 
 
 def odds_to_undo(checks: Sequence[Check]) -> float | None:
@@ -138,10 +142,12 @@ def told(check: Check) -> str:
             "alone, from {proved:%} on.",
             check,
         )
+    robust = ", what all possible models promise up to {robust_odds:2}"
     return filled(
         "The gain may be gone if one makes people choose an action {belief_odds:2} times as often "
         "(in odds) in situations that look the same; the best guess alone stands up to "
-        "{estimate_odds:2}. A cause that lasts from step to step may need less.",
+        f"{{estimate_odds:2}}{robust * ('robust_odds' in check.figures)}. A cause that lasts from "
+        "step to step may need less.",
         check,
     )
 
@@ -154,6 +160,9 @@ KIND = CheckKind(
     failed="",
     told=told,
     figures=("estimate_odds", "belief_odds"),  # at which each is gone; the same without a belief
-    figures_before=("proved", "estimated", "lower"),  # two break-even ε, and the claim
+    figures_also=(
+        ("estimate_odds", "belief_odds", "robust_odds"),  # where a robust claim is above 0
+        ("proved", "estimated", "lower"),  # in earlier releases: two break-even ε, and the claim
+    ),
     of_result=check,
 )

@@ -1,10 +1,11 @@
 """Checks that a claim can rest on its log: the checks of `inspect`, and those of a result."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
-from surestep._arrays import BoolArray, run_owners, run_sums
+from surestep._arrays import BoolArray, altered, run_owners, run_sums
 from surestep.certificates.drawn import drawn_models
 from surestep.certificates.episodes import split_of
 from surestep.certificates.posterior import (
@@ -14,6 +15,8 @@ from surestep.certificates.posterior import (
     judged_part,
     model_draws,
 )
+from surestep.certificates.robust import Robust
+from surestep.certificates.tilted_sets import tilted_lower, tilts
 from surestep.checks import Check, check_log, copies, outcomes
 from surestep.checks.check import GivenCauses, GivenPolicy, GivenPractice, GivenResult
 from surestep.checks.running import check_result, check_signals, given_log, looked_at, of_drawn
@@ -24,7 +27,15 @@ from surestep.io.labels.vocabulary import Label, Vocabulary, joined
 from surestep.io.logs.inspection import LogFacts
 from surestep.io.logs.loading import STOPPED
 from surestep.io.logs.source import LogSource
-from surestep.model import Certificate, DecisionLog, FiniteMDP, Policy, Problem, estimate_behavior
+from surestep.model import (
+    Certificate,
+    DecisionLog,
+    FiniteMDP,
+    MDPBatch,
+    Policy,
+    Problem,
+    estimate_behavior,
+)
 from surestep.model.numbering import by_appearance
 from surestep.pipeline.evidence import Evidence
 from surestep.pipeline.stress_test import Assignment
@@ -162,43 +173,60 @@ def hidden_causes(
     if any(said.code == "need-not-be-markov" for said in claims[0].notes):
         return "not-assumed"
     judging = question.judging or problem
-    models: Iterable[FiniteMDP] = ()
+    models: list[FiniteMDP] = []
     if belief in claims and np.count_nonzero(problem.counts.times) <= WIDE_TO_CHOOSE:
         judge = question.certifiers[certificates.index(belief)]
         if isinstance(judge, Posterior):
             few = judge.lighter()
-            models = drawn_models(model_draws(judged_part(few, problem), few), few.draws, MEMORY)
+            draws = model_draws(judged_part(few, problem), few)
+            models = [*drawn_models(draws, few.draws, MEMORY)]
     try:
-        estimate = worst_case(judging, judging.estimate(), table.policy)
-        drawn = [worst_case(judging, model, table.policy) for model in models]
+        estimate = worst_case(judging, [judging.estimate()], table.policy)
+        drawn = worst_case(judging, models, table.policy) if models else None
+        robust = robust_claim(question, table.policy, certificates)
     except (NeverEnds, NotConverged):
         return "no-discount"
-    return GivenCauses(estimate, drawn, belief, problem.counts.visits, columns)
+    return GivenCauses(estimate, drawn, belief, robust, problem.counts.visits, columns)
 
 
-def worst_case(problem: Problem, model: FiniteMDP, policy: Policy) -> WorstCase:
-    """Returns a policy in the worst case of a model whose rewards vary as those of the data did.
+def robust_claim(
+    question: Assignment, policy: Policy, certificates: tuple[Certificate, ...]
+) -> Callable[[float], float] | None:
+    """Returns the robust claim by the odds of hidden causes; None where none is above 0."""
+    for judge, claim in zip(question.certifiers, certificates, strict=True):
+        if isinstance(judge, Robust) and (claim.lower or 0) > 0 and tilts(judge, question.problem):
+            return partial(tilted_lower, judge, question.problem, policy)
+    return None
+
+
+def worst_case(problem: Problem, models: Sequence[FiniteMDP], policy: Policy) -> WorstCase:
+    """Returns a policy in the worst case of models whose rewards vary as those of the data did.
 
     The mean reward of each pair is that of the model; a transition never seen has no spread.
     """
+    first = models[0]
+    batch = MDPBatch.from_models([altered(model, initial=first.initial) for model in models])
     counts = problem.counts
-    owner = run_owners(model.offsets)
-    stored = run_owners(counts.offsets) * model.num_states + counts.successor
-    wanted = owner * model.num_states + model.successor
+    owner = run_owners(batch.offsets)
+    stored = run_owners(counts.offsets) * batch.num_states + counts.successor
+    wanted = owner * batch.num_states + batch.successor
     place = np.minimum(np.searchsorted(stored, wanted), stored.size - 1)
     seen = stored[place] == wanted
     mean, least, greatest = (one[place] for one in reward_moments(counts))
-    differ = np.where(seen, mean - model.reward, 0.0)
-    differ -= run_sums(model.probability * differ, model.offsets)[owner]
+    usual = batch.expected_reward[:, owner]
+    differ = np.where(seen, mean - usual, 0.0)
+    differ -= run_sums(batch.probability * differ, batch.offsets)[:, owner]
     width = np.where(seen, greatest - least, 0.0)
     share = np.where(width > 0, (greatest - mean) / np.where(width > 0, width, 1.0), 1.0)
-    low = model.reward + differ - (1 - share) * width
+    low = usual + differ - (1 - share) * width
+    shares = np.broadcast_to(share, low.shape)
     return WorstCase(
-        model,
+        batch,
+        np.stack([model.initial for model in models]),
         np.stack([low, low + width]),
-        np.stack([share, 1 - share]),
-        policy,
-        problem.behavior,
+        np.stack([shares, 1 - shares]),
+        policy=policy,
+        behavior=problem.behavior,
     )
 
 

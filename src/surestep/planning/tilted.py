@@ -31,69 +31,89 @@ that: who is still there was selected by it, so the law that the log shows is of
 
 import numpy as np
 
-from surestep._arrays import FloatArray, altered, run_owners, run_sums
-from surestep.model import FiniteMDP, Policy
-from surestep.planning.evaluation import evaluate_as_proven, performance
+from surestep._arrays import FloatArray, IntArray, altered, run_owners, run_sums
+from surestep.model import MDPBatch, Policy
+from surestep.planning.evaluation import evaluate_batch
 
 MOST_ROUNDS = 100  # two or three are usual
 UNCHANGED = 1e-12  # probabilities this close are the same
 SETTLED = 1e-11  # of the largest value: a change that ends the iteration; the same order has none
 
 
-class WorstCase:
-    """A policy in the worst case that odds Γ allow, beside what π_b earns in the model.
+def chance_taken(policy: Policy, behavior: Policy) -> FloatArray:
+    """Returns p = π_b(a|s) [K], and 1 in states where π_I does as π_b and nothing is tilted."""
+    moved = run_sums(np.abs(policy.probability - behavior.probability), policy.pairs.offsets)
+    return np.where(moved[policy.pairs.state] > UNCHANGED, behavior.probability, 1.0)
 
-    Each transition has two rewards [2, T], which come with the shares [2, T]. Of all rewards
-    between two ends with a given mean, those at the ends have the lowest tail.
+
+class WorstCase:
+    """A policy in the worst case that odds Γ allow, beside what π_b earns, in each of B models.
+
+    Each transition has two rewards [2, B, T], which come with the shares [2, B, T]. Of all rewards
+    between two ends with a given mean, those at the ends have the lowest tail. `starts` [B, S] are
+    the start distributions of the models.
     """
 
     def __init__(
         self,
-        model: FiniteMDP,
+        models: MDPBatch,
+        starts: FloatArray,
         rewards: FloatArray,
         shares: FloatArray,
+        *,
         policy: Policy,
         behavior: Policy,
     ) -> None:
-        moved = run_sums(np.abs(policy.probability - behavior.probability), policy.pairs.offsets)
-        self.model = model
+        self.models = models
+        self.starts = starts
         self.policy = policy
         self.rewards = rewards
-        self.chances = shares * model.probability
-        self.pair = run_owners(model.offsets)
-        # p = π_b(a|s), and 1 where nothing is tilted.
-        taken = np.where(moved[policy.pairs.state] > UNCHANGED, behavior.probability, 1.0)
-        self.taken = taken[self.pair]
-        self.usual = performance(model, behavior)
-        self.value = evaluate_as_proven(model, policy).value
-        self.plain_gain = float(model.initial @ self.value) - self.usual  # at Γ = 1
+        self.chances = shares * models.probability
+        self.pair = run_owners(models.offsets)
+        self.taken = chance_taken(policy, behavior)[self.pair]
+        ends = run_sums(models.probability, models.offsets) == 0
+        self.ending_reward = np.where(ends, models.expected_reward, 0.0)
+        self.usual = self.at_start(evaluate_batch(models, behavior).value)
+        self.value = evaluate_batch(models, policy).value
+        self.plain_gains = self.at_start(self.value) - self.usual  # at Γ = 1
 
-    def gain(self, odds: float) -> float:
-        """Returns ρ of the policy in the worst case at Γ = `odds`, at least 1, less ρ(π_b).
+    def at_start(self, value: FloatArray) -> FloatArray:
+        """Returns the mean [B] of values [B, S] over the starts of each model."""
+        mean: FloatArray = (self.starts * value).sum(axis=1)
+        return mean
+
+    def gains(self, odds: float) -> FloatArray:
+        """Returns ρ of the policy in the worst case at Γ = `odds`, at least 1, less ρ(π_b) [B].
 
         It begins with the values found last: the iteration ends at the fixed point from any.
         """
-        model = self.model
+        models = self.models
         kept = self.taken + (1 - self.taken) / odds  # α
-        tail = 1 / (1 + odds)  # τ
-        owner = np.tile(self.pair, 2)
-        chance = self.chances.ravel()
-        lowest = np.empty_like(chance)
         for _ in range(MOST_ROUNDS):
-            worth = self.rewards + model.discount[self.pair] * self.value[model.successor]
-            order = np.lexsort((worth.ravel(), owner))
-            before = np.cumsum(chance[order]) - chance[order]
-            before -= before[2 * model.offsets[owner[order]]]
-            lowest[order] = np.clip(tail - before, 0.0, chance[order]) / tail
-            weight = kept * self.chances + (1 - kept) * lowest.reshape(2, -1)
+            worth = self.rewards + models.discount[self.pair] * self.value[:, models.successor]
+            weight = kept * self.chances + (1 - kept) * self.lowest(worth, 1 / (1 + odds))
             worst = altered(
-                model,
+                models,
                 probability=weight.sum(axis=0),
-                expected_reward=run_sums((weight * self.rewards).sum(axis=0), model.offsets)
-                + model.ending_reward,
+                expected_reward=run_sums((weight * self.rewards).sum(axis=0), models.offsets)
+                + self.ending_reward,
             )
             last = self.value
-            self.value = evaluate_as_proven(worst, self.policy).value
+            self.value = evaluate_batch(worst, self.policy).value
             if np.abs(self.value - last).max() <= SETTLED * (1 + np.abs(last).max()):
                 break
-        return float(model.initial @ self.value) - self.usual
+        return self.at_start(self.value) - self.usual
+
+    def lowest(self, worth: FloatArray, tail: float) -> FloatArray:
+        """Returns the law [2, B, T] of the lowest outcomes of each pair: `tail` of all of them."""
+        number, size = self.chances.shape[1:]
+        row = np.arange(number)[:, np.newaxis]
+        owner: IntArray = np.tile(row * self.models.pairs.num_pairs + self.pair, (2, 1)).ravel()
+        first = np.tile(2 * (row * size + self.models.offsets[self.pair]), (2, 1)).ravel()
+        order = np.lexsort((worth.ravel(), owner))
+        chance = self.chances.ravel()[order]
+        before = np.cumsum(chance) - chance
+        before -= before[first[order]]
+        law = np.empty_like(chance)
+        law[order] = np.clip(tail - before, 0.0, chance) / tail
+        return law.reshape(worth.shape)
