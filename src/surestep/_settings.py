@@ -99,7 +99,7 @@ def is_within(value: float, meta: Meta, whole: bool) -> bool:
         and (meta.gt is None or value > meta.gt)
         and (meta.le is None or value <= meta.le)
         and (meta.lt is None or value < meta.lt)
-        and (abs(value) <= LARGEST_WHOLE or not whole)
+        and (not whole or abs(value) <= LARGEST_WHOLE)
     )
 
 

@@ -54,7 +54,7 @@ def small(seed, gamma=0.9):
 def rho_of(problem, policy):
     """ρ of policies […, S, A] in M̂ by equations, or minus the chance to reach states."""
     model, reach = problem.estimate(), problem.reach
-    shape = problem.num_states, problem.num_actions
+    shape = problem.num_states, problem.counts.pairs.num_actions
     moves, earned = np.zeros((*shape, shape[0])), np.zeros(shape)
     owner = np.repeat(np.arange(model.num_pairs), np.diff(model.offsets))
     state, action = model.pairs.state, model.pairs.action
@@ -226,7 +226,8 @@ def test_closed_pairs_and_few_visits_keep_their_share():
 )
 @settings(deadline=None)
 def test_no_limit_is_ever_broken(problem, seed, margin, n_wedge, within):
-    rng, shape = np.random.default_rng(seed), (problem.num_states, problem.num_actions)
+    rng = np.random.default_rng(seed)
+    shape = (problem.num_states, problem.counts.pairs.num_actions)
     others = [rng.integers(-2, 3, shape).astype(float) for _ in range(2)]
     unsafe = rng.integers(0, problem.num_states, 1)
     asked = with_signals(

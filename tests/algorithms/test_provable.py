@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from support.problems import logged_problem, uniform_problem
@@ -78,6 +78,8 @@ def test_no_policy_within_the_limits_is_worth_more(problem, rounds, seed):
 
 @given(problem=problems(max_states=4, all_visited=True))
 def test_without_limits_and_price_it_is_the_best_policy_of_the_estimate(problem):
+    # Less one standard error, one visit leaves no round at all.
+    assume((problem.counts.visits[~problem.counts.terminal[problem.counts.pairs.state]] > 1).all())
     estimate = problem.estimate()
     best = optimal(estimate).value @ estimate.initial
     found = Provable(rounds=1e-9, price=0).improve(problem).policy

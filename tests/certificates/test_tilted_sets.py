@@ -66,4 +66,6 @@ def test_the_odds_of_the_robust_claim_are_said_where_there_is_one():
     told = Check(code="hidden-causes", outcome="told", figures=figures)
     assert "stands up to 3, what all possible models promise up to 1.2" in says(told)
     del figures["robust_odds"]
-    assert "possible models" not in says(Check(code="hidden-causes", outcome="told", figures=figures))
+    assert "possible models" not in says(
+        Check(code="hidden-causes", outcome="told", figures=figures)
+    )

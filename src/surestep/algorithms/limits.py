@@ -103,8 +103,9 @@ def kept_where(kept: arrays.BoolArray, policy: Policy, behavior: Policy) -> Poli
     left = 1.0 - arrays.run_sums(fixed, offsets)
     total = arrays.run_sums(free, offsets)
     scale = np.divide(left, total, out=np.ones_like(left), where=total > 0)
-    touched = arrays.run_sums(kept.astype(np.int64), offsets)[state] > 0
+    changed = policy.probability != behavior.probability  # what is the same stays so, to the bit
+    touched = (arrays.run_sums(kept * 1, offsets) > 0) & (arrays.run_sums(changed * 1, offsets) > 0)
     return Policy(
         policy.pairs,
-        np.where(touched, fixed + np.maximum(free * scale[state], 0.0), policy.probability),
+        np.where(touched[state], fixed + np.maximum(free * scale[state], 0.0), policy.probability),
     )

@@ -297,7 +297,9 @@ class FiniteMDP(arrays.ByValue):
                     f"R has {len(R)} matrices of {rewards.shape[1]} states, expected {len(P)} of "
                     f"{states}"
                 )
-            reward: arrays.FloatArray = rewards[row[arrays.run_owners(offsets)], successor]
+            reward: arrays.FloatArray = np.zeros(successor.size)
+            if successor.size:  # of no places, SciPy gives a matrix
+                reward = rewards[row[arrays.run_owners(offsets)], successor]
             ending = None
         else:
             reward, ending = spread_rewards(pairs, offsets, successor, R)

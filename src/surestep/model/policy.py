@@ -213,9 +213,11 @@ class Policy(arrays.ByValue):
         if not (arrays.is_number(weight) and 0 <= weight <= 1):
             raise InvalidParameter(f"weight is {weight!r}, expected 0 to 1")
         share = float(weight)
+        mixed = (1 - share) * self.probability + share * other.probability
+        same = self.probability == other.probability  # and is the same once mixed, to the last bit
         return Policy(
             self.pairs,
-            (1 - share) * self.probability + share * other.probability,
+            np.where(same, self.probability, mixed),
             self.estimated or other.estimated,
         )
 

@@ -182,10 +182,13 @@ def choose_threshold(training: object, low: float, size: int, delta: float) -> f
     if scale == 0 or size == 1:
         return low
     data = (ordered - low) / scale
-    above = data.size - 1 - np.arange(data.size)  # how many a threshold at each value would cut
-    mean = (np.cumsum(data) + above * data) / data.size
-    square = (np.cumsum(data**2) + above * data**2) / data.size
-    variance = np.maximum(square - mean**2, 0.0) * data.size / (data.size - 1)
+    below = np.arange(data.size)  # how many values a threshold at each value would leave
+    mean = (np.cumsum(data) + (data.size - 1 - below) * data) / data.size
+    # Of sums of squared distances from means nothing is lost, where squares would cancel.
+    distance = data - np.append(0.0, np.cumsum(data)[:-1]) / np.maximum(below, 1)
+    within = np.cumsum(distance**2 * below / (below + 1))
+    spread = np.append(0.0, within[:-1]) + distance**2 * below * (1 - below / data.size)
+    variance = spread / (data.size - 1)
     predicted = mean - np.sqrt(2 * variance * term / size) - 7 * data * term / (3 * (size - 1))
     best = int(np.argmax(predicted))
     return float(ordered[best]) if predicted[best] > 0 else low
