@@ -288,7 +288,8 @@ IN_LATEX = {  # signs that are commands, or that a font of LaTeX may lack
     "−": "$-$", "≥": r"$\geq$", "≤": r"$\leq$", "×": r"$\times$", "–": "--", "∞": r"$\infty$",
     "\u202f": r"\,", "<": "$<$", ">": "$>$", "|": r"\textbar{}",
 }  # fmt: skip
-OBEYED = re.compile(r"[\\|*`<>~$]|(?<!\w)_|_(?!\w)|\((?<=\]\()|&(?=#?\w+;)")  # Markdown's commands
+# What Markdown obeys; an underscore between letters it does not.
+OBEYED = re.compile(r"[\\|*`<>~$]|(?<![^\W_])_|_(?![^\W_])|\((?<=\]\()|&(?=#?\w+;)")
 # Control characters, ends of lines and marks of direction, which are replaced by a space.
 BREAKS = re.compile(r"[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+")
 SIGNS = re.compile("|".join(map(re.escape, [*MATHEMATICS, *IN_LATEX])))

@@ -317,6 +317,8 @@ def student_t(values: object, delta: float) -> float:
     data = read_values(values, 2)
     log_inverse(delta)
     quantile = -float(stdtrit(data.size - 1, float(delta)))  # t_{1−δ} = −t_δ, which has more digits
+    if not math.isfinite(quantile):
+        raise InvalidParameter(f"delta is {delta!r}, which is too small for {data.size} values")
     return float(data.mean()) - float(data.std(ddof=1)) / math.sqrt(data.size) * quantile
 
 

@@ -116,6 +116,8 @@ def test_rows_in_any_order_count_as_by_hand(rows, kind, columns, rng, folder):
 @given(rows=tables(), cuts=st.lists(st.integers(0, 20), max_size=4), target=st.integers(1, 4))
 def test_lanes_meet_at_their_seams(rows, cuts, target, tmp_path_factory):
     folder = tmp_path_factory.mktemp("lanes")
+    for row in rows:  # digits of rewards that one pass guesses
+        row["reward"] = round(row["reward"] % 10, 2)
     rows.sort(key=lambda row: (len(str(row["episode"])), str(row["episode"]), row["step"]))
     ends = sorted({0, len(rows), *(cut for cut in cuts if cut < len(rows))})
     for number, (begin, end) in enumerate(pairwise(ends)):
