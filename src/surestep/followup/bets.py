@@ -29,7 +29,8 @@ every episode and stop at will. The claim is "the gain was above L_n on some day
 differ, it says nothing about their average. Levels may drift, and shares rise or depend on the
 past: the proof does not mind.
 
-**The other way round** A and 1 − A change places: Z is −Z, and the bound is one on the loss.
+**The other way round** the same bet is on −G in [−hi, −lo], around −m₀: Z is −Z, and the bound is
+one on the loss.
 
 **Outcomes that come late.** Episodes count in the order of their starts, up to the first pending
 one; after its deadline it counts lo in the new arm and hi in the control. Then Z is at most what it
@@ -64,7 +65,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray
+from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.kernels.bets import MOST, first_reached
 
 PLANNED = np.array([0.25, 1.0, 4.0, 16.0])  # times the episodes planned: one stake for each
@@ -92,13 +93,9 @@ class Wager(NamedTuple):
     @property
     def stakes(self) -> FloatArray:
         """Returns s_j, one for each number of episodes that a proof may take."""
-        stakes: FloatArray = np.sqrt(self.wealth / (PLANNED * self.planned * self.variance))
+        needed = 2 * math.log(1 / self.delta)
+        stakes: FloatArray = np.sqrt(needed / (PLANNED * self.planned * self.variance))
         return stakes
-
-    @property
-    def wealth(self) -> float:
-        """Returns 2 ln(1/δ)."""
-        return 2 * math.log(1 / self.delta)
 
 
 class Series(NamedTuple):
@@ -119,11 +116,6 @@ def gains(wager: Wager, new: BoolArray, chance: FloatArray, returns: FloatArray)
     )
     weight = np.sqrt(chance * (1 - chance))
     return Series(side * (returns - wager.middle), least, weight, -wager.span, wager.span)
-
-
-def losses(wager: Wager, new: BoolArray, chance: FloatArray, returns: FloatArray) -> Series:
-    """Returns the same with the arms in each other's place: what the control has more."""
-    return gains(wager, ~new, 1 - chance, returns)
 
 
 def levels(wager: Wager, new: BoolArray, chance: FloatArray, returns: FloatArray) -> Series:
@@ -162,9 +154,7 @@ def bounds_over_time(series: Series, wager: Wager) -> FloatArray:
     return bounds
 
 
-def past_bounds(
-    wager: Wager, control: FloatArray, new: FloatArray, looks: FloatArray
-) -> FloatArray:
+def past_bounds(wager: Wager, control: FloatArray, new: FloatArray, looks: IntArray) -> FloatArray:
     """Returns the bound on the gain over past episodes, after so many new ones (`looks`)."""
     grid = np.linspace(wager.low, wager.high, CELLS + 1)
     planned = (wager.planned, max(control.size, 1))
@@ -181,7 +171,7 @@ def past_bounds(
     gain = grid[:-1, np.newaxis] - grid[1:]
     bounds = np.empty(looks.size)
     seen = 0
-    for i, look in enumerate(looks.astype(int)):
+    for i, look in enumerate(looks):
         fresh = new[seen:look, np.newaxis] - grid
         ours = [
             capital * capital_of(stake * fresh)

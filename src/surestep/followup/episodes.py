@@ -8,12 +8,15 @@ the ends of what it may have returned. Of a pending one nothing is known yet but
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
 
 from surestep._arrays import AnyArray, BoolArray, FloatArray
 
 
-class Measure(NamedTuple):
+class Measure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A number that whole episodes return: more is better, costs are below 0."""
 
     name: str
@@ -22,7 +25,8 @@ class Measure(NamedTuple):
     discount: float = 1.0
     margin: float = 0.0  # by how much it may get worse; the first has to get better
     at_most: float | None = None  # of a chance: a limit on its own, whatever the control does
-    cost: bool = False
+    middle: float = 0.0  # the mean of old returns, and their variance: a pilot's stakes
+    variance: Annotated[float, Meta(gt=0)] = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
