@@ -178,8 +178,8 @@ def test_a_level_that_is_a_mean_breaks_it_and_a_lower_bound_does_not():
 
 
 def seasonal(n, swing):
-    """The mean of each of n episodes: .5 ± swing, 200 episodes a year."""
-    return 0.5 + swing * np.sin(2 * np.pi * np.arange(n) / 200)
+    """The mean of each of n episodes: .5 ± swing, 400 episodes a year."""
+    return 0.5 + swing * np.sin(2 * np.pi * np.arange(n) / 400)
 
 
 def test_seasons_break_a_level_but_not_that_of_the_lowest_nor_a_holdout():
@@ -190,13 +190,13 @@ def test_seasons_break_a_level_but_not_that_of_the_lowest_nor_a_holdout():
         mean = seasonal(1_000, 0.2)
         new = rng.binomial(1, mean).astype(float)
         held = rng.random(1_000) < 0.2
-        seasons = lowest_season(old, 6 * 4, 0.0, 1.0, 0.05)
+        seasons = lowest_season(old, 3 * 4, 0.0, 1.0, 0.05)
         every = lowest_season(old, 1, 0.0, 1.0, 0.05)
         naive += detect(new, every, 1.0, within=1_000, alpha=0.05).alarm is not None
         lowest += detect(new, seasons, 1.0, within=1_000, alpha=0.05).alarm is not None
         gains, _ = paired(new, held)
         pairs += detect(gains, 0.0, 1.0, within=1_000, alpha=0.05).alarm is not None
-    assert naive > 100  # of 200: seasons alone
+    assert naive > 60  # of 200, by seasons alone; 20 were promised at most
     assert lowest <= binom.ppf(1 - TEST_LEVEL, 200, 0.1)
     assert pairs <= binom.ppf(1 - TEST_LEVEL, 200, 0.05)
 
