@@ -134,7 +134,26 @@ class Histogram(NamedTuple):
     flags: Sequence[Flag] = ()
 
 
-Picture = Bars | Strips | Histogram
+class Curve(NamedTuple):
+    """A line through points from left to right."""
+
+    name: str
+    points: Sequence[tuple[float, float]]
+    tone: Tone = "blue"
+
+
+class Curves(NamedTuple):
+    """Lines over one axis, with levels to compare them with, and flags at places on the way."""
+
+    caption: Caption
+    label: str
+    noun: str  # what the lines are about
+    curves: Sequence[Curve]
+    levels: Sequence[Flag] = ()
+    flags: Sequence[Flag] = ()
+
+
+Picture = Bars | Strips | Histogram | Curves
 
 
 # ---- sections -----------------------------------------------------------------------------------
