@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 from scipy.stats import binom
 
 from surestep.errors import InvalidParameter
-from surestep.followup.detector import SHARES, Detection, detect, goal_of, lowest_season, paired
+from surestep.followup.detector import SHARES, Detection, detect, lowest_season, paired
 
 UNIT = st.floats(0, 1, allow_subnormal=False)
 RETURNS = hnp.arrays(np.float64, st.integers(0, 40), elements=UNIT)
@@ -238,17 +238,16 @@ def test_the_lowest_season_is_below_each(returns, seasons):
 
 
 def test_closeness_ends_at_the_alarm():
-    seen = Detection(np.array([-1.0, 2.0, 5.0]), 4.0)
-    assert seen.closeness.tolist() == [0.0, 0.5, 1.0]
-    assert goal_of(1_000, 0.1) == pytest.approx(math.log(10_000))
+    assert [Detection(np.array([1.0, x]), 4.0).closeness for x in (-1, 2, 5)] == [0, 0.5, 1]
+    seen = detect(np.zeros(0), 0.5, 1.0, within=1_000, alpha=0.1)
+    assert seen.goal == pytest.approx(math.log(10_000))
+    assert (seen.closeness, seen.alarm) == (0, None)
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"level": 1.0}, "level is 1, expected less than 1, the highest return"),
-        ({"returns": np.array([0.5, 1.5])}, "episode 2 returned 1.5, expected at most 1"),
-        ({"returns": np.array([np.nan])}, "episode 1 returned nan"),
         ({"within": 0}, "within is 0, expected a whole number of 1 or more"),
         ({"alpha": 1.0}, "alpha is 1.0, expected a number above 0 and below 1"),
     ],

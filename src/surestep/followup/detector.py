@@ -34,18 +34,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, IntArray, expect_count, first_where
+from surestep._arrays import BoolArray, FloatArray, IntArray, expect_count
 from surestep._settings import Delta, check_setting
 from surestep.errors import InvalidParameter
 from surestep.offpolicy import empirical_bernstein
 
 SHARES = (0.1, 0.25, 0.5, 0.8)  # of the largest stake 1 / (h − c), as far as the sources tried them
 ROUNDING = 1e-9  # added to ln A, for what rounding may add to ln M
-LEAST_IN_SEASON = 2  # episodes: fewer have no spread
 
 
 class Detection(NamedTuple):
-    """What a detector saw: ln M after every episode, ln A, and the alarm.
+    """What a detector saw: ln M after every episode, and the alarm.
 
     `alarm` is the place of the episode that raised it, `since` the place of the first episode after
     the change, as far as the evidence tells; both None without an alarm.
@@ -57,10 +56,9 @@ class Detection(NamedTuple):
     since: int | None = None
 
     @property
-    def closeness(self) -> FloatArray:
-        """Returns ln M / ln A [n], from 0 to 1: how near an alarm was after each episode."""
-        share: FloatArray = np.clip(self.evidence / self.goal, 0.0, 1.0)
-        return share
+    def closeness(self) -> float:
+        """Returns ln M / ln A at the end, from 0 to 1: how near an alarm is."""
+        return min(max(float(self.evidence[-1:].sum()) / self.goal, 0.0), 1.0)
 
 
 def detect(
@@ -70,50 +68,26 @@ def detect(
 
     An alarm among the first `within` has a chance of at most `alpha` while the mean is no lower.
     """
-    goal = goal_of(within, alpha)
-    steps = log_factors(returns, level, high)
-    capital = np.cumsum(steps, axis=1)  # of whoever began with the first episode
-    evidence = np.logaddexp.reduce(summed(capital), axis=0) - math.log(len(SHARES))
-    above = np.flatnonzero(evidence >= goal + ROUNDING)
-    if not above.size:
-        return Detection(evidence, goal)
-    alarm = int(above[0])
-    began = capital[:, alarm, np.newaxis] - capital[:, : alarm + 1] + steps[:, : alarm + 1]
-    since = int(np.argmax(np.logaddexp.reduce(began, axis=0)))
-    return Detection(evidence, goal, alarm, since)
-
-
-def goal_of(within: int, alpha: float) -> float:
-    """Returns ln A = ln(N/α)."""
     expect_count("within", within)
     check_setting("alpha", alpha, Delta)
-    return math.log(within) - math.log(alpha)
-
-
-def log_factors(returns: FloatArray, level: float, high: float) -> FloatArray:
-    """Returns ln(1 + λ (c − G)) of every stake and episode [4, n]."""
     if not level < high:
         raise InvalidParameter(
             f"level is {level:.10g}, expected less than {high:.10g}, the highest return: nothing "
             "could ever be above it"
         )
-    for place, others in first_where(~(returns <= high), "episode"):
-        raise InvalidParameter(
-            f"episode {place + 1:,} returned {returns[place]:.10g}, expected at most "
-            f"{high:.10g}{others}"
-        )
+    goal = math.log(within) - math.log(alpha)
     shares = np.array(SHARES)[:, np.newaxis]
-    factors: FloatArray = np.log1p(shares * (level - returns) / (high - level))
-    return factors
-
-
-def summed(capital: FloatArray) -> FloatArray:
-    """Returns ln M of every stake and episode [4, n] by the sums of ln factors up to each.
-
-    M_t = P_t Σ_{s < t} 1/P_s with P_t the product of the first t factors.
-    """
-    before = np.concatenate([np.zeros((len(capital), 1)), capital[:, :-1]], axis=1)
-    return capital + np.logaddexp.accumulate(-before, axis=1)
+    factors = np.log1p(shares * (level - returns) / (high - level))  # [4, n], as all that follow
+    capital = np.cumsum(factors, axis=1)  # ln P_t of whoever began with the first episode
+    before = capital - factors
+    sums = capital + np.logaddexp.accumulate(-before, axis=1)  # M_t = P_t Σ_{s < t} 1/P_s
+    evidence = np.logaddexp.reduce(sums, axis=0) - math.log(len(SHARES))
+    above = np.flatnonzero(evidence >= goal + ROUNDING)
+    if not above.size:
+        return Detection(evidence, goal)
+    alarm = int(above[0])
+    began = np.logaddexp.reduce(capital[:, [alarm]] - before[:, : alarm + 1], axis=0)
+    return Detection(evidence, goal, alarm, int(np.argmax(began)))
 
 
 def paired(returns: FloatArray, held_out: BoolArray) -> tuple[FloatArray, IntArray]:
@@ -125,12 +99,10 @@ def paired(returns: FloatArray, held_out: BoolArray) -> tuple[FloatArray, IntArr
     mean of Δ or more; they lie within ±(highest − lowest return).
     """
     places = np.flatnonzero(held_out)
-    ours = np.cumsum(np.where(held_out, 0.0, returns))[places]
-    many = np.cumsum(~held_out)[places]
-    number = np.diff(many, prepend=0)
-    there = number > 0
-    mean = np.diff(ours, prepend=0.0)[there] / number[there]
-    return mean - returns[places][there], places[there]
+    ours = np.diff(np.cumsum(np.where(held_out, 0.0, returns))[places], prepend=0.0)
+    number = np.diff(np.cumsum(~held_out)[places], prepend=0)
+    places, ours, number = (each[number > 0] for each in (places, ours, number))
+    return ours / number - returns[places], places
 
 
 def lowest_season(
@@ -141,10 +113,11 @@ def lowest_season(
     Returns [n] lie in the order of starts, and seasons are equal parts of them; each has its bound
     (`empirical_bernstein`) at δ/k, so that all k hold at once.
     """
-    parts = np.array_split(returns, seasons)
-    if len(parts[-1]) < LEAST_IN_SEASON:
+    expect_count("seasons", seasons)
+    if returns.size < 2 * seasons:
         raise InvalidParameter(
             f"seasons is {seasons:,}, but the log has {returns.size:,} episodes; expected at least "
-            f"{LEAST_IN_SEASON} episodes in each"
+            "two in each"
         )
+    parts = np.array_split(returns, seasons)
     return min(empirical_bernstein(part, low, high, delta / seasons) for part in parts)
