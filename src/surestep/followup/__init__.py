@@ -1,1 +1,1 @@
-"""The mathematics of the day after: what new episodes say of a policy that was adopted."""
+"""What came after a result: the mathematics of pilots, and of watching a policy that is in use."""
