@@ -11,7 +11,6 @@ from surestep.sections import (
     Bar,
     Bars,
     Caption,
-    Curve,
     Curves,
     Flag,
     Histogram,
@@ -133,7 +132,7 @@ def test_names_are_text_and_are_cut():
     st.lists(VALUES, max_size=2),
 )
 def test_lines_go_through_their_points_inside_the_frame(lines, levels, flags):
-    curves = [Curve("name", line) for line in lines]
+    curves = {str(i): line for i, line in enumerate(lines)}
     marks = [[Flag(v, "here") for v in values] for values in (levels, flags)]
     root = drawing(Curves(CAPTION, "episode", "mean return", curves, *marks))
     drawn = [path.get("d") for path in root.iter("path") if path.get("class").startswith("line")]

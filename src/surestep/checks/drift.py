@@ -5,51 +5,32 @@ written as they came; all are one test. The pair is given, so it does not matter
 decided has changed in between.
 """
 
-from collections.abc import Sequence
-
-import numpy as np
-
-from surestep._arrays import IntArray, run_owners
 from surestep.checks.check import Check, CheckKind, GivenLog
-from surestep.checks.running import given_log, looked_at
 from surestep.checks.shuffling import blocks, permutation_check, transitions
-from surestep.model.log import DecisionLog
 
 
 def next_state_by_time(given: GivenLog) -> Check:
     """Compares next states among rows of the same pair, by blocks of the log."""
-    return next_states(given, blocks(given.log))
+    log = given.log
+    half, *finer = blocks(log) if given.parts is None else given.parts
+    return permutation_check(
+        NEXT_STATE.code, given, log.pair, log.next_state, [half], finer=finer, seed=2
+    )
 
 
 def reward_by_time(given: GivenLog) -> Check:
     """Compares rewards among rows of the same transition, by blocks of the log."""
-    return rewards(given, blocks(given.log))
-
-
-def between(log: DecisionLog, first_late: int) -> tuple[Check, ...]:
-    """Compares next states and rewards of later rows with those of the rows before them."""
-    given = given_log(log)
-    late = (np.arange(log.num_steps) >= first_late).astype(np.int64)
-    late = late[np.isin(run_owners(log.episode_offsets), looked_at(log, given.seed))]
-    return next_states(given, [late]), rewards(given, [late])
-
-
-def next_states(given: GivenLog, cuts: Sequence[IntArray]) -> Check:
-    """Compares next states among rows of the same pair, by parts [N] of the log."""
     log = given.log
-    part, *finer = cuts
+    half, *finer = blocks(log) if given.parts is None else given.parts
     return permutation_check(
-        NEXT_STATE.code, given, log.pair, log.next_state, [part], finer=finer, seed=2
-    )
-
-
-def rewards(given: GivenLog, cuts: Sequence[IntArray]) -> Check:
-    """Compares rewards among rows of the same transition, by parts [N] of the log."""
-    log = given.log
-    part, *finer = cuts
-    group = transitions(log)
-    return permutation_check(
-        REWARD.code, given, log.pair, log.reward, [part], group=group, finer=finer, seed=3
+        REWARD.code,
+        given,
+        log.pair,
+        log.reward,
+        [half],
+        group=transitions(log),
+        finer=finer,
+        seed=3,
     )
 
 

@@ -37,7 +37,7 @@ import numpy as np
 from surestep._arrays import BoolArray, FloatArray, IntArray, expect_count
 from surestep._settings import Delta, check_setting
 from surestep.errors import InvalidParameter
-from surestep.offpolicy import empirical_bernstein
+from surestep.offpolicy import betting
 
 SHARES = (0.1, 0.25, 0.5, 0.8)  # of the largest stake 1 / (h − c), as far as the sources tried them
 ROUNDING = 1e-9  # added to ln A, for what rounding may add to ln M
@@ -46,19 +46,15 @@ ROUNDING = 1e-9  # added to ln A, for what rounding may add to ln M
 class Detection(NamedTuple):
     """What a detector saw: ln M after every episode, and the alarm.
 
-    `alarm` is the place of the episode that raised it, `since` the place of the first episode after
-    the change, as far as the evidence tells; both None without an alarm.
+    `alarm` is the place of the episode that raised it, `since` that of the first episode after the
+    change, by the smallest stake: the start from which its bets won the most. Both are None without
+    an alarm.
     """
 
     evidence: FloatArray  # [n] ln M
     goal: float  # ln A
     alarm: int | None = None
     since: int | None = None
-
-    @property
-    def closeness(self) -> float:
-        """Returns ln M / ln A at the end, from 0 to 1: how near an alarm is."""
-        return min(max(float(self.evidence[-1:].sum()) / self.goal, 0.0), 1.0)
 
 
 def detect(
@@ -86,8 +82,7 @@ def detect(
     if not above.size:
         return Detection(evidence, goal)
     alarm = int(above[0])
-    began = np.logaddexp.reduce(capital[:, [alarm]] - before[:, : alarm + 1], axis=0)
-    return Detection(evidence, goal, alarm, int(np.argmax(began)))
+    return Detection(evidence, goal, alarm, int(np.argmin(before[0, : alarm + 1])))
 
 
 def paired(returns: FloatArray, held_out: BoolArray) -> tuple[FloatArray, IntArray]:
@@ -105,19 +100,14 @@ def paired(returns: FloatArray, held_out: BoolArray) -> tuple[FloatArray, IntArr
     return ours / number - returns[places], places
 
 
-def lowest_season(
-    returns: FloatArray, seasons: int, low: float, high: float, delta: float
-) -> float:
+def lowest_season(returns: FloatArray, seasons: int, low: float, delta: float) -> float:
     """Returns a lower bound of the mean return in the lowest season, with a chance of 1 − δ.
 
-    Returns [n] lie in the order of starts, and seasons are equal parts of them; each has its bound
-    (`empirical_bernstein`) at δ/k, so that all k hold at once.
+    Returns [n], each at least `low`, lie in the order of starts, and seasons are equal parts of
+    them; each has its bound (`betting`) at δ/k, so that all k hold at once.
     """
-    expect_count("seasons", seasons)
-    if returns.size < 2 * seasons:
+    if not 1 <= seasons <= returns.size:
         raise InvalidParameter(
-            f"seasons is {seasons:,}, but the log has {returns.size:,} episodes; expected at least "
-            "two in each"
+            f"seasons is {seasons:,}, expected 1 to {returns.size:,}, the episodes of the old log"
         )
-    parts = np.array_split(returns, seasons)
-    return min(empirical_bernstein(part, low, high, delta / seasons) for part in parts)
+    return min(betting(part, low, delta / seasons) for part in np.array_split(returns, seasons))

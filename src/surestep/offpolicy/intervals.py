@@ -104,13 +104,12 @@ def empirical_bernstein(values: object, low: float, high: float, delta: float) -
     """
     data = read_values(values, 2, low, high)
     span = float(high) - float(low)
-    return bernstein_limit(float(data.mean()), float(data.var(ddof=1)), data.size, span, delta)
-
-
-def bernstein_limit(mean: float, variance: float, size: int, span: float, delta: float) -> float:
-    """Returns the bound of `empirical_bernstein` by mean and sample variance of the values."""
     term = math.log(2.0) + log_inverse(delta)
-    return mean - math.sqrt(2 * variance * term / size) - 7 * span * term / (3 * (size - 1))
+    return (
+        float(data.mean())
+        - math.sqrt(2 * float(data.var(ddof=1)) * term / data.size)
+        - 7 * span * term / (3 * (data.size - 1))
+    )
 
 
 def truncated_bernstein(values: object, low: float, threshold: float, delta: float) -> float:

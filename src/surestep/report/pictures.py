@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -23,6 +24,7 @@ LINE = 26.0  # a line of text, which is large on a narrow screen
 STRIP = 10.0  # the height of a range
 STRIPS_APART = LINE + STRIP + 6
 LONG = 20_000  # letters of a description
+TONES = ("blue", "vermilion", "green")  # of lines
 LONGEST, SHORTEST = 50, 16  # letters of a name with the words at its right, and of it at least
 
 RECT = Markup('<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" class="{}">{}</rect>')
@@ -217,7 +219,7 @@ def frame(across: Axis, up: Axis, above: str, below: str) -> list[Markup]:
 def curves(picture: Curves) -> tuple[float, Iterable[Markup]]:
     """Draws lines; the words of a level stand at the right, just above it."""
     above = LINE * len(picture.flags)
-    points = [point for curve in picture.curves for point in curve.points]
+    points = [*chain(*picture.curves.values())]
     across = Axis.around((x for x, _ in points), LEFT, END)
     heights = [*(y for _, y in points), *(level.value for level in picture.levels)]
     up = Axis.around(heights, FOOT, TOP)
@@ -228,9 +230,9 @@ def curves(picture: Curves) -> tuple[float, Iterable[Markup]]:
             PATH.format(f"M{LEFT:g} {top:.1f}H{END:g}", "mark"),
             TEXT.format(END, top - 6, "note halo ends", level.text),
         ]
-    for curve in picture.curves:
-        way = "L".join(f"{across.at(x):.1f} {up.at(y):.1f}" for x, y in curve.points)
-        drawn.append(PATH.format(f"M{way}", f"line tone-{curve.tone}"))
+    for line, tone in zip(picture.curves.values(), TONES, strict=False):
+        way = "L".join(f"{across.at(x):.1f} {up.at(y):.1f}" for x, y in line)
+        drawn += [PATH.format(f"M{way}", f"line tone-{tone}")] if line else []
     drawn += flagged(picture.flags, across, 10.0, FOOT)
     moved = Markup('<g transform="translate(0 {:g})">{}</g>').format(above, Markup("").join(drawn))
     return HEIGHT + above, [moved]
