@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         estimate_mdp as estimate_mdp,
     )
     from surestep.pipeline.improve import improve as improve
+    from surestep.pipeline.watch import watch as watch
     from surestep.planning import (
         evaluate as evaluate,
         evaluate_batch as evaluate_batch,
@@ -65,7 +66,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "results": "Result load",
         "algorithms": "improvement_of",
         "certificates": "certify",
-        "pipeline": "improve",
+        "pipeline": "improve watch",
         "io": "read_log",
         "kernels.devices": "device",
         "registering": "register",

@@ -6,6 +6,7 @@ from surestep.pipeline.improve import improve
 from surestep.pipeline.rehearse import RehearsedLog, rehearse_log
 from surestep.pipeline.stress_test import Effort
 from surestep.pipeline.verify import Verification, verify_result
+from surestep.pipeline.watch import watch
 
 __all__ = [
     "Effort",
@@ -21,4 +22,5 @@ __all__ = [
     "in_words",
     "rehearse_log",
     "verify_result",
+    "watch",
 ]
