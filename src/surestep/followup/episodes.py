@@ -7,10 +7,11 @@ the ends of what it may have returned. Of a pending one nothing is known yet but
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import msgspec
+import numpy as np
 from msgspec import Meta
 
 from surestep._arrays import AnyArray, BoolArray, FloatArray
@@ -45,3 +46,23 @@ class Episodes:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def after(self, past: Episodes, names: tuple[str, str]) -> Episodes:
+        """Returns these episodes after past ones, as two arms with these names.
+
+        Past ones without an end may have returned anything.
+        """
+        both = [past, self]
+        open_ended = np.where(past.pending, np.inf, 0.0)
+        starts = [one.starts for one in both if one.starts is not None]
+        return replace(
+            self,
+            ids=past.ids + self.ids,
+            starts=np.concatenate(starts) if len(starts) == len(both) else None,
+            arm=np.repeat(names, [len(one) for one in both]),
+            returns=np.concatenate([one.returns for one in both], axis=1),
+            lowest=np.concatenate([past.lowest - open_ended, self.lowest], axis=1),
+            highest=np.concatenate([past.highest + open_ended, self.highest], axis=1),
+            pending=np.append(np.zeros(len(past), np.bool_), self.pending),
+            followed=np.concatenate([one.followed for one in both]),
+        )

@@ -9,7 +9,8 @@ larger one. That it is worse may be said by any of M measures, each at δ/M.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Annotated, Literal, NamedTuple
 
@@ -19,12 +20,14 @@ from msgspec import Meta
 
 from surestep._arrays import BoolArray, FloatArray, first_where
 from surestep._words import number
+from surestep.description import written
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.followup import bets
 from surestep.followup.episodes import Episodes, Measure
 
 Share = Annotated[float, Meta(gt=0, lt=1)]
 Verdict = Literal["proved better", "believed better", "not yet", "stop: it is worse", "no claim"]
+PLAN, ANSWER = "pilot.toml", "answer.json"
 DAY = 86_400.0  # seconds
 FALSE_ALARMS = 0.001  # of the test of the share of arms
 POINTS = 200  # of a line over time; a past control is looked at so often
@@ -35,8 +38,9 @@ class PilotPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """All that is fixed before the first episode of a pilot; the content of pilot.toml."""
 
     made: str
-    result: str  # the digest of its run.json
-    control: Literal["concurrent", "past"]
+    digest: str  # of run.json of the result
+    result: str = ""  # its folder, from that of the plan
+    control: Literal["concurrent", "past"] = "concurrent"
     delta: Share
     episodes: Annotated[int, Meta(ge=2)]
     measures: Annotated[list[Measure], Meta(min_length=1)]
@@ -123,7 +127,8 @@ class MeasureAnswer:
     Examples
     --------
     >>> from surestep.followup.pilot import MeasureAnswer
-    >>> known = MeasureAnswer(name="reward", estimate=0.2, lower=0.1, upper=0.3, above=0.0, lines=[])
+    >>> known = MeasureAnswer(
+    ...     name="reward", estimate=0.2, lower=0.1, upper=0.3, above=0.0, lines=[])
     >>> known.passed, known.broken
     (True, False)
     """
@@ -157,7 +162,7 @@ class PilotAnswer:
     why : str
         Why nothing is claimed, where that is so.
     digest : str
-        The digest of pilot.toml.
+        The SHA-256 of pilot.toml.
     plan : PilotPlan
         What was fixed before the first episode.
     today : str
@@ -197,6 +202,78 @@ class PilotAnswer:
     followed: tuple[float, float]
     share_evidence: float
     measures: list[MeasureAnswer]
+
+
+class Forecast(NamedTuple):
+    """What to expect of a pilot, by simulated ones in worlds that the log allows."""
+
+    worlds: int  # 0: no log was there, so gains and returns are as the record says
+    gain: float  # the mean gain in these worlds
+    needed: int | None  # episodes until 80 % of all pilots prove a gain; None: not within `most`
+    most: int  # episodes of a simulated pilot
+    proved: float  # the share of pilots that prove a gain within the planned episodes
+    at_risk: float  # the most that may be lost, by the range of returns
+    at_risk_likely: float  # the same by the lower end of the estimated gain
+    a_day: float | None  # episodes a day in the old log; None where it has no times
+    pairs: int  # of episodes that the range of returns asks for at least
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pilot:
+    """A pilot that is planned, or judged.
+
+    Parameters
+    ----------
+    plan : PilotPlan
+        What is fixed before the first episode.
+    toml : str
+        The same as pilot.toml has it; its digest is that of the plan.
+    report : str
+        The page, as HTML.
+    forecast : Forecast, optional
+        What to expect; None of a pilot that is judged.
+    answer : PilotAnswer, optional
+        What episodes have shown; None of a plan.
+
+    Examples
+    --------
+    See `surestep.pilot`.
+    """
+
+    plan: PilotPlan
+    toml: str
+    report: str = field(repr=False)
+    forecast: Forecast | None = None
+    answer: PilotAnswer | None = None
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """Returns the files of a plan, or of an answer."""
+        if self.answer is None:
+            return {PLAN: self.toml.encode(), "pilot.html": self.report.encode()}
+        return {ANSWER: self.to_json().encode(), "answer.html": self.report.encode()}
+
+    def to_json(self) -> str:
+        """Returns plan, forecast and answer as JSON.
+
+        Returns
+        -------
+        str
+            The content of answer.json.
+        """
+        known = {"plan": self.plan, "forecast": self.forecast and self.forecast._asdict()}
+        content = msgspec.to_builtins(known if self.answer is None else self.answer)
+        return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def toml_of(plan: PilotPlan) -> str:
+    """Returns a plan as pilot.toml has it."""
+    content = {name: x for name, x in msgspec.to_builtins(plan).items() if x is not None}
+    lines = [f"{name} = {written(x)}" for name, x in content.items() if name != "measures"]
+    for measure in content["measures"]:
+        told = [f"{name} = {written(x)}" for name, x in measure.items() if x is not None]
+        lines += ["", "[[measures]]", *told]
+    return "\n".join(["# Fixed before the first episode. Do not change it afterwards.", *lines, ""])
 
 
 class Seen(NamedTuple):
@@ -264,20 +341,7 @@ def judged(
 
 
 def arms(plan: PilotPlan, episodes: Episodes) -> BoolArray:
-    """Returns which episodes [E] got the new policy; refuses rows that no plan allows.
-
-    A past control are the episodes that began before the plan was made.
-    """
-    made = seconds(plan.made)
-    if plan.control == "past":
-        since: BoolArray = dated(episodes, "made") >= made
-        return since
-    starts = np.full(len(episodes), made) if episodes.starts is None else episodes.starts
-    for e, others in first_where(starts < made, "episode"):
-        raise InvalidLog(
-            f"episode {episodes.ids[e]!r} began before the plan was made ({plan.made}); expected "
-            f"episodes of the pilot alone{others}"
-        )
+    """Returns which episodes [E] got the new policy; refuses rows that no plan allows."""
     names = np.asarray(episodes.arm)
     for e, others in first_where(~np.isin(names, (plan.new, plan.old)), "episode"):
         raise InvalidLog(
@@ -285,6 +349,13 @@ def arms(plan: PilotPlan, episodes: Episodes) -> BoolArray:
             f"or {plan.old!r}, as pilot.toml says{others}"
         )
     new: BoolArray = names == plan.new
+    made = seconds(plan.made)
+    starts = np.full(new.size, made) if episodes.starts is None else episodes.starts
+    for e, others in first_where((starts < made) & (new | (plan.control != "past")), "episode"):
+        raise InvalidLog(
+            f"episode {episodes.ids[e]!r} began before the plan was made ({plan.made}); expected "
+            f"episodes of the pilot alone{others}"
+        )
     return new
 
 

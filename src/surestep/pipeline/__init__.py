@@ -3,6 +3,7 @@
 from surestep.pipeline.certify import Judged, certify_policy, certify_result, check_certificates
 from surestep.pipeline.explain import Explanation, explain, in_words
 from surestep.pipeline.improve import improve
+from surestep.pipeline.pilot import pilot, verify_pilot
 from surestep.pipeline.rehearse import RehearsedLog, rehearse_log
 from surestep.pipeline.stress_test import Effort
 from surestep.pipeline.verify import Verification, verify_result
@@ -20,7 +21,9 @@ __all__ = [
     "explain",
     "improve",
     "in_words",
+    "pilot",
     "rehearse_log",
+    "verify_pilot",
     "verify_result",
     "watch",
 ]
