@@ -2,6 +2,7 @@
 
 import surestep.sections as show
 from surestep._words import counted, number, percent
+from surestep.errors import said
 from surestep.followup.watching import Watch
 from surestep.report.checks import checks_section
 
@@ -24,8 +25,8 @@ def answer(watch: Watch) -> show.Section:
         title = "Alarm: the new policy is no longer as good"
         mood = "bad"
         sentences = [
-            f"The new policy fell below {level.name} ({number(level.value or 0.0)}). The alarm came with "
-            f"episode {level.alarm}; the fall probably began with {level.since}."
+            f"The new policy fell below {level.name} ({number(level.value or 0.0)}). The alarm "
+            f"came with episode {level.alarm}; the fall probably began with {level.since}."
             for level in tested
             if level.alarm is not None
         ]
@@ -115,6 +116,6 @@ def world(watch: Watch) -> show.Section:
     """Returns whether actions have other effects, or other rewards, than in the old log."""
     once = "The old log is compared with the new rows. It is a test for one look, not for many."
     if watch.checks is None:
-        once = "Not tested: the old log is not there. Name it with --log."
+        once = f"Not tested: the old log is not there. Name it ({said('log=…', '--log')})."
     made = checks_section(watch.checks or (), folded=False)
     return made._replace(name="world", title="Has the world changed?", sentences=[once])
