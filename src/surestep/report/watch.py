@@ -47,7 +47,7 @@ def answer(watch: Watch) -> show.Section:
         )
     keys = [
         show.Key(
-            "Evidence of a fall", percent(max(level.evidence, 0)), f"100 %: below {level.name}"
+            "Evidence of a fall", percent(max(level.evidence, 0)), f"of an alarm: {level.name}"
         )
         for level in tested
     ]
