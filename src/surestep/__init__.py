@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         estimate_mdp as estimate_mdp,
     )
     from surestep.pipeline.improve import improve as improve
+    from surestep.pipeline.pilot import pilot as pilot
     from surestep.pipeline.watch import watch as watch
     from surestep.planning import (
         evaluate as evaluate,
@@ -66,7 +67,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "results": "Result load",
         "algorithms": "improvement_of",
         "certificates": "certify",
-        "pipeline": "improve watch",
+        "pipeline": "improve pilot watch",
         "io": "read_log",
         "kernels.devices": "device",
         "registering": "register",

@@ -25,7 +25,7 @@ VERBS = {
     "describe": "logs",
     "improve": "improve",
     **dict.fromkeys(("verify", "explain", "certify"), "results"),
-    "watch": "followup",
+    **dict.fromkeys(("pilot", "watch"), "followup"),
     "rehearse": "improve",
     **dict.fromkeys(("algorithms", "bound"), "methods"),
     **dict.fromkeys(("inspect", "count", "merge"), "logs"),

@@ -7,13 +7,17 @@ the ends of what it may have returned. Of a pending one nothing is known yet but
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+import msgspec
+import numpy as np
+from msgspec import Meta
 
 from surestep._arrays import AnyArray, BoolArray, FloatArray
 
 
-class Measure(NamedTuple):
+class Measure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A number that whole episodes return: more is better, costs are below 0."""
 
     name: str
@@ -22,7 +26,8 @@ class Measure(NamedTuple):
     discount: float = 1.0
     margin: float = 0.0  # by how much it may get worse; the first has to get better
     at_most: float | None = None  # of a chance: a limit on its own, whatever the control does
-    cost: bool = False
+    middle: float = 0.0  # the mean of old returns, and their variance: a pilot's stakes
+    variance: Annotated[float, Meta(gt=0)] = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,3 +46,23 @@ class Episodes:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def after(self, past: Episodes, names: tuple[str, str]) -> Episodes:
+        """Returns these episodes after past ones, as two arms with these names.
+
+        Past ones without an end may have returned anything.
+        """
+        both = [past, self]
+        open_ended = np.where(past.pending, np.inf, 0.0)
+        starts = [one.starts for one in both if one.starts is not None]
+        return replace(
+            self,
+            ids=past.ids + self.ids,
+            starts=np.concatenate(starts) if len(starts) == len(both) else None,
+            arm=np.repeat(names, [len(one) for one in both]),
+            returns=np.concatenate([one.returns for one in both], axis=1),
+            lowest=np.concatenate([past.lowest - open_ended, self.lowest], axis=1),
+            highest=np.concatenate([past.highest + open_ended, self.highest], axis=1),
+            pending=np.append(np.zeros(len(past), np.bool_), self.pending),
+            followed=np.concatenate([one.followed for one in both]),
+        )

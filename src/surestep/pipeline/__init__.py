@@ -4,6 +4,7 @@ from surestep.followup.watching import Watch
 from surestep.pipeline.certify import Judged, certify_policy, certify_result, check_certificates
 from surestep.pipeline.explain import Explanation, explain, in_words
 from surestep.pipeline.improve import improve
+from surestep.pipeline.pilot import pilot, verify_pilot
 from surestep.pipeline.rehearse import RehearsedLog, rehearse_log
 from surestep.pipeline.stress_test import Effort
 from surestep.pipeline.verify import Verification, verify_result
@@ -22,7 +23,9 @@ __all__ = [
     "explain",
     "improve",
     "in_words",
+    "pilot",
     "rehearse_log",
+    "verify_pilot",
     "verify_result",
     "watch",
 ]

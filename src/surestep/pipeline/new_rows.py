@@ -6,7 +6,6 @@ actions that the policy does not know are read as well: whole episodes are judge
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +20,7 @@ from surestep._arrays import (
     run_owners,
     run_sums,
 )
-from surestep.description import RANGES, SignalRule, described, several
+from surestep.description import RANGES, described, several
 from surestep.errors import InvalidLog
 from surestep.followup.episodes import Episodes, Measure
 from surestep.io.counts.labelled import LabelledCounts
@@ -62,30 +61,27 @@ def measures_of(record: Record) -> tuple[Measure, ...]:
     """Returns what episodes are judged by: the signals of a result with ranges and limits."""
     description = described(record.description)
     kept = record.parameters
-    name, rule = next(iter(description.signals.items()), ("reward", None))
-    stakes: Mapping[str, Any] = {part: getattr(kept, part) for part in (*RANGES, "discount")}
-    measures = [measure(name, stakes, rule)]
-    for name, rule in [*description.signals.items()][1:]:
-        measures.append(measure(name, {"discount": kept.discount} | rule.stakes, rule))
+    told: dict[str, dict[str, Any]] = {
+        name: {"discount": kept.discount, "margin": rule.not_worse_by or 0.0} | rule.stakes
+        for name, rule in description.signals.items()
+    }
+    first = next(iter(told), "reward")
+    told = {first: {part: getattr(kept, part) for part in (*RANGES, "discount")}} | {
+        name: stakes for name, stakes in told.items() if name != first
+    }
+    measures = list[Measure]()
+    for name, stakes in told.items():
+        running, ending = (stakes.get(part) or NOTHING for part in ("running", "ending"))
+        discount = float(stakes["discount"])
+        low, high = stakes.get("returns") or Ranges(running, ending).returns(discount)
+        margin = stakes.get("margin", 0.0)
+        measures.append(Measure(name, float(low), float(high), discount, margin))
     unsafe = description.unsafe
     if unsafe.states is not None:
         at_most = unsafe.at_most if isinstance(unsafe.at_most, float) else None
         margin = unsafe.not_worse_by or 0.0
-        measures.append(Measure(unsafe.states, -1.0, 0.0, 1.0, margin, at_most, cost=True))
+        measures.append(Measure(unsafe.states, -1.0, 0.0, 1.0, margin, at_most))
     return tuple(measures)
-
-
-def measure(name: str, stakes: Mapping[str, Any], rule: SignalRule | None) -> Measure:
-    """Returns a signal as a measure: what a whole episode returns by what its steps may earn."""
-    discount = float(stakes["discount"])
-    declared = stakes.get("returns")
-    if declared is None:
-        running, ending = (stakes.get(part) or NOTHING for part in ("running", "ending"))
-        declared = Ranges(running, ending).returns(discount)
-    margin = (rule.not_worse_by or 0.0) if rule is not None else 0.0
-    cost = rule is not None and rule.cost
-    low, high = declared
-    return Measure(name, float(low), float(high), discount, margin, None, cost)
 
 
 def new_rows(

@@ -186,7 +186,8 @@ def levels_of(saved: Result, old: NewRows | None, seasons: int, *, holdout: bool
         gain = claim.lower if proved else None
         none = Level("the holdout itself", 0.0, 0.0, "")
         return [Level("the proved gain over the holdout", gain, claim.delta, why), none]
-    least, most = measures_of(saved.record)[0][1:3]
+    first = measures_of(saved.record)[0]
+    least, most = first.low, first.high
     bound = least
     if old is not None:
         returns = np.maximum(old.episodes.lowest[0], least)
