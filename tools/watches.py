@@ -126,7 +126,7 @@ def main():
         ends = np.array([run(rng) for _ in range(runs)])
         middle = np.median(np.minimum(ends, LAST))
         longest = f"{middle:,.0f}" if middle < LAST else f"over {LAST:,}"
-        print(f"| {name} | {np.mean(ends <= N):.1%} | {longest} |")
+        print(f"| {name} | {100 * np.mean(ends <= N):.1f} % | {longest} |")
     print("\n| a fall from 0.5 after 200 episodes | median delay | 80 % by | never |")
     print("| --- | ---: | ---: | ---: |")
     falls = {name: lambda rng, how=how: delays(*how, rng) for name, how in FALLS.items()}
@@ -135,7 +135,7 @@ def main():
         rng = np.random.default_rng([45, seed])
         ends = np.array([run(rng) for _ in range(runs)])
         middle, most = np.quantile(np.minimum(ends, LAST), [0.5, 0.8])
-        print(f"| {name} | {middle:,.0f} | {most:,.0f} | {np.mean(np.isinf(ends)):.1%} |")
+        print(f"| {name} | {middle:,.0f} | {most:,.0f} | {100 * np.mean(np.isinf(ends)):.1f} % |")
 
 
 if __name__ == "__main__":

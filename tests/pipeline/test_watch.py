@@ -210,8 +210,8 @@ def test_the_answer_as_json_has_all_but_the_page(result):
     ("how", "error", "words"),
     [
         ({"within": 0}, InvalidParameter, "within is 0, expected a whole number of 1 or more"),
-        ({"alpha": 0}, InvalidParameter, "alpha is 0.0, expected a number above 0 and below 1"),
-        ({"alpha": 2.5}, InvalidParameter, "alpha is 1.25, expected a number above 0"),
+        ({"alpha": 0}, InvalidParameter, "alpha is 0, expected a number above 0 and below 1"),
+        ({"alpha": 2.5}, InvalidParameter, "alpha is 2.5, expected a number above 0"),
         ({"seasons": 0}, InvalidParameter, "seasons is 0, expected 1 to 600, the episodes of"),
         ({"seasons": 900}, InvalidParameter, "seasons is 900, expected 1 to 600"),
         ({"holdout": ("arms", "before")}, InvalidLog, "there is no column 'arms'"),
@@ -233,6 +233,25 @@ def test_a_return_above_the_declared_range_is_refused_one_below_is_not(result):
     new["reward"][last[8]] = 3.0
     with pytest.raises(InvalidLog, match="episode '1008' returned 3, expected at most 1, as was"):
         surestep.watch(result, new, log=OLD)
+
+
+def test_where_nothing_counts_yet_nothing_is_said(result):
+    new = log(2, (30,), ADVICE, 1_000)
+    new["open"] = [1] * len(new["case"])
+    watched = surestep.watch(result, new, log=OLD, pending="open")
+    assert (watched.known, watched.alarm, watched.content()["mean"]) == (0, False, None)
+    assert "No alarm after 0 episodes" in watched.report
+
+
+def test_a_disaster_of_the_holdout_beyond_all_bounds_is_no_crash(result):
+    new = log(5, (200,), ADVICE, 1_000, held=0.3)
+    first = next(
+        i for i, arm in enumerate(new["arm"]) if arm == "before" and new["over"][i] and i > 9
+    )
+    new["reward"][first] = -40.0
+    watched = surestep.watch(result, new, holdout=("arm", "before"))
+    assert watched.values.max() <= 1
+    assert not watched.alarm
 
 
 def test_false_alarms_of_the_whole_verb_are_as_rare_as_promised():
