@@ -26,7 +26,7 @@ class Level(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """The answer of `watch`: is the policy followed, has the world changed, is it still as good?
+    """The answer of `watch`: how far a policy is followed, and whether it is still as good.
 
     Parameters
     ----------

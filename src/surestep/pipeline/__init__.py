@@ -1,5 +1,6 @@
 """From a log to a result, and from a result back to the log."""
 
+from surestep.followup.watching import Watch
 from surestep.pipeline.certify import Judged, certify_policy, certify_result, check_certificates
 from surestep.pipeline.explain import Explanation, explain, in_words
 from surestep.pipeline.improve import improve
@@ -15,6 +16,7 @@ __all__ = [
     "Judged",
     "RehearsedLog",
     "Verification",
+    "Watch",
     "certify_policy",
     "certify_result",
     "check_certificates",

@@ -123,21 +123,22 @@ def watch(
             "holds"
         )
     known = int(np.argmax(np.append(episodes.pending, True)))
-    values: FloatArray = np.minimum(episodes.highest[0, :known], high)  # of those cut, the most
+    # Of an episode that a clock cut, what speaks for the new policy.
+    values: FloatArray = np.where(held, episodes.lowest[0], episodes.highest[0])[:known]
     places: IntArray = np.arange(known)
     if arm is not None:
-        least = np.where(held, episodes.lowest[0], episodes.highest[0])[:known]
-        values, places = paired(np.minimum(least, high), held[:known])
+        values, places = paired(values, held[:known])
         high -= measure.low
+    values = np.minimum(values, high)
     levels = levels_of(saved, old, seasons, holdout=arm is not None)
-    share = alpha / max(sum(level.value is not None for level in levels), 1)
+    many = sum(level.value is not None for level in levels)  # each has its part of α
     names = [*episodes.ids]
     if episodes.starts is not None:
         days = [datetime.fromtimestamp(x, UTC).date() for x in episodes.starts.tolist()]
         names = [f"{name} ({day})" for name, day in zip(names, days, strict=True)]
     for i, level in enumerate(levels):
         if level.value is not None:
-            seen = detect(values, level.value, high, within=within, alpha=share)
+            seen = detect(values, level.value, high, within=within * many, alpha=alpha)
             levels[i] = level._replace(evidence=float(seen.evidence[-1:].sum()) / seen.goal)
             if seen.alarm is not None and seen.since is not None:
                 alarm, since = places[[seen.alarm, seen.since]].tolist()
@@ -181,30 +182,30 @@ def levels_of(saved: Result, old: NewRows | None, seasons: int, *, holdout: bool
     claim = saved.certificate
     delta = float(saved.record.parameters.delta)
     proved = standing_of(claim) == "proved" and not forbids_proof(saved.record.checks, claim)
-    why = f"a proof by the {claim.kind} certificate of the new policy alone, in every season"
+    proof = f"a proof by the {claim.kind} certificate"
     if holdout:
         gain = claim.lower if proved else None
         none = Level("the holdout itself", 0.0, 0.0, "")
-        return [Level("the proved gain over the holdout", gain, claim.delta, why), none]
+        return [Level("the proved gain over the holdout", gain, claim.delta, proof), none]
     first = measures_of(saved.record)[0]
     least, most = first.low, first.high
-    bound = least
+    former = least
     if old is not None:
-        returns = np.maximum(old.episodes.lowest[0], least)
-        bound = lowest_season(returns, seasons, least, delta)
-    value = claim.figures.get("policy_lower")
-    if value is None and bound > least and not saved.record.behavior_is_estimated:
-        value = bound + (claim.lower or 0.0)
-    alone = value if isinstance(value, float) and proved and seasons == 1 else least
-    old_log = "the old log, there and with episodes enough"
-    named = {"the level proved of the new policy": alone, "the level of former practice": bound}
-    chances = (claim.delta + delta, delta)
-    return [
-        Level(name, value if least < value < most else None, chance, reason)
-        for (name, value), chance, reason in zip(
-            named.items(), chances, (why, old_log), strict=True
-        )
+        former = lowest_season(np.maximum(old.episodes.lowest[0], least), seasons, least, delta)
+    ours = claim.figures.get("policy_lower")
+    chance = claim.delta
+    if ours is None and former > least and not saved.record.behavior_is_estimated:
+        ours = former + (claim.lower or 0.0)
+        chance += delta
+    ours = ours if isinstance(ours, float) and proved and seasons == 1 else least
+    alone = f"{proof} of the new policy alone, in every season"
+    there = "the old log, there and with episodes enough"
+    levels = [
+        Level("the level proved of the new policy", ours, chance, alone),
+        Level("the level of former practice", former, delta, there),
     ]
+    inside = [least < value < most for value in (ours, former)]
+    return [x if y else x._replace(value=None) for x, y in zip(levels, inside, strict=True)]
 
 
 def followed_in(saved: Result, rows: NewRows, among: BoolArray) -> dict[tuple[str, ...], Rate]:
@@ -212,11 +213,13 @@ def followed_in(saved: Result, rows: NewRows, among: BoolArray) -> dict[tuple[st
     table = saved.table
     some = run_sums((table.probability <= UNCHANGED).astype(np.int64), table.pairs.offsets) > 0
     ours = among[run_owners(rows.log.episode_offsets)]
+    size = rows.log.pairs.num_states
+    decisions = np.bincount(rows.log.state[ours], minlength=size)
+    as_advised = np.bincount(rows.log.state[ours & rows.advised], minlength=size)
     rates = dict[tuple[str, ...], Rate]()
-    for s in np.flatnonzero(some & ~table.quiet).tolist():
-        here = ours & (rows.log.state == s)
-        if here.any():
-            rates[table.vocabulary.state_name(s)] = Rate.of(rows.advised[here])
+    for s in np.flatnonzero(some & ~table.quiet & (decisions[: some.size] > 0)).tolist():
+        followed = np.arange(decisions[s]) < as_advised[s]
+        rates[table.vocabulary.state_name(s)] = Rate.of(followed)
     return dict(sorted(rates.items(), key=lambda one: one[1].happened - one[1].total))
 
 

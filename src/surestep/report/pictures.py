@@ -224,15 +224,15 @@ def curves(picture: Curves) -> tuple[float, Iterable[Markup]]:
     heights = [*(y for _, y in points), *(level.value for level in picture.levels)]
     up = Axis.around(heights, FOOT, TOP)
     drawn = frame(across, up, picture.noun, picture.label)
+    for line, tone in zip(picture.curves.values(), TONES, strict=False):
+        way = "L".join(f"{across.at(x):.1f} {up.at(y):.1f}" for x, y in line)
+        drawn += [PATH.format(f"M{way}", f"line tone-{tone}")] if line else []
     for level in picture.levels:
         top = up.at(level.value)
         drawn += [
             PATH.format(f"M{LEFT:g} {top:.1f}H{END:g}", "mark"),
             TEXT.format(END, top - 6, "note halo ends", level.text),
         ]
-    for line, tone in zip(picture.curves.values(), TONES, strict=False):
-        way = "L".join(f"{across.at(x):.1f} {up.at(y):.1f}" for x, y in line)
-        drawn += [PATH.format(f"M{way}", f"line tone-{tone}")] if line else []
     drawn += flagged(picture.flags, across, 10.0, FOOT)
     moved = Markup('<g transform="translate(0 {:g})">{}</g>').format(above, Markup("").join(drawn))
     return HEIGHT + above, [moved]

@@ -2,6 +2,7 @@
 
 import surestep.sections as show
 from surestep._words import counted, number, percent
+from surestep.errors import said
 from surestep.followup.watching import Watch
 from surestep.report.checks import checks_section
 
@@ -18,14 +19,14 @@ def answer(watch: Watch) -> show.Section:
     """Returns the line to act on, and what to do."""
     tested = [level for level in watch.levels if level.value is not None]
     title = f"No alarm after {counted(watch.known, 'episode')}"
-    mood: show.Mood = "good"
-    sentences = ["Run the same command again when there are more rows."]
+    mood: show.Mood = "plain"
+    sentences = ["No alarm is no proof. Run the same command again when there are more rows."]
     if watch.alarm:
         title = "Alarm: the new policy is no longer as good"
         mood = "bad"
         sentences = [
-            f"Returns fell below {level.name} ({number(level.value or 0.0)}). The alarm came with "
-            f"episode {level.alarm}; the fall probably began with {level.since}."
+            f"The new policy fell below {level.name} ({number(level.value or 0.0)}). The alarm "
+            f"came with episode {level.alarm}; the fall probably began with {level.since}."
             for level in tested
             if level.alarm is not None
         ]
@@ -33,7 +34,7 @@ def answer(watch: Watch) -> show.Section:
             "It now does worse than former practice: go back to that until you know why."
             if tested[-1].alarm
             else "It may still do better than former practice. Find out what changed.",
-            "Then learn anew, by a second round.",
+            "Then learn from the rows since the alarm: a second round.",
         ]
     elif not tested:
         title = "Not watched: there is no level to compare with"
@@ -46,7 +47,7 @@ def answer(watch: Watch) -> show.Section:
         )
     keys = [
         show.Key(
-            "Evidence of a fall", percent(max(level.evidence, 0)), f"100 %: below {level.name}"
+            "Evidence of a fall", percent(max(level.evidence, 0)), f"of an alarm: {level.name}"
         )
         for level in tested
     ]
@@ -67,7 +68,7 @@ def goodness(watch: Watch) -> show.Section:
     promise = (
         "While the policy is as good as these levels say, an alarm among the first "
         f"{watch.within:,} episodes has a chance of at most {percent(watch.alpha)}, however often "
-        "you look. The level of former practice takes the episodes of the old log for alike."
+        "you look. A level from the old log takes its episodes for alike."
     )
     size = max(-(-watch.values.size // MOST_POINTS), LEAST_IN_POINT)
     points = [
@@ -75,7 +76,7 @@ def goodness(watch: Watch) -> show.Section:
         for first in range(0, watch.values.size - size + 1, size)
     ]
     picture = show.Curves(
-        show.Caption("over-time", "Over time", f"Each point is the mean of {size:,} episodes."),
+        show.Caption("over-time", "Over time", f"Each point is the mean of {size:,} in a row."),
         "episode",
         f"mean {watch.unit}",
         {"mean": points},
@@ -115,6 +116,6 @@ def world(watch: Watch) -> show.Section:
     """Returns whether actions have other effects, or other rewards, than in the old log."""
     once = "The old log is compared with the new rows. It is a test for one look, not for many."
     if watch.checks is None:
-        once = "Not tested: the old log is not there. Name it with --log."
+        once = f"Not tested: the old log is not there. Name it ({said('log=…', '--log')})."
     made = checks_section(watch.checks or (), folded=False)
     return made._replace(name="world", title="Has the world changed?", sentences=[once])
