@@ -2,7 +2,7 @@
 
 python tools/pilots.py [--runs RUNS] [--write]
 
-Each case is judged as `surestep pilot` does it, with δ = 10 %. The bound is a running maximum: it is
+Each case is judged as `surestep pilot` does it, with δ = 10 %. Bounds are running maxima: one is
 wrong where anybody who looked after every episode, and stopped at the first green, would have been
 wrong. Seeds are fixed. --write puts the tables into docs/coverage.md.
 """

@@ -355,7 +355,8 @@ def simulated(plan: PilotPlan, worlds: Sequence[World], share: float) -> FloatAr
     many = min(16 * plan.episodes, MOST)
     looks = np.unique(np.geomspace(1, min(many, MOST_PAST), 16).astype(np.int64))
     found = list[float]()
-    for ours, theirs in [world for world in worlds for _ in range(PILOTS)]:
+    pilots = 1 if plan.control == "past" else PILOTS
+    for ours, theirs in [world for world in worlds for _ in range(pilots)]:
         if plan.control == "past":
             bounds = bets.past_bounds(wager, theirs, rng.choice(ours, looks[-1]), looks)
             found.append(float(min(looks[bounds > 0], default=np.inf)))
