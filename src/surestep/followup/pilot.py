@@ -91,7 +91,7 @@ def seconds(date: str) -> float:
     try:
         read = datetime.fromisoformat(date)
     except ValueError:
-        raise ValueError(f"Expected a date such as 2026-03-31, found {date!r}") from None
+        raise InvalidParameter(f"{date!r} is no date; expected one such as 2026-03-31") from None
     return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -22,6 +21,7 @@ from surestep._json import converted
 from surestep.certificates import Stitched
 from surestep.certificates.registry import Asked
 from surestep.checks import CHECKS, failed
+from surestep.description import read_toml
 from surestep.errors import InvalidParameter, InvalidResult, ResultMismatch, said
 from surestep.followup import bets
 from surestep.followup.episodes import Measure
@@ -173,8 +173,8 @@ def pilot(
         return replace(made, report=page(sections[0].title, "Plan of a pilot", sections))
     if given or plan is None:
         raise InvalidParameter(
-            f"{next(iter(given), 'new rows')} is given, but no plan or beside one; expected rows "
-            "and the plan that was made before them, which has all else"
+            f"{next(iter(given), 'no plan')} is given beside new rows; expected rows and the plan "
+            "that was made before them, which fixes all else"
         )
     fixed = plan if isinstance(plan, Pilot) else read_plan(plan)
     terms = fixed.plan
@@ -275,12 +275,8 @@ def verify_pilot(
 def read_plan(folder: str | Path) -> Pilot:
     """Reads the plan in a folder."""
     path = read_path(folder) / PLAN
-    text = read_whole(path).decode()
-    try:
-        plan: PilotPlan = converted(tomllib.loads(text), PilotPlan, str(path), InvalidParameter)
-    except tomllib.TOMLDecodeError as problem:
-        raise InvalidParameter(f"{path} is not written as TOML: {problem}") from None
-    return Pilot(plan=plan, toml=text, report="")
+    plan: PilotPlan = converted(read_toml(path), PilotPlan, PLAN, InvalidParameter)
+    return Pilot(plan=plan, toml=read_whole(path).decode(), report="")
 
 
 def planned(saved: Result, given: dict[str, Any], past: NewRows) -> Pilot:
