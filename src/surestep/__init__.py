@@ -32,6 +32,8 @@ if TYPE_CHECKING:
         estimate_mdp as estimate_mdp,
     )
     from surestep.pipeline.improve import improve as improve
+    from surestep.pipeline.pilot import pilot as pilot
+    from surestep.pipeline.watch import watch as watch
     from surestep.planning import (
         evaluate as evaluate,
         evaluate_batch as evaluate_batch,
@@ -66,6 +68,8 @@ __getattr__, __dir__, __all__ = lazy_names(
         "algorithms": "improvement_of",
         "certificates": "certify",
         "pipeline": "improve",
+        "pipeline.pilot": "pilot",
+        "pipeline.watch": "watch",
         "io": "read_log",
         "kernels.devices": "device",
         "registering": "register",

@@ -5,7 +5,7 @@ A page (`report/page.py`) and a terminal (`report/terminal.py`) show the same se
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 Mood = Literal["good", "plain", "caution", "bad"]
@@ -134,7 +134,18 @@ class Histogram(NamedTuple):
     flags: Sequence[Flag] = ()
 
 
-Picture = Bars | Strips | Histogram
+class Curves(NamedTuple):
+    """Lines over one axis, with levels to compare them with, and flags at places on the way."""
+
+    caption: Caption
+    label: str
+    noun: str  # what the lines are about
+    curves: Mapping[str, Sequence[tuple[float, float]]]  # points from left to right, by names
+    levels: Sequence[Flag] = ()
+    flags: Sequence[Flag] = ()
+
+
+Picture = Bars | Strips | Histogram | Curves
 
 
 # ---- sections -----------------------------------------------------------------------------------

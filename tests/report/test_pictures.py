@@ -7,7 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surestep.report.pictures import END, FOOT, LEFT, TOP, WIDTH, Axis, svg
-from surestep.sections import Bar, Bars, Caption, Flag, Histogram, Layer, Strip, Strips
+from surestep.sections import (
+    Bar,
+    Bars,
+    Caption,
+    Curves,
+    Flag,
+    Histogram,
+    Layer,
+    Strip,
+    Strips,
+)
 
 CAPTION = Caption("one", "A title", "What it shows.")
 EXTREMES = st.sampled_from([0.0, 1e-300, -1e-300, 1e300, -1e300, 1.0, 1 + 2e-16, -5.0])
@@ -114,3 +124,25 @@ def test_names_are_text_and_are_cut():
     (name,) = (text.text for text in root.iter("text") if "<b>" in (text.text or ""))
     assert name == '<b>"&␀\ufffd\ufffd' + "x" * 41 + "…"
     assert float(root.get("viewBox").split()[2]) == WIDTH
+
+
+@given(
+    st.lists(st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=5), max_size=3),
+    st.lists(VALUES, max_size=2),
+    st.lists(VALUES, max_size=2),
+)
+def test_lines_go_through_their_points_inside_the_frame(lines, levels, flags):
+    curves = {str(i): line for i, line in enumerate(lines)}
+    marks = [[Flag(v, "here") for v in values] for values in (levels, flags)]
+    root = drawing(Curves(CAPTION, "episode", "mean return", curves, *marks))
+    drawn = [path.get("d") for path in root.iter("path") if path.get("class").startswith("line")]
+    assert len(drawn) == len(lines)
+    for way, line in zip(drawn, lines, strict=True):
+        points = [tuple(map(float, point.split())) for point in way.removeprefix("M").split("L")]
+        assert len(points) == len(line)
+        for (x, y), (a, b) in zip(points, line, strict=True):
+            assert LEFT <= x <= END
+            assert TOP <= y <= FOOT
+            for (u, v), (c, d) in zip(points, line, strict=True):
+                assert x <= u or a > c
+                assert y >= v or b > d

@@ -162,6 +162,7 @@ class GivenLog(NamedTuple):
     names: Sequence[str] = ()  # [S]
     discount: float | None = None
     whole: DecisionLog | None = None  # also with rows whose next state is unknown
+    parts: Sequence[IntArray] | None = None  # [N] each, to compare; None: parts of equal length
 
 
 class GivenPractice(NamedTuple):

@@ -12,7 +12,7 @@ from surestep.checks.shuffling import blocks, permutation_check, transitions
 def next_state_by_time(given: GivenLog) -> Check:
     """Compares next states among rows of the same pair, by blocks of the log."""
     log = given.log
-    half, *finer = blocks(log)
+    half, *finer = blocks(log) if given.parts is None else given.parts
     return permutation_check(
         NEXT_STATE.code, given, log.pair, log.next_state, [half], finer=finer, seed=2
     )
@@ -21,7 +21,7 @@ def next_state_by_time(given: GivenLog) -> Check:
 def reward_by_time(given: GivenLog) -> Check:
     """Compares rewards among rows of the same transition, by blocks of the log."""
     log = given.log
-    half, *finer = blocks(log)
+    half, *finer = blocks(log) if given.parts is None else given.parts
     return permutation_check(
         REWARD.code,
         given,

@@ -25,6 +25,7 @@ VERBS = {
     "describe": "logs",
     "improve": "improve",
     **dict.fromkeys(("verify", "explain", "certify"), "results"),
+    **dict.fromkeys(("pilot", "watch"), "followup"),
     "rehearse": "improve",
     **dict.fromkeys(("algorithms", "bound"), "methods"),
     **dict.fromkeys(("inspect", "count", "merge"), "logs"),

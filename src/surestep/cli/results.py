@@ -37,11 +37,15 @@ def verify_command(output: Path, description: Description, **how: Any) -> None:
     \b
     surestep verify result log.toml
     surestep verify result log.csv --behavior policy.csv
+    surestep verify pilot new.csv
     """
-    from surestep.pipeline import verify_result
+    from surestep.pipeline import verify_pilot, verify_result
 
     with task_progress() as progress:
-        verification = verify_result(output, description, progress=progress, **how)
+        if (output / "answer.json").is_file():  # of a pilot
+            verification = verify_pilot(output, description, **how)
+        else:
+            verification = verify_result(output, description, progress=progress, **how)
     agreed = f"what you gave agrees with it: {', '.join(verification.compared)}"
     if verification.confirmed:
         say("confirmed: the same bytes in every file", fg="green", bold=True)

@@ -1,24 +1,35 @@
 """From a log to a result, and from a result back to the log."""
 
+from surestep.followup.pilot import MeasureAnswer, Pilot, PilotAnswer
+from surestep.followup.watching import Watch
 from surestep.pipeline.certify import Judged, certify_policy, certify_result, check_certificates
 from surestep.pipeline.explain import Explanation, explain, in_words
 from surestep.pipeline.improve import improve
+from surestep.pipeline.pilot import pilot, verify_pilot
 from surestep.pipeline.rehearse import RehearsedLog, rehearse_log
 from surestep.pipeline.stress_test import Effort
 from surestep.pipeline.verify import Verification, verify_result
+from surestep.pipeline.watch import watch
 
 __all__ = [
     "Effort",
     "Explanation",
     "Judged",
+    "MeasureAnswer",
+    "Pilot",
+    "PilotAnswer",
     "RehearsedLog",
     "Verification",
+    "Watch",
     "certify_policy",
     "certify_result",
     "check_certificates",
     "explain",
     "improve",
     "in_words",
+    "pilot",
     "rehearse_log",
+    "verify_pilot",
     "verify_result",
+    "watch",
 ]

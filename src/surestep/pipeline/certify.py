@@ -506,10 +506,12 @@ def log_again(
     *,
     but: Sequence[str],
     allow_query: bool,
+    time: str | None = None,
 ) -> LogSource | CountsSource:
     """Opens a log to judge by, with the bins of the result: quantiles of another are other bins.
 
-    A description of it whose stakes, `but` for some, are not those of the result is refused.
+    A description of it whose stakes, `but` for some, are not those of the result is refused. `time`
+    is the column of times, where it is another one than before.
     """
     own, frame = given_as(log)
     record = saved.record
@@ -521,6 +523,7 @@ def log_again(
     bins |= {name: rules[name] for name in words.learnt if name in rules}
     # Those of the parameters are of the files; columns that reading adds are said alone.
     columns = record.description.get("columns", {}) | record.parameters.columns
+    columns |= {} if time is None else {"time": time}
     source = open_again(
         record,
         own,

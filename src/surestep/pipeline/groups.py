@@ -102,7 +102,7 @@ def groups_of(
                         value=called(label, (name,), words.names)[0],
                         episodes=own.size,
                         untold="too-few",
-                        changing=changing.get(name, 0),
+                        changing=int(np.sum(changing.get(name, 0))),
                     ),
                     numbers=own,
                     by_state=name not in texts,

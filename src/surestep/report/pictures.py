@@ -1,4 +1,4 @@
-"""Draws the pictures of a page as SVG: bars, ranges and histograms, coloured by the style sheet.
+"""Draws the pictures of a page as SVG: bars, ranges and lines, coloured by the style sheet.
 
 Each has a title and a description for those who do not see it. Sizes are in units of the drawing,
 which is scaled to the width of the page. Text becomes markup by `Markup.format` alone.
@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from markupsafe import Markup
 
 from surestep._words import counted, harmless, number, short
 from surestep.results.plots import round_width
-from surestep.sections import Bars, Flag, Histogram, Picture, Strips
+from surestep.sections import Bars, Curves, Flag, Histogram, Picture, Strips
 
 WIDTH, HEIGHT = 680.0, 338.0
 LEFT, RIGHT, TOP, BOTTOM = 72.0, 18.0, 48.0, 62.0
@@ -23,6 +24,7 @@ LINE = 26.0  # a line of text, which is large on a narrow screen
 STRIP = 10.0  # the height of a range
 STRIPS_APART = LINE + STRIP + 6
 LONG = 20_000  # letters of a description
+TONES = ("blue", "vermilion", "green")  # of lines
 LONGEST, SHORTEST = 50, 16  # letters of a name with the words at its right, and of it at least
 
 RECT = Markup('<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" class="{}">{}</rect>')
@@ -173,22 +175,7 @@ def histogram(picture: Histogram) -> tuple[float, Iterable[Markup]]:
     totals = [sum(times) for times in zip(*(layer.times for layer in picture.layers), strict=True)]
     across = Axis(edges[0], edges[-1], LEFT, END)
     up = Axis(0.0, 1.05 * max([*totals, 1]), FOOT, TOP)
-    drawn: list[Markup] = []
-    for top, text in up.ticks():
-        drawn += [
-            PATH.format(f"M{LEFT:g} {top:.1f}H{END:g}", "grid"),
-            TEXT.format(LEFT - 8, top, "tick ends middle", text),
-        ]
-    for left, text in across.ticks():
-        drawn += [
-            PATH.format(f"M{left:.1f} {FOOT:g}v6", "axis"),
-            TEXT.format(left, FOOT + 24, "tick centred", text),
-        ]
-    drawn += [
-        PATH.format(f"M{LEFT:g} {FOOT:g}H{END:g}", "axis"),
-        TEXT.format(4, 18, "axis-label", f"{picture.noun}s"),
-        TEXT.format(END, HEIGHT - 6, "axis-label ends", picture.label),
-    ]
+    drawn = frame(across, up, f"{picture.noun}s", picture.label)
     below = [0] * len(totals)
     for layer in picture.layers:
         for i, many in enumerate(layer.times):
@@ -208,4 +195,47 @@ def histogram(picture: Histogram) -> tuple[float, Iterable[Markup]]:
     return HEIGHT + above, [moved]
 
 
-DRAWN = {Bars: bars, Strips: strips, Histogram: histogram}
+def frame(across: Axis, up: Axis, above: str, below: str) -> list[Markup]:
+    """Draws two axes with their ticks, and the words of each."""
+    drawn: list[Markup] = []
+    for top, text in up.ticks():
+        drawn += [
+            PATH.format(f"M{LEFT:g} {top:.1f}H{END:g}", "grid"),
+            TEXT.format(LEFT - 8, top, "tick ends middle", text),
+        ]
+    for left, text in across.ticks():
+        drawn += [
+            PATH.format(f"M{left:.1f} {FOOT:g}v6", "axis"),
+            TEXT.format(left, FOOT + 24, "tick centred", text),
+        ]
+    return [
+        *drawn,
+        PATH.format(f"M{LEFT:g} {FOOT:g}H{END:g}", "axis"),
+        TEXT.format(4, 18, "axis-label", above),
+        TEXT.format(END, HEIGHT - 6, "axis-label ends", below),
+    ]
+
+
+def curves(picture: Curves) -> tuple[float, Iterable[Markup]]:
+    """Draws lines; the words of a level stand at the right, just above it."""
+    above = LINE * len(picture.flags)
+    points = [*chain(*picture.curves.values())]
+    across = Axis.around((x for x, _ in points), LEFT, END)
+    heights = [*(y for _, y in points), *(level.value for level in picture.levels)]
+    up = Axis.around(heights, FOOT, TOP)
+    drawn = frame(across, up, picture.noun, picture.label)
+    for line, tone in zip(picture.curves.values(), TONES, strict=False):
+        way = "L".join(f"{across.at(x):.1f} {up.at(y):.1f}" for x, y in line)
+        drawn += [PATH.format(f"M{way}", f"line tone-{tone}")] if line else []
+    for level in picture.levels:
+        top = up.at(level.value)
+        drawn += [
+            PATH.format(f"M{LEFT:g} {top:.1f}H{END:g}", "mark"),
+            TEXT.format(END, top - 6, "note halo ends", level.text),
+        ]
+    drawn += flagged(picture.flags, across, 10.0, FOOT)
+    moved = Markup('<g transform="translate(0 {:g})">{}</g>').format(above, Markup("").join(drawn))
+    return HEIGHT + above, [moved]
+
+
+DRAWN = {Bars: bars, Strips: strips, Histogram: histogram, Curves: curves}

@@ -251,18 +251,20 @@ def contents_of(database: Any, roles: RoleSql, names: Sequence[str]) -> arrays.I
 
 
 def first_values(
-    database: Any, roles: RoleSql, columns: Sequence[str]
-) -> tuple[arrays.IntArray, dict[str, arrays.AnyArray], dict[str, int]]:
+    database: Any, roles: RoleSql, columns: Sequence[str], *, last: bool = False
+) -> tuple[arrays.IntArray, dict[str, arrays.AnyArray], dict[str, arrays.BoolArray]]:
     """Returns the texts of columns in the first row of each episode [E] of the view `log`.
 
-    First come the places of these rows, which rise; last, in how many episodes a column changes.
+    First come the places of first rows, which rise; then the texts, of last rows if asked for;
+    then in which episodes a column changes.
     """
     assert roles.episode is not None
     texts = [
         f"coalesce(nullif({as_varchar(name, roles.types[name])}, 'nan'), '{MISSING}') AS v{i}"
         for i, name in enumerate(columns)
     ]
-    firsts = [f"arg_min(v{i}, step) AS v{i}" for i in range(len(columns))]
+    end = "arg_max" if last else "arg_min"
+    firsts = [f"{end}(v{i}, step) AS v{i}" for i in range(len(columns))]
     changes = [f"count(DISTINCT v{i}) > 1 AS c{i}" for i in range(len(columns))]
     found = database.execute(
         f"SELECT {', '.join([*firsts, *changes])}, arg_min(place, step) AS begun FROM (SELECT "
@@ -270,8 +272,22 @@ def first_values(
         f"FROM {in_time(roles)}) GROUP BY episode ORDER BY begun"
     ).fetchnumpy()
     values = {name: np.asarray(found[f"v{i}"]) for i, name in enumerate(columns)}
-    changing = {name: int(np.sum(found[f"c{i}"])) for i, name in enumerate(columns)}
+    changing = {name: np.asarray(found[f"c{i}"], np.bool_) for i, name in enumerate(columns)}
     return np.asarray(found["begun"]), values, changing
+
+
+def begun_at(database: Any, roles: RoleSql) -> arrays.FloatArray:
+    """Returns when each episode of the view `log` began, in the order of `first_values`.
+
+    Times are in seconds since 1970 (UTC).
+    """
+    assert roles.episode is not None
+    found = database.execute(
+        f"SELECT epoch(arg_min(moment, step)) AS seconds FROM (SELECT {roles.time} AS moment, "
+        f"{roles.episode.sql} AS episode, {roles.step} AS step, {ROW} AS place "
+        f"FROM {in_time(roles)}) GROUP BY episode ORDER BY arg_min(place, step)"
+    ).fetchnumpy()
+    return np.asarray(found["seconds"], np.float64)
 
 
 # A step was decided at its own place in time, and after all steps before it.

@@ -27,6 +27,7 @@ from surestep.io.logs.findings import first_row_where, passed
 from surestep.io.logs.formats import FORMATS
 from surestep.io.logs.frames import register_frame
 from surestep.io.logs.loading import (
+    begun_at,
     contents_of,
     counts_of,
     first_rows,
@@ -381,22 +382,37 @@ class LogSource:
         return arrays.altered(steps, reward=0.0 - steps.reward) if self.cost else steps
 
     def first_values(
-        self, columns: Sequence[str]
-    ) -> tuple[arrays.IntArray, dict[str, arrays.AnyArray], dict[str, int]]:
+        self, columns: Sequence[str], *, last: bool = False
+    ) -> tuple[arrays.IntArray, dict[str, arrays.AnyArray], dict[str, arrays.BoolArray]]:
         """Reads columns in the first row of each episode.
 
         Parameters
         ----------
         columns : sequence of str
             The columns.
+        last : bool, default False
+            Read them in the last row instead.
 
         Returns
         -------
-        tuple of array of int [E], dict of str to array [E], and dict of str to int
-            The places of these rows, the texts of each column, and in how many episodes it changes.
+        tuple of array of int [E], dict of str to array [E], and dict of str to array of bool [E]
+            The places of first rows, the texts of each column, and in which episodes it changes.
         """
         with tables.connected(self.table, self.memory_limit) as database:
-            return first_values(database, self.plain, columns)
+            return first_values(database, self.plain, columns, last=last)
+
+    def begun_at(self) -> arrays.FloatArray | None:
+        """Reads when each episode began, in the order of `first_values`.
+
+        Returns
+        -------
+        array of float [E] or None
+            Seconds since 1970 (UTC); None where no column has times.
+        """
+        if self.columns.time is None:
+            return None
+        with tables.connected(self.table, self.memory_limit) as database:
+            return begun_at(database, self.plain)
 
     def contents(self) -> arrays.IntArray:
         """Returns digests of the episodes, in the order of `load`.

@@ -1,0 +1,1 @@
+"""What came after a result: the mathematics of pilots, and of watching a policy that is in use."""

@@ -1,0 +1,199 @@
+"""Bets on a pilot: what episodes of two arms prove, after every one of them at once.
+
+**The pilot.** Episode t gets the new policy with chance π_t, fixed before it starts; A_t says
+whether it does. It returns G_t in [lo, hi], declared beforehand. Let m₀ in [lo, hi] be fixed
+beforehand, too (the mean of old returns), and
+
+    Z_t = (A_t/π_t − (1 − A_t)/(1 − π_t)) (G_t − m₀).
+
+Given the past, E[Z_t] = E[G_t | new] − E[G_t | control] = Δ_t, the gain on that day: m₀ drops out.
+The least that Z_t can be is ℓ_t = −max((m₀ − lo)/π_t, (hi − m₀)/(1 − π_t)) ≤ −(hi − lo).
+
+**The bet** against a gain of Δ > −(hi − lo), with stakes fixed beforehand:
+
+    K_n(Δ) = ¼ Σ_j Π_{t ≤ n} (1 + λ_jt (Z_t − Δ)),
+    λ_jt = min(s_j √(π_t (1 − π_t)), .99/(Δ − ℓ_t)),   s_j = √(2 ln(1/δ) / (N_j v)),
+
+with v the variance of old returns, and N_j = ¼, 1, 4 and 16 times the episodes planned.
+
+**Theorem.** If Δ_t ≤ Δ for all t, then K_n(Δ) ≥ 1/δ for some n has a chance of at most δ.
+*Proof.* Every factor is at least 1 − .99 > 0, as Z_t ≥ ℓ_t, and has a mean of 1 + λ_jt (Δ_t − Δ),
+which is at most 1, given the past. So each product is a nonnegative supermartingale that starts at
+1, and so is their mean. Ville's inequality. ∎
+
+**The bound.** Each factor falls in Δ: its slope is −λ where the cap does not bind, and there
+.99 (Z − Δ)/(Δ − ℓ) has the slope −.99 (Z − ℓ)/(Δ − ℓ)² ≤ 0. So {Δ: K_n(Δ) ≥ 1/δ for some n so far}
+is an interval from the left, and its right end L_n rises with n. With Δ* = sup_t Δ_t, L_n > Δ* says
+that Δ* itself is refuted, which has a chance of at most δ for all n together. So one may look after
+every episode and stop at will. The claim is "the gain was above L_n on some day"; where days
+differ, it says nothing about their average. Levels may drift, and shares rise or depend on the
+past: the proof does not mind.
+
+**The other way round** the same bet is on −G in [−hi, −lo], around −m₀: Z is −Z, and the bound is
+one on the loss.
+
+**Outcomes that come late.** Episodes count in the order of their starts, up to the first pending
+one; after its deadline it counts lo in the new arm and hi in the control. Then Z is at most what it
+would be, every factor is at most what it would be, and K at most the capital of a pilot in which
+all outcomes are known. That is true at every look, whatever is known then. So the theorem holds for
+L. In the order of completion it would not: good outcomes may be known early. ∎ The same argument
+covers returns that a clock cut, which count at their lowest and highest.
+
+**The mean of the new arm alone** is bounded by Z = m₀ + (A/π)(G − m₀), which is at least
+m₀ − (m₀ − lo)/π ≤ lo.
+
+**Past episodes as control** have no chances. If the means μ and μ′ of both are constant,
+
+    K(μ, μ′) = .8 Π(1 + λ(G_I − μ)) Π(1 + λ′(μ′ − G_b))
+             + .1 Π(1 + κ(G_I − μ)) + .1 Π(1 + κ′(μ′ − G_b))
+
+is such a process, too, with stakes at most .99/(μ − lo) and .99/(hi − μ′). It falls in μ and rises
+in μ′. So in the cell μ ∈ [g_i, g_{i+1}], μ′ ∈ [g_j, g_{j+1}] it is at least K(g_{i+1}, g_j); where
+that is 1/δ at some look, the cell is refuted, and the bound is the least g_i − g_{j+1} of the
+others. Single points of a grid would prove nothing about those between them. A level that moves
+breaks it: see the drift checks.
+
+**The share of arms.** If A_t has the chance π_t, Π_t q_θ(A_t)/π_t(A_t) is a nonnegative martingale
+for every θ, with q_θ the chance whose odds are e^θ times as large; so is the mean over several θ.
+It exceeds 1/α with a chance of at most α, however often one looks.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from surestep._arrays import BoolArray, FloatArray, IntArray
+from surestep.kernels.bets import MOST, first_reached
+
+PLANNED = np.array([0.25, 1.0, 4.0, 16.0])  # times the episodes planned: one stake for each
+TILTS = np.array([0.1, 0.25, 0.5, 1.0, 2.0])  # of the odds of an arm, both ways
+HALVINGS = 60  # of the interval in which a bound is looked for
+POINTS = 400  # bounds that a line over time may have
+CELLS = 200  # of the range of returns, for each of two means
+
+
+class Wager(NamedTuple):
+    """What is fixed before the first episode: the range of returns, and what stakes follow from."""
+
+    low: float
+    high: float
+    middle: float  # m₀
+    variance: float  # of returns
+    planned: int  # episodes of both arms
+    delta: float
+
+    @property
+    def span(self) -> float:
+        """Returns the width of the range."""
+        return self.high - self.low
+
+    @property
+    def stakes(self) -> FloatArray:
+        """Returns s_j, one for each number of episodes that a proof may take."""
+        needed = 2 * math.log(1 / self.delta)
+        stakes: FloatArray = np.sqrt(needed / (PLANNED * self.planned * self.variance))
+        return stakes
+
+
+class Series(NamedTuple):
+    """Numbers whose means are bounded from below, one an episode."""
+
+    value: FloatArray  # [n]
+    least: FloatArray  # [n] that the value can be
+    weight: FloatArray  # [n] of the stakes
+    floor: float  # the mean is above that for certain
+    ceiling: float
+
+
+def gains(wager: Wager, new: BoolArray, chance: FloatArray, returns: FloatArray) -> Series:
+    """Returns Z of each episode [n]; `chance` is that of the new policy."""
+    side = np.where(new, 1 / chance, -1 / (1 - chance))
+    least = -np.maximum(
+        (wager.middle - wager.low) / chance, (wager.high - wager.middle) / (1 - chance)
+    )
+    weight = np.sqrt(chance * (1 - chance))
+    return Series(side * (returns - wager.middle), least, weight, -wager.span, wager.span)
+
+
+def levels(wager: Wager, new: BoolArray, chance: FloatArray, returns: FloatArray) -> Series:
+    """Returns numbers whose mean is that of the new policy alone."""
+    value = wager.middle + np.where(new, (returns - wager.middle) / chance, 0.0)
+    least = wager.middle - (wager.middle - wager.low) / chance
+    return Series(value, least, np.sqrt(chance), wager.low, wager.high)
+
+
+def reached(series: Series, wager: Wager, claims: FloatArray) -> FloatArray:
+    """Returns after how many episodes each claim is refuted; ∞ where it is not."""
+    when = np.empty(claims.size, np.int64)
+    first_reached(
+        series.value, series.least, series.weight, wager.stakes, claims, 1 / wager.delta, when
+    )
+    return np.where(when > series.value.size, np.inf, when)
+
+
+def lower_bound(series: Series, wager: Wager) -> float:
+    """Returns L after all episodes, by bisection; at worst what is certain anyway."""
+    low, high = series.floor, series.ceiling
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        refuted = reached(series, wager, np.array([middle]))[0] < np.inf
+        low, high = (middle, high) if refuted else (low, middle)
+    return low
+
+
+def bounds_over_time(series: Series, wager: Wager) -> FloatArray:
+    """Returns L after each episode [n], rounded down to one of `POINTS` numbers."""
+    claims = np.linspace(series.floor, lower_bound(series, wager), POINTS)
+    when = reached(series, wager, claims)
+    when[0] = 0  # what is certain
+    after = np.arange(1, series.value.size + 1)
+    bounds: FloatArray = claims[np.searchsorted(when, after, side="right") - 1]
+    return bounds
+
+
+def past_bounds(wager: Wager, control: FloatArray, new: FloatArray, looks: IntArray) -> FloatArray:
+    """Returns the bound on the gain over past episodes, after so many new ones (`looks`)."""
+    grid = np.linspace(wager.low, wager.high, CELLS + 1)
+    planned = (wager.planned, max(control.size, 1))
+    with np.errstate(divide="ignore"):
+        rooms = MOST / (grid - wager.low), MOST / (wager.high - grid)
+    stakes = [
+        [np.minimum(math.sqrt(2 * math.log(x / wager.delta) / (n * wager.variance)), room)
+         for x in (1, 10)]
+        for n, room in zip(planned, rooms, strict=True)
+    ]  # fmt: skip
+    theirs = [capital_of(stake * (grid - control[:, np.newaxis])) for stake in stakes[1]]
+    ours = [np.ones(grid.size), np.ones(grid.size)]
+    standing = np.ones((CELLS, CELLS), np.bool_)
+    gain = grid[:-1, np.newaxis] - grid[1:]
+    bounds = np.empty(looks.size)
+    seen = 0
+    for i, look in enumerate(looks):
+        fresh = new[seen:look, np.newaxis] - grid
+        ours = [
+            capital * capital_of(stake * fresh)
+            for capital, stake in zip(ours, stakes[0], strict=True)
+        ]
+        capital = 0.8 * np.outer(ours[0][1:], theirs[0][:-1])
+        capital += 0.1 * ours[1][1:, np.newaxis] + 0.1 * theirs[1][:-1]
+        standing &= capital < 1 / wager.delta
+        bounds[i] = gain[standing].min(initial=wager.span)
+        seen = look
+    return bounds
+
+
+def capital_of(bets: FloatArray) -> FloatArray:
+    """Returns the product of 1 and each bet over episodes (the first axis)."""
+    product: FloatArray = np.exp(np.minimum(np.log1p(bets).sum(axis=0), 300.0))
+    return product
+
+
+def share_evidence(new: BoolArray, chance: FloatArray) -> FloatArray:
+    """Returns the evidence after each episode [n] that arms have other chances than planned."""
+    tilts = np.append(-TILTS, TILTS)[:, np.newaxis]
+    odds = np.where(new, tilts, 0.0) - np.log1p(chance * np.expm1(tilts))
+    evidence: FloatArray = np.exp(np.minimum(np.cumsum(odds, axis=1), 300.0)).mean(axis=0)
+    return evidence

@@ -1,0 +1,436 @@
+"""Plans of pilots, and what episodes prove of one: better, worse, or neither yet.
+
+A plan is fixed before the first episode. `judged` looks at the episodes in the order of their
+starts, by the bets of `followup.bets`. Several measures are judged by intersection and union: a
+pilot is proved better only if the first measure gains, and every other one keeps its limit, each at
+the whole δ. If one of these is false, it passes with a chance of at most δ, and all pass with no
+larger one. That it is worse may be said by any of M measures, each at δ/M.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Annotated, Literal, NamedTuple
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+from surestep._arrays import BoolArray, FloatArray, first_where
+from surestep._words import number
+from surestep.description import written
+from surestep.errors import InvalidLog, InvalidParameter
+from surestep.followup import bets
+from surestep.followup.episodes import Episodes, Measure
+
+Share = Annotated[float, Meta(gt=0, lt=1)]
+Verdict = Literal["proved better", "believed better", "not yet", "stop: it is worse", "no claim"]
+PLAN, ANSWER = "pilot.toml", "answer.json"
+DAY = 86_400.0  # seconds
+FALSE_ALARMS = 0.001  # of the test of the share of arms
+POINTS = 200  # of a line over time; a past control is looked at so often
+SAME = 1e-9  # of the range: rounding, in returns
+
+
+class PilotPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All that is fixed before the first episode of a pilot; the content of pilot.toml."""
+
+    made: str
+    digest: str  # of run.json of the result
+    result: str = ""  # its folder, from that of the plan
+    control: Literal["concurrent", "past"] = "concurrent"
+    delta: Share
+    episodes: Annotated[int, Meta(ge=2)]
+    measures: Annotated[list[Measure], Meta(min_length=1)]
+    arm: str = "arm"
+    new: str = "new"
+    old: str = "old"
+    share: Share | list[tuple[str, Share]] = 0.5
+    time: str | None = None
+    pending: str | None = None
+    deadline: Annotated[float, Meta(ge=0)] | None = None  # days
+    until: str | None = None
+
+    def __post_init__(self) -> None:
+        dates = [seconds(date) for date, _ in self.schedule]
+        if not dates or dates != sorted(set(dates)):
+            raise ValueError("Expected a list of dates and chances as share, by rising dates")
+        if self.new == self.old:
+            raise ValueError("Expected two different names of arms, new and old")
+        for measure in self.measures:
+            if not measure.low <= measure.middle <= measure.high or measure.low == measure.high:
+                raise ValueError(
+                    f"Expected low < high of {measure.name!r}, and middle between them"
+                )
+        seconds(self.until or self.made)
+
+    @property
+    def schedule(self) -> list[tuple[str, float]]:
+        """Returns from which date on the new policy has which chance."""
+        return self.share if isinstance(self.share, list) else [(self.made, self.share)]
+
+    def chances(self, episodes: Episodes) -> FloatArray:
+        """Returns the chance of the new policy for each episode [E]."""
+        if isinstance(self.share, float):
+            return np.full(len(episodes), self.share)
+        dates = np.array([seconds(date) for date, _ in self.schedule])
+        place = np.searchsorted(dates, dated(episodes, "share"), side="right") - 1
+        for e, others in first_where(place < 0, "episode"):
+            raise InvalidLog(
+                f"episode {episodes.ids[e]!r} began before {self.schedule[0][0]}, the first date "
+                f"of share{others}"
+            )
+        chances: FloatArray = np.array([chance for _, chance in self.schedule])[place]
+        return chances
+
+
+def seconds(date: str) -> float:
+    """Returns a date in seconds since 1970; without a time zone it is in UTC."""
+    try:
+        read = datetime.fromisoformat(date)
+    except ValueError:
+        raise InvalidParameter(f"{date!r} is no date; expected one such as 2026-03-31") from None
+    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
+
+
+def dated(episodes: Episodes, why: str) -> FloatArray:
+    """Returns when episodes began; refused where no column says so."""
+    if episodes.starts is None:
+        raise InvalidLog(
+            f"pilot.toml has dates ({why}), but no column says when episodes began; expected one, "
+            "named by the key `time`"
+        )
+    return episodes.starts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureAnswer:
+    """What the episodes say about one measure, and how that went over time.
+
+    Parameters
+    ----------
+    name : str
+        The name of the measure.
+    estimate : float
+        The gain over the control; of a limit of its own, the level of the new policy.
+    lower : float
+        It is at least that, with a confidence of 1 − δ.
+    upper : float
+        It is at most that, with a confidence of 1 − δ, shared by all measures.
+    above : float
+        What has to be exceeded.
+    lines : list of (int, float, float)
+        The lower bound and the estimate after so many episodes.
+
+    Examples
+    --------
+    >>> from surestep.followup.pilot import MeasureAnswer
+    >>> known = MeasureAnswer(
+    ...     name="reward", estimate=0.2, lower=0.1, upper=0.3, above=0.0, lines=[])
+    >>> known.passed, known.broken
+    (True, False)
+    """
+
+    name: str
+    estimate: float
+    lower: float
+    upper: float
+    above: float
+    lines: list[tuple[int, float, float]]
+
+    @property
+    def passed(self) -> bool:
+        """Tells whether the lower bound exceeds what it has to."""
+        return self.lower > self.above
+
+    @property
+    def broken(self) -> bool:
+        """Tells whether the upper bound is below that."""
+        return self.upper < self.above
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PilotAnswer:
+    """What a pilot has shown so far.
+
+    Parameters
+    ----------
+    verdict : str
+        "proved better", "believed better", "not yet", "stop: it is worse" or "no claim".
+    why : str
+        Why nothing is claimed, where that is so.
+    digest : str
+        The SHA-256 of pilot.toml.
+    plan : PilotPlan
+        What was fixed before the first episode.
+    today : str
+        The date by which pending outcomes are overdue.
+    episodes : int
+        The episodes that were read.
+    counted : int
+        Those before the first pending one.
+    new : int
+        Those of the new policy among the counted ones.
+    pending : int
+        Outcomes that are not known yet.
+    overdue : int
+        Those among them past the deadline, which count as the worst.
+    followed : (float, float)
+        The share of decisions that the new policy takes, too: in the new arm, and in the control.
+    share_evidence : float
+        The evidence against the planned share of arms; the test fails at 1,000.
+    measures : list of MeasureAnswer
+        What is known of each measure, the one that is improved first.
+
+    Examples
+    --------
+    See `surestep.pilot`.
+    """
+
+    verdict: Verdict
+    why: str
+    digest: str
+    plan: PilotPlan
+    today: str
+    episodes: int
+    counted: int
+    new: int
+    pending: int
+    overdue: int
+    followed: tuple[float, float]
+    share_evidence: float
+    measures: list[MeasureAnswer]
+
+
+class Forecast(NamedTuple):
+    """What to expect of a pilot, by simulated ones in worlds that the log allows."""
+
+    worlds: int
+    gain: float  # the mean gain in these worlds
+    needed: int | None  # episodes until 80 % of all pilots prove a gain; None: not within `most`
+    most: int  # episodes of a simulated pilot
+    proved: float  # the share of pilots that prove a gain within the planned episodes
+    at_risk: float  # the most that may be lost, by the range of returns
+    at_risk_likely: float  # the same by the lower end of the estimated gain
+    a_day: float | None  # episodes a day in the old log; None where it has no times
+    pairs: int  # of episodes that the range of returns asks for at least
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pilot:
+    """A pilot that is planned, or judged.
+
+    Parameters
+    ----------
+    plan : PilotPlan
+        What is fixed before the first episode.
+    toml : str
+        The same as pilot.toml has it; its digest is that of the plan.
+    report : str
+        The page, as HTML.
+    forecast : Forecast, optional
+        What to expect; None of a pilot that is judged.
+    answer : PilotAnswer, optional
+        What episodes have shown; None of a plan.
+
+    Examples
+    --------
+    See `surestep.pilot`.
+    """
+
+    plan: PilotPlan
+    toml: str
+    report: str = field(repr=False)
+    forecast: Forecast | None = None
+    answer: PilotAnswer | None = None
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """Returns the files of a plan, or of an answer."""
+        if self.answer is None:
+            return {PLAN: self.toml.encode(), "pilot.html": self.report.encode()}
+        return {ANSWER: self.to_json().encode(), "answer.html": self.report.encode()}
+
+    def to_json(self) -> str:
+        """Returns plan, forecast and answer as JSON.
+
+        Returns
+        -------
+        str
+            The content of answer.json.
+        """
+        known = {"plan": self.plan, "forecast": self.forecast and self.forecast._asdict()}
+        content = msgspec.to_builtins(known if self.answer is None else self.answer)
+        return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def toml_of(plan: PilotPlan) -> str:
+    """Returns a plan as pilot.toml has it."""
+    content = {name: x for name, x in msgspec.to_builtins(plan).items() if x is not None}
+    lines = [f"{name} = {written(x)}" for name, x in content.items() if name != "measures"]
+    for measure in content["measures"]:
+        told = [f"{name} = {written(x)}" for name, x in measure.items() if x is not None]
+        lines += ["", "[[measures]]", *told]
+    return "\n".join(["# Fixed before the first episode. Do not change it afterwards.", *lines, ""])
+
+
+class Seen(NamedTuple):
+    """Episodes that count, in the order of their starts, with the least and most they returned."""
+
+    new: BoolArray
+    chance: FloatArray
+    lowest: FloatArray
+    highest: FloatArray
+
+
+def judged(
+    plan: PilotPlan, digest: str, episodes: Episodes, today: str, drift: str = ""
+) -> PilotAnswer:
+    """Returns what episodes show by a plan; `drift` says why a past control shows nothing."""
+    new = arms(plan, episodes)
+    concurrent = plan.control == "concurrent"
+    chance = plan.chances(episodes) if concurrent else np.full(new.size, 0.5)
+    overdue = np.zeros(new.size, np.bool_)
+    if plan.deadline is not None:
+        began = dated(episodes, "deadline")
+        overdue = episodes.pending & (began + DAY * plan.deadline <= seconds(today))
+    waiting = np.flatnonzero(episodes.pending & ~overdue)
+    counted = int(waiting[0]) if waiting.size else len(episodes)
+    measures = list[MeasureAnswer]()
+    for m, measure in enumerate(plan.measures):
+        check_range(measure, episodes, m)
+        ends = (measure.low, episodes.lowest[m]), (measure.high, episodes.highest[m])
+        lowest, highest = (
+            np.where(episodes.pending, end, np.clip(part, measure.low, measure.high))[:counted]
+            for end, part in ends
+        )
+        seen = Seen(new[:counted], chance[:counted], lowest, highest)
+        measures.append((concurrent_answer if concurrent else past_answer)(plan, measure, seen))
+    strange = bets.share_evidence(new, chance).max(initial=1.0) if concurrent else 1.0
+    why = drift
+    if strange >= 1 / FALSE_ALARMS:
+        why = (
+            f"The share of arms is not as planned: {number(new.mean(), 3)} of the episodes are in "
+            f"the new arm, {number(chance.mean(), 3)} were planned. Find out who assigned them."
+        )
+    verdict: Verdict = "not yet"
+    if why:
+        verdict = "no claim"
+    elif any(one.broken for one in measures):
+        verdict = "stop: it is worse"
+    elif all(one.passed for one in measures):
+        verdict = "proved better" if concurrent else "believed better"
+    ours, theirs = (episodes.followed[side] for side in (new, ~new))
+    return PilotAnswer(
+        verdict=verdict,
+        why=why,
+        digest=digest,
+        plan=plan,
+        today=today,
+        episodes=len(episodes),
+        counted=counted,
+        new=int(new[:counted].sum()),
+        pending=int(episodes.pending.sum()),
+        overdue=int(overdue.sum()),
+        followed=(float(ours.sum() / max(ours.size, 1)), float(theirs.sum() / max(theirs.size, 1))),
+        share_evidence=float(strange),
+        measures=measures,
+    )
+
+
+def arms(plan: PilotPlan, episodes: Episodes) -> BoolArray:
+    """Returns which episodes [E] got the new policy; refuses rows that no plan allows."""
+    names = np.asarray(episodes.arm)
+    for e, others in first_where(~np.isin(names, (plan.new, plan.old)), "episode"):
+        raise InvalidLog(
+            f"episode {episodes.ids[e]!r} is in the arm {str(names[e])!r}; expected {plan.new!r} "
+            f"or {plan.old!r}, as pilot.toml says{others}"
+        )
+    new: BoolArray = names == plan.new
+    made = seconds(plan.made)
+    starts = np.full(new.size, made) if episodes.starts is None else episodes.starts
+    for e, others in first_where((starts < made) & (new | (plan.control != "past")), "episode"):
+        raise InvalidLog(
+            f"episode {episodes.ids[e]!r} began before the plan was made ({plan.made}); expected "
+            f"episodes of the pilot alone{others}"
+        )
+    return new
+
+
+def check_range(measure: Measure, episodes: Episodes, m: int) -> None:
+    """Refuses returns outside of the range that the plan declares, and other measures."""
+    if [one.name for one in episodes.measures][m : m + 1] != [measure.name]:
+        raise InvalidParameter(
+            f"pilot.toml has the measure {measure.name!r}; expected those of the result: "
+            f"{', '.join(one.name for one in episodes.measures)}"
+        )
+    slack = SAME * (measure.high - measure.low)
+    below = episodes.highest[m] < measure.low - slack
+    beyond = below | (episodes.lowest[m] > measure.high + slack)
+    for e, others in first_where(beyond & ~episodes.pending, "episode"):
+        raise InvalidLog(
+            f"episode {episodes.ids[e]!r} returned {episodes.returns[m, e]:g} of {measure.name}; "
+            f"pilot.toml declares {measure.low:g} to {measure.high:g}, so that nothing can be "
+            f"claimed{others}"
+        )
+
+
+def wagers(plan: PilotPlan, measure: Measure) -> tuple[bets.Wager, bets.Wager]:
+    """Returns the bet that a measure is better, and for the mirrored range the one that it is not.
+
+    The other way round any measure may speak, so δ is shared.
+    """
+    low, high, middle, variance = measure.low, measure.high, measure.middle, measure.variance
+    less = plan.delta / len(plan.measures)
+    return (
+        bets.Wager(low, high, middle, variance, plan.episodes, plan.delta),
+        bets.Wager(-high, -low, -middle, variance, plan.episodes, less),
+    )
+
+
+def concurrent_answer(plan: PilotPlan, measure: Measure, seen: Seen) -> MeasureAnswer:
+    """Returns the bounds on a measure by a concurrent control, after each episode."""
+    wager, mirrored = wagers(plan, measure)
+    series = bets.gains if measure.at_most is None else bets.levels
+    against = np.where(seen.new, seen.lowest, seen.highest)
+    in_favour = np.where(seen.new, seen.highest, seen.lowest)
+    better = series(wager, seen.new, seen.chance, against)
+    worse = series(mirrored, seen.new, seen.chance, -in_favour)
+    many = np.arange(1, against.size + 1)
+    kept = np.unique(np.linspace(0, max(many.size - 1, 0), POINTS).astype(int))[: many.size]
+    lines = (many, bets.bounds_over_time(better, wager), np.cumsum(better.value) / many)
+    return MeasureAnswer(
+        name=measure.name,
+        estimate=float(better.value.mean()) if many.size else 0.0,
+        lower=bets.lower_bound(better, wager),
+        upper=-bets.lower_bound(worse, mirrored),
+        above=-measure.margin if measure.at_most is None else -measure.at_most,
+        lines=[*zip(*(line[kept].tolist() for line in lines), strict=True)],
+    )
+
+
+def past_answer(plan: PilotPlan, measure: Measure, seen: Seen) -> MeasureAnswer:
+    """Returns the bounds on a measure by past episodes as control."""
+    if measure.at_most is not None:
+        raise InvalidParameter(
+            f"measure {measure.name!r} has a limit of its own (at_most), which a past control does "
+            'not judge; expected control = "concurrent"'
+        )
+    wager, mirrored = wagers(plan, measure)
+    new = seen.new
+    many = np.arange(1, int(new.sum()) + 1)
+    looks = np.unique(np.linspace(0, many.size, POINTS).astype(int))
+    line = bets.past_bounds(wager, seen.highest[~new], seen.lowest[new], looks)
+    worse = bets.past_bounds(mirrored, -seen.lowest[~new], -seen.highest[new], looks)
+    before = float(seen.highest[~new].sum()) / max(int((~new).sum()), 1)
+    means = np.append(0.0, np.cumsum(seen.lowest[new]) / many - before)[looks]
+    return MeasureAnswer(
+        name=measure.name,
+        estimate=float(means[-1]),
+        lower=float(line[-1]),
+        upper=-float(worse[-1]),
+        above=-measure.margin,
+        lines=[*zip(looks.tolist(), line.tolist(), means.tolist(), strict=True)],
+    )

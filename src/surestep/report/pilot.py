@@ -1,0 +1,262 @@
+"""Writes what `surestep pilot` shows: a plan to hand to a committee, or what a pilot has shown."""
+
+from surestep._words import counted, number, percent, signed
+from surestep.followup.pilot import Forecast, MeasureAnswer, Pilot, PilotAnswer, PilotPlan
+from surestep.results.record import Record
+from surestep.sections import (
+    Amount,
+    Caption,
+    Column,
+    Curves,
+    Flag,
+    Item,
+    Key,
+    Mood,
+    Section,
+    Table,
+    numbers,
+)
+
+DIGITS = 3
+MOODS: dict[str, Mood] = {
+    "proved better": "good",
+    "believed better": "caution",
+    "not yet": "plain",
+    "stop: it is worse": "bad",
+    "no claim": "bad",
+}
+TITLES = {
+    "proved better": "Proved: the new policy is better",
+    "believed better": "Believed, not proved: the new policy is better",
+    "not yet": "Not yet: neither better nor worse is shown",
+    "stop: it is worse": "Stop: the new policy is worse",
+    "no claim": "Nothing is claimed",
+}
+
+
+def plan_sections(pilot: Pilot, record: Record) -> list[Section]:
+    """Returns the plan of a pilot on one page: what it costs, what to record, when to stop."""
+    plan, forecast = pilot.plan, pilot.forecast
+    assert forecast is not None
+    title = record.about.get("title", "")
+    days = None if forecast.a_day is None else plan.episodes / forecast.a_day
+    rate = "the log has no times" if days is None else f"at {number(forecast.a_day or 0, 3)} a day"
+    keys = [
+        Key("Episodes", f"{plan.episodes:,}", f"{percent(forecast.proved)} prove a gain by then"),
+        Key("Time", "unknown" if days is None else f"{number(days, 2)} days", rate),
+        Key(
+            "Most that may be lost",
+            number(forecast.at_risk, DIGITS),
+            f"in all; {number(forecast.at_risk_likely, DIGITS)} by the lower end of the estimate",
+        ),
+    ]
+    purpose, *assigned = arms_words(plan)
+    stops = [
+        "Look as often as you like (surestep pilot RESULT new.csv), and stop when it says proved "
+        "better, or stop: it is worse.",
+        f"After {plan.episodes:,} episodes without either, the gain is probably smaller than "
+        "expected. You may go on.",
+    ]
+    if plan.until:
+        stops.append(f"A second round may learn from rows up to {plan.until[:10]}, and no later.")
+    return [
+        Section(
+            "pilot",
+            f"Pilot: {title}" if title else "A pilot of the new policy",
+            [purpose, expected(forecast, record)],
+            keys=keys,
+        ),
+        Section("arms", "How episodes are assigned", assigned),
+        Section(
+            "record",
+            "What to record",
+            items=[Item("", x, sign="•") for x in to_record(plan, record)],
+        ),
+        Section("stop", "When to stop", stops),
+    ]
+
+
+def arms_words(plan: PilotPlan) -> list[str]:
+    """Says what a pilot can show, and how episodes get their arm."""
+    if plan.control == "past":
+        return [
+            "The new policy is tried on all new episodes and compared with past ones. A gain is "
+            "believed at most, since times may have changed; where a check shows that they did, "
+            "nothing is claimed.",
+            "Every episode from now on gets the new policy. It counts, followed or not.",
+        ]
+    chances = [
+        f"from {date[:10]} on with a chance of {percent(chance)}" for date, chance in plan.schedule
+    ]
+    return [
+        "Episodes are drawn by lot: some get the new policy, the others go on as before. A gain is "
+        f"proved with {percent(1 - plan.delta)} confidence, however often you look and whenever "
+        "you stop.",
+        f"Each episode gets the new policy by lot, {', '.join(chances)}. Draw before it starts, "
+        "for whole episodes, and never by who comes.",
+        "Episodes count in the arm that was drawn, also where the advice was not followed.",
+    ]
+
+
+def expected(forecast: Forecast, record: Record) -> str:
+    """Says how long it takes, by simulated pilots."""
+    gain = (
+        f"The mean gain is {signed(forecast.gain, DIGITS)} {record.unit} in "
+        f"{counted(forecast.worlds, 'simulated world')} that the log allows."
+    )
+    if forecast.needed is None:
+        return (
+            f"{gain} Fewer than 80 % of pilots there prove a gain within {forecast.most:,} "
+            "episodes: it may be too small, or there may be none."
+        )
+    words = f"{gain} There, 80 % of pilots prove a gain within {forecast.needed:,} episodes."
+    if 4 * forecast.pairs > forecast.needed:
+        words += (
+            f" The range of returns is wide beside the gain: at least about {forecast.pairs:,} "
+            "pairs of episodes are needed, whatever their spread. A narrower range, if it holds, "
+            "would shorten the pilot."
+        )
+    return words
+
+
+def to_record(plan: PilotPlan, record: Record) -> list[str]:
+    """Lists the columns of the new rows."""
+    roles = record.parameters.columns
+    named = [f"{role}: {', '.join(names)}" for role, names in roles.items()]
+    columns = ["The columns of the old log (" + "; ".join(named) + ")."]
+    if plan.control == "concurrent":
+        columns.append(f"The arm, column {plan.arm}: {plan.new} or {plan.old}.")
+    columns.append(
+        f"When an episode began, column {plan.time or roles.get('time', ['time'])[0]}. Without it, "
+        "rows must be in the order of starts."
+    )
+    late = f"column {plan.pending}" if plan.pending else "an episode without an end is pending"
+    days = "no deadline" if plan.deadline is None else f"{number(plan.deadline)} days at most"
+    columns.append(f"Outcomes that are not known yet: {late}; {days}, then it counts as the worst.")
+    ranges = [f"{x.name} from {number(x.low)} to {number(x.high)}" for x in plan.measures]
+    columns.append(f"No return may lie outside of the declared range: {'; '.join(ranges)}.")
+    return columns
+
+
+def answer_sections(answer: PilotAnswer, record: Record) -> list[Section]:
+    """Returns what a pilot has shown: the line to act on, over time, and what it rests on."""
+    first = answer.measures[0]
+    keys = [
+        Key("Gain, estimated", signed(first.estimate, DIGITS), record.unit),
+        Key(
+            "At least",
+            signed(first.lower, DIGITS),
+            f"with {percent(1 - answer.plan.delta)} confidence",
+        ),
+        Key("Episodes", f"{answer.counted:,}", f"{answer.new:,} of them with the new policy"),
+    ]
+    return [
+        Section(
+            "answer",
+            TITLES[answer.verdict],
+            [answer.why or next_step(answer)],
+            keys=keys,
+            pictures=[over_time(first, record)] if len(first.lines) > 1 else [],
+            mood=MOODS[answer.verdict],
+        ),
+        *([measures_section(answer)] if len(answer.measures) > 1 else []),
+        Section("episodes", "Which episodes count", counting(answer)),
+        Section("plan", "The plan", facts=plan_facts(answer), folded=True),
+    ]
+
+
+def next_step(answer: PilotAnswer) -> str:
+    """Says what to do next."""
+    left = answer.plan.episodes - answer.counted
+    return {
+        "proved better": "Adopt it, and watch it (surestep watch RESULT new.csv). The gain was "
+        "above the bound on some day of the pilot; the average over days may be another.",
+        "believed better": "Past episodes are the control. A concurrent one would prove it.",
+        "stop: it is worse": "Go back to what was done before.",
+    }.get(
+        answer.verdict,
+        f"Go on: {counted(left, 'episode')} of the plan are still to come."
+        if left > 0
+        else "All planned episodes are over. You may go on; the bound stays valid.",
+    )
+
+
+def over_time(first: MeasureAnswer, record: Record) -> Curves:
+    """Returns the picture of the bound and the estimate after each episode."""
+    shown = first.lines[len(first.lines) // 20 :]
+    return Curves(
+        Caption(
+            "over-time",
+            "Bound and estimate over time",
+            f"After {shown[-1][0]:,} episodes the gain is at least {signed(shown[-1][1], DIGITS)} "
+            f"and estimated as {signed(shown[-1][2], DIGITS)}.",
+        ),
+        "episodes",
+        f"gain {record.unit}",
+        {
+            "at least": [(n, low) for n, low, _ in shown],
+            "estimate": [(n, estimate) for n, _, estimate in shown],
+        },
+        [Flag(first.above, "no gain" if first.above == 0 else "limit")],
+    )
+
+
+def measures_section(answer: PilotAnswer) -> Section:
+    """Returns the table of all measures; each is judged at the whole δ."""
+    rows = [
+        [
+            one.name,
+            *(
+                Amount(signed(x, DIGITS), x)
+                for x in (one.estimate, one.lower, one.upper, one.above)
+            ),
+            "kept" if one.passed else "broken" if one.broken else "not yet",
+        ]
+        for one in answer.measures
+    ]
+    columns = [
+        Column("Signal"),
+        *numbers("Estimate", "At least", "At most", "Has to exceed"),
+        Column("So far"),
+    ]
+    said = "It is proved better only if the first gains and all others keep their limits."
+    return Section("measures", "All signals", [said], tables=[Table("signals", "", columns, rows)])
+
+
+def counting(answer: PilotAnswer) -> list[str]:
+    """Says which episodes count, and how far the advice was followed."""
+    ours, theirs = map(percent, answer.followed)
+    words = [
+        f"{counted(answer.episodes, 'episode')} were read, {answer.counted:,} count: in the order "
+        "of their starts, up to the first whose outcome is pending."
+    ]
+    if answer.pending:
+        words.append(
+            f"{counted(answer.pending, 'outcome')} pending, {answer.overdue:,} of them past the "
+            f"deadline on {answer.today}: these count the least in the new arm, the greatest in "
+            "the control."
+        )
+    words.append(
+        f"{ours} of decisions in the new arm are ones that the new policy takes, {theirs} in the "
+        "control. Every episode counts in its arm, followed or not."
+    )
+    if answer.plan.control == "concurrent":
+        words.append(
+            f"Evidence against the planned share of arms: {number(answer.share_evidence, 2)}; the "
+            "test fails at 1,000."
+        )
+    return words
+
+
+def plan_facts(answer: PilotAnswer) -> list[tuple[str, str]]:
+    """Returns what was fixed beforehand."""
+    plan = answer.plan
+    return [
+        ("made", plan.made),
+        ("digest of pilot.toml", answer.digest),
+        ("digest of the result", plan.digest),
+        ("control", plan.control),
+        ("δ", number(plan.delta)),
+        ("share", "; ".join(f"{date[:10]} {percent(chance)}" for date, chance in plan.schedule)),
+        ("episodes planned", f"{plan.episodes:,}"),
+    ]

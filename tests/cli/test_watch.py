@@ -1,0 +1,124 @@
+"""`surestep watch` as people and schedulers call it."""
+
+import csv
+import json
+import shlex
+
+import pytest
+from click.testing import CliRunner
+
+from surestep.cli.main import main
+
+ROWS = [("mild", "wait", 1), ("mild", "treat", 0), ("severe", "wait", 0), ("severe", "treat", 1)]
+HEAD = ("case", "step", "state", "action", "reward")
+
+
+def write(path, rows):
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([HEAD, *rows])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A result, its log, and rows after it: as good as before, and worse from row 60 on."""
+    folder = tmp_path_factory.mktemp("watch")
+    write(folder / "log.csv", [(e, 0, *ROWS[e % 4]) for e in range(240)])
+    advised = [ROWS[0], ROWS[3]]
+    write(folder / "new.csv", [(e, 0, *advised[e % 2]) for e in range(120)])
+    falls = [(e, 0, *advised[e % 2][:2], int(e < 60)) for e in range(120)]
+    write(folder / "falls.csv", falls)
+    write(folder / "rich.csv", [(1, 0, "mild", "wait", 9)])
+    write(folder / "empty.csv", [])
+    words = shlex.split("--episode case --ends complete --discount 0 --ending 0 1 --worlds 0 -o")
+    done = CliRunner().invoke(
+        main, ["improve", str(folder / "log.csv"), *words, str(folder / "result")]
+    )
+    assert done.exit_code == 0, done.output
+    return folder
+
+
+def run(folder, *words):
+    words = [str(folder / word) if "." in str(word) or word == "result" else word for word in words]
+    return CliRunner().invoke(main, ["watch", *words])
+
+
+def test_no_alarm_ends_with_0_and_writes_a_page(folder):
+    done = run(folder, "result", "new.csv", "-o", "new.html")
+    assert done.exit_code == 0, done.output
+    assert "No alarm after 120 episodes" in done.output
+    assert "120 decisions are as advised" in done.output
+    assert "No alarm after 120 episodes" in (folder / "new.html").read_text()
+
+
+def test_an_alarm_ends_with_1(folder):
+    done = run(folder, "result", "falls.csv", "-o", "falls.html")
+    assert done.exit_code == 1
+    assert "Alarm: the new policy is no longer as good" in done.output
+    assert "go back to that" in " ".join(done.output.split())
+
+
+def test_json_is_the_whole_answer_and_the_page_is_written_too(folder):
+    done = run(folder, "result", "falls.csv", "--json", "-o", "json.html")
+    assert done.exit_code == 1
+    content = json.loads(done.stdout)
+    assert content["alarm"] is True
+    assert content["episodes"] == 120
+    assert (folder / "json.html").is_file()
+
+
+def test_the_same_command_writes_the_same_bytes(folder):
+    pages = []
+    for _ in range(2):
+        run(folder, "result", "falls.csv", "-o", "again.html")
+        pages.append((folder / "again.html").read_bytes())
+    assert pages[0] == pages[1]
+
+
+def test_the_old_log_is_found_beside_the_result_or_named(folder, tmp_path):
+    (folder / "log.csv").rename(tmp_path / "log.csv")
+    try:
+        done = run(folder, "result", "falls.csv", "-o", "lost.html")
+        assert "Not tested: the level of former practice" in done.output
+        assert "Not tested: the old log is not there. Name it (--log)." in done.output
+        named = run(folder, "result", "falls.csv", "--log", tmp_path / "log.csv", "-o", "x.html")
+        assert named.exit_code == 1
+        assert "Not tested: the old log" not in named.output
+    finally:
+        (tmp_path / "log.csv").rename(folder / "log.csv")
+
+
+def test_a_log_of_the_same_name_with_other_rows_is_not_taken_for_it(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "log.csv", [(e, 0, *ROWS[0]) for e in range(240)])
+    done = run(folder, "result", "falls.csv", "-o", "other.html")
+    assert done.exit_code == 1  # by the one beside the result
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["nowhere", "new.csv"], "holds no result"),
+        (["result", "nowhere.csv"], "nowhere.csv"),
+        (["result", "empty.csv"], "empty.csv"),
+        (["result", "rich.csv"], "returned 9, expected at most 1, as was declared"),
+        (["result", "new.csv", "--within", "0"], "--within"),
+        (["result", "new.csv", "--alpha", "2"], "alpha is "),
+        (["result", "new.csv", "--alpha", "often"], "--alpha"),
+        (["result", "new.csv", "--seasons", "999"], "seasons is 999, expected 1 to 240"),
+        (["result", "new.csv", "--holdout", "arm", "before"], "there is no column 'arm'"),
+        (["result", "new.csv", "--holdout", "state", "gone"], "'gone' in no episode"),
+        (["result", "new.csv", "--pending", "open"], "there is no column 'open'"),
+        (["result", "new.csv", "--time", "day"], "day"),
+        (["result", "new.csv", "--log", "nowhere.csv"], "nowhere.csv"),
+        (["result"], "LOG"),
+        (["result", "new.csv", "-o", "new.csv"], "it is the input"),
+        (["result", "new.csv", "--set", "stakes.discount=1"], "stakes.discount"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(folder, words, expected):
+    before = (folder / "new.csv").read_bytes()
+    done = run(folder, *words)
+    assert done.exit_code == 2, done.output
+    assert expected in done.output
+    assert "Traceback" not in done.output
+    assert (folder / "new.csv").read_bytes() == before
