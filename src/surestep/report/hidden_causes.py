@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 
 import surestep.sections as show
-from surestep._words import number, signed
+from surestep._words import number
 from surestep.checks import Check
 from surestep.checks.hidden_causes import KIND, odds_to_undo, strongest
-from surestep.report.signals import DIGITS
 
 HIDDEN = "If people decided by what the log does not record, the gain may not exist."
 
@@ -43,24 +42,17 @@ def condition(checks: Sequence[Check]) -> str:
 
 
 def curve(check: Check) -> list[show.Picture]:
-    """Returns the gain that is left at several odds; none for results of earlier releases."""
-    strips = [
-        show.Strip(
-            f"odds {number(mark.low, 3)}",
-            min(mark.value, 0.0),
-            max(mark.value, 0.0),
-            mark.value,
-            "blue" if mark.value > 0 else "vermilion",
-            signed(mark.value, DIGITS),
-        )
-        for mark in check.picture
-        if not mark.name
-    ]
-    odds = [f"{mark.name} {number(mark.value, 2)}" for mark in check.picture if mark.name]
-    beside = f" Columns, had nobody recorded them: {', '.join(odds)}." if odds else ""
+    """Returns the gain that is left by odds of a cause; none for results of earlier releases."""
+    points = [(mark.low, mark.value) for mark in check.picture if not mark.name]
+    if len(points) < 2:
+        return []
+    columns = [mark for mark in check.picture if mark.name]
+    odds = ", ".join(f"{mark.name} {number(mark.value, 2)}" for mark in columns)
     caption = show.Caption(
         "check-hidden-causes",
         "The gain that is left if a hidden cause is so strong",
-        f"Each bar is the estimated gain in the worst case.{beside}",
+        "The line is the estimated gain in the worst case."
+        f"{f' Columns, had nobody recorded them: {odds}.' * bool(odds)}",
     )
-    return [show.Strips(caption, "gain", strips)] if strips else []
+    flags = [show.Flag(mark.value, mark.name) for mark in columns if mark.value < points[-1][0]]
+    return [show.Curves(caption, "odds", "gain", {"gain": points}, [show.Flag(0.0, "none")], flags)]

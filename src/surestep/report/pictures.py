@@ -102,7 +102,7 @@ def flagged(flags: Sequence[Flag], across: Axis, top: float, bottom: float) -> I
         line = top - LINE * (len(flags) - i) + 18
         side = " ends" if left > WIDTH * 0.7 else "" if left < WIDTH * 0.3 else " centred"
         yield PATH.format(f"M{left:.1f} {line + 5:.1f}V{bottom:.1f}", "mark")
-        yield TEXT.format(left, line, f"note halo{side}", text)
+        yield TEXT.format(left, line, f"note halo{side}", harmless(text, LONGEST))
 
 
 # ---- the kinds of pictures ----------------------------------------------------------------------
