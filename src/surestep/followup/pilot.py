@@ -21,7 +21,7 @@ from msgspec import Meta
 from surestep._arrays import BoolArray, FloatArray, first_where
 from surestep._words import number
 from surestep.description import written
-from surestep.errors import InvalidLog, InvalidParameter
+from surestep.errors import InvalidLog, InvalidParameter, said
 from surestep.followup import bets
 from surestep.followup.episodes import Episodes, Measure
 
@@ -99,8 +99,8 @@ def dated(episodes: Episodes, why: str) -> FloatArray:
     """Returns when episodes began; refused where no column says so."""
     if episodes.starts is None:
         raise InvalidLog(
-            f"pilot.toml has dates ({why}), but no column says when episodes began; expected one, "
-            "named by the key `time`"
+            f"the plan has dates ({why}), but no column says when episodes began; expected one, "
+            f"named by {said('time', '--time')}"
         )
     return episodes.starts
 

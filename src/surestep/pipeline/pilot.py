@@ -32,6 +32,7 @@ from surestep.followup.pilot import (
     Forecast,
     Pilot,
     PilotPlan,
+    dated,
     judged,
     toml_of,
     wagers,
@@ -293,13 +294,15 @@ def planned(saved: Result, given: dict[str, Any], past: NewRows) -> Pilot:
         least = LEAST_SPREAD * (measure.high - measure.low)
         stakes = {"middle": float(known.mean()), "variance": max(float(known.std()), least) ** 2}
         measures.append(msgspec.structs.replace(measure, **stakes))
-    first = measures[0]
-    worlds = worlds_of(saved, first, past)
-    gain = float(np.mean([ours.mean() - theirs.mean() for ours, theirs in worlds]))
     made = datetime.now(UTC).isoformat(timespec="seconds")
     known_already = {"made": made, "delta": record.parameters.delta, "measures": measures}
     content = msgspec.to_builtins(known_already | {"episodes": LEAST} | given)
     plan: PilotPlan = converted(content, PilotPlan, "the plan", InvalidParameter)
+    if plan.time is None and (plan.deadline is not None or isinstance(plan.share, list)):
+        dated(past.episodes, "deadline, share")
+    first = measures[0]
+    worlds = worlds_of(saved, first, past)
+    gain = float(np.mean([ours.mean() - theirs.mean() for ours, theirs in worlds]))
     share = float(np.mean([chance for _, chance in plan.schedule]))
     if "episodes" not in given:
         both = first.variance / (share * (1 - share))
