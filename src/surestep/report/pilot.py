@@ -136,7 +136,7 @@ def to_record(plan: PilotPlan, record: Record) -> list[str]:
     columns.append(
         f"When an episode began, column {time}."
         if time
-        else "Rows in the order in which episodes began, or a column of times (--time)."
+        else "Rows in the order in which episodes began, or a column of times (key `time`)."
     )
     late = f"column {plan.pending}" if plan.pending else "an episode without an end is pending"
     stops = (
