@@ -136,7 +136,7 @@ MOST_WRONG = 66  # P(Binomial(400, .1) > 66) < 1e-4
 WORLDS = {
     "coin": lambda rng, n, new: (rng.random(n) < 0.5).astype(float),
     "nearly always 1": lambda rng, n, new: (rng.random(n) < 0.98).astype(float),
-    "rare disasters": lambda rng, n, new: np.where(rng.random(n) < 0.01, 0, rng.random(n) / 40 + 0.9),
+    "rare disasters": lambda rng, n, new: np.where(rng.random(n) < 0.01, 0, rng.uniform(0.9, 1, n)),
     "harm": lambda rng, n, new: (rng.random(n) < np.where(new, 0.45, 0.5)).astype(float),
     "rising level": lambda rng, n, new: (rng.random(n) < np.linspace(0.3, 0.7, n)).astype(float),
 }  # fmt: skip

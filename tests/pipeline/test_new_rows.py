@@ -113,9 +113,6 @@ def test_how_far_the_advice_is_followed(result):
         else:
             assert read.pair[step] == -1
             assert not read.advised[step]
-    assert read.times(table.pairs.num_pairs).sum() == 5
-    old = read.episodes.arm == "old"
-    assert read.times(table.pairs.num_pairs, old).sum() == 2
 
 
 def test_an_episode_in_both_arms_is_named(result):

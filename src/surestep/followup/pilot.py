@@ -207,7 +207,7 @@ class PilotAnswer:
 class Forecast(NamedTuple):
     """What to expect of a pilot, by simulated ones in worlds that the log allows."""
 
-    worlds: int  # 0: no log was there, so gains and returns are as the record says
+    worlds: int
     gain: float  # the mean gain in these worlds
     needed: int | None  # episodes until 80 % of all pilots prove a gain; None: not within `most`
     most: int  # episodes of a simulated pilot

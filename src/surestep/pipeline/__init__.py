@@ -1,5 +1,6 @@
 """From a log to a result, and from a result back to the log."""
 
+from surestep.followup.pilot import MeasureAnswer, Pilot, PilotAnswer
 from surestep.followup.watching import Watch
 from surestep.pipeline.certify import Judged, certify_policy, certify_result, check_certificates
 from surestep.pipeline.explain import Explanation, explain, in_words
@@ -14,6 +15,9 @@ __all__ = [
     "Effort",
     "Explanation",
     "Judged",
+    "MeasureAnswer",
+    "Pilot",
+    "PilotAnswer",
     "RehearsedLog",
     "Verification",
     "Watch",

@@ -17,7 +17,6 @@ from surestep._arrays import (
     IntArray,
     first_where,
     run_lengths,
-    run_owners,
     run_sums,
 )
 from surestep.description import RANGES, described, several
@@ -49,12 +48,6 @@ class NewRows:
     log: DecisionLog  # [N] steps; situations of the result have its numbers
     pair: IntArray  # [N] of the result's table; −1: it knows no such situation or action
     advised: BoolArray  # [N] the new policy takes this action there
-
-    def times(self, pairs: int, among: BoolArray | None = None) -> IntArray:
-        """Counts the decisions of each pair [K] of the result, among some episodes [E]."""
-        owner = run_owners(self.log.episode_offsets)
-        counted = (self.pair >= 0) & (True if among is None else among[owner])
-        return np.bincount(self.pair[counted], minlength=pairs)
 
 
 def measures_of(record: Record) -> tuple[Measure, ...]:

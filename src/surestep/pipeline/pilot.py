@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -19,8 +19,10 @@ import numpy as np
 from surestep._arrays import FloatArray
 from surestep._files import read_path, read_whole
 from surestep._json import converted
+from surestep.certificates import Stitched
+from surestep.certificates.registry import Asked
 from surestep.checks import CHECKS, failed
-from surestep.errors import InvalidParameter, InvalidResult, ResultMismatch
+from surestep.errors import InvalidParameter, InvalidResult, ResultMismatch, said
 from surestep.followup import bets
 from surestep.followup.episodes import Measure
 from surestep.followup.pilot import (
@@ -43,7 +45,6 @@ from surestep.rehearsal.sources import Residuals, Simulated, size_of
 from surestep.rehearsal.worlds import DrawnFromPosterior
 from surestep.report.page import page
 from surestep.report.pilot import answer_sections, plan_sections
-from surestep.results.record import LEVEL, Record, usual
 from surestep.results.result import Result, load
 from surestep.results.unfinished import RUN
 
@@ -54,13 +55,7 @@ MOST_PAST = 2_000  # the same with a past control, whose bound takes longer
 TWO_ERRORS = 2.12  # standard errors: a one-sided test at 0.1 with a power of 80 %
 LEAST_SPREAD = 0.01  # of the range, for stakes
 SEED = 0
-
-
-class World(NamedTuple):
-    """Returns of episodes in a simulated world, under the new policy and under the current one."""
-
-    ours: FloatArray
-    theirs: FloatArray
+World = tuple[FloatArray, FloatArray]  # returns under the new policy, and under the current one
 
 
 def pilot(
@@ -171,8 +166,8 @@ def pilot(
     }
     given = {name: value for name, value in told.items() if value is not None}
     if frame is None:
-        past = None if there is None else read(there, time=time)
         name = "" if isinstance(result, Result) else read_path(result).resolve().name
+        past = read(found(there), time=time)
         made = planned(saved, {"digest": digest, "result": name} | given, past)
         sections = plan_sections(made, saved.record)
         return replace(made, report=page(sections[0].title, "Plan of a pilot", sections))
@@ -192,9 +187,7 @@ def pilot(
     episodes_seen = rows.episodes
     drift = ""
     if not concurrent:
-        if there is None:
-            raise InvalidParameter("the control are past episodes; expected the old log (log)")
-        before = read(there)
+        before = read(found(there))
         episodes_seen = rows.episodes.after(before.episodes, (terms.old, terms.new))
         changed = failed(drifted(before.log, rows.log))
         drift = (
@@ -210,6 +203,16 @@ def pilot(
     sections = answer_sections(answer, saved.record)
     report = page(sections[0].title, "A pilot", sections)
     return Pilot(plan=terms, toml=fixed.toml, report=report, answer=answer)
+
+
+def found(log: object) -> object:
+    """Returns the log that a result was made from; refused where it is not there."""
+    if log is None:
+        raise InvalidParameter(
+            "the log that the result was made from is neither here nor beside the result; expected "
+            f"it as {said('log=…', '--log')}: returns and worlds are drawn from it"
+        )
+    return log
 
 
 def verify_pilot(
@@ -280,106 +283,69 @@ def read_plan(folder: str | Path) -> Pilot:
     return Pilot(plan=plan, toml=text, report="")
 
 
-def planned(saved: Result, given: dict[str, Any], past: NewRows | None) -> Pilot:
+def planned(saved: Result, given: dict[str, Any], past: NewRows) -> Pilot:
     """Returns a plan with what to expect of it; stakes follow from old returns."""
     record = saved.record
     if not saved.table.changed.any():
         raise InvalidParameter("the new policy changes nothing, so that there is nothing to pilot")
-    measures = [
-        msgspec.structs.replace(measure, **moments(measure, m, record, past))
-        for m, measure in enumerate(measures_of(record))
-    ]
+    measures = list[Measure]()
+    for m, measure in enumerate(measures_of(record)):
+        known = np.clip(past.episodes.returns[m], measure.low, measure.high)
+        least = LEAST_SPREAD * (measure.high - measure.low)
+        stakes = {"middle": float(known.mean()), "variance": max(float(known.std()), least) ** 2}
+        measures.append(msgspec.structs.replace(measure, **stakes))
     first = measures[0]
     worlds = worlds_of(saved, first, past)
     gain = float(np.mean([ours.mean() - theirs.mean() for ours, theirs in worlds]))
     made = datetime.now(UTC).isoformat(timespec="seconds")
-    said = {"made": made, "delta": record.parameters.delta, "measures": measures}
-    content = msgspec.to_builtins(said | {"episodes": LEAST} | given)
+    known_already = {"made": made, "delta": record.parameters.delta, "measures": measures}
+    content = msgspec.to_builtins(known_already | {"episodes": LEAST} | given)
     plan: PilotPlan = converted(content, PilotPlan, "the plan", InvalidParameter)
     share = float(np.mean([chance for _, chance in plan.schedule]))
     if "episodes" not in given:
         both = first.variance / (share * (1 - share))
-        wanted = both * TWO_ERRORS**2 / max(gain, 1e-9) ** 2  # as a t-test needs
+        wanted = both * (TWO_ERRORS / max(gain, 1e-9)) ** 2  # as a t-test needs
         plan = msgspec.structs.replace(plan, episodes=int(min(max(wanted, LEAST), MOST / 16)))
-        needed = quantile(simulated(plan, worlds, share))
+        needed = float(np.quantile(simulated(plan, worlds, share), CHANCE, method="higher"))
         plan = msgspec.structs.replace(plan, episodes=int(min(max(needed, LEAST), MOST)))
     when = simulated(plan, worlds, share)
-    needed = quantile(when)
-    starts = None if past is None else past.episodes.starts
+    needed = float(np.quantile(when, CHANCE, method="higher"))
+    starts = past.episodes.starts
     lasted = 0.0 if starts is None else float(np.ptp(starts)) / DAY
     span = first.high - first.low
     exposed = plan.episodes * (share if plan.control == "concurrent" else 1.0)
-    low = record.estimates.get("held_out_low", gain)
     forecast = Forecast(
-        worlds=0 if past is None else WORLDS,
+        worlds=WORLDS,
         gain=gain,
         needed=int(needed) if needed < np.inf else None,
         most=min(16 * plan.episodes, MOST),
         proved=float(np.mean(when <= plan.episodes)),
         at_risk=exposed * span,
-        at_risk_likely=exposed * max(-low, 0.0),
-        a_day=(starts.size - 1) / lasted if starts is not None and lasted > 0 else None,
+        at_risk_likely=exposed * max(-record.estimates.get("held_out_low", gain), 0.0),
+        a_day=(len(past.episodes) - 1) / lasted if lasted > 0 else None,
         pairs=math.ceil(span * math.log(1 / plan.delta) / (2 * gain)) if gain > 0 else 0,
     )
     return Pilot(plan=plan, toml=toml_of(plan), report="", forecast=forecast)
 
 
-def quantile(when: FloatArray) -> float:
-    """Returns after how many episodes 80 % of pilots have proved a gain."""
-    return float(np.quantile(when, CHANCE, method="higher"))
-
-
-def moments(measure: Measure, m: int, record: Record, past: NewRows | None) -> dict[str, float]:
-    """Returns the mean and the variance of old returns; without any, of half of the range."""
-    span = measure.high - measure.low
-    middle, spread = measure.low + span / 2, span / 4
-    if past is not None and not past.episodes.pending.all():
-        known = past.episodes.returns[m, ~past.episodes.pending]
-        middle, spread = float(known.mean()), float(known.std())
-    elif record.baseline is not None and m == 0:
-        baseline = record.baseline
-        error = (baseline.high - baseline.low) / 2 / usual(LEVEL)
-        middle, spread = baseline.mean, error * math.sqrt(baseline.episodes)
-    variance = max(spread, LEAST_SPREAD * span) ** 2
-    return {"middle": min(max(middle, measure.low), measure.high), "variance": variance}
-
-
-def worlds_of(saved: Result, measure: Measure, past: NewRows | None) -> list[World]:
-    """Draws returns of both policies in worlds as the stress test draws them.
-
-    Without the log, the gain is drawn from its interval, and added to returns of about the spread
-    and range that the record has.
-    """
+def worlds_of(saved: Result, measure: Measure, past: NewRows) -> list[World]:
+    """Draws returns of both policies in worlds as the stress test draws them."""
     rng = np.random.default_rng(SEED)
-    worlds = list[World]()
-    if past is None:
-        estimates = saved.record.estimates
-        gain = saved.estimated_gain
-        width = estimates.get("held_out_high", gain) - estimates.get("held_out_low", gain)
-        error = width / 2 / usual(1 - saved.record.parameters.delta)
-        spread = math.sqrt(measure.variance)
-        for drawn in rng.normal(gain, error, WORLDS):
-            returns = measure.middle + spread * rng.standard_normal((2, DRAWN))
-            returns[0] += drawn
-            worlds.append(World(*np.clip(returns, measure.low, measure.high)))
-        return worlds
-    made = SavedPolicy.of(saved, past.source, [], None)
+    whole_episodes = [Asked.of(Stitched.name)]  # a kind that looks at them, so that rewards vary
+    made = SavedPolicy.of(saved, past.source, whole_episodes, None)
     problem = made.problem
     steps = size_of(problem).horizon
+    drawn = list[FloatArray]()
     for _ in range(WORLDS):
-        world = DrawnFromPosterior(weight=1.0).world(problem, rng)
-        drawn_returns = list[FloatArray]()
+        truth = DrawnFromPosterior(weight=1.0).world(problem, rng).truth
+        noise = Residuals.of(problem, truth)
         for policy in (made.policy, problem.behavior):
-            noise = Residuals.of(problem, world.truth)
-            log = Simulated.of(world.truth, policy, noise).record(DRAWN, steps, rng).log
+            log = Simulated.of(truth, policy, noise).record(DRAWN, steps, rng).log
             assert log is not None
             earned = np.empty(log.num_steps)
             discounted_returns(log.episode_offsets, log.reward, problem.single_discount, earned)
-            drawn_returns.append(
-                np.clip(earned[log.episode_offsets[:-1]], measure.low, measure.high)
-            )
-        worlds.append(World(*drawn_returns))
-    return worlds
+            drawn.append(np.clip(earned[log.episode_offsets[:-1]], measure.low, measure.high))
+    return [*zip(drawn[::2], drawn[1::2], strict=True)]
 
 
 def simulated(plan: PilotPlan, worlds: Sequence[World], share: float) -> FloatArray:
@@ -389,7 +355,8 @@ def simulated(plan: PilotPlan, worlds: Sequence[World], share: float) -> FloatAr
     many = min(16 * plan.episodes, MOST)
     looks = np.unique(np.geomspace(1, min(many, MOST_PAST), 16).astype(np.int64))
     found = list[float]()
-    for ours, theirs in [world for world in worlds for _ in range(PILOTS)]:
+    pilots = 1 if plan.control == "past" else PILOTS
+    for ours, theirs in [world for world in worlds for _ in range(pilots)]:
         if plan.control == "past":
             bounds = bets.past_bounds(wager, theirs, rng.choice(ours, looks[-1]), looks)
             found.append(float(min(looks[bounds > 0], default=np.inf)))

@@ -1,6 +1,6 @@
 """Writes what `surestep pilot` shows: a plan to hand to a committee, or what a pilot has shown."""
 
-from surestep._words import about, counted, number, percent, signed
+from surestep._words import counted, number, percent, signed
 from surestep.followup.pilot import Forecast, MeasureAnswer, Pilot, PilotAnswer, PilotPlan
 from surestep.results.record import Record
 from surestep.sections import (
@@ -39,64 +39,9 @@ def plan_sections(pilot: Pilot, record: Record) -> list[Section]:
     plan, forecast = pilot.plan, pilot.forecast
     assert forecast is not None
     title = record.about.get("title", "")
-    return [
-        Section(
-            "pilot",
-            f"Pilot: {title}" if title else "A pilot of the new policy",
-            [purpose(plan), expected(plan, forecast, record)],
-            keys=plan_keys(plan, forecast, record),
-        ),
-        Section("arms", "How episodes are assigned", assigned(plan)),
-        Section("record", "What to record", items=[Item(x) for x in to_record(plan, record)]),
-        Section("stop", "When to stop", stopping(plan)),
-    ]
-
-
-def purpose(plan: PilotPlan) -> str:
-    """Says what the pilot can show, and how sure it is."""
-    sure = percent(1 - plan.delta)
-    if plan.control == "past":
-        return (
-            "The new policy is tried on all new episodes and compared with past ones. A gain is "
-            "believed at most, since times may have changed; where a check shows that they did, "
-            "nothing is claimed."
-        )
-    return (
-        "Episodes are drawn by lot: some get the new policy, the others go on as before. A gain is "
-        f"proved with {sure} confidence, however often you look and whenever you stop."
-    )
-
-
-def expected(plan: PilotPlan, forecast: Forecast, record: Record) -> str:
-    """Says how long it takes, by simulated pilots."""
-    worlds = (
-        f"{counted(forecast.worlds, 'simulated world')} that the log allows"
-        if forecast.worlds
-        else "simulated worlds by the estimate alone, as the log was not there"
-    )
-    gain = f"The mean gain is {signed(forecast.gain, DIGITS)} {record.unit} in {worlds}."
-    if forecast.needed is None:
-        return (
-            f"{gain} Fewer than 80 % of pilots there prove a gain within {forecast.most:,} "
-            "episodes: it may be too small, or there may be none."
-        )
-    words = (
-        f"{gain} There, 80 % of pilots prove a gain within {about(forecast.needed)[6:]} episodes."
-    )
-    if 2 * forecast.pairs > 0.5 * forecast.needed:
-        words += (
-            f" The range of returns is wide beside the gain: at least about {forecast.pairs:,} "
-            "pairs of episodes are needed, whatever their spread. A narrower range, if it holds, "
-            "would shorten the pilot."
-        )
-    return words
-
-
-def plan_keys(plan: PilotPlan, forecast: Forecast, record: Record) -> list[Key]:
-    """Returns the numbers to remember: episodes, time, and what is at stake."""
     days = None if forecast.a_day is None else plan.episodes / forecast.a_day
     rate = "the log has no times" if days is None else f"at {number(forecast.a_day or 0, 3)} a day"
-    return [
+    keys = [
         Key("Episodes", f"{plan.episodes:,}", f"{percent(forecast.proved)} prove a gain by then"),
         Key("Time", "unknown" if days is None else f"{number(days, 2)} days", rate),
         Key(
@@ -105,20 +50,73 @@ def plan_keys(plan: PilotPlan, forecast: Forecast, record: Record) -> list[Key]:
             f"in all; {number(forecast.at_risk_likely, DIGITS)} by the lower end of the estimate",
         ),
     ]
+    purpose, *assigned = arms_words(plan)
+    stops = [
+        "Look as often as you like (surestep pilot RESULT new.csv), and stop when it says proved "
+        "better, or stop: it is worse.",
+        f"After {plan.episodes:,} episodes without either, the gain is probably smaller than "
+        "expected. You may go on.",
+    ]
+    if plan.until:
+        stops.append(f"A second round may learn from rows up to {plan.until[:10]}, and no later.")
+    return [
+        Section(
+            "pilot",
+            f"Pilot: {title}" if title else "A pilot of the new policy",
+            [purpose, expected(forecast, record)],
+            keys=keys,
+        ),
+        Section("arms", "How episodes are assigned", assigned),
+        Section(
+            "record",
+            "What to record",
+            items=[Item("", x, sign="•") for x in to_record(plan, record)],
+        ),
+        Section("stop", "When to stop", stops),
+    ]
 
 
-def assigned(plan: PilotPlan) -> list[str]:
-    """Says how episodes get their arm."""
+def arms_words(plan: PilotPlan) -> list[str]:
+    """Says what a pilot can show, and how episodes get their arm."""
     if plan.control == "past":
-        return ["Every episode from now on gets the new policy. Record what is done and returned."]
+        return [
+            "The new policy is tried on all new episodes and compared with past ones. A gain is "
+            "believed at most, since times may have changed; where a check shows that they did, "
+            "nothing is claimed.",
+            "Every episode from now on gets the new policy. It counts, followed or not.",
+        ]
     chances = [
         f"from {date[:10]} on with a chance of {percent(chance)}" for date, chance in plan.schedule
     ]
     return [
+        "Episodes are drawn by lot: some get the new policy, the others go on as before. A gain is "
+        f"proved with {percent(1 - plan.delta)} confidence, however often you look and whenever "
+        "you stop.",
         f"Each episode gets the new policy by lot, {', '.join(chances)}. Draw before it starts, "
         "for whole episodes, and never by who comes.",
         "Episodes count in the arm that was drawn, also where the advice was not followed.",
     ]
+
+
+def expected(forecast: Forecast, record: Record) -> str:
+    """Says how long it takes, by simulated pilots."""
+    gain = (
+        f"The mean gain is {signed(forecast.gain, DIGITS)} {record.unit} in "
+        f"{counted(forecast.worlds, 'simulated world')} that the log allows."
+    )
+    if forecast.needed is None:
+        return (
+            f"{gain} Fewer than 80 % of pilots there prove a gain within {forecast.most:,} "
+            "episodes: it may be too small, or there may be none."
+        )
+    words = f"{gain} There, 80 % of pilots prove a gain within {forecast.needed:,} episodes."
+    if 4 * forecast.pairs > forecast.needed:
+        words += (
+            f" The range of returns is wide beside the gain: at least about {forecast.pairs:,} "
+            "pairs of episodes are needed, whatever their spread. A narrower range, if it holds, "
+            "would shorten the pilot."
+        )
+    return words
 
 
 def to_record(plan: PilotPlan, record: Record) -> list[str]:
@@ -138,19 +136,6 @@ def to_record(plan: PilotPlan, record: Record) -> list[str]:
     ranges = [f"{x.name} from {number(x.low)} to {number(x.high)}" for x in plan.measures]
     columns.append(f"No return may lie outside of the declared range: {'; '.join(ranges)}.")
     return columns
-
-
-def stopping(plan: PilotPlan) -> list[str]:
-    """Says when a pilot ends."""
-    words = [
-        "Look as often as you like (surestep pilot RESULT new.csv), and stop when it says proved "
-        "better, or stop: it is worse.",
-        f"After {plan.episodes:,} episodes without either, the gain is probably smaller than "
-        "expected. You may go on.",
-    ]
-    if plan.until:
-        words.append(f"A second round may learn from rows up to {plan.until[:10]}, and no later.")
-    return words
 
 
 def answer_sections(answer: PilotAnswer, record: Record) -> list[Section]:

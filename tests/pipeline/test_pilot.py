@@ -1,0 +1,370 @@
+"""Pilots: planned by a result, judged by their episodes, and refused where a plan is not kept."""
+
+import json
+import tomllib
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import surestep
+from surestep.cli.main import main
+from surestep.errors import InvalidLog, InvalidParameter, ResultMismatch
+from surestep.followup.pilot import PilotPlan, judged, toml_of
+from surestep.pipeline.pilot import read_plan
+
+MADE = "2026-01-01"
+
+
+def table(episodes, seed=1, arm=None, better=True, **columns):
+    """One decision an episode: treating the severe and not the mild pays, by 0.8 to 0.2."""
+    rng = np.random.default_rng(seed)
+    state = rng.integers(2, size=episodes)
+    treat = rng.integers(2, size=episodes)
+    if arm is not None and better:
+        treat = np.where(np.asarray(arm) == "new", state, treat)
+    paid = (rng.random(episodes) < np.where(state == treat, 0.8, 0.2)).astype(float)
+    rows = {
+        "state": np.array(["mild", "severe"])[state],
+        "action": np.array(["wait", "treat"])[treat],
+        "reward": paid,
+        "harm": 0.1 * treat,
+        "episode": np.array([f"p{e}" for e in range(episodes)]),
+        "step": np.zeros(episodes, int),
+        "over": np.ones(episodes, bool),
+    }
+    if arm is not None:
+        rows["arm"] = np.asarray(arm)
+    days = np.datetime64("2026-02-01") + np.arange(episodes)
+    rows["day"] = days.astype(str)
+    return rows | columns
+
+
+SIGNALS = {
+    "reward": {"column": "reward", "ending": (0, 1)},
+    "harm": {"column": "harm", "ending": (0, 1), "cost": True, "not_worse_by": 0.3},
+}
+
+
+def improved(**more):
+    roles = {"terminated": "over"}
+    return surestep.improve(
+        table(400), columns=roles, discount=0, worlds=0, certificates=["posterior"], **more
+    )
+
+
+@pytest.fixture(scope="module")
+def result():
+    return improved(ending=(0, 1))
+
+
+@pytest.fixture(scope="module")
+def plan(result):
+    made = surestep.pilot(result, log=table(400), time="day", deadline=30, episodes=80)
+    fixed = msgspec.structs.replace(made.plan, made=MADE)
+    return replace(made, plan=fixed, toml=toml_of(fixed))
+
+
+def drawn_arms(episodes, seed=2, share=0.5):
+    return np.where(np.random.default_rng(seed).random(episodes) < share, "new", "old")
+
+
+def answered(result, plan, rows, **more):
+    return surestep.pilot(result, rows, plan=plan, today="2027-01-01", **more).answer
+
+
+def test_a_plan_says_what_to_expect(result):
+    made = surestep.pilot(result, log=table(400))
+    forecast = made.forecast
+    assert forecast.gain == pytest.approx(0.3, abs=0.1)
+    assert 20 <= forecast.needed <= 200
+    assert 0.7 <= forecast.proved <= 0.95
+    assert forecast.at_risk == pytest.approx(made.plan.episodes / 2)
+    assert forecast.pairs == pytest.approx(np.log(10) / (2 * forecast.gain), abs=1)
+    (measure,) = made.plan.measures
+    assert measure.middle == pytest.approx(table(400)["reward"].mean())
+    assert measure.variance == pytest.approx(table(400)["reward"].var())
+    for words in ("80 % of pilots prove a gain", "What to record", "When to stop"):
+        assert words in made.report.replace("\u202f", " ")
+
+
+def test_planned_episodes_prove_about_as_often_as_forecast(result):
+    made = surestep.pilot(result, log=table(400))
+    proved = 0
+    for seed in range(40):
+        arm = drawn_arms(made.plan.episodes, seed)
+        rows = table(arm.size, 100 + seed, arm, day=np.full(arm.size, "2027-05-01"))
+        proved += answered(result, made, rows).verdict == "proved better"
+    assert 24 <= proved <= 40  # P(Binomial(40, .8) < 24) < 1e-3
+
+
+def test_a_plan_is_the_same_when_it_is_read_again(result, plan, tmp_path):
+    (tmp_path / "pilot.toml").write_text(plan.toml)
+    assert read_plan(tmp_path).plan == plan.plan
+    assert tomllib.loads(plan.toml)["measures"][0]["name"] == "reward"
+
+
+def test_verdicts(result, plan):
+    arm = drawn_arms(200)
+    assert answered(result, plan, table(200, 3, arm)).verdict == "proved better"
+    assert answered(result, plan, table(200, 3, arm, better=False)).verdict == "not yet"
+    swapped = np.where(arm == "new", "old", "new")
+    worse = answered(result, plan, table(200, 3, arm, arm_=arm) | {"arm": swapped})
+    assert worse.verdict == "stop: it is worse"
+    assert worse.measures[0].upper < 0
+    assert answered(result, plan, table(5, 3, drawn_arms(5))).verdict == "not yet"
+
+
+def test_the_answer_is_that_of_the_bets(result, plan):
+    from surestep.followup import bets
+
+    arm = drawn_arms(120)
+    rows = table(120, 4, arm)
+    answer = answered(result, plan, rows)
+    (measure,) = plan.plan.measures
+    wager = bets.Wager(0.0, 1.0, measure.middle, measure.variance, 80, 0.1)
+    series = bets.gains(wager, arm == "new", np.full(120, 0.5), rows["reward"])
+    assert answer.measures[0].lower == bets.lower_bound(series, wager)
+    assert answer.measures[0].estimate == pytest.approx(series.value.mean())
+    assert answer.followed == (1.0, pytest.approx(0.5, abs=0.15))
+
+
+def test_the_first_pending_outcome_stops_the_count(result, plan):
+    arm = drawn_arms(60)
+    over = np.ones(60, bool)
+    over[40] = False
+    rows = table(60, 3, arm, over=over)
+    early = surestep.pilot(result, rows, plan=plan, today="2026-04-01").answer
+    assert (early.counted, early.pending, early.overdue) == (40, 1, 0)
+    late = surestep.pilot(result, rows, plan=plan, today="2026-06-01").answer
+    assert (late.counted, late.pending, late.overdue) == (60, 1, 1)
+    worst = rows["reward"].copy()
+    worst[40] = 0.0 if arm[40] == "new" else 1.0
+    again = answered(result, plan, table(60, 3, arm) | {"reward": worst})
+    assert late.measures[0].lower == again.measures[0].lower
+
+
+def test_rows_count_in_the_order_of_their_starts(result, plan):
+    arm = drawn_arms(60)
+    rows = table(60, 3, arm)
+    turned = {name: np.asarray(values)[::-1].copy() for name, values in rows.items()}
+    assert answered(result, plan, rows).measures == answered(result, plan, turned).measures
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"arm": np.array(["new"] * 59 + ["neu"])}, "episode 'p59' is in the arm 'neu'"),
+        ({"reward": np.array([0.0] * 9 + [2.0] + [0.0] * 50)}, "'p9' returned 2 of reward"),
+        ({"day": np.array(["2025-12-31"] * 60)}, "'p0' began before the plan was made"),
+        ({"episode": np.array(["p1"] * 2 + [f"q{e}" for e in range(58)])}, "in both arms"),
+    ],
+)
+def test_one_line_and_no_claim(result, plan, change, words):
+    arm = np.array(["new", "old"] * 30)
+    rows = table(60, 3, arm) | change
+    if "episode" in change:
+        rows["step"] = np.array([0, 1] + [0] * 58)
+        rows["over"] = np.array([False] + [True] * 59)
+    with pytest.raises(InvalidLog, match=words):
+        answered(result, plan, rows)
+
+
+def test_another_share_of_arms_than_planned(result, plan):
+    arm = drawn_arms(200, share=0.8)
+    answer = answered(result, plan, table(200, 3, arm))
+    assert answer.verdict == "no claim"
+    assert answer.share_evidence > 1000
+    assert "share of arms" in answer.why
+
+
+def test_a_ramp_up_has_its_chances(result, plan):
+    steps = [("2026-01-01", 0.2), ("2026-04-01", 0.8)]
+    fixed = msgspec.structs.replace(plan.plan, share=steps)
+    ramp = replace(plan, plan=fixed, toml=toml_of(fixed))
+    share = np.where(np.arange(200) < 59, 0.2, 0.8)  # days since 2026-02-01
+    arm = np.where(np.random.default_rng(5).random(200) < share, "new", "old")
+    assert answered(result, ramp, table(200, 3, arm)).verdict == "proved better"
+    late = msgspec.structs.replace(fixed, share=[("2026-03-01", 0.5)])
+    with pytest.raises(InvalidLog, match="began before 2026-03-01, the first date of share"):
+        answered(result, replace(plan, plan=late), table(200, 3, arm))
+    rows = table(200, 3, arm)
+    without = msgspec.structs.replace(fixed, time=None, deadline=None)
+    del rows["day"]
+    with pytest.raises(InvalidLog, match=r"dates \(share\).* key `time`"):
+        answered(result, replace(plan, plan=without), rows)
+
+
+def test_limits_of_other_signals_are_judged_as_well():
+    result = improved(signals=SIGNALS)
+    made = surestep.pilot(result, log=table(400), episodes=200)
+    assert [one.margin for one in made.plan.measures] == [0.0, 0.3]
+    arm = drawn_arms(300)
+    rows = table(300, 3, arm)
+    del rows["day"]
+    answer = answered(result, made, rows)
+    assert answer.verdict == "proved better"
+    assert answer.measures[1].lower > -0.3
+    rows["harm"] = np.where(arm == "new", 1.0, 0.0)
+    assert answered(result, made, rows).verdict == "stop: it is worse"
+
+
+def test_a_limit_on_a_chance_of_its_own():
+    result = improved(ending=(0, 1), unsafe={"states": "state = 'severe'", "at_most": 0.9})
+    made = surestep.pilot(result, log=table(400), episodes=200)
+    assert made.plan.measures[1].at_most == 0.9
+    arm = drawn_arms(400)
+    rows = table(400, 3, arm)
+    del rows["day"]
+    answer = answered(result, made, rows)
+    assert answer.verdict == "proved better"
+    assert answer.measures[1].lower < answer.measures[1].estimate < answer.measures[1].upper
+    assert answer.measures[1].estimate == pytest.approx(-0.5, abs=0.15)
+
+
+def test_a_past_control_is_believed_at_most_and_fails_with_drift(result):
+    old = table(400)
+    made = surestep.pilot(result, log=old, control="past", episodes=100)
+    assert made.forecast.needed is not None
+    new = table(150, 8, np.array(["new"] * 150))
+    del new["arm"], new["day"]
+    answer = answered(result, made, new, log=old)
+    assert answer.verdict == "believed better"
+    shifted = new | {"reward": (np.random.default_rng(1).random(150) < 0.99).astype(float)}
+    drifted = answered(result, made, shifted, log=old)
+    assert drifted.verdict == "no claim"
+    assert "changed" in drifted.why
+
+
+def test_a_plan_of_another_result(result, plan):
+    other = improved(ending=(0, 2))
+    with pytest.raises(ResultMismatch, match="plan is of another result"):
+        answered(other, plan, table(60, 3, drawn_arms(60)))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"share": 1.0}, "share"),
+        ({"share": [("2026-05-01", 0.5), ("2026-04-01", 0.1)]}, "rising dates"),
+        ({"share": [("soon", 0.5)]}, "'soon'"),
+        ({"delta": 0.0}, "delta"),
+        ({"episodes": 1}, "episodes"),
+        ({"deadline": -1.0}, "deadline"),
+        ({"until": "never"}, "'never'"),
+        ({"new": "x", "old": "x"}, "two different names of arms"),
+    ],
+)
+def test_bad_plans_are_refused(result, given, words):
+    with pytest.raises(InvalidParameter, match=words):
+        surestep.pilot(result, log=table(400), **given)
+
+
+def test_rows_need_a_plan_and_a_plan_needs_the_log(result, plan):
+    rows = table(60, 3, drawn_arms(60))
+    with pytest.raises(InvalidParameter, match="expected rows and the plan"):
+        surestep.pilot(result, rows)
+    with pytest.raises(InvalidParameter, match="episodes is given"):
+        surestep.pilot(result, rows, plan=plan, episodes=5)
+    with pytest.raises(InvalidParameter, match="neither here nor beside the result"):
+        surestep.pilot(result)
+
+
+def test_no_episode_at_all_says_nothing(plan):
+    empty = np.zeros((1, 0))
+    nothing = msgspec.structs.replace(plan.plan, deadline=None)
+    from surestep.followup.episodes import Episodes, Measure
+
+    episodes = Episodes(
+        measures=(Measure("reward", 0.0, 1.0),),
+        ids=(),
+        starts=None,
+        arm=np.array([], str),
+        returns=empty,
+        lowest=empty,
+        highest=empty,
+        pending=np.zeros(0, bool),
+        followed=np.zeros(0),
+    )
+    answer = judged(nothing, "", episodes, "2027-01-01")
+    assert answer.verdict == "not yet"
+    assert (answer.measures[0].lower, answer.measures[0].upper) == (-1, 1)
+
+
+# ---- the command line ---------------------------------------------------------------------------
+
+
+def written(path, rows):
+    lines = [",".join(rows), *(",".join(map(str, row)) for row in zip(*rows.values(), strict=True))]
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def run(*words):
+    return CliRunner().invoke(main, [*map(str, words)])
+
+
+def test_the_command_line_plans_judges_and_verifies(result, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    old = written(tmp_path / "log.csv", table(400))
+    made = run("improve", old, "--terminated", "over", "--discount", 0, "--ending", 0, 1,
+               "--certificate", "posterior", "--worlds", 0, "-o", "result")  # fmt: skip
+    assert made.exit_code == 0, made.output
+    planned = run("pilot", "result", "--time", "day", "--share", "2026-01-01=0.5")
+    assert planned.exit_code == 0, planned.output
+    assert "What to record" in planned.output
+    assert run("pilot", "result").exit_code == 2  # a plan is never overwritten
+    arm = drawn_arms(200)
+    future = (np.datetime64("2030-01-01") + np.arange(200)).astype(str)
+    new = written(tmp_path / "new.csv", table(200, 3, arm, day=future))
+    answer = run("pilot", "result", new, "--json")
+    assert answer.exit_code == 0, answer.output
+    assert json.loads(answer.output)["verdict"] == "proved better"
+    assert (tmp_path / "pilot" / "answer.json").read_text() == answer.output
+    assert run("verify", "result", old, "--terminated", "over").exit_code == 2  # no such option
+    assert run("verify", "result", old).exit_code == 0
+    confirmed = run("verify", "pilot", new)
+    assert (confirmed.exit_code, "confirmed" in confirmed.output) == (0, True)
+    shorter = written(tmp_path / "shorter.csv", table(150, 3, arm[:150], day=future[:150]))
+    assert run("verify", "pilot", shorter).exit_code == 1
+    toml = tmp_path / "pilot" / "pilot.toml"
+    toml.write_text(toml.read_text().replace("delta = 0.1", "delta = 0.2"))
+    refuted = run("verify", "pilot", new)
+    assert refuted.exit_code == 1
+    swapped = table(200, 3, arm, day=future) | {"arm": np.where(arm == "new", "old", "new")}
+    worse = written(tmp_path / "worse.csv", swapped)
+    stopped = run("pilot", "result", worse, "-o", "elsewhere")
+    assert stopped.exit_code == 1
+    assert "Stop: the new policy is worse" in stopped.output
+    assert (tmp_path / "elsewhere" / "answer.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("toml", "words"),
+    [
+        ("delta = ", "not written as TOML"),
+        ('made = "2026-01-01"', "digest"),
+        ("PLAN\nstakes = 1", "stakes"),
+        ("PLAN delta 0.1 two", "not written as TOML"),
+    ],
+)
+def test_damaged_plans(plan, tmp_path, toml, words):
+    (tmp_path / "pilot.toml").write_text(toml.replace("PLAN", "episodes = 3"))
+    with pytest.raises(InvalidParameter, match=words):
+        read_plan(tmp_path)
+
+
+def test_a_plan_keeps_its_range():
+    with pytest.raises(msgspec.ValidationError, match="middle between them"):
+        msgspec.convert(
+            {
+                "made": MADE,
+                "digest": "",
+                "delta": 0.1,
+                "episodes": 5,
+                "measures": [{"name": "reward", "low": 0, "high": 1, "middle": 2}],
+            },
+            PilotPlan,
+        )
