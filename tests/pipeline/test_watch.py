@@ -12,6 +12,7 @@ import surestep
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.followup.detector import detect, lowest_season
 from surestep.offpolicy import betting
+from surestep.pipeline.watch import drifted
 
 GOOD = {("mild", "wait"): 0.8, ("mild", "treat"): 0.6, ("severe", "wait"): 0.2}
 BEFORE = GOOD | {("severe", "treat"): 0.7}
@@ -233,6 +234,34 @@ def test_a_return_above_the_declared_range_is_refused_one_below_is_not(result):
     new["reward"][last[8]] = 3.0
     with pytest.raises(InvalidLog, match="episode '1008' returned 3, expected at most 1, as was"):
         surestep.watch(result, new, log=OLD)
+
+
+def one_step_log(rng, size, chance):
+    """Rows of one step in one of two situations, by two actions; what they earn has a chance."""
+    state = rng.integers(2, size=size)
+    action = rng.integers(2, size=size)
+    return surestep.DecisionLog(
+        surestep.Pairs.full(3, 2),
+        state=state,
+        action=action,
+        reward=(rng.random(size) < chance).astype(float),
+        next_state=np.full(size, 2),
+        terminated=np.ones(size, bool),
+        truncated=np.zeros(size, bool),
+        episode_offsets=np.arange(size + 1),
+    )
+
+
+def test_a_change_of_rewards_is_told_from_luck():
+    """40 pairs of logs each: without a change none fails but in 1 of 200, with one nearly all."""
+    rng = np.random.default_rng(8)
+    old, same, other = ([one_step_log(rng, 400, x) for _ in range(40)] for x in (0.5, 0.5, 0.75))
+    alike, changed = (
+        sum(drifted(*logs)[1].outcome == "failed" for logs in zip(old, new, strict=True))
+        for new in (same, other)
+    )
+    assert alike <= binom.ppf(1 - TEST_LEVEL, 40, 0.005)
+    assert changed >= 36
 
 
 def test_where_nothing_counts_yet_nothing_is_said(result):
