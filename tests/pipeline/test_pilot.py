@@ -264,7 +264,7 @@ def test_bad_plans_are_refused(result, given, words):
 
 def test_rows_need_a_plan_and_a_plan_needs_the_log(result, plan):
     rows = table(60, 3, drawn_arms(60))
-    with pytest.raises(InvalidParameter, match="expected rows and the plan"):
+    with pytest.raises(InvalidParameter, match="expected rows and the plan that"):
         surestep.pilot(result, rows)
     with pytest.raises(InvalidParameter, match="episodes is given"):
         surestep.pilot(result, rows, plan=plan, episodes=5)

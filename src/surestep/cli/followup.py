@@ -58,7 +58,7 @@ def pilot_command(
     surestep pilot result --share 0.5 --deadline 30
     surestep pilot result new.csv
     """
-    from surestep._files import check_new_folder, write_folder, write_together
+    from surestep._files import check_new_folder, failing_to_write, write_folder, write_together
     from surestep.pipeline import pilot
     from surestep.report.pilot import answer_sections, plan_sections
     from surestep.results import load
@@ -73,7 +73,8 @@ def pilot_command(
     if made.answer is None:
         write_folder(place, {name: [content] for name, content in made.files.items()})
     else:
-        place.mkdir(exist_ok=True)
+        with failing_to_write(place):
+            place.mkdir(parents=True, exist_ok=True)
         write_together({place / name: [content] for name, content in made.files.items()})
     if as_json:
         click.echo(made.to_json(), nl=False)

@@ -91,7 +91,7 @@ def seconds(date: str) -> float:
     try:
         read = datetime.fromisoformat(date)
     except ValueError:
-        raise ValueError(f"Expected a date such as 2026-03-31, found {date!r}") from None
+        raise InvalidParameter(f"{date!r} is no date; expected one such as 2026-03-31") from None
     return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
 
 
@@ -182,7 +182,8 @@ class PilotAnswer:
     share_evidence : float
         The evidence against the planned share of arms; the test fails at 1,000.
     measures : list of MeasureAnswer
-        What is known of each measure, the one that is improved first.
+        What is known of each measure, the one that is improved first; none where nothing is
+        claimed.
 
     Examples
     --------
@@ -289,6 +290,12 @@ def judged(
     plan: PilotPlan, digest: str, episodes: Episodes, today: str, drift: str = ""
 ) -> PilotAnswer:
     """Returns what episodes show by a plan; `drift` says why a past control shows nothing."""
+    ours, theirs = ([one.name for one in x.measures] for x in (plan, episodes))
+    if ours != theirs:
+        raise InvalidParameter(
+            f"pilot.toml has the measures {', '.join(ours)}; expected those of the result: "
+            f"{', '.join(theirs)}"
+        )
     new = arms(plan, episodes)
     concurrent = plan.control == "concurrent"
     chance = plan.chances(episodes) if concurrent else np.full(new.size, 0.5)
@@ -322,7 +329,7 @@ def judged(
         verdict = "stop: it is worse"
     elif all(one.passed for one in measures):
         verdict = "proved better" if concurrent else "believed better"
-    ours, theirs = (episodes.followed[side] for side in (new, ~new))
+    with_new, without = (episodes.followed[side] for side in (new, ~new))
     return PilotAnswer(
         verdict=verdict,
         why=why,
@@ -334,9 +341,12 @@ def judged(
         new=int(new[:counted].sum()),
         pending=int(episodes.pending.sum()),
         overdue=int(overdue.sum()),
-        followed=(float(ours.sum() / max(ours.size, 1)), float(theirs.sum() / max(theirs.size, 1))),
+        followed=(
+            float(with_new.sum() / max(with_new.size, 1)),
+            float(without.sum() / max(without.size, 1)),
+        ),
         share_evidence=float(strange),
-        measures=measures,
+        measures=[] if why else measures,
     )
 
 
@@ -360,12 +370,7 @@ def arms(plan: PilotPlan, episodes: Episodes) -> BoolArray:
 
 
 def check_range(measure: Measure, episodes: Episodes, m: int) -> None:
-    """Refuses returns outside of the range that the plan declares, and other measures."""
-    if [one.name for one in episodes.measures][m : m + 1] != [measure.name]:
-        raise InvalidParameter(
-            f"pilot.toml has the measure {measure.name!r}; expected those of the result: "
-            f"{', '.join(one.name for one in episodes.measures)}"
-        )
+    """Refuses returns outside of the range that the plan declares."""
     slack = SAME * (measure.high - measure.low)
     below = episodes.highest[m] < measure.low - slack
     beyond = below | (episodes.lowest[m] > measure.high + slack)

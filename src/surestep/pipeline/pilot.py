@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -22,6 +21,7 @@ from surestep._json import converted
 from surestep.certificates import Stitched
 from surestep.certificates.registry import Asked
 from surestep.checks import CHECKS, failed
+from surestep.description import read_toml
 from surestep.errors import InvalidParameter, InvalidResult, ResultMismatch, said
 from surestep.followup import bets
 from surestep.followup.episodes import Measure
@@ -50,6 +50,7 @@ from surestep.results.unfinished import RUN
 
 WORLDS, PILOTS, DRAWN = 40, 5, 1_000  # worlds, pilots in each, and episodes that they draw from
 CHANCE = 0.8  # with which a pilot that is long enough proves a gain
+SPARE = 1.1  # times the episodes that simulated pilots need are planned
 LEAST, MOST = 20, 20_000  # episodes of a pilot that is simulated
 MOST_PAST = 2_000  # the same with a past control, whose bound takes longer
 TWO_ERRORS = 2.12  # standard errors: a one-sided test at 0.1 with a power of 80 %
@@ -150,7 +151,9 @@ def pilot(
     saved = result if isinstance(result, Result) else load(read_path(result))
     read = partial(new_rows, saved, allow_query=allow_query, memory_limit=memory_limit)
     there = old_files(saved.record, result) if log is None else log
-    digest = hashlib.sha256(saved.files()[RUN]).hexdigest()
+    in_memory = isinstance(result, Result)
+    run = saved.files()[RUN] if in_memory else read_whole(read_path(result) / RUN)
+    digest = hashlib.sha256(run).hexdigest()
     told = {
         "control": control,
         "share": share,
@@ -166,15 +169,15 @@ def pilot(
     }
     given = {name: value for name, value in told.items() if value is not None}
     if frame is None:
-        name = "" if isinstance(result, Result) else read_path(result).resolve().name
-        past = read(found(there), time=time)
+        name = "" if in_memory else read_path(result).resolve().name
+        past = read(found(there))
         made = planned(saved, {"digest": digest, "result": name} | given, past)
         sections = plan_sections(made, saved.record)
         return replace(made, report=page(sections[0].title, "Plan of a pilot", sections))
     if given or plan is None:
         raise InvalidParameter(
-            f"{next(iter(given), 'new rows')} is given, but no plan or beside one; expected rows "
-            "and the plan that was made before them, which has all else"
+            f"{next(iter(given), 'no plan')} is given beside new rows; expected rows and the plan "
+            "that was made before them, which fixes all else"
         )
     fixed = plan if isinstance(plan, Pilot) else read_plan(plan)
     terms = fixed.plan
@@ -275,12 +278,8 @@ def verify_pilot(
 def read_plan(folder: str | Path) -> Pilot:
     """Reads the plan in a folder."""
     path = read_path(folder) / PLAN
-    text = read_whole(path).decode()
-    try:
-        plan: PilotPlan = converted(tomllib.loads(text), PilotPlan, str(path), InvalidParameter)
-    except tomllib.TOMLDecodeError as problem:
-        raise InvalidParameter(f"{path} is not written as TOML: {problem}") from None
-    return Pilot(plan=plan, toml=text, report="")
+    plan: PilotPlan = converted(read_toml(path), PilotPlan, PLAN, InvalidParameter)
+    return Pilot(plan=plan, toml=read_whole(path).decode(), report="")
 
 
 def planned(saved: Result, given: dict[str, Any], past: NewRows) -> Pilot:
@@ -307,7 +306,8 @@ def planned(saved: Result, given: dict[str, Any], past: NewRows) -> Pilot:
         wanted = both * (TWO_ERRORS / max(gain, 1e-9)) ** 2  # as a t-test needs
         plan = msgspec.structs.replace(plan, episodes=int(min(max(wanted, LEAST), MOST / 16)))
         needed = float(np.quantile(simulated(plan, worlds, share), CHANCE, method="higher"))
-        plan = msgspec.structs.replace(plan, episodes=int(min(max(needed, LEAST), MOST)))
+        wanted = min(max(SPARE * needed, LEAST), MOST)
+        plan = msgspec.structs.replace(plan, episodes=int(wanted))
     when = simulated(plan, worlds, share)
     needed = float(np.quantile(when, CHANCE, method="higher"))
     starts = past.episodes.starts

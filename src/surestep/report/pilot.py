@@ -1,6 +1,6 @@
 """Writes what `surestep pilot` shows: a plan to hand to a committee, or what a pilot has shown."""
 
-from surestep._words import counted, number, percent, signed
+from surestep._words import counted, floored, number, percent, signed
 from surestep.followup.pilot import Forecast, MeasureAnswer, Pilot, PilotAnswer, PilotPlan
 from surestep.results.record import Record
 from surestep.sections import (
@@ -140,23 +140,21 @@ def to_record(plan: PilotPlan, record: Record) -> list[str]:
 
 def answer_sections(answer: PilotAnswer, record: Record) -> list[Section]:
     """Returns what a pilot has shown: the line to act on, over time, and what it rests on."""
-    first = answer.measures[0]
-    keys = [
-        Key("Gain, estimated", signed(first.estimate, DIGITS), record.unit),
-        Key(
-            "At least",
-            signed(first.lower, DIGITS),
-            f"with {percent(1 - answer.plan.delta)} confidence",
-        ),
-        Key("Episodes", f"{answer.counted:,}", f"{answer.new:,} of them with the new policy"),
-    ]
+    keys = list[Key]()
+    for first in answer.measures[:1]:
+        sure = f"with {percent(1 - answer.plan.delta)} confidence"
+        keys = [
+            Key("Gain, estimated", signed(first.estimate, DIGITS), record.unit),
+            Key("At least", signed(floored(first.lower, DIGITS), DIGITS), sure),
+        ]
+    keys.append(Key("Episodes", f"{answer.counted:,}", f"{answer.new:,} with the new policy"))
     return [
         Section(
             "answer",
             TITLES[answer.verdict],
             [answer.why or next_step(answer)],
             keys=keys,
-            pictures=[over_time(first, record)] if len(first.lines) > 1 else [],
+            pictures=[over_time(x, record) for x in answer.measures[:1] if len(x.lines) > 1],
             mood=MOODS[answer.verdict],
         ),
         *([measures_section(answer)] if len(answer.measures) > 1 else []),
