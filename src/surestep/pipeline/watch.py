@@ -203,16 +203,14 @@ def levels_of(saved: Result, old: NewRows | None, seasons: int, *, holdout: bool
         former = lowest_season(np.maximum(old.episodes.lowest[0], least), seasons, least, delta)
     ours = claim.figures.get("policy_lower") if sound and standing_of(claim) == "proved" else None
     chance = claim.delta
-    known = not saved.record.behavior_is_estimated
-    if ours is None and former > least and proved and known:
+    if ours is None and former > least and proved and not saved.record.behavior_is_estimated:
         ours = former + (claim.lower or 0.0)
         chance += delta
     ours = ours if isinstance(ours, float) and seasons == 1 else least
-    alone = f"{proof} of the new policy alone, in every season"
-    there = "the old log, there and with episodes enough"
+    why = f"{proof} of the new policy alone, in every season"
     levels = [
-        Level("the level proved of the new policy", ours, chance, alone),
-        Level("the level of former practice", former, delta, there),
+        Level("the level proved of the new policy", ours, chance, why),
+        Level("the level of former practice", former, delta, "the old log, with enough episodes"),
     ]
     inside = [least < value < most for value in (ours, former)]
     return [x if y else x._replace(value=None) for x, y in zip(levels, inside, strict=True)]
