@@ -139,8 +139,8 @@ def watch_command(
     """Watch the policy in the folder RESULT, by LOG, the rows since it was adopted.
 
     Is it followed, has the world changed, is it still as good? An alarm ends with exit code 1, so
-    that a scheduler can call it every day. The same command on a longer file goes on to the same
-    answer.
+    that a scheduler can call it every day; without a level to compare with, the exit code is 2.
+    The same command on a longer file goes on to the same answer.
 
     \b
     surestep watch result new.csv
@@ -158,4 +158,6 @@ def watch_command(
     else:
         show(watch_sections(watched))
         say_wrote(page)
+    if all(level.value is None for level in watched.levels):
+        raise click.UsageError("Nothing is watched: there is no level; name the old log (--log).")
     raise SystemExit(int(watched.alarm))
