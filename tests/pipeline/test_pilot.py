@@ -87,7 +87,7 @@ def test_a_plan_says_what_to_expect(result):
     (measure,) = made.plan.measures
     assert measure.middle == pytest.approx(table(400)["reward"].mean())
     assert measure.variance == pytest.approx(table(400)["reward"].var())
-    for words in ("80 % of pilots prove a gain", "What to record", "When to stop"):
+    for words in ("80 % of pilots show a gain", "What to record", "When to stop"):
         assert words in made.report.replace("\u202f", " ")
 
 

@@ -42,7 +42,7 @@ def plan_sections(pilot: Pilot, record: Record) -> list[Section]:
     days = None if forecast.a_day is None else plan.episodes / forecast.a_day
     rate = "the log has no times" if days is None else f"at {number(forecast.a_day or 0, 3)} a day"
     keys = [
-        Key("Episodes", f"{plan.episodes:,}", f"{percent(forecast.proved)} prove a gain by then"),
+        Key("Episodes", f"{plan.episodes:,}", f"{percent(forecast.proved)} show a gain by then"),
         Key("Time", "unknown" if days is None else f"{number(days, 2)} days", rate),
         Key(
             "Most that may be lost",
@@ -103,12 +103,12 @@ def expected(forecast: Forecast, record: Record) -> str:
     worlds = f"In {counted(forecast.worlds, 'simulated world')} that the log allows"
     words = (
         f"The estimated gain is {signed(forecast.gain, DIGITS)} {record.unit}. {worlds}, 80 % of "
-        f"pilots prove a gain within {forecast.needed or 0:,} episodes."
+        f"pilots show a gain within {forecast.needed or 0:,} episodes."
     )
     if forecast.needed is None:
         words = (
             f"The estimated gain is {signed(forecast.gain, DIGITS)} {record.unit}. {worlds}, fewer "
-            f"than 80 % of pilots prove a gain within {forecast.most:,} episodes: it may be too "
+            f"than 80 % of pilots show a gain within {forecast.most:,} episodes: it may be too "
             "small, or there may be none."
         )
     if forecast.cut > 0:
@@ -177,7 +177,8 @@ def answer_sections(answer: PilotAnswer, record: Record) -> list[Section]:
 
 def next_step(answer: PilotAnswer) -> str:
     """Says what to do next."""
-    left = answer.plan.episodes - answer.counted
+    past = answer.plan.control == "past"
+    left = answer.plan.episodes - (answer.new if past else answer.counted)
     return {
         "proved better": "Adopt it, and watch it (surestep watch RESULT new.csv). The gain was "
         "above the bound on some day of the pilot; the average over days may be another.",
