@@ -8,11 +8,13 @@ may be too high in δ = 10 %, unless the table says otherwise. Seeds are fixed.
 """
 
 import argparse
+from pathlib import Path
 
 import numpy as np
 
 from surestep.followup.detector import detect, lowest_season, paired
 
+ROOT = Path(__file__).resolve().parent.parent
 N, ALPHA, DELTA = 1_000, 0.1, 0.1
 OLD = 1_000  # episodes of the old log
 YEAR = 500  # episodes

@@ -87,6 +87,18 @@ def test_the_old_log_is_found_beside_the_result_or_named(folder, tmp_path):
         (tmp_path / "log.csv").rename(folder / "log.csv")
 
 
+def test_without_any_level_it_is_no_watch(folder, tmp_path):
+    """The result believes and proves nothing, and its log is gone: the exit code is 2, not 0."""
+    words = shlex.split("--episode case --ends complete --discount 0 --ending 0 1 --worlds 0")
+    given = ["improve", str(folder / "log.csv"), *words, "--kind", "robust", "-o"]
+    CliRunner().invoke(main, [*given, str(tmp_path / "weak")])
+    new = str(folder / "new.csv")
+    done = CliRunner().invoke(main, ["watch", str(tmp_path / "weak"), new, "-o", f"{tmp_path}/x"])
+    assert done.exit_code == 2
+    assert "Nothing is watched: there is no level; name the old log (--log)." in done.output
+    assert "Not watched: there is no level to compare with" in done.output
+
+
 def test_a_log_of_the_same_name_with_other_rows_is_not_taken_for_it(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "log.csv", [(e, 0, *ROWS[0]) for e in range(240)])

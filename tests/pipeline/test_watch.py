@@ -12,6 +12,7 @@ import surestep
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.followup.detector import detect, lowest_season
 from surestep.offpolicy import betting
+from surestep.pipeline.watch import drifted
 
 GOOD = {("mild", "wait"): 0.8, ("mild", "treat"): 0.6, ("severe", "wait"): 0.2}
 BEFORE = GOOD | {("severe", "treat"): 0.7}
@@ -35,7 +36,7 @@ def log(seed, sizes, advised, first=0, held=None):
             good = (BEFORE if e < sizes[0] else AFTER)[state, action]
             reward = float(over and rng.random() < good)
             taken = chance if action == "treat" else 1 - chance
-            day = str(np.datetime64("2026-01-01") + e // 4)
+            day = str(np.datetime64("2027-01-01" if first else "2026-01-01") + e // 4)
             values = (first + e, step, day, state, action, reward, int(over), taken, arm)
             for name, value in zip(names, values, strict=True):
                 rows[name].append(value)
@@ -81,7 +82,7 @@ def test_a_fall_is_found_and_dated(result):
     proved, former = watched.levels
     assert proved.value > former.value
     assert 200 <= proved.place < 320
-    assert proved.alarm.startswith(f"{1_000 + proved.place} (2026-")
+    assert proved.alarm.startswith(f"{1_000 + proved.place} (2027-")
     assert 1_150 <= int(proved.since.split()[0]) <= 1_000 + proved.place
     assert watched.checks[1].outcome == "failed"  # what steps earn
     assert "Alarm: the new policy is no longer as good" in watched.report
@@ -89,7 +90,7 @@ def test_a_fall_is_found_and_dated(result):
 
 def test_levels_are_lower_bounds_of_the_truth(result):
     """The policy returns .75, the coin .575; both levels hold, and come from what they say."""
-    proved, former = surestep.watch(result, part(OLD, 9), log=OLD).levels
+    proved, former = surestep.watch(result, log(2, (9,), ADVICE, 1_000), log=OLD).levels
     starts = np.flatnonzero(np.array(OLD["step"]) == 0)
     returns = np.add.reduceat(OLD["reward"], starts)
     assert former.value == pytest.approx(betting(returns, 0.0, 0.1), abs=1e-12)
@@ -106,7 +107,8 @@ def test_an_estimated_policy_has_no_proved_level_of_its_own():
     made = surestep.improve(
         table, columns=roles, discount=1, running=(0, 0), ending=(0, 1), worlds=0
     )
-    proved, former = surestep.watch(made, part(table, 9), log=table).levels
+    new = {name: values for name, values in log(2, (9,), ADVICE, 1_000).items() if name != "chance"}
+    proved, former = surestep.watch(made, new, log=table).levels
     if "policy_lower" in made.certificate.figures:
         assert proved.value == made.certificate.figures["policy_lower"]
     else:
@@ -151,7 +153,7 @@ def test_the_first_pending_episode_stops_the_count(result):
     new["open"] = [int(case == 1_100) for case in new["case"]]
     watched = surestep.watch(result, new, log=OLD, pending="open")
     assert (watched.known, watched.alarm) == (100, False)
-    assert "the outcome of 1100 (2026-01-26) is pending" in watched.report
+    assert "the outcome of 1100 (2027-01-26) is pending" in watched.report
 
 
 def test_rows_may_come_in_any_order(result):
@@ -189,6 +191,15 @@ def test_how_far_it_is_followed_has_an_interval(result):
     assert [*rates] == [("severe",), ("mild",)]  # the least followed first
     assert rates["severe",].low < 0.6 < rates["severe",].high
     assert rates["mild",].low < 0.9 < rates["mild",].high
+
+
+def test_rows_of_the_old_log_among_the_new_ones_are_refused(result):
+    new = log(2, (50,), ADVICE, 1_000)
+    both = {name: [*OLD[name], *values] for name, values in new.items()}
+    with pytest.raises(
+        InvalidLog, match="episode '0' began before the old log ended; expected rows"
+    ):
+        surestep.watch(result, both, log=OLD)
 
 
 def test_what_the_policy_does_not_know_is_counted(result):
@@ -233,6 +244,34 @@ def test_a_return_above_the_declared_range_is_refused_one_below_is_not(result):
     new["reward"][last[8]] = 3.0
     with pytest.raises(InvalidLog, match="episode '1008' returned 3, expected at most 1, as was"):
         surestep.watch(result, new, log=OLD)
+
+
+def one_step_log(rng, size, chance):
+    """Rows of one step in one of two situations, by two actions; what they earn has a chance."""
+    state = rng.integers(2, size=size)
+    action = rng.integers(2, size=size)
+    return surestep.DecisionLog(
+        surestep.Pairs.full(3, 2),
+        state=state,
+        action=action,
+        reward=(rng.random(size) < chance).astype(float),
+        next_state=np.full(size, 2),
+        terminated=np.ones(size, bool),
+        truncated=np.zeros(size, bool),
+        episode_offsets=np.arange(size + 1),
+    )
+
+
+def test_a_change_of_rewards_is_told_from_luck():
+    """40 pairs of logs each: without a change none fails but in 1 of 200, with one nearly all."""
+    rng = np.random.default_rng(8)
+    old, same, other = ([one_step_log(rng, 400, x) for _ in range(40)] for x in (0.5, 0.5, 0.75))
+    alike, changed = (
+        sum(drifted(*logs)[1].outcome == "failed" for logs in zip(old, new, strict=True))
+        for new in (same, other)
+    )
+    assert alike <= binom.ppf(1 - TEST_LEVEL, 40, 0.005)
+    assert changed >= 36
 
 
 def test_where_nothing_counts_yet_nothing_is_said(result):

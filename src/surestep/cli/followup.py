@@ -58,7 +58,7 @@ def pilot_command(
     surestep pilot result --share 0.5 --deadline 30
     surestep pilot result new.csv
     """
-    from surestep._files import check_new_folder, write_folder, write_together
+    from surestep._files import check_new_folder, failing_to_write, write_folder, write_together
     from surestep.pipeline import pilot
     from surestep.report.pilot import answer_sections, plan_sections
     from surestep.results import load
@@ -73,7 +73,8 @@ def pilot_command(
     if made.answer is None:
         write_folder(place, {name: [content] for name, content in made.files.items()})
     else:
-        place.mkdir(exist_ok=True)
+        with failing_to_write(place):
+            place.mkdir(parents=True, exist_ok=True)
         write_together({place / name: [content] for name, content in made.files.items()})
     if as_json:
         click.echo(made.to_json(), nl=False)
@@ -138,8 +139,8 @@ def watch_command(
     """Watch the policy in the folder RESULT, by LOG, the rows since it was adopted.
 
     Is it followed, has the world changed, is it still as good? An alarm ends with exit code 1, so
-    that a scheduler can call it every day. The same command on a longer file goes on to the same
-    answer.
+    that a scheduler can call it every day; without a level to compare with, the exit code is 2.
+    The same command on a longer file goes on to the same answer.
 
     \b
     surestep watch result new.csv
@@ -157,4 +158,6 @@ def watch_command(
     else:
         show(watch_sections(watched))
         say_wrote(page)
+    if all(level.value is None for level in watched.levels):
+        raise click.UsageError("Nothing is watched: there is no level; name the old log (--log).")
     raise SystemExit(int(watched.alarm))

@@ -54,11 +54,11 @@ class Episodes:
         """
         both = [past, self]
         open_ended = np.where(past.pending, np.inf, 0.0)
-        starts = [one.starts for one in both if one.starts is not None]
+        before = np.full(len(past), -np.inf) if past.starts is None else past.starts
         return replace(
             self,
             ids=past.ids + self.ids,
-            starts=np.concatenate(starts) if len(starts) == len(both) else None,
+            starts=None if self.starts is None else np.append(before, self.starts),
             arm=np.repeat(names, [len(one) for one in both]),
             returns=np.concatenate([one.returns for one in both], axis=1),
             lowest=np.concatenate([past.lowest - open_ended, self.lowest], axis=1),

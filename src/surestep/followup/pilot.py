@@ -21,7 +21,7 @@ from msgspec import Meta
 from surestep._arrays import BoolArray, FloatArray, first_where
 from surestep._words import number
 from surestep.description import written
-from surestep.errors import InvalidLog, InvalidParameter
+from surestep.errors import InvalidLog, InvalidParameter, said
 from surestep.followup import bets
 from surestep.followup.episodes import Episodes, Measure
 
@@ -99,8 +99,8 @@ def dated(episodes: Episodes, why: str) -> FloatArray:
     """Returns when episodes began; refused where no column says so."""
     if episodes.starts is None:
         raise InvalidLog(
-            f"pilot.toml has dates ({why}), but no column says when episodes began; expected one, "
-            "named by the key `time`"
+            f"the plan has dates ({why}), but no column says when episodes began; expected one, "
+            f"named by {said('time', '--time')}"
         )
     return episodes.starts
 
@@ -182,7 +182,8 @@ class PilotAnswer:
     share_evidence : float
         The evidence against the planned share of arms; the test fails at 1,000.
     measures : list of MeasureAnswer
-        What is known of each measure, the one that is improved first.
+        What is known of each measure, the one that is improved first; none where nothing is
+        claimed.
 
     Examples
     --------
@@ -208,13 +209,14 @@ class Forecast(NamedTuple):
     """What to expect of a pilot, by simulated ones in worlds that the log allows."""
 
     worlds: int
-    gain: float  # the mean gain in these worlds
+    gain: float  # as the result estimates it
     needed: int | None  # episodes until 80 % of all pilots prove a gain; None: not within `most`
     most: int  # episodes of a simulated pilot
     proved: float  # the share of pilots that prove a gain within the planned episodes
     at_risk: float  # the most that may be lost, by the range of returns
     at_risk_likely: float  # the same by the lower end of the estimated gain
     a_day: float | None  # episodes a day in the old log; None where it has no times
+    cut: float  # the share of old episodes that a clock cut
     pairs: int  # of episodes that the range of returns asks for at least
 
 
@@ -289,6 +291,12 @@ def judged(
     plan: PilotPlan, digest: str, episodes: Episodes, today: str, drift: str = ""
 ) -> PilotAnswer:
     """Returns what episodes show by a plan; `drift` says why a past control shows nothing."""
+    ours, theirs = ([one.name for one in x.measures] for x in (plan, episodes))
+    if ours != theirs:
+        raise InvalidParameter(
+            f"pilot.toml has the measures {', '.join(ours)}; expected those of the result: "
+            f"{', '.join(theirs)}"
+        )
     new = arms(plan, episodes)
     concurrent = plan.control == "concurrent"
     chance = plan.chances(episodes) if concurrent else np.full(new.size, 0.5)
@@ -322,7 +330,7 @@ def judged(
         verdict = "stop: it is worse"
     elif all(one.passed for one in measures):
         verdict = "proved better" if concurrent else "believed better"
-    ours, theirs = (episodes.followed[side] for side in (new, ~new))
+    with_new, without = (episodes.followed[side] for side in (new, ~new))
     return PilotAnswer(
         verdict=verdict,
         why=why,
@@ -334,9 +342,12 @@ def judged(
         new=int(new[:counted].sum()),
         pending=int(episodes.pending.sum()),
         overdue=int(overdue.sum()),
-        followed=(float(ours.sum() / max(ours.size, 1)), float(theirs.sum() / max(theirs.size, 1))),
+        followed=(
+            float(with_new.sum() / max(with_new.size, 1)),
+            float(without.sum() / max(without.size, 1)),
+        ),
         share_evidence=float(strange),
-        measures=measures,
+        measures=[] if why else measures,
     )
 
 
@@ -360,12 +371,7 @@ def arms(plan: PilotPlan, episodes: Episodes) -> BoolArray:
 
 
 def check_range(measure: Measure, episodes: Episodes, m: int) -> None:
-    """Refuses returns outside of the range that the plan declares, and other measures."""
-    if [one.name for one in episodes.measures][m : m + 1] != [measure.name]:
-        raise InvalidParameter(
-            f"pilot.toml has the measure {measure.name!r}; expected those of the result: "
-            f"{', '.join(one.name for one in episodes.measures)}"
-        )
+    """Refuses returns outside of the range that the plan declares."""
     slack = SAME * (measure.high - measure.low)
     below = episodes.highest[m] < measure.low - slack
     beyond = below | (episodes.lowest[m] > measure.high + slack)

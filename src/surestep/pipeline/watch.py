@@ -21,10 +21,12 @@ from surestep.errors import InvalidLog
 from surestep.followup.detector import detect, lowest_season, paired
 from surestep.followup.watching import Level, Watch
 from surestep.model import DecisionLog, Pairs
+from surestep.model.statements import STOPPING
 from surestep.pipeline.new_rows import NewRows, measures_of, new_rows
 from surestep.rehearsal import Rate
 from surestep.report.page import page
 from surestep.report.watch import watch_sections
+from surestep.results.findings import is_proved
 from surestep.results.record import InputFile, Record
 from surestep.results.result import Result, load
 from surestep.results.table import UNCHANGED
@@ -113,6 +115,12 @@ def watch(
             f"column {arm!r} is {value!r} in {'every' if held.all() else 'no'} episode; expected "
             "it in episodes of the holdout, and in no others"
         )
+    ended = None if old is None else old.episodes.starts
+    if ended is not None and episodes.starts is not None and episodes.starts[0] < ended[-1]:
+        raise InvalidLog(
+            f"episode {episodes.ids[0]!r} began before the old log ended; expected rows since the "
+            "adoption alone"
+        )
     measure = episodes.measures[0]
     recorded = episodes.returns[0]
     high = measure.high
@@ -181,7 +189,8 @@ def levels_of(saved: Result, old: NewRows | None, seasons: int, *, holdout: bool
     """
     claim = saved.certificate
     delta = float(saved.record.parameters.delta)
-    proved = standing_of(claim) == "proved" and not forbids_proof(saved.record.checks, claim)
+    sound = not forbids_proof(saved.record.checks, claim) and not claim.assumes(STOPPING.code)
+    proved = sound and is_proved(claim)
     proof = f"a proof by the {claim.kind} certificate"
     if holdout:
         gain = claim.lower if proved else None
@@ -192,17 +201,16 @@ def levels_of(saved: Result, old: NewRows | None, seasons: int, *, holdout: bool
     former = least
     if old is not None:
         former = lowest_season(np.maximum(old.episodes.lowest[0], least), seasons, least, delta)
-    ours = claim.figures.get("policy_lower")
+    ours = claim.figures.get("policy_lower") if sound and standing_of(claim) == "proved" else None
     chance = claim.delta
-    if ours is None and former > least and not saved.record.behavior_is_estimated:
+    if ours is None and former > least and proved and not saved.record.behavior_is_estimated:
         ours = former + (claim.lower or 0.0)
         chance += delta
-    ours = ours if isinstance(ours, float) and proved and seasons == 1 else least
-    alone = f"{proof} of the new policy alone, in every season"
-    there = "the old log, there and with episodes enough"
+    ours = ours if isinstance(ours, float) and seasons == 1 else least
+    why = f"{proof} of the new policy alone, in every season"
     levels = [
-        Level("the level proved of the new policy", ours, chance, alone),
-        Level("the level of former practice", former, delta, there),
+        Level("the level proved of the new policy", ours, chance, why),
+        Level("the level of former practice", former, delta, "the old log, with enough episodes"),
     ]
     inside = [least < value < most for value in (ours, former)]
     return [x if y else x._replace(value=None) for x, y in zip(levels, inside, strict=True)]

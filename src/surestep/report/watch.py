@@ -25,8 +25,8 @@ def answer(watch: Watch) -> show.Section:
         title = "Alarm: the new policy is no longer as good"
         mood = "bad"
         sentences = [
-            f"The new policy fell below {level.name} ({number(level.value or 0.0)}). The alarm "
-            f"came with episode {level.alarm}; the fall probably began with {level.since}."
+            f"It fell below {level.name} ({number(level.value or 0.0)}): alarm with episode "
+            f"{level.alarm}, probably since episode {level.since}."
             for level in tested
             if level.alarm is not None
         ]
