@@ -91,6 +91,7 @@ coverage: | .cache/tmp ## hold all certificates against the truth, and write doc
 	.venv/bin/surestep run coverage --seed $(COVERAGE_SEED)
 	.venv/bin/python tools/verdicts.py --seed $(COVERAGE_SEED)
 	.venv/bin/python tools/coverage_page.py
+	.venv/bin/python tools/pilots.py --write
 
 reproduced: | .cache/tmp ## run the paper's evaluation, and write docs/reproduced.md (minutes)
 	@"$(PYTHON)" tools/environment.py test

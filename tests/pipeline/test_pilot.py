@@ -78,7 +78,8 @@ def answered(result, plan, rows, **more):
 def test_a_plan_says_what_to_expect(result):
     made = surestep.pilot(result, log=table(400))
     forecast = made.forecast
-    assert forecast.gain == pytest.approx(0.3, abs=0.1)
+    assert forecast.gain == result.estimated_gain
+    assert forecast.cut == 0
     assert 20 <= forecast.needed <= 200
     assert 0.7 <= forecast.proved <= 0.95
     assert forecast.at_risk == pytest.approx(made.plan.episodes / 2)
@@ -86,18 +87,18 @@ def test_a_plan_says_what_to_expect(result):
     (measure,) = made.plan.measures
     assert measure.middle == pytest.approx(table(400)["reward"].mean())
     assert measure.variance == pytest.approx(table(400)["reward"].var())
-    for words in ("80 % of pilots prove a gain", "What to record", "When to stop"):
+    for words in ("80 % of pilots show a gain", "What to record", "When to stop"):
         assert words in made.report.replace("\u202f", " ")
 
 
 def test_planned_episodes_prove_about_as_often_as_forecast(result):
     made = surestep.pilot(result, log=table(400))
     proved = 0
-    for seed in range(40):
+    for seed in range(20):
         arm = drawn_arms(made.plan.episodes, seed)
         rows = table(arm.size, 100 + seed, arm, day=np.full(arm.size, "2027-05-01"))
         proved += answered(result, made, rows).verdict == "proved better"
-    assert 24 <= proved <= 40  # P(Binomial(40, .8) < 24) < 1e-3
+    assert proved >= 10  # P(Binomial(20, .8) < 10) < 1e-3
 
 
 def test_a_plan_is_the_same_when_it_is_read_again(result, plan, tmp_path):
@@ -178,6 +179,7 @@ def test_another_share_of_arms_than_planned(result, plan):
     assert answer.verdict == "no claim"
     assert answer.share_evidence > 1000
     assert "share of arms" in answer.why
+    assert not answer.measures
 
 
 def test_a_ramp_up_has_its_chances(result, plan):
@@ -193,7 +195,7 @@ def test_a_ramp_up_has_its_chances(result, plan):
     rows = table(200, 3, arm)
     without = msgspec.structs.replace(fixed, time=None, deadline=None)
     del rows["day"]
-    with pytest.raises(InvalidLog, match=r"dates \(share\).* key `time`"):
+    with pytest.raises(InvalidLog, match=r"dates \(share\).* named by time"):
         answered(result, replace(plan, plan=without), rows)
 
 
@@ -236,6 +238,29 @@ def test_a_past_control_is_believed_at_most_and_fails_with_drift(result):
     drifted = answered(result, made, shifted, log=old)
     assert drifted.verdict == "no claim"
     assert "changed" in drifted.why
+
+
+def test_new_rows_beside_a_past_control_are_since_the_plan(result):
+    old = table(400)
+    made = surestep.pilot(result, log=old, control="past", episodes=100, time="day")
+    new = table(60, 8, np.array(["new"] * 60))  # of 2026-02, before the plan
+    with pytest.raises(InvalidLog, match="'p0' began before the plan was made"):
+        answered(result, made, new, log=old)
+
+
+def test_a_plan_judges_every_signal_of_the_result(plan):
+    two = improved(signals=SIGNALS)
+    made = surestep.pilot(two, log=table(400), episodes=80)
+    fewer = msgspec.structs.replace(made.plan, measures=made.plan.measures[:1], made=MADE)
+    with pytest.raises(InvalidParameter, match="expected those of the result: reward, harm"):
+        answered(two, replace(made, plan=fewer), table(60, 3, drawn_arms(60)))
+
+
+def test_dates_need_a_column_of_times(result):
+    old = {name: values for name, values in table(400).items() if name != "day"}
+    with pytest.raises(InvalidLog, match="no column says when episodes began"):
+        surestep.pilot(result, log=old, deadline=30)
+    assert surestep.pilot(result, log=old, deadline=30, time="day").plan.time == "day"
 
 
 def test_a_plan_of_another_result(result, plan):

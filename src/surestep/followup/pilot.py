@@ -21,7 +21,7 @@ from msgspec import Meta
 from surestep._arrays import BoolArray, FloatArray, first_where
 from surestep._words import number
 from surestep.description import written
-from surestep.errors import InvalidLog, InvalidParameter
+from surestep.errors import InvalidLog, InvalidParameter, said
 from surestep.followup import bets
 from surestep.followup.episodes import Episodes, Measure
 
@@ -99,8 +99,8 @@ def dated(episodes: Episodes, why: str) -> FloatArray:
     """Returns when episodes began; refused where no column says so."""
     if episodes.starts is None:
         raise InvalidLog(
-            f"pilot.toml has dates ({why}), but no column says when episodes began; expected one, "
-            "named by the key `time`"
+            f"the plan has dates ({why}), but no column says when episodes began; expected one, "
+            f"named by {said('time', '--time')}"
         )
     return episodes.starts
 
@@ -209,13 +209,14 @@ class Forecast(NamedTuple):
     """What to expect of a pilot, by simulated ones in worlds that the log allows."""
 
     worlds: int
-    gain: float  # the mean gain in these worlds
+    gain: float  # as the result estimates it
     needed: int | None  # episodes until 80 % of all pilots prove a gain; None: not within `most`
     most: int  # episodes of a simulated pilot
     proved: float  # the share of pilots that prove a gain within the planned episodes
     at_risk: float  # the most that may be lost, by the range of returns
     at_risk_likely: float  # the same by the lower end of the estimated gain
     a_day: float | None  # episodes a day in the old log; None where it has no times
+    cut: float  # the share of old episodes that a clock cut
     pairs: int  # of episodes that the range of returns asks for at least
 
 

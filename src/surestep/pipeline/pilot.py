@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from surestep._arrays import FloatArray
+from surestep._arrays import FloatArray, run_lengths
 from surestep._files import read_path, read_whole
 from surestep._json import converted
 from surestep.certificates import Stitched
@@ -32,6 +32,7 @@ from surestep.followup.pilot import (
     Forecast,
     Pilot,
     PilotPlan,
+    dated,
     judged,
     toml_of,
     wagers,
@@ -293,21 +294,24 @@ def planned(saved: Result, given: dict[str, Any], past: NewRows) -> Pilot:
         least = LEAST_SPREAD * (measure.high - measure.low)
         stakes = {"middle": float(known.mean()), "variance": max(float(known.std()), least) ** 2}
         measures.append(msgspec.structs.replace(measure, **stakes))
-    first = measures[0]
-    worlds = worlds_of(saved, first, past)
-    gain = float(np.mean([ours.mean() - theirs.mean() for ours, theirs in worlds]))
     made = datetime.now(UTC).isoformat(timespec="seconds")
     known_already = {"made": made, "delta": record.parameters.delta, "measures": measures}
     content = msgspec.to_builtins(known_already | {"episodes": LEAST} | given)
     plan: PilotPlan = converted(content, PilotPlan, "the plan", InvalidParameter)
+    if plan.time is None and (plan.deadline is not None or isinstance(plan.share, list)):
+        dated(past.episodes, "deadline, share")
+    first = measures[0]
+    worlds = worlds_of(saved, first, past)
+    shown = float(np.mean([ours.mean() - theirs.mean() for ours, theirs in worlds]))
+    gain = saved.estimated_gain
     share = float(np.mean([chance for _, chance in plan.schedule]))
     if "episodes" not in given:
         both = first.variance / (share * (1 - share))
-        wanted = both * (TWO_ERRORS / max(gain, 1e-9)) ** 2  # as a t-test needs
+        wanted = both * (TWO_ERRORS / max(shown, 1e-9)) ** 2  # as a t-test needs
         plan = msgspec.structs.replace(plan, episodes=int(min(max(wanted, LEAST), MOST / 16)))
         needed = float(np.quantile(simulated(plan, worlds, share), CHANCE, method="higher"))
-        wanted = min(max(SPARE * needed, LEAST), MOST)
-        plan = msgspec.structs.replace(plan, episodes=int(wanted))
+        wanted = SPARE * needed if needed < np.inf else plan.episodes
+        plan = msgspec.structs.replace(plan, episodes=int(min(max(wanted, LEAST), MOST)))
     when = simulated(plan, worlds, share)
     needed = float(np.quantile(when, CHANCE, method="higher"))
     starts = past.episodes.starts
@@ -323,28 +327,36 @@ def planned(saved: Result, given: dict[str, Any], past: NewRows) -> Pilot:
         at_risk=exposed * span,
         at_risk_likely=exposed * max(-record.estimates.get("held_out_low", gain), 0.0),
         a_day=(len(past.episodes) - 1) / lasted if lasted > 0 else None,
+        cut=float(np.mean(past.episodes.lowest[0] < past.episodes.highest[0])),
         pairs=math.ceil(span * math.log(1 / plan.delta) / (2 * gain)) if gain > 0 else 0,
     )
     return Pilot(plan=plan, toml=toml_of(plan), report="", forecast=forecast)
 
 
 def worlds_of(saved: Result, measure: Measure, past: NewRows) -> list[World]:
-    """Draws returns of both policies in worlds as the stress test draws them."""
+    """Draws returns of both policies in worlds as the stress test draws them.
+
+    Episodes are recorded as long as those of the log; what is cut counts as it does in a pilot.
+    """
     rng = np.random.default_rng(SEED)
     whole_episodes = [Asked.of(Stitched.name)]  # a kind that looks at them, so that rewards vary
     made = SavedPolicy.of(saved, past.source, whole_episodes, None)
     problem = made.problem
     steps = size_of(problem).horizon
+    cuts = bool((past.episodes.lowest[0] < past.episodes.highest[0]).any())
     drawn = list[FloatArray]()
     for _ in range(WORLDS):
         truth = DrawnFromPosterior(weight=1.0).world(problem, rng).truth
         noise = Residuals.of(problem, truth)
-        for policy in (made.policy, problem.behavior):
+        for policy, rest in ((made.policy, measure.low), (problem.behavior, measure.high)):
             log = Simulated.of(truth, policy, noise).record(DRAWN, steps, rng).log
             assert log is not None
+            offsets = log.episode_offsets
             earned = np.empty(log.num_steps)
-            discounted_returns(log.episode_offsets, log.reward, problem.single_discount, earned)
-            drawn.append(np.clip(earned[log.episode_offsets[:-1]], measure.low, measure.high))
+            discounted_returns(offsets, log.reward, measure.discount, earned)
+            left = measure.discount ** run_lengths(offsets) * ~log.terminated[offsets[1:] - 1]
+            whole = earned[offsets[:-1]] + cuts * left * rest
+            drawn.append(np.clip(whole, measure.low, measure.high))
     return [*zip(drawn[::2], drawn[1::2], strict=True)]
 
 

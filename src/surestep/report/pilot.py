@@ -42,7 +42,7 @@ def plan_sections(pilot: Pilot, record: Record) -> list[Section]:
     days = None if forecast.a_day is None else plan.episodes / forecast.a_day
     rate = "the log has no times" if days is None else f"at {number(forecast.a_day or 0, 3)} a day"
     keys = [
-        Key("Episodes", f"{plan.episodes:,}", f"{percent(forecast.proved)} prove a gain by then"),
+        Key("Episodes", f"{plan.episodes:,}", f"{percent(forecast.proved)} show a gain by then"),
         Key("Time", "unknown" if days is None else f"{number(days, 2)} days", rate),
         Key(
             "Most that may be lost",
@@ -100,17 +100,23 @@ def arms_words(plan: PilotPlan) -> list[str]:
 
 def expected(forecast: Forecast, record: Record) -> str:
     """Says how long it takes, by simulated pilots."""
-    gain = (
-        f"The mean gain is {signed(forecast.gain, DIGITS)} {record.unit} in "
-        f"{counted(forecast.worlds, 'simulated world')} that the log allows."
+    worlds = f"In {counted(forecast.worlds, 'simulated world')} that the log allows"
+    words = (
+        f"The estimated gain is {signed(forecast.gain, DIGITS)} {record.unit}. {worlds}, 80 % of "
+        f"pilots show a gain within {forecast.needed or 0:,} episodes."
     )
     if forecast.needed is None:
-        return (
-            f"{gain} Fewer than 80 % of pilots there prove a gain within {forecast.most:,} "
-            "episodes: it may be too small, or there may be none."
+        words = (
+            f"The estimated gain is {signed(forecast.gain, DIGITS)} {record.unit}. {worlds}, fewer "
+            f"than 80 % of pilots show a gain within {forecast.most:,} episodes: it may be too "
+            "small, or there may be none."
         )
-    words = f"{gain} There, 80 % of pilots prove a gain within {forecast.needed:,} episodes."
-    if 4 * forecast.pairs > forecast.needed:
+    if forecast.cut > 0:
+        words += (
+            f" A clock cut {percent(forecast.cut)} of the old episodes. In a pilot, what comes "
+            "later counts against the new policy: record episodes for longer."
+        )
+    if forecast.needed and 4 * forecast.pairs > forecast.needed:
         words += (
             f" The range of returns is wide beside the gain: at least about {forecast.pairs:,} "
             "pairs of episodes are needed, whatever their spread. A narrower range, if it holds, "
@@ -126,13 +132,19 @@ def to_record(plan: PilotPlan, record: Record) -> list[str]:
     columns = ["The columns of the old log (" + "; ".join(named) + ")."]
     if plan.control == "concurrent":
         columns.append(f"The arm, column {plan.arm}: {plan.new} or {plan.old}.")
+    time = plan.time or roles.get("time", [""])[0]
     columns.append(
-        f"When an episode began, column {plan.time or roles.get('time', ['time'])[0]}. Without it, "
-        "rows must be in the order of starts."
+        f"When an episode began, column {time}."
+        if time
+        else "Rows in the order in which episodes began, or a column of times (key `time`)."
     )
     late = f"column {plan.pending}" if plan.pending else "an episode without an end is pending"
-    days = "no deadline" if plan.deadline is None else f"{number(plan.deadline)} days at most"
-    columns.append(f"Outcomes that are not known yet: {late}; {days}, then it counts as the worst.")
+    stops = (
+        "The first one stops the count."
+        if plan.deadline is None
+        else f"After {number(plan.deadline)} days it counts as the worst."
+    )
+    columns.append(f"Outcomes that are not known yet: {late}. {stops}")
     ranges = [f"{x.name} from {number(x.low)} to {number(x.high)}" for x in plan.measures]
     columns.append(f"No return may lie outside of the declared range: {'; '.join(ranges)}.")
     return columns
@@ -165,7 +177,8 @@ def answer_sections(answer: PilotAnswer, record: Record) -> list[Section]:
 
 def next_step(answer: PilotAnswer) -> str:
     """Says what to do next."""
-    left = answer.plan.episodes - answer.counted
+    past = answer.plan.control == "past"
+    left = answer.plan.episodes - (answer.new if past else answer.counted)
     return {
         "proved better": "Adopt it, and watch it (surestep watch RESULT new.csv). The gain was "
         "above the bound on some day of the pilot; the average over days may be another.",
