@@ -1,6 +1,7 @@
 """`surestep watch` as people and schedulers call it."""
 
 import csv
+import hashlib
 import json
 import shlex
 
@@ -72,6 +73,8 @@ def test_the_same_command_writes_the_same_bytes(folder):
         run(folder, "result", "falls.csv", "-o", "again.html")
         pages.append((folder / "again.html").read_bytes())
     assert pages[0] == pages[1]
+    for name in ("falls.csv", "result/run.json"):
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest().encode() in pages[0]
 
 
 def test_the_old_log_is_found_beside_the_result_or_named(folder, tmp_path):

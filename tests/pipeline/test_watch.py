@@ -170,7 +170,7 @@ def test_rows_may_come_in_any_order(result):
 
 
 @settings(
-    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(seed=st.integers(0, 50), cut=st.integers(20, 300))
 def test_a_longer_file_goes_on_to_the_same_answer(result, seed, cut):

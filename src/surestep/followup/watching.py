@@ -53,6 +53,8 @@ class Watch:
         Effects and rewards of actions in old rows against new ones; None: the old log is not there.
     unit : str
         The unit of returns.
+    inputs : mapping from str to str
+        The digests (SHA-256) of run.json of the result, and of the files of the rows.
     report : str
         The page, as HTML.
 
@@ -79,6 +81,7 @@ class Watch:
     unknown: int
     checks: tuple[Check, ...] | None
     unit: str
+    inputs: Mapping[str, str]
     report: str = field(default="", repr=False)
 
     @property
@@ -101,6 +104,7 @@ class Watch:
             "pending": len(self.ids) - self.known,
             "mean": float(self.values.mean()) if self.values.size else None,
             "unit": self.unit,
+            "inputs": dict(self.inputs),
             "within": self.within,
             "alpha": self.alpha,
             "levels": [level._asdict() for level in self.levels],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -30,6 +31,7 @@ from surestep.results.findings import is_proved
 from surestep.results.record import InputFile, Record
 from surestep.results.result import Result, load
 from surestep.results.table import UNCHANGED
+from surestep.results.unfinished import RUN
 
 SLACK = 1e-9  # relative, for sums of rewards
 
@@ -153,6 +155,8 @@ def watch(
                 levels[i] = level._replace(
                     evidence=1.0, alarm=names[alarm], since=names[since], place=alarm
                 )
+    inputs = {RUN: hashlib.sha256(saved.files()[RUN]).hexdigest()}
+    inputs |= {path.name: InputFile.of("log", path).sha256 for path in rows.source.files}
     answer = Watch(
         ids=tuple(names),
         known=known,
@@ -165,6 +169,7 @@ def watch(
         unknown=int(np.count_nonzero(rows.pair < 0)),
         checks=None if old is None else drifted(old.log, rows.log),
         unit=saved.record.unit,
+        inputs=inputs,
     )
     sections = watch_sections(answer)
     return replace(answer, report=page(sections[0].title, "Watching an adopted policy", sections))

@@ -12,7 +12,8 @@ LEAST_IN_POINT = 5  # episodes
 
 def watch_sections(watch: Watch) -> list[show.Section]:
     """Returns the sections of a watch: the answer first, then what it rests on."""
-    return [answer(watch), goodness(watch), following(watch), world(watch)]
+    read = show.Section("inputs", "What was read", facts=[*watch.inputs.items()], folded=True)
+    return [answer(watch), goodness(watch), following(watch), world(watch), read]
 
 
 def answer(watch: Watch) -> show.Section:
