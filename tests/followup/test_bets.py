@@ -1,7 +1,6 @@
 """Bets of a pilot: against exact rationals, by their laws, and in simulated pilots without gain."""
 
 import math
-import time
 from fractions import Fraction
 
 import numpy as np
@@ -115,15 +114,13 @@ def test_closed_form_of_equal_episodes():
     assert np.mean((1 + stakes * (1 - bound)) ** 50) == pytest.approx(10, rel=1e-9)
 
 
-def test_a_hundred_thousand_episodes_take_seconds():
+def test_a_hundred_thousand_episodes_have_a_bound_each():
     rng = np.random.default_rng(2)
     new = rng.random(100_000) < 0.5
-    returns = rng.random(100_000) + 0.0 * new
-    series = bets.gains(HALF, new, np.full(new.size, 0.5), returns)
-    bets.bounds_over_time(bets.gains(HALF, new[:9], np.full(9, 0.5), returns[:9]), HALF)
-    start = time.perf_counter()
-    assert bets.bounds_over_time(series, HALF).size == 100_000
-    assert time.perf_counter() - start < 30
+    series = bets.gains(HALF, new, np.full(new.size, 0.5), rng.random(new.size))
+    over_time = bets.bounds_over_time(series, HALF)
+    assert over_time.size == new.size
+    assert (np.diff(over_time) >= 0).all()
 
 
 # ---- wrong claims, looking after every episode --------------------------------------------------

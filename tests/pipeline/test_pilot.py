@@ -344,6 +344,8 @@ def test_the_command_line_plans_judges_and_verifies(result, tmp_path, monkeypatc
     arm = drawn_arms(200)
     future = (np.datetime64("2030-01-01") + np.arange(200)).astype(str)
     new = written(tmp_path / "new.csv", table(200, 3, arm, day=future))
+    beside = run("pilot", "result", new, "--share", 0.3)
+    assert (beside.exit_code, "share is given beside new rows" in beside.output) == (2, True)
     answer = run("pilot", "result", new, "--json")
     assert answer.exit_code == 0, answer.output
     assert json.loads(answer.output)["verdict"] == "proved better"

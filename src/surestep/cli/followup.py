@@ -64,12 +64,11 @@ def pilot_command(
     from surestep.results import load
 
     folder = plan or result.parent / "pilot"
-    if description.files:
-        made = pilot(result, description, plan=folder, **how)
-    else:
-        check_new_folder(output or folder)
-        made = pilot(result, share=shares_of(shares), **how)
     place = output or folder
+    rows = description if description.files else None
+    if rows is None:
+        check_new_folder(place)
+    made = pilot(result, rows, plan=folder if rows else None, share=shares_of(shares), **how)
     if made.answer is None:
         write_folder(place, {name: [content] for name, content in made.files.items()})
     else:

@@ -9,6 +9,7 @@ larger one. That it is worse may be said by any of M measures, each at δ/M.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -247,6 +248,11 @@ class Pilot:
     report: str = field(repr=False)
     forecast: Forecast | None = None
     answer: PilotAnswer | None = None
+
+    @property
+    def digest(self) -> str:
+        """Returns the SHA-256 of pilot.toml."""
+        return hashlib.sha256(self.toml.encode()).hexdigest()
 
     @property
     def files(self) -> dict[str, bytes]:

@@ -199,7 +199,7 @@ def pilot(
         )
     answer = judged(
         terms,
-        hashlib.sha256(fixed.toml.encode()).hexdigest(),
+        fixed.digest,
         episodes_seen,
         today or datetime.now(UTC).date().isoformat(),
         drift,

@@ -72,7 +72,7 @@ def plan_sections(pilot: Pilot, record: Record) -> list[Section]:
             "What to record",
             items=[Item("", x, sign="•") for x in to_record(plan, record)],
         ),
-        Section("stop", "When to stop", stops),
+        Section("stop", "When to stop", stops, facts=[("Digest of pilot.toml", pilot.digest)]),
     ]
 
 
@@ -171,7 +171,7 @@ def answer_sections(answer: PilotAnswer, record: Record) -> list[Section]:
         ),
         *([measures_section(answer)] if len(answer.measures) > 1 else []),
         Section("episodes", "Which episodes count", counting(answer)),
-        Section("plan", "The plan", facts=plan_facts(answer), folded=True),
+        Section("plan", "The plan", facts=plan_facts(answer)),
     ]
 
 
