@@ -305,3 +305,35 @@ def test_false_alarms_of_the_whole_verb_are_as_rare_as_promised():
         level = lowest_season(old, 1, 0.0, 0.1)
         wrong += detect(new, level, 1.0, within=300, alpha=0.05).alarm is not None
     assert wrong <= binom.ppf(1 - TEST_LEVEL, 200, 0.15)
+
+
+@pytest.mark.slow  # forty results
+def test_false_alarms_with_levels_that_were_proved():
+    """The whole way with fresh logs, and a policy that is followed: wrong in α and 2 δ at most."""
+    wrong = levels_wrong = 0
+    for seed in range(40):
+        old = log(100 + seed, (300,), COIN)
+        made = surestep.improve(
+            old,
+            columns=ROLES,
+            discount=1,
+            running=(0, 0),
+            ending=(0, 1),
+            certificates=["stitched"],
+            rules=0,
+            worlds=0,
+        )
+        words = made.table.vocabulary
+        pairs = made.table.pairs
+        rows = zip(pairs.state, pairs.action, made.table.probability, strict=True)
+        taken = {(words.states[s][0], words.actions[a][0]): float(p) for s, a, p in rows}
+        advice = {state: taken[state, "treat"] for state in COIN}
+        value = (
+            sum(x * BEFORE[s, "treat"] + (1 - x) * BEFORE[s, "wait"] for s, x in advice.items()) / 2
+        )
+        watched = surestep.watch(made, log(500 + seed, (300,), advice, 1_000), log=old, within=300)
+        wrong += watched.alarm
+        proved, former = (level.value or 0.0 for level in watched.levels)
+        levels_wrong += proved > value or former > 0.575
+    assert levels_wrong <= binom.ppf(1 - TEST_LEVEL, 40, 0.2)
+    assert wrong <= binom.ppf(1 - TEST_LEVEL, 40, 0.25)

@@ -226,13 +226,12 @@ def followed_in(saved: Result, rows: NewRows, among: BoolArray) -> dict[tuple[st
     table = saved.table
     some = run_sums((table.probability <= UNCHANGED).astype(np.int64), table.pairs.offsets) > 0
     ours = among[run_owners(rows.log.episode_offsets)]
-    size = rows.log.pairs.num_states
-    decisions = np.bincount(rows.log.state[ours], minlength=size)
-    as_advised = np.bincount(rows.log.state[ours & rows.advised], minlength=size)
+    decisions = np.bincount(rows.log.state[ours], minlength=some.size)
+    as_advised = np.bincount(rows.log.state[ours & rows.advised], minlength=some.size)
     rates = dict[tuple[str, ...], Rate]()
     for s in np.flatnonzero(some & ~table.quiet & (decisions[: some.size] > 0)).tolist():
-        followed = np.arange(decisions[s]) < as_advised[s]
-        rates[table.vocabulary.state_name(s)] = Rate.of(followed)
+        rate = Rate.of(np.arange(decisions[s]) < as_advised[s])
+        rates[table.vocabulary.state_name(s)] = rate
     return dict(sorted(rates.items(), key=lambda one: one[1].happened - one[1].total))
 
 
@@ -243,10 +242,10 @@ def drifted(old: DecisionLog, new: DecisionLog) -> tuple[Check, Check]:
     names = ("state", "action", "reward", "next_state", "terminated", "truncated")
     columns = {name: np.concatenate([getattr(log, name) for log in logs]) for name in names}
     early, late = (log.episode_offsets for log in logs)
-    offsets = np.concatenate([early, early[-1] + late[1:]])
-    columns |= {"episode_offsets": offsets, "number": np.arange(offsets.size - 1)}
+    columns["episode_offsets"] = np.concatenate([early, early[-1] + late[1:]])
+    columns["number"] = np.arange(early.size + late.size - 2)
     given = given_log(DecisionLog(Pairs.full(*sizes.tolist()), **columns))
     is_late = np.asarray(given.log.number) >= early.size - 1
-    parts = [is_late[run_owners(given.log.episode_offsets)].astype(np.int64)]
-    given = given._replace(parts=parts)
+    part = is_late[run_owners(given.log.episode_offsets)].astype(np.int64)
+    given = given._replace(parts=[part])
     return next_state_by_time(given), reward_by_time(given)
