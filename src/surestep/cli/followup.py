@@ -1,5 +1,6 @@
 """The verbs of the day after: `pilot` and `watch`."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ def pilot_command(
             place.mkdir(parents=True, exist_ok=True)
         write_together({place / name: [content] for name, content in made.files.items()})
     if as_json:
-        click.echo(made.to_json(), nl=False)
+        say_json(json.loads(made.to_json()))
     else:
         record = load(result).record
         answer = made.answer
