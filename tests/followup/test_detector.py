@@ -13,6 +13,7 @@ from scipy.stats import binom
 
 from surestep.errors import InvalidParameter
 from surestep.followup.detector import SHARES, detect, lowest_season, paired
+from surestep.offpolicy import betting
 
 UNIT = st.floats(0, 1, allow_subnormal=False)
 RETURNS = hnp.arrays(np.float64, st.integers(0, 40), elements=UNIT)
@@ -233,7 +234,9 @@ def test_pairs_are_blocks_before_an_episode_of_the_holdout(returns, data):
 @given(hnp.arrays(np.float64, 40, elements=UNIT), st.integers(1, 12))
 def test_the_lowest_season_is_below_each(returns, seasons):
     bound = lowest_season(returns, seasons, 0.0, 0.1)
-    assert bound <= min(part.mean() for part in np.array_split(returns, seasons))
+    share = 0.1 / seasons
+    assert all(bound <= betting(part, 0.0, share) for part in np.array_split(returns, seasons))
+    assert bound <= lowest_season(returns, seasons, 0.0, 0.2)
 
 
 def test_nothing_is_seen_in_no_episodes():

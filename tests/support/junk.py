@@ -100,7 +100,8 @@ def nearly(draw, table):
         cells = array.ravel().tolist()
         for _ in range(1 if change == "entry" else draw(st.integers(1, array.size))):
             cells[draw(st.integers(0, array.size - 1))] = draw(ODD_NUMBERS)
-        array = np.array(cells).reshape(array.shape)
+        ragged = any(np.ndim(cell) for cell in cells)
+        array = np.array(cells, dtype=object if ragged else None).reshape(array.shape)
     elif change == "shape":
         array = draw(
             st.sampled_from(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import pickle
 import sys
 from types import MappingProxyType, ModuleType, SimpleNamespace
@@ -13,7 +14,8 @@ from surestep import parallel
 def stand_in(monkeypatch, *machines):
     """A stand-in for Ray in its place, with these machines, or one of two cores."""
     monkeypatch.setattr(parallel, "use_one_thread", lambda: None)  # they are this process's threads
-    monkeypatch.setenv(parallel.VARIABLE, "auto")  # tasks set it
+    device = os.environ.get(parallel.VARIABLE, "auto")
+    monkeypatch.setenv(parallel.VARIABLE, device)  # tasks set it
     ray = StandIn(machines or ({"CPU": 2.0},))
     monkeypatch.setitem(sys.modules, "ray", ray)
     return ray

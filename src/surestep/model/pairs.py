@@ -63,7 +63,8 @@ class Pairs(arrays.ByValue):
 
     def __post_init__(self) -> None:
         check_settings(self, InvalidModel)
-        read_arrays(self, InvalidModel, {"A": self.num_actions, "K": np.size(self.action)}, {})
+        pairs = arrays.numbers("action", self.action, InvalidModel).size
+        read_arrays(self, InvalidModel, {"A": self.num_actions, "K": pairs}, {})
         action = self.action
         size = arrays.numbers("pair offsets", self.offsets, InvalidModel).size
         arrays.keep(
