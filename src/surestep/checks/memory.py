@@ -45,6 +45,7 @@ KIND = CheckKind(
     failed="With any memory of up to {asked:step}, the time before it still helps to predict what "
     "comes next. Ask for a longer memory, or record more of the situation.",
     aside="fails where a Markov check fails for every memory up to the one that was asked for",
-    figures=("asked", "enough"),
-    figures_also=(("asked",),),
+    against="markov",
+    figures=("asked",),
+    figures_also=(("asked", "enough"),),
 )

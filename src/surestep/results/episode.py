@@ -95,5 +95,6 @@ class Episode:
         """
         if not self.past:
             raise InvalidParameter("nothing was observed yet; expected `act` before `did`")
-        _, _, taken = self.result.table.vocabulary.read("action", action)
+        words = self.result.table.vocabulary
+        taken = words.actions[words.index("action", action)]
         self.past[0] = (*self.past[0][: len(self.present)], *taken)
