@@ -114,3 +114,26 @@ def test_the_checks_name_the_shortest_memory_that_is_enough(lag, asked, enough):
     else:
         assert check.figures == {"asked": asked, "enough": enough}
         assert f"more is needed than a memory of {enough} step" in says(check)
+
+
+def test_the_page_tells_situations_in_the_order_of_time():
+    """The sign of the first step says which way pays in the second."""
+    rng = np.random.default_rng(0)
+    sign, way = rng.integers(0, 2, (2, 600))
+    table = {
+        "episode": np.repeat(np.arange(600), 2),
+        "step": np.tile([0, 1], 600),
+        "place": [text for s in sign for text in (f"sign {'AB'[s]}", "fork")],
+        "action": [text for w in way for text in ("go", ("left", "right")[w])],
+        "reward": np.stack([np.zeros(600), sign == way], axis=1).ravel(),
+    }
+    roles = {"state": "place", "known_before": "place"}
+    result = surestep.improve(
+        table, columns=roles, memory=1, ends="complete", discount=1, ending=(0, 1), rules=0,
+        worlds=0,
+    )  # fmt: skip
+    assert result.verdict == "proved better"
+    assert "1 step before: place sign A, action go; now: place fork" in result.report
+    checks = {check.code: check for check in result.record.checks}
+    assert checks["memory"].why == "nothing-to-compare"  # nothing was longer ago than one step
+    assert "outcome-in-state" not in checks

@@ -77,8 +77,8 @@ def hidden_in(
     before = several(source.description.columns.known_before)
     columns = {
         name: texts
-        for name, texts in zip(source.columns.state, zip(*labels, strict=True), strict=True)
-        if name not in before
+        for name, texts in zip(source.columns.present, zip(*labels, strict=True), strict=False)
+        if name not in before  # and what is remembered was known at any rate
     }
     checks = [outcomes.check(log, columns)]
     roles = source.columns
