@@ -103,14 +103,16 @@ def test_what_was_done_instead_is_remembered():
         episode.did("z")
 
 
-@pytest.mark.parametrize(("lag", "asked", "enough"), [(1, 2, 1), (0, 1, 0), (2, 1, None)])
+@pytest.mark.parametrize(
+    ("lag", "asked", "enough"), [(1, 2, 1), (0, 1, 0), (2, 1, None), (2, 3, 2)]
+)
 def test_the_checks_name_the_shortest_memory_that_is_enough(lag, asked, enough):
     table = second_order(2_000, lag, lag)
     source = surestep.read_log(table, columns={"state": "coin"}, memory=asked, ends="complete")
     (check,) = [check for check in inspect(source).checks if check.code == "memory"]
     if enough is None:
         assert check.outcome == "failed"
-        assert says(check).startswith("With any memory of up to 1 step, the time before it")
+        assert says(check).startswith("With a memory of 1 step, the time before it")
     else:
         assert check.figures == {"asked": asked, "enough": enough}
         assert f"more is needed than a memory of {enough} step" in says(check)

@@ -217,9 +217,7 @@ class VILCB(Settings):
         low = problem.value_bounds[0]
         lowest = np.ones_like(unseen)
         plan = optimal_within(problem, valued_at_lowest(problem, lowest, price))
-        rounds = 0
         while True:  # values rise, as each round stops at v only where going on is worth less
-            rounds += plan.iterations
             lowest = unseen | (q_values(priced, plan.value) <= low)
             higher = optimal_within(problem, valued_at_lowest(problem, lowest, price))
             errors = plan.error_bound + higher.error_bound
@@ -229,7 +227,7 @@ class VILCB(Settings):
         pairs = problem.counts.pairs
         hopeless = arrays.run_sums((~lowest).astype(np.int64), pairs.offsets) == 0
         policy = kept_where(hopeless[pairs.state], higher.policy, problem.behavior)
-        return improvement_of(problem, policy, rounds)
+        return improvement_of(problem, policy, higher.iterations)
 
     def bonus(self, problem: Problem) -> arrays.FloatArray:
         """Returns b(s,a) of all pairs [K].
@@ -247,8 +245,7 @@ class VILCB(Settings):
         low, high = problem.value_bounds
         log_term = math.log(2) + log_pairs_over(problem, self.delta)
         visits = np.maximum(problem.counts.visits, 1)
-        result: arrays.FloatArray = self.scale * (high - low) * np.sqrt(log_term / (2 * visits))
-        return result
+        return np.asarray(self.scale * (high - low) * np.sqrt(log_term / (2 * visits)))
 
 
 def ball_around(

@@ -57,8 +57,7 @@ def voicemail(memory: Memory = 1) -> Benchmark:
     chance[[0, 1], 0, [0, 1]] = 1.0
     chance[:2, 1:, 2] = 1.0
     reward[:2, 0] = -1.0
-    reward[0, 1:, 2] = 5.0, -20.0
-    reward[1, 1:, 2] = -10.0, 5.0
+    reward[:2, 1:, 2] = (5.0, -20.0), (-10.0, 5.0)
     world = Unseen(
         chance,
         reward,
@@ -78,16 +77,14 @@ CELLS = 10  # besides that of the cheese
 
 def cheese_maze(memory: Memory = 1) -> Benchmark:
     """Builds CheeseMaze: ten cells, of which some look alike; the cheese pays 1."""
-    sides = ("north", "south", "east", "west")
-    moves: dict[str, dict[int, int]] = {side: {} for side in sides}
+    moves: dict[str, dict[int, int]] = {x: {} for x in ("north", "south", "east", "west")}
     for ways, there, back in ((CORRIDORS, "east", "west"), (STAIRS, "south", "north")):
         moves[there] |= dict(ways)
         moves[back] |= {second: first for first, second in ways}
     chance = np.zeros((CELLS + 1, 4, CELLS + 1))
     for cell, (action, side) in itertools.product(range(CELLS), enumerate(moves.values())):
         chance[cell, action, side.get(cell, cell)] = 1.0
-    reward = np.zeros_like(chance)
-    reward[:, :, CELLS] = 1.0
+    reward = np.broadcast_to(np.eye(CELLS + 1)[CELLS], chance.shape)
     world = Unseen(
         chance,
         reward,
@@ -151,8 +148,9 @@ def shown_log(world: Unseen, memory: int) -> tuple[Merged, list[History]]:
             if after not in number:
                 number[after] = len(number)
                 waiting.append(after)
-            here = number[x, history]
-            moves.append((here, a, number[after], chance, float(world.reward[x, a, y])))
+            moves.append(
+                (number[x, history], a, number[after], chance, float(world.reward[x, a, y]))
+            )
     size = len(number)
     chances = np.zeros((size, len(world.actions), size))
     rewards = np.zeros_like(chances)
@@ -164,8 +162,13 @@ def shown_log(world: Unseen, memory: int) -> tuple[Merged, list[History]]:
     )
     labels = [history_words(world, history) for history in histories]
     shown = {history: row for row, history in enumerate(histories)}
-    initial = np.append(starts, np.zeros(size - len(starts)))
-    mdp = FiniteMDP.from_dense(chances, rewards, DISCOUNT, initial, action_labels=world.actions)
+    mdp = FiniteMDP.from_dense(
+        chances,
+        rewards,
+        DISCOUNT,
+        np.append(starts, np.zeros(size - len(starts))),
+        action_labels=world.actions,
+    )
     pairs = Pairs.full(
         len(labels), len(world.actions), state_labels=labels, action_labels=world.actions
     )
