@@ -139,3 +139,19 @@ def test_the_page_tells_situations_in_the_order_of_time():
     checks = {check.code: check for check in result.record.checks}
     assert checks["memory"].why == "nothing-to-compare"  # nothing was longer ago than one step
     assert "outcome-in-state" not in checks
+
+
+@pytest.mark.slow  # 60 logs each, and each log tested with several memories
+@pytest.mark.parametrize(
+    ("lag", "asked", "named", "least"),
+    [(0, 1, (0, None), 59), (1, 2, (1,), 59), (2, 1, ("-",), 48)],
+)
+def test_the_shortest_memory_is_named_in_most_of_sixty_short_logs(lag, asked, named, least):
+    """Logs of 200 episodes; at most 2 tests of a level of 0.5 % may fail by chance each time."""
+    found = list[object]()
+    for seed in range(60):
+        table = second_order(200, seed, lag)
+        source = surestep.read_log(table, columns={"state": "coin"}, memory=asked, ends="complete")
+        (check,) = [check for check in inspect(source).checks if check.code == "memory"]
+        found.append("-" if check.outcome == "failed" else check.figures.get("enough"))
+    assert sum(each in named for each in found) >= least
