@@ -43,6 +43,7 @@ SETTINGS = {
     "pessimistic-mbie": {},
     "duipi": {"xi": 1.0},
     "robust-mdp": {},
+    "vi-lcb": {},
     "hcpi": {},
 }
 DENSE_PAIRS = 2_000  # beyond it a dense matrix per iteration takes minutes

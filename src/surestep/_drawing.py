@@ -36,6 +36,7 @@ METHODS = {
     "rmin": SKY,
     "pessimistic-mbie": GREY,
     "robust-mdp": GREY,
+    "vi-lcb": GREY,
     "duipi": SKY,
     "hcpi": PURPLE,
     "provable": BLUE,

@@ -131,6 +131,18 @@ LEARNT = ("tree", "kmeans")
 RULES = ("quantiles", "width", "edges", *LEARNT)
 
 
+class MemoryKeys(Part, frozen=True):
+    """Says how much of an episode's past belongs to a situation."""
+
+    steps: Annotated[
+        Annotated[int, Meta(ge=0, le=10)] | None,
+        Meta(
+            description="Situations also have the columns of so many steps before, with what was "
+            "done there; 0: none."
+        ),
+    ] = None
+
+
 class Reader(Part, frozen=True):
     """Options of DuckDB's reader of text files, under its own names."""
 
@@ -427,6 +439,7 @@ class Description(Part, frozen=True):
             "kmeans."
         ),
     ] = {}
+    memory: MemoryKeys = MemoryKeys()
     behavior: Behavior = Behavior()
     stakes: Stakes = Stakes()
     signals: Annotated[
@@ -467,6 +480,7 @@ TABLES: dict[str, type[Part]] = {
     "about": About,
     "columns": Columns,
     "reader": Reader,
+    "memory": MemoryKeys,
     "behavior": Behavior,
     "stakes": Stakes,
     "unsafe": Unsafe,
@@ -492,7 +506,16 @@ def descriptions(part: type[Part], before: str = "") -> dict[str, str]:
 
 
 HELP = descriptions(Description)
-HOW_TO_READ = ("query", "tables", "reader", "case", "ends", "columns", "bins")  # of a log
+HOW_TO_READ = (  # a log
+    "query",
+    "tables",
+    "reader",
+    "case",
+    "ends",
+    "columns",
+    "bins",
+    "memory",
+)
 DEFAULT_CERTIFICATES = ("stitched", "posterior", "robust")  # the first is the one to stand by
 DEFAULT_OF_COUNTS = ("robust",)  # counts cannot be split into two parts
 # What is taken where nobody says anything: whatever the data are, or in words.
@@ -517,7 +540,7 @@ PATHS = {
     name: f"{table}.{name}"
     for table in ("behavior", "stakes", "limits", "method")
     for name in TABLES[table].__struct_fields__
-} | {"behavior": "behavior.policy", "guideline": "guideline.policy"}
+} | {"behavior": "behavior.policy", "guideline": "guideline.policy", "memory": "memory.steps"}
 # The keys that have an option of their own; all others are given by --set.
 READING = (*(f"columns.{role}" for role in Columns.__struct_fields__), "ends")
 ASKING = ("behavior.policy", "stakes.discount", "stakes.running", "stakes.ending")

@@ -15,6 +15,7 @@ from surestep.algorithms import (
     DUIPI,
     HCPI,
     SPIBB,
+    VILCB,
     BasicRL,
     BetaSPIBB,
     LowerSPIBB,
@@ -56,6 +57,7 @@ BAD = [
             (BetaSPIBB, {"spibb_n_wedge": 5}),
             (PessimisticMBIE, {}),
             (RobustMDP, {}),
+            (VILCB, {}),
             (HCPI, {}),
         )
     ),
@@ -64,6 +66,7 @@ BAD = [
     (SoftSPIBB, "step", {"epsilon": 1}, "one of exact, lower, approx, advantage"),
     (RaMDP, "kappa", {}, "a number of at least 0"),
     (DUIPI, "xi", {}, "a number of at least 0"),
+    (VILCB, "scale", {}, "a number of at least 0"),
     (DUIPI, "estimator", {"xi": 1}, "one of bayesian, frequentist"),
     (Provable, "rounds", {}, "a number from 1e-09 to "),
     (Provable, "price", {}, "a number from 0 to "),
@@ -114,6 +117,7 @@ def test_defaults_are_those_of_the_papers():
         "pessimistic-mbie": ("delta=0.1",),
         "duipi": ("xi", "estimator='bayesian'"),
         "robust-mdp": ("delta=0.1",),
+        "vi-lcb": ("delta=0.1", "scale=1.0"),
         "provable": ("rounds=20", "price=1"),
         "constrained": ("rounds=20", "price=1", "n_wedge"),
         "hcpi": (

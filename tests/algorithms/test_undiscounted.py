@@ -11,6 +11,7 @@ from surestep.algorithms import ALGORITHMS, make_algorithm
 from surestep.errors import InvalidParameter, NeverEnds
 
 SETTINGS = {"epsilon": 0.2, "kappa": 0.1, "xi": 1.0}
+FURTHER = {"vi-lcb": {"scale": 0.1}}  # the usual one prefers few steps to good ones
 ENDLESS_WHERE_ENDS_COST = ("duipi", "hcpi")  # which judge a policy that need not end
 AT_WORST_ENDLESS = ("pessimistic-mbie", "robust-mdp")  # mass may go anywhere, round and round
 
@@ -35,7 +36,8 @@ def test_policies_end_where_others_that_never_do_look_as_good(name, paid):
     # Where ends cost, never to end would be worth more, if logs could tell that it is worth 0.
     fields = dataclasses.fields(ALGORITHMS[name])
     needed = [field.name for field in fields if field.default is dataclasses.MISSING]
-    algorithm = make_algorithm(name, **{each: SETTINGS.get(each, 10) for each in needed})
+    settings = {each: SETTINGS.get(each, 10) for each in needed} | FURTHER.get(name, {})
+    algorithm = make_algorithm(name, **settings)
     problem = hospital(paid)
     if name in AT_WORST_ENDLESS:
         with pytest.raises(InvalidParameter, match="is 1, expected less: mass may go to any state"):

@@ -90,6 +90,7 @@ def test_failures_speak_against_what_certificates_say_they_assume():
     assert {code for code, each in spoken.items() if each == "markov"} == {
         *("markov-next-state", "markov-reward", "model-returns", "drift-next-state"),
         "drift-reward",
+        "memory",
     }
     assert spoken["stops-that-know"] == "stopped-by-clock"
 

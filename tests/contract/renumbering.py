@@ -11,7 +11,7 @@ from surestep import Counts, Plan, Policy, Problem, evaluate_with_bound
 from surestep.algorithms.contract import valued_at_lowest
 from surestep.algorithms.pessimistic import ball_around
 from surestep.model.pairs import dense_cube
-from surestep.planning import Evaluation
+from surestep.planning import Evaluation, optimal, q_values
 from surestep.planning.robust import worst_value
 
 
@@ -56,6 +56,14 @@ def value_in_own_model(algorithm, problem: Problem, policy: Policy) -> Evaluatio
     if algorithm.name == "ramdp":
         price = algorithm.kappa / np.sqrt(np.maximum(visits, 1))
         return evaluate_with_bound(valued_at_lowest(problem, visits == 0, price), policy)
+    if algorithm.name == "vi-lcb":
+        price = algorithm.bonus(problem)
+        lowest = np.ones(visits.size, bool)
+        for _ in range(visits.size + 2):
+            mdp = valued_at_lowest(problem, lowest, price)
+            q = q_values(valued_at_lowest(problem, visits == 0, price), optimal(mdp).value)
+            lowest = (visits == 0) | (q <= problem.value_bounds[0])
+        return evaluate_with_bound(mdp, policy)
     if algorithm.name == "rmin":
         return evaluate_with_bound(valued_at_lowest(problem, visits <= algorithm.n_wedge), policy)
     subsets = 2**problem.num_states

@@ -6,6 +6,7 @@ from surestep.algorithms import (
     DUIPI,
     HCPI,
     SPIBB,
+    VILCB,
     Algorithm,
     BasicRL,
     BetaSPIBB,
@@ -57,6 +58,7 @@ SETTINGS: dict[str, tuple[Algorithm, ...]] = {
     "pessimistic-mbie": (PessimisticMBIE(),),
     "duipi": (DUIPI(xi=0.1), DUIPI(xi=1.0, estimator="frequentist")),
     "robust-mdp": (RobustMDP(delta=0.5),),
+    "vi-lcb": (VILCB(), VILCB(delta=0.5, scale=0.05)),
     "hcpi": (HCPI(delta=0.4, train_share=0.5), HCPI(estimator="wis", interval="bca", seed=3)),
     "provable": (Provable(), Provable(rounds=2.5, price=0)),
     "constrained": (Constrained(n_wedge=3), Constrained(n_wedge=0, rounds=2.5, price=0)),
@@ -68,10 +70,18 @@ SPIBBS = {"spibb", "lower-spibb", "spibb-2s", "spibb-beta"}
 ITERATED_SOFT = {"exact-soft-spibb", "approx-soft-spibb", "lower-soft-spibb"}
 ONE_STEP = {"one-step-exact-soft-spibb", "one-step-approx-soft-spibb"}
 SOFT = ITERATED_SOFT | ONE_STEP | {"advantage-soft-spibb"}
-PLANNERS = {"ramdp", "rmin", "pessimistic-mbie", "duipi"}  # in another model than the estimate
+PLANNERS = {
+    "ramdp",
+    "rmin",
+    "pessimistic-mbie",
+    "vi-lcb",
+    "duipi",
+}  # in another model than the estimate
 
 HOLDS_FOR = {
-    Promise.KEEPS_BEHAVIOR: SPIBBS | SOFT | {"hcpi", "robust-mdp", "provable", "constrained"},
+    Promise.KEEPS_BEHAVIOR: SPIBBS
+    | SOFT
+    | {"hcpi", "robust-mdp", "vi-lcb", "provable", "constrained"},
     Promise.NEVER_WORSE: SPIBBS | SOFT | {"basic-rl", "robust-mdp", "provable", "constrained"},
     Promise.REACHES_OPTIMUM: SPIBBS
     | ITERATED_SOFT

@@ -33,6 +33,7 @@ GRID = (25, 4, 0.95, 50, "observed", (0, 1), 0.40225016191804486, 0.597741608668
 RIVER = 3.3636363636363633 / 0.05
 GOLD = 1 / (1 - 0.995**8)
 BEST_GOLD = 21.99378540218195
+MAZE = (1 + 0.95 + 2 * (0.95**2 + 0.95**3 + 0.95**4 + 0.95**5)) / 10  # by steps to the cheese
 FACTS = {
     "gridworld": Facts(*GRID),
     "gridworld/uniform-data": Facts(*GRID),
@@ -66,8 +67,10 @@ FACTS = {
     "coarse": Facts(20, 4, 0.95, 50, "observed", (0, 1), None, None),
     "hidden-cause": Facts(12, 2, 0.99, 200, "observed", (0, 1), None, None),
     "tiger": Facts(7, 3, 0.95, 100, "observed", (-100, 10), None, 10),
+    "voicemail": Facts(7, 3, 0.95, 100, "observed", (-20, 5), None, 5),
+    "cheese-maze": Facts(35, 4, 0.95, 100, "observed", (0, 1), None, MAZE),
 }
-STARTS_BY_CHANCE = ("tiger", "outcome-in-state")
+STARTS_BY_CHANCE = ("tiger", "voicemail", "cheese-maze", "outcome-in-state")
 OTHERWISE = {
     "gridworld": {"size": 9},
     "gridworld/uniform-data": {"size": 4},
@@ -93,6 +96,8 @@ OTHERWISE = {
     "coarse": {"seed": 2, "group": 2},
     "hidden-cause": {"tilt": 0},
     "tiger": {"memory": 3},
+    "voicemail": {"memory": 2},
+    "cheese-maze": {"memory": 0},
 }
 NAMES = [name for name in ENVIRONMENTS if name != "icu-sepsis"]  # which has a test of its own
 CASES = [

@@ -61,7 +61,7 @@ def test_a_large_model_is_improved_or_refused_by_its_size(algorithm, problem):
     gain = performance(estimate, found.policy) - performance(estimate, problem.behavior)
     if Promise.NEVER_WORSE in algorithm.promises:
         assert gain >= -1e-6
-    if algorithm.name != "robust-mdp":  # 10⁵ states leave its ball all there is
+    if algorithm.name not in ("robust-mdp", "vi-lcb"):  # 10⁵ states leave all open to them
         assert gain > 0.01
     if algorithm.constraint:
         CONSTRAINTS[algorithm.name](algorithm, problem, found)

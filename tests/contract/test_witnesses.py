@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 
 from surestep import Counts, Policy, Problem, optimal, performance
-from surestep.algorithms import DUIPI, BasicRL, PessimisticMBIE, Promise, RaMDP, RMin, SoftSPIBB
+from surestep.algorithms import (
+    DUIPI,
+    VILCB,
+    BasicRL,
+    PessimisticMBIE,
+    Promise,
+    RaMDP,
+    RMin,
+    SoftSPIBB,
+)
 
 PLENTY = 10**9
 
@@ -50,6 +59,7 @@ def gamble():
         RaMDP(kappa=2.0),
         RMin(n_wedge=5),
         PessimisticMBIE(),
+        VILCB(),
         DUIPI(xi=3.0),
         DUIPI(xi=3.0, estimator="frequentist"),
     ],

@@ -5,7 +5,7 @@ from surestep.algorithms.constrained import Constrained
 from surestep.algorithms.contract import Algorithm, Promise, improvement_of
 from surestep.algorithms.duipi import DUIPI
 from surestep.algorithms.hcpi import HCPI
-from surestep.algorithms.pessimistic import PessimisticMBIE, RobustMDP
+from surestep.algorithms.pessimistic import VILCB, PessimisticMBIE, RobustMDP
 from surestep.algorithms.provable import Provable
 from surestep.algorithms.registry import ALGORITHMS, make_algorithm
 from surestep.algorithms.soft import SoftSPIBB
@@ -24,6 +24,7 @@ __all__ = [
     "DUIPI",
     "HCPI",
     "SPIBB",
+    "VILCB",
     "Algorithm",
     "BasicRL",
     "BetaSPIBB",

@@ -11,7 +11,8 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep.algorithms.trees import StateColumn
-from surestep.model import DecisionLog, Pairs, Policy, Problem
+from surestep.model import DecisionLog, Policy, Problem
+from surestep.model.numbering import merged_log
 
 
 def without_column(
@@ -25,23 +26,8 @@ def without_column(
     pairs = problem.counts.pairs
     codes = [column.code for place, column in enumerate(columns) if place != left_out]
     _, group = np.unique([*codes, problem.counts.terminal], axis=1, return_inverse=True)
-    shown, pair = np.unique(
-        group[pairs.state] * pairs.num_actions + pairs.action, return_inverse=True
-    )
-    merged = Pairs(
-        arrays.offsets_of(np.bincount(shown // pairs.num_actions)),
-        shown % pairs.num_actions,
-        pairs.num_actions,
-    )
-    moved = arrays.altered(
-        log,
-        pairs=merged,
-        state=group[log.state].astype(log.state.dtype),
-        next_state=np.where(log.next_state >= 0, group[log.next_state], log.next_state).astype(
-            log.next_state.dtype
-        ),
-        pair=pair[log.pair],
-    )
+    moved, pair = merged_log(log, group)
+    merged = moved.pairs
     weight = arrays.run_sums(problem.counts.visits, pairs.offsets) + 1e-9  # some for unseen states
     taken = np.bincount(pair, weights=weight[pairs.state] * problem.behavior.probability)
     coarse = Problem(

@@ -1,4 +1,4 @@
-"""Planning against the worst MDP of a set around the estimate.
+"""Planning by lower bounds: the worst MDP of a set around the estimate, or values less a bonus.
 
 The set has an L1 ball around every row. Mass may go to any state; where nothing is known about the
 reward of a transition it earns the mean reward of its pair. A pair never visited is worth the lower
@@ -8,9 +8,10 @@ rows whose worst case does not sum to exactly 1 in floating point are left out.)
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
+from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._settings import Delta, Settings
@@ -18,11 +19,14 @@ from surestep.algorithms.contract import (
     Promise,
     ends_of_episodes,
     improvement_of,
+    valued_at_lowest,
     with_known_reward,
 )
-from surestep.algorithms.limits import kept
+from surestep.algorithms.limits import kept, kept_where
 from surestep.algorithms.soft import log_pairs_over
+from surestep.algorithms.spibb import optimal_within
 from surestep.model import FiniteMDP, Improvement, Problem
+from surestep.planning.evaluation import q_values
 from surestep.planning.rectangular import RectangularSet
 from surestep.planning.robust import best_value, l1_ball, robust_optimal, worst_value
 
@@ -142,6 +146,106 @@ class RobustMDP(Settings):
         initial = problem.counts.starts / problem.counts.starts.sum()
         passes = initial @ worst.value - worst.error_bound > initial @ best.value + best.error_bound
         return improvement_of(problem, candidate if passes else problem.behavior, robust.iterations)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VILCB(Settings):
+    """Value iteration with lower confidence bounds: every step is worth a bonus less than it seems.
+
+    Parameters
+    ----------
+    delta : float
+        The chance that the bonus of some pair is too small; 0.1 by default.
+    scale : float
+        The bonus in units of Hoeffding's; 1 by default.
+
+    Notes
+    -----
+    Solves Q(s,a) = max{v, r̂ − b + γ P̂ V} and V(s) = max_a Q(s,a), with the value bounds v ≤ V ≤ w
+    and b(s,a) = scale · (w − v) √(ln(2|S||A|/δ) / 2N). A pair never visited is worth v. Where no
+    action is worth more than v, π_b stays. The paper takes b = V_max √(2000 ln(2(T+1)|S||A|/δ) / N)
+    with rewards from 0 to 1, a fresh part of the data for each of T rounds, and the action that
+    was seen most often where no other is worth more than 0. Here every round uses all data, as
+    Li et al. do, and Hoeffding's constant, which is 63 times smaller; it is the right one for a
+    value that does not depend on the data.
+
+    References
+    ----------
+    Rashidinejad, P., Zhu, B., Ma, C., Jiao, J., Russell, S. (2021). Bridging Offline Reinforcement
+    Learning and Imitation Learning. NeurIPS. Li, G., Shi, L., Chen, Y., Chi, Y., Wei, Y. (2024).
+    Settling the Sample Complexity of Model-Based Offline Reinforcement Learning. Annals of
+    Statistics.
+
+    Examples
+    --------
+    >>> from surestep.algorithms import VILCB
+    >>> from surestep.environments import make
+    >>> world = make("gridworld")
+    >>> problem = world.problem(world.sample(100, 1))
+    >>> better = VILCB(scale=0.1).improve(problem)
+    >>> round(surestep.performance(world.mdp, better.policy), 2)  # that of π_b is 0.40
+    0.58
+    """
+
+    delta: Delta = 0.1
+    scale: Annotated[float, Meta(ge=0, description="the bonus is so many times Hoeffding's")] = 1.0
+
+    name: ClassVar = "vi-lcb"
+    source: ClassVar = "Rashidinejad, Zhu, Ma, Jiao, Russell 2021"
+    constraint: ClassVar = ""
+    promises: ClassVar = frozenset(
+        {Promise.KEEPS_BEHAVIOR, Promise.REACHES_OPTIMUM, Promise.RENUMBERING}
+    )
+
+    def improve(self, problem: Problem) -> Improvement:
+        """Returns the policy with the best lower bound.
+
+        Parameters
+        ----------
+        problem : Problem
+            The data, π_b and the value bounds.
+
+        Returns
+        -------
+        Improvement
+            The policy, and its value in the estimated MDP.
+        """
+        arrays.expect("problem", problem, Problem)
+        unseen = problem.counts.visits == 0
+        price = self.bonus(problem)
+        priced = valued_at_lowest(problem, unseen, price)
+        low = problem.value_bounds[0]
+        lowest = np.ones_like(unseen)
+        plan = optimal_within(problem, valued_at_lowest(problem, lowest, price))
+        while True:  # values rise, as each round stops at v only where going on is worth less
+            lowest = unseen | (q_values(priced, plan.value) <= low)
+            higher = optimal_within(problem, valued_at_lowest(problem, lowest, price))
+            errors = plan.error_bound + higher.error_bound
+            if (higher.value <= plan.value + errors).all():
+                break
+            plan = higher
+        pairs = problem.counts.pairs
+        hopeless = arrays.run_sums((~lowest).astype(np.int64), pairs.offsets) == 0
+        policy = kept_where(hopeless[pairs.state], higher.policy, problem.behavior)
+        return improvement_of(problem, policy, higher.iterations)
+
+    def bonus(self, problem: Problem) -> arrays.FloatArray:
+        """Returns b(s,a) of all pairs [K].
+
+        Parameters
+        ----------
+        problem : Problem
+            The data and the value bounds.
+
+        Returns
+        -------
+        numpy.ndarray
+            The bonus of each pair; that of one visit where there is none.
+        """
+        low, high = problem.value_bounds
+        log_term = math.log(2) + log_pairs_over(problem, self.delta)
+        visits = np.maximum(problem.counts.visits, 1)
+        return np.asarray(self.scale * (high - low) * np.sqrt(log_term / (2 * visits)))
 
 
 def ball_around(

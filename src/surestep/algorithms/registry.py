@@ -9,7 +9,7 @@ from surestep.algorithms.constrained import Constrained
 from surestep.algorithms.contract import Algorithm, Improver, Promise
 from surestep.algorithms.duipi import DUIPI
 from surestep.algorithms.hcpi import HCPI
-from surestep.algorithms.pessimistic import PessimisticMBIE, RobustMDP
+from surestep.algorithms.pessimistic import VILCB, PessimisticMBIE, RobustMDP
 from surestep.algorithms.provable import Provable
 from surestep.algorithms.soft import SoftSPIBB
 from surestep.algorithms.spibb import (
@@ -45,6 +45,7 @@ ALGORITHMS: dict[str, type[Any]] = {
     "pessimistic-mbie": PessimisticMBIE,
     "duipi": DUIPI,
     "robust-mdp": RobustMDP,
+    "vi-lcb": VILCB,
     "hcpi": HCPI,
     "provable": Provable,
     "constrained": Constrained,

@@ -5,27 +5,30 @@ given the next state too. The first step of an episode has "none" before it. Whe
 be told apart too finely, actions are.
 """
 
+from collections.abc import Sequence
+
+from surestep._arrays import IntArray
 from surestep.checks.check import Check, CheckKind, GivenLog
 from surestep.checks.shuffling import permutation_check, steps_before, transitions
 
 
-def next_state_by_past(given: GivenLog) -> Check:
-    """Compares next states among rows of the same pair, by the step before."""
+def next_state_by_past(given: GivenLog, pasts: Sequence[IntArray] = ()) -> Check:
+    """Compares next states among rows of the same pair, by the step before or other pasts [N]."""
     log = given.log
     return permutation_check(
-        NEXT_STATE.code, given, log.pair, log.next_state, steps_before(log), seed=0
+        NEXT_STATE.code, given, log.pair, log.next_state, pasts or steps_before(log), seed=0
     )
 
 
-def reward_by_past(given: GivenLog) -> Check:
-    """Compares rewards among rows of the same transition, by the step before."""
+def reward_by_past(given: GivenLog, pasts: Sequence[IntArray] = ()) -> Check:
+    """Compares rewards among rows of the same transition, by the step before or other pasts [N]."""
     log = given.log
     return permutation_check(
         REWARD.code,
         given,
         log.pair,
         log.reward,
-        steps_before(log),
+        pasts or steps_before(log),
         group=transitions(log),
         seed=1,
     )

@@ -11,6 +11,7 @@ from surestep.environments import (
     gridworld,
     hidden,
     icu_sepsis,
+    partly_seen,
     random_mdp,
     resource_gathering,
     wet_chicken,
@@ -48,6 +49,8 @@ FAMILIES: dict[str, Callable[..., Benchmark]] = {
     "coarse": families.coarse,
     "hidden-cause": hidden.hidden_cause,
     "tiger": hidden.tiger,
+    "voicemail": partly_seen.voicemail,
+    "cheese-maze": partly_seen.cheese_maze,
     "icu-sepsis": icu_sepsis.icu_sepsis,
 }
 ENVIRONMENTS = PUBLISHED | FAMILIES

@@ -48,6 +48,7 @@ ALGORITHMS = {  # the names that authors gave to their algorithms
     "pessimistic-mbie": "MBIE (pessimistic)",
     "duipi": "DUIPI",
     "robust-mdp": "Robust MDP",
+    "vi-lcb": "VI-LCB",
     "hcpi": "HCPI",
 }
 OF_CERTIFIERS = {  # the names of settings whose value alone would not be understood

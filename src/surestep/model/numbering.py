@@ -99,3 +99,26 @@ def first_places(values: arrays.IntArray, size: int) -> arrays.IntArray:
     place = np.full(size, values.size)
     place[values[::-1]] = np.arange(values.size)[::-1]  # the first place is written last
     return place
+
+
+def merged_log(log: DecisionLog, group: arrays.IntArray) -> tuple[DecisionLog, arrays.IntArray]:
+    """Returns the log with the groups [S] of its states as states, and the new pair of each [K]."""
+    pairs = log.pairs
+    shown, pair = np.unique(
+        group[pairs.state] * pairs.num_actions + pairs.action, return_inverse=True
+    )
+    merged = Pairs(
+        arrays.offsets_of(np.bincount(shown // pairs.num_actions)),
+        shown % pairs.num_actions,
+        pairs.num_actions,
+    )
+    moved = arrays.altered(
+        log,
+        pairs=merged,
+        state=group[log.state].astype(log.state.dtype),
+        next_state=np.where(log.next_state >= 0, group[log.next_state], log.next_state).astype(
+            log.next_state.dtype
+        ),
+        pair=pair[log.pair],
+    )
+    return moved, pair

@@ -309,7 +309,9 @@ def certify_policy(
         evidence = gather(source, Terms.of(description))
         question = prepared(evidence)
         behavior = question.problem.behavior
-        chosen = policy_of(pair_table_of(policy, evidence.counts), evidence.assembly, behavior)
+        chosen = policy_of(
+            pair_table_of(policy, evidence.counts, evidence.log_source), evidence.assembly, behavior
+        )
         claims = [certified(question.problem, chosen, kind) for kind in question.certifiers]
         judge = partial(
             verdict,

@@ -17,7 +17,7 @@ from surestep.certificates.posterior import (
 )
 from surestep.certificates.robust import Robust
 from surestep.certificates.tilted_sets import tilted_lower, tilts
-from surestep.checks import Check, check_log, copies, outcomes
+from surestep.checks import Check, check_log, copies, memory, outcomes
 from surestep.checks.check import GivenCauses, GivenPolicy, GivenPractice, GivenResult
 from surestep.checks.running import check_result, check_signals, given_log, looked_at, of_drawn
 from surestep.description import several
@@ -77,10 +77,16 @@ def hidden_in(
     before = several(source.description.columns.known_before)
     columns = {
         name: texts
-        for name, texts in zip(source.columns.state, zip(*labels, strict=True), strict=True)
-        if name not in before
+        for name, texts in zip(source.columns.present, zip(*labels, strict=True), strict=False)
+        if name not in before  # and what is remembered was known at any rate
     }
     checks = [outcomes.check(log, columns)]
+    roles = source.columns
+    if roles.memory:
+        first = len(roles.present)
+        checks.append(
+            memory.check(log, labels, range(first, len(roles.state) + 1, first + len(roles.action)))
+        )
     if log.num_steps <= MOST_CHECKED:
         checks.append(copies.check(log, source.contents()))
     return of_drawn(checks, log.num_episodes, drawn_from or log.num_episodes)

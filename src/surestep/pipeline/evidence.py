@@ -32,11 +32,11 @@ from surestep.io.labels.label_tables import (
     propensities_vary,
     propensity_ranges,
     read_label_table,
-    read_pairs,
+    read_lifted,
 )
 from surestep.io.labels.learnt_states import LearntStates, learn
 from surestep.io.labels.vocabulary import Label, Vocabulary, check_labels, in_order, with_names
-from surestep.io.logs.columns import naming
+from surestep.io.logs.columns import ColumnMapping, naming
 from surestep.io.logs.loading import STOPPED, UNFINISHED
 from surestep.io.logs.source import LogSource, open_log
 from surestep.io.logs.tables import matching
@@ -102,13 +102,15 @@ def gather(
     terms = replace(terms, has_episodes=source is not None and facts.episodes > 0)
     told = terms.certifier_settings(facts)
     certifiers = tuple(asked.make_with(told) for asked in terms.asked)
-    behavior = behavior_of(given["behavior"], counts)
+    behavior = behavior_of(given["behavior"], counts, source)
     seen = keys.is_word(SOURCES["possible"], given["possible"])
     possible = (
-        None if seen or given["possible"] is None else pair_table_of(given["possible"], counts)
+        None
+        if seen or given["possible"] is None
+        else pair_table_of(given["possible"], counts, source)
     )
     limits, guideline = (
-        None if given[name] is None else pair_table_of(given[name], counts)
+        None if given[name] is None else pair_table_of(given[name], counts, source)
         for name in ("allowed", "guideline")
     )
     lists = {name: labels_of(given[name], name[:-1], counts) for name in ("states", "actions")}
@@ -243,7 +245,9 @@ def check_there(description: keys.Description) -> None:
         matching(read_path(name))
 
 
-def behavior_of(behavior: object, counts: LabelledCounts) -> PairTable | Inferred:
+def behavior_of(
+    behavior: object, counts: LabelledCounts, source: LogSource | None
+) -> PairTable | Inferred:
     """Returns the table that is given, or how π_b is found without one."""
     logged = counts.transitions.lowest is not None
     if behavior is None and not logged:
@@ -251,7 +255,7 @@ def behavior_of(behavior: object, counts: LabelledCounts) -> PairTable | Inferre
     if behavior is None:
         return "row-propensities" if propensities_vary(counts) else "propensities"
     if not isinstance(behavior, str) or behavior not in keys.WORDS_FOR_BEHAVIOR:
-        return pair_table_of(behavior, counts, policy=True)
+        return pair_table_of(behavior, counts, source, policy=True)
     word = cast(Inferred, behavior)
     if word in ("propensities", "row-propensities") and not logged:
         raise InvalidParameter(
@@ -273,11 +277,16 @@ def labels_of(given: object, role: str, counts: LabelledCounts) -> tuple[Label, 
     return tuple(table.labels[role])
 
 
-def pair_table_of(given: object, counts: LabelledCounts, *, policy: bool = False) -> PairTable:
-    """Reads the pairs in a file or table, of a policy with their probabilities."""
-    return read_pairs(
-        given, counts.state_columns, counts.action_columns, counts.binnings, policy=policy
-    )
+def pair_table_of(
+    given: object, counts: LabelledCounts, source: LogSource | None, *, policy: bool = False
+) -> PairTable:
+    """Reads the pairs in a file or table, of a policy with their probabilities.
+
+    A log that is read with a memory says which columns are of the present.
+    """
+    named = ColumnMapping(counts.state_columns, counts.action_columns, "")
+    columns = named if source is None else source.columns
+    return read_lifted(given, columns, counts.states, counts.binnings, policy=policy)
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,7 @@ def improve(
     columns: Mapping[str, str | Sequence[str]] | None = None,
     bins: Mapping[str, Mapping[str, Any]] | None = None,
     ends: Literal["complete", "clock"] | None = None,
+    memory: int | None = None,
     query: str | None = None,
     names: Mapping[str, Mapping[str, str]] | None = None,
     about: Mapping[str, str] | None = None,
@@ -131,6 +132,8 @@ def improve(
     ends : {"complete", "clock"}, optional
         How episodes end, where no column tells: complete, with their last row; clock, recording
         stops after so many steps, or at a date with steps of equal length.
+    memory : int, optional
+        Situations also have the columns of so many steps before, with what was done there; 0: none.
     query : str, optional
         SQL that prepares the rows of the table `log`.
     names : mapping, optional
@@ -264,6 +267,7 @@ def improve(
         columns=columns,
         bins=bins,
         ends=ends,
+        memory=memory,
         query=query,
         names=names,
         about=about,

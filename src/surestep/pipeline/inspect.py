@@ -10,7 +10,7 @@ from surestep._arrays import BoolArray, IntArray
 from surestep.description import DEFAULTS, WORDS_FOR_BEHAVIOR, key_text
 from surestep.errors import InvalidParameter, said
 from surestep.io.labels.binning import DECIMAL
-from surestep.io.labels.label_tables import PairTable, places_or_none, read_pairs
+from surestep.io.labels.label_tables import PairTable, places_or_none, read_lifted
 from surestep.io.labels.vocabulary import Label, joined
 from surestep.io.logs.columns import ColumnMapping
 from surestep.io.logs.inspection import LogFacts, inspect_log
@@ -84,7 +84,7 @@ def inspect(
     named = source.description.behavior.policy
     behavior = named if behavior is None and named not in WORDS_FOR_BEHAVIOR else behavior
     if behavior is not None:
-        table = read_pairs(behavior, roles.state, roles.action, facts.binnings, policy=True)
+        table = read_lifted(behavior, roles, facts.states, facts.binnings, policy=True)
         overlap, mismatches = compare(facts, table)
     by_tried, by_trusted = (states_by_pairs(facts, least) for least in (0, n_wedge))
     uses = (

@@ -1,6 +1,7 @@
 """Writes the sections on changes: the ones that matter most, and all of them as a table."""
 
 import math
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from surestep.sections import Amount, Column, Item, Mood, Section, Table, number
 MOST_MATTER = 3  # on the first screen
 MOST_ROWS = 5_000  # situations of the table
 MOST_MOVES = 4  # actions of a situation that are shown
+MEMORY = r"(.*) (\d+ steps? before)"  # a column of the memory
 SIGNS = {"confirmed": "✓", "open": "?", "contradicted": "✗", None: "•"}
 MOODS: dict[str | None, Mood] = {"confirmed": "good", "contradicted": "bad"}
 
@@ -52,10 +54,7 @@ def changed_items(findings: Findings, *, contradicted: bool = False) -> list[Ite
         worse = "".join(harmed_in(findings.record, *column) for column in columns)
         items.append(
             Item(
-                ", ".join(
-                    f"{harmless(name)} {listed([*map(harmless, texts)], 'or')}"
-                    for name, texts in columns
-                ),
+                situation_words(columns),
                 f"keep what you do: worse for “{worse}”"
                 if worse
                 else moves_words(table, [change.state for change in advice.changes]),
@@ -65,6 +64,23 @@ def changed_items(findings: Findings, *, contradicted: bool = False) -> list[Ite
             )
         )
     return items
+
+
+def situation_words(columns: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """Returns the texts of columns in a line; those of a memory in the order of time.
+
+    >>> situation_words([("sound", ["left"]), ("sound 1 step before", ["left", "right"])])
+    '1 step before: sound left or right; now: sound left'
+    """
+    times = dict[str, list[str]]()
+    for name, texts in columns:
+        remembered = re.fullmatch(MEMORY, name)
+        column, time = remembered.groups() if remembered else (name, "now")
+        said = f"{harmless(column)} {listed([*map(harmless, texts)], 'or')}"
+        times.setdefault(time, []).append(said)
+    if len(times) == 1:
+        return ", ".join(said for parts in times.values() for said in parts)
+    return "; ".join(f"{time}: {', '.join(parts)}" for time, parts in reversed(times.items()))
 
 
 def together(table: PolicyTable, changes: Sequence[StateChange]) -> list[Advice]:

@@ -1,8 +1,9 @@
 """Saved results: the policy, its certificates, its page, and the record that makes it again."""
 
+from surestep.results.episode import Episode
 from surestep.results.groups import GroupGain
 from surestep.results.record import Record
 from surestep.results.result import Decision, Default, Result, load
 from surestep.results.table import PolicyTable
 
-__all__ = ["Decision", "Default", "GroupGain", "PolicyTable", "Record", "Result", "load"]
+__all__ = ["Decision", "Default", "Episode", "GroupGain", "PolicyTable", "Record", "Result", "load"]

@@ -251,6 +251,11 @@ class Result:
             groups=self.groups,
         )
 
+    @property
+    def memory_steps(self) -> int:
+        """Returns how many steps before a state remembers; an `Episode` acts with them."""
+        return int(self.record.description.get("memory", {}).get("steps", 0))
+
     def act(
         self,
         state: object,

@@ -19,6 +19,7 @@ from surestep.errors import InvalidParameter, named_in_errors
 from surestep.io.sql import sql_name, sql_text
 
 NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")  # as edges are written
+START = "(start)"  # in a column of the memory: the episode had not begun
 LARGEST_POWER = 22  # 10²² is the last power of ten that is a double
 LARGEST_DIGITS = 10**9
 # Up to here v / width is less than half a bin off, so that the bin or a neighbour of it is right.

@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -30,10 +30,10 @@ from surestep.io.labels.vocabulary import (
     label_text,
     unknown_label,
 )
-from surestep.io.logs.columns import ROLES, by_name, closest
+from surestep.io.logs.columns import ROLES, ColumnMapping, by_name, closest
 from surestep.io.logs.findings import first_row_where
 from surestep.io.logs.source import LogSource
-from surestep.io.logs.tables import connected, find_table, types_of
+from surestep.io.logs.tables import Table, connected, find_table, types_of
 from surestep.io.sql import as_texts, sql_text
 from surestep.model import Pairs, Policy
 
@@ -123,6 +123,44 @@ def read_pairs(
     return PairTable(table.name, words, pairs, probability, table.labels)
 
 
+def read_lifted(
+    source: object,
+    columns: ColumnMapping,
+    known: Sequence[Label],
+    binnings: Mapping[str, Binning],
+    *,
+    policy: bool = False,
+) -> PairTable:
+    """Reads pairs as `read_pairs` does; without columns of the memory they hold after any past.
+
+    `known` are the states of the log.
+    """
+    present = columns.present
+    with connected(table_in(source)) as database:
+        there = types_of(database)
+    if not columns.memory or any(name in there for name in columns.state[len(present) :]):
+        return read_pairs(source, columns.state, columns.action, binnings, policy=policy)
+    bins = {x: binnings[x] for x in (*present, *columns.action) if x in binnings}
+    table = read_pairs(source, present, columns.action, bins, policy=policy)
+    words = table.vocabulary
+    width = len(present)
+    if not policy:
+        now = tuple(dict.fromkeys(label[:width] for label in known))
+        table.check_known("state", replace(words, states=now))
+    states = in_order(
+        (label for label in known if label[:width] in words.state_places), columns.state, binnings
+    )
+    lifted = replace(words, state_columns=columns.state, states=tuple(states), binnings=binnings)
+    runs = [
+        np.flatnonzero(table.pairs.state == words.state_places[label[:width]]) for label in states
+    ]
+    pair: arrays.IntArray = np.concatenate(runs)
+    owner = np.repeat(np.arange(len(runs)), [run.size for run in runs])
+    listed = np.stack([owner, table.pairs.action[pair]], axis=1)
+    rows = {"state": states, "action": table.rows["action"]}
+    return PairTable(table.name, lifted, lifted.pairs_of(listed), table.probability[pair], rows)
+
+
 class LabelTable(NamedTuple):
     """The labels of a table in the order of its rows, and the texts of its last column."""
 
@@ -140,11 +178,7 @@ def read_label_table(
     A role of one column may have it under a usual name. No cell is empty, and no labels are there
     twice. A binned column has numbers or labels of bins.
     """
-    table = (
-        find_table(Description(files=str(read_path(source))))
-        if isinstance(source, str | os.PathLike)
-        else find_table(Description(), source)
-    )
+    table = table_in(source)
     name = table.name
     wanted = [(role, column) for role, columns in roles.items() for column in columns]
     with connected(table) as database:
@@ -171,6 +205,13 @@ def read_label_table(
             f"{first + 1:,}; expected each once"
         )
     return LabelTable(name, labels, columns[-1], texts[role][-1])
+
+
+def table_in(source: object) -> Table:
+    """Returns the table of a file, or one in memory."""
+    if isinstance(source, str | os.PathLike):
+        return find_table(Description(files=str(read_path(source))))
+    return find_table(Description(), source)
 
 
 def usual_columns(role: str, wanted: Sequence[str], columns: Sequence[str]) -> Sequence[str]:

@@ -256,8 +256,13 @@ def check_labels(role: str, columns: Sequence[str], labels: Any) -> tuple[Label,
 
 
 def with_names(vocabulary: Vocabulary, names: Names) -> Vocabulary:
-    """Adds display names by column and text; refuses a column without any known text."""
-    words = replace(vocabulary, names=names)
+    """Adds display names by column and text; refuses a column without any known text.
+
+    A column of the memory has those of the column that it remembers.
+    """
+    told = {name: re.sub(r" \d+ steps? before$", "", name) for name in vocabulary.state_columns}
+    inherited = {name: names[own] for name, own in told.items() if own in names}
+    words = replace(vocabulary, names={**inherited, **names})
     for columns, labels in (
         (words.state_columns, words.states),
         (words.action_columns, words.actions),

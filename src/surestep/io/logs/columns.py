@@ -2,8 +2,8 @@
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
 
 from surestep._names import did_you_mean
 from surestep.description import several
@@ -49,6 +49,27 @@ ROLES = {
 SINGLE = {"episode": "(every row)", "step": "(always 0)", "terminated": "(always true)"}
 
 
+class Remembered(NamedTuple):
+    """A column of the state that has what another column had some steps before."""
+
+    name: str
+    column: str
+    steps: int
+
+
+def remembered(columns: Sequence[str], steps: int) -> tuple[Remembered, ...]:
+    """Returns the columns of a memory of so many steps, the last step first.
+
+    >>> [each.name for each in remembered(["sound"], 2)]
+    ['sound 1 step before', 'sound 2 steps before']
+    """
+    return tuple(
+        Remembered(f"{column} {ago} step{'s' if ago > 1 else ''} before", column, ago)
+        for ago in range(1, steps + 1)
+        for column in columns
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnMapping:
     """The columns of each role; an empty tuple, or None, for a role without columns.
@@ -66,11 +87,34 @@ class ColumnMapping:
     truncated: str | None = None
     propensity: str | None = None
     time: str | None = None
+    memory: tuple[Remembered, ...] = ()
 
     def __str__(self) -> str:
         """Returns one line a role: 'state       ward, severity'."""
         width = max(11, *map(len, self.shown))
         return "\n".join(f"{role:<{width}} {self.described(role)}" for role in self.shown)
+
+    @property
+    def present(self) -> tuple[str, ...]:
+        """Returns the columns of the state without those of the memory."""
+        return self.state[: len(self.state) - len(self.memory)]
+
+    def remembering(self, steps: int, columns: Sequence[str]) -> Self:
+        """Returns the mapping with a memory of so many steps; refused where rows have no order."""
+        if not steps:
+            return self
+        memory = remembered((*self.state, *self.action), steps)
+        faults = {each.name: "is there already" for each in memory if each.name in columns}
+        faults |= dict.fromkeys(self.next_state, "says which state follows")
+        if self.episode in (None, SINGLE["episode"]):
+            faults = {self.state[0]: "belongs to no episode"}
+        for name, fault in faults.items():
+            raise InvalidLog(
+                f"memory.steps is {steps}, but column {name!r} {fault}; expected episodes and "
+                f"steps only ({naming('episode', 'step')}), from which the memory is made"
+            )
+        names = tuple(each.name for each in memory)
+        return replace(self, state=(*self.state, *names), memory=memory)
 
     @property
     def shown(self) -> list[str]:

@@ -6,18 +6,19 @@ is, which text a code stands for, and which of its values cannot be used.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, NamedTuple, Self
 
 from surestep.errors import InvalidLog, said
-from surestep.io.labels.binning import Binning, number_sql
+from surestep.io.labels.binning import START, Binning, number_sql
 from surestep.io.logs.columns import ColumnMapping, Types
 from surestep.io.sql import sql_name, sql_text
 
 Bins = Mapping[str, Binning]  # by column of state or action
 WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 FLOATING = ("FLOAT", "DOUBLE")
+NO_BIN = -(2**62)  # the code of `START` in a binned column
 BINNED = "a finite number, since the column is binned"
 NUMBER = "a number"  # expected where a column of numbers has nothing
 # Of these types, equal values have equal texts; all others are grouped by their text.
@@ -157,12 +158,27 @@ class RoleSql:
     @classmethod
     def of(cls, mapping: ColumnMapping, types: Types, binnings: Bins) -> Self:
         """Returns the SQL of these columns; a next state is binned like its state."""
+        past = {each.name: each.column for each in mapping.memory}
 
         def code(name: str, binned_as: str) -> LabelCode:
             binning = binnings.get(binned_as)
             if binning is None:
-                return label_code(name, types[name])
+                plain = label_code(name, types[name])
+                text = f"CAST({plain.sql} AS VARCHAR) = {sql_text(START)}"
+                taken = RowCheck(text, name, f"another text, as {START} is used by the memory")
+                return (
+                    replace(plain, checks=(*plain.checks, taken))
+                    if name in past.values()
+                    else plain
+                )
             number = number_sql(name, types[name])
+            if name in past:  # numbers as texts, but for the first steps
+                return LabelCode(
+                    name,
+                    f"coalesce({binning.sql(number)}, {NO_BIN})",
+                    "BIGINT",
+                    lambda index: START if int(index) == NO_BIN else binning.label(int(index)),
+                )
             unusable = f"{sql_name(name)} IS NOT NULL AND NOT coalesce(isfinite({number}), false)"
             return LabelCode(
                 name,

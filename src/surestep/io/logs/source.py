@@ -94,9 +94,8 @@ class LogSource:
     def columns_in_files(self) -> dict[str, tuple[str, ...]]:
         """Returns the columns of each role that the files have; reading may add others."""
         added = self.table.preparation.added
-        return {
-            role: names for role, names in self.columns.by_role().items() if names[0] not in added
-        }
+        plain = replace(self.columns, state=self.columns.present)
+        return {role: names for role, names in plain.by_role().items() if names[0] not in added}
 
     def sampled(self, share: float, binnings: Mapping[str, Binning]) -> Self:
         """Returns a share of the episodes, drawn by a hash of their names, with the same bins.
@@ -489,6 +488,9 @@ class LogSource:
             database, [name for name, rule in bins.items() if rule.quantiles is not None]
         )
         binnings = binnings_of(database, bins, self.types, rows)
+        for name, column, _ in self.columns.memory:
+            if column in binnings:
+                binnings[name] = binnings[column]
         return RoleSql.of(self.columns, self.types, MappingProxyType(binnings))
 
 
@@ -498,6 +500,7 @@ def read_log(
     columns: Mapping[str, str | Sequence[str]] | None = None,
     bins: Mapping[str, Mapping[str, Any]] | None = None,
     ends: Literal["complete", "clock"] | None = None,
+    memory: int | None = None,
     reader: Mapping[str, Any] | None = None,
     query: str | None = None,
     tables: Mapping[str, str] | None = None,
@@ -518,6 +521,8 @@ def read_log(
     ends : {"complete", "clock"}, optional
         How episodes end, where no column tells: complete, with their last row; clock, recording
         stops after so many steps, or at a date with steps of equal length.
+    memory : int, optional
+        Situations also have the columns of so many steps before, with what was done there; 0: none.
     reader : mapping, optional
         How text files are written, in the words of DuckDB's reader.
     query : str, optional
@@ -555,7 +560,7 @@ def read_log(
     >>> log.load().num_episodes
     6000
     """
-    how = {"columns": columns, "bins": bins, "ends": ends, "reader": reader}
+    how = {"columns": columns, "bins": bins, "ends": ends, "memory": memory, "reader": reader}
     return open_log(*given_as(source, **how, query=query, tables=tables, case=case), memory_limit)
 
 
@@ -571,6 +576,7 @@ def open_log(
     with tables.connected(table, memory_limit) as database, named_in_errors(table.name, InvalidLog):
         types = tables.types_of(database)
         mapping = tables.meaning_of(description, types)
+        mapping = mapping.remembering(description.memory.steps or 0, [*types])
         preparation = tables.preparation_of(
             description, mapping, types, steps_are_stamps(database, description, types, mapping)
         )

@@ -14,10 +14,11 @@ from surestep._files import failing_to_read, read_path
 from surestep._names import twice
 from surestep.description import Description, several
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter, said
+from surestep.io.labels.binning import START
 from surestep.io.logs.columns import SINGLE, ColumnMapping, Types, by_name, naming, resolve
 from surestep.io.logs.frames import register_frame
 from surestep.io.logs.query import Made, Workshop
-from surestep.io.logs.roles import TIME, flag_sql, stamp_sql
+from surestep.io.logs.roles import TIME, flag_sql, label_code, stamp_sql
 from surestep.io.sql import (
     ROW,
     columns_of,
@@ -257,13 +258,27 @@ def preparation_of(
             f"{learnt[0]!r} is learnt from the rows of episodes, but column "
             f"{mapping.next_state[0]!r} says which state follows; expected episodes and steps only"
         )
+    if mapping.memory:
+        selects.append(remembering(mapping, types))
     named = [name for columns in mapping.by_role().values() for name in columns]
     return Preparation(
         tuple(selects),
         tuple(name for name in named if name not in types),
-        keeps_order=not stamped and description.ends is None,
+        keeps_order=not (stamped or description.ends or mapping.memory),
         numbers_stamps=stamped,
     )
+
+
+def remembering(mapping: ColumnMapping, types: Types) -> str:
+    """Returns SQL: the columns of the memory, as texts; `START` before the first step."""
+    episode = sql_name(str(mapping.episode))
+    order = f"TRY_CAST({sql_name(str(mapping.step))} AS DOUBLE)"
+    columns = list[str]()
+    for name, column, steps in mapping.memory:
+        text = f"CAST({label_code(column, types.get(column, 'VARCHAR')).sql} AS VARCHAR)"
+        before = f"lag({text}, {steps}) OVER (PARTITION BY {episode} ORDER BY {order})"
+        columns.append(f"coalesce({before}, {sql_text(START)}) AS {sql_name(name)}")
+    return f"SELECT *, {', '.join(columns)}"
 
 
 def learnt_names(description: Description) -> list[str]:
