@@ -301,6 +301,29 @@ def test_a_claim_is_proved_with_its_assumptions_and_the_same_again():
     assert fixed.lower < better - before
 
 
+def test_rollouts_end_where_all_that_comes_is_known():
+    structure = Structure.read(
+        {"x": ["a", "b"]},
+        ["wait", "go"],
+        {
+            "x": {"parents": ["x"], "known": [{"action": "wait", "is": "a"}]},
+            "reward": {"terms": [{"of": "x", "b": 1.0}]},
+        },
+    )
+    wait, go = (ColumnRules.of(structure, [], action) for action in ("wait", "go"))
+    states = np.random.default_rng(1).integers(0, 2, (50, 1))
+    log = FactoredLog(
+        structure=structure,
+        state=states,
+        action=np.ones(50, np.int64),
+        next_state=np.roll(states, -1),
+        ended=np.zeros(50, np.bool_),
+        offsets=np.arange(11) * 5,
+    )
+    problem = FactoredProblem(log=log, behavior=go, discount=0.5)
+    assert NodeStitched().certify(problem, wait).lower < 0
+
+
 def test_small_logs_and_policies_of_two_kinds_are_refused():
     world = SysAdmin(3)
     problem = world.problem(world.sample(world.first_failed(0.3), 3, rng=2))

@@ -35,8 +35,9 @@ taken from the row of another node. Starts are one joint stack, unless the one s
 **Step 4: a round.** π_I and then π_b are rolled out from one start. In each of its steps a rollout
 reads the next entry of every node that applies, in the order of decisions: the l-th read of node j
 in this rollout reads Y_{j, b_j + l}, where b_j is what earlier rounds may have read. After a round
-b_j rises by the larger number of reads of the two. A rollout is cut after H steps, or where it
-needs a node that fold 1 never saw: a rule of its own past, as H and these nodes come from fold 1.
+b_j rises by the larger number of reads of the two. A rollout is cut after H steps (there is always
+such an H: known nodes use up no entries), or where it needs a node that fold 1 never saw: a rule of
+its own past, as H and these nodes come from fold 1.
 
 **Lemma.** E[X | earlier rounds] ≤ Δ, for X = G_I − G_b. Which entry a rollout reads next is decided
 by what it and earlier rounds have read, and neither has read it. So given these it has the law of
@@ -109,9 +110,11 @@ from surestep.model.known import Logger
 from surestep.model.statements import Scalar, Statement
 from surestep.model.structure import Structure
 
-PLANNED_DRAWS = 1_000_000  # of columns, in which fold 1 may try a way, over all runs
+PLANNED_DRAWS = 400_000  # of columns, in which fold 1 may try a way, over all runs
 CLEARLY = 0.1  # of the range of returns: what rollouts in turn must promise more than paired ones
 MOST_PLANNING_RUNS = 64
+NEGLIGIBLE = 1e-6  # the discount after which a rollout is cut that no other horizon cuts
+LONGEST = 10_000  # the most steps of a rollout
 MOST_COMBINATIONS = 2**20  # of values that rules look at: for each the first rule is kept
 
 
@@ -460,8 +463,13 @@ def roll_out_nodes(
         np.zeros((number, world.rounds if keep else 1)),
     )
     turns = np.array([way.who for way in ways])
-    steps = np.array([FOREVER if most is None else most for way in ways for most in way[1:]])
+    # A rollout through nodes that are known reads nothing, and might never end.
     course = world.course
+    lasting = (
+        math.log(NEGLIGIBLE) / math.log(course.discount) if 0 < course.discount < 1 else math.inf
+    )
+    longest = int(min(lasting, LONGEST))
+    steps = np.array([longest if most is None else most for way in ways for most in way[1:]])
     states = course.chances.size // (4 * course.num_actions)
     room = room_for_nodes(course.known.size, states, course.strides.size)
     node_rounds.all(number, room, purpose, runs, turns, steps, world, tallied)
