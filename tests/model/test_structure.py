@@ -118,6 +118,9 @@ def test_a_node_for_the_reward_needs_rewards():
     structure = Structure.read(COLUMNS, ACTIONS, TABLE | {"reward": {"values": [0, 1]}})
     with pytest.raises(InvalidLog, match="the log no rewards"):
         log_with(structure=structure, reward=None)
+    with pytest.raises(InvalidLog, match=r"row 2 has the reward 0\.5, .* it lists 0\.0, 1\.0"):
+        log_with(structure=structure, reward=[1.0, 0.5])
+    assert log_with(structure=structure, reward=[1.0, 0.0]).values()[:, -1].tolist() == [1, 0]
 
 
 @given(st.integers(3, 7), st.data())

@@ -128,14 +128,8 @@ class NodeRules:
 
 def estimated_law(structure: Structure, stacks: NodeStacks) -> arrays.FloatArray:
     """Returns the cumulated chances of the values of every node, by their frequencies [K, V]."""
-    sizes = [len(values) for values in structure.values]
-    counts = np.zeros((structure.num_nodes, max(sizes)))
-    for d, target in enumerate(structure.target):
-        nodes = slice(
-            structure.nodes.first[d], None
-        )  # a later table overwrites what is not its own
-        counts[nodes] = 0.0
-        counts[nodes, : sizes[target]] = PRIOR
+    possible = np.arange(structure.node_sizes.max()) < structure.node_sizes[:, np.newaxis]
+    counts = PRIOR * possible
     node = np.repeat(np.arange(structure.num_nodes), np.diff(stacks.offsets))
     seen = stacks.entry >= 0
     np.add.at(counts, (node[seen], stacks.entry[seen]), 1.0)

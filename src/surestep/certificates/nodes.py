@@ -89,7 +89,7 @@ from surestep.certificates.bets import (
 )
 from surestep.certificates.episodes import too_few
 from surestep.certificates.stacks import Tallies, Way, tallies_of
-from surestep.certificates.stitched import FEWEST, figures_of
+from surestep.certificates.stitched import FEWEST, check_rounds, figures_of
 from surestep.certificates.uncertainty import SMALLEST_LEVEL
 from surestep.errors import InvalidParameter
 from surestep.kernels.nodes import (
@@ -248,6 +248,7 @@ class NodeStitched(common.WithRanges):
         world = world_of(stacks, node_course(second, policy), plan.fold.stacks, self.seed)
         tallied = roll_out_nodes(world, [plan.way], CERTIFYING, self.series, keep=True)
         rounds = Rounds(tallied.differences, tallied.complete, tallied.cuts)
+        check_rounds(plan.way, rounds, world.course)
         (lower,) = limits_of([plan.bet(rounds, None)])
         low, high = problem.return_bounds
         figures: dict[str, Scalar] = {

@@ -124,7 +124,7 @@ class SysAdmin:
 
     def sample(
         self,
-        policy: ColumnRules | Policy,
+        policy: ColumnRules,
         episodes: int,
         rng: np.random.Generator | int,
         steps: int = STEPS,
@@ -133,8 +133,8 @@ class SysAdmin:
 
         Parameters
         ----------
-        policy : ColumnRules or Policy
-            The policy: rules, or a table over all states.
+        policy : ColumnRules
+            The policy.
         episodes : int
             Their number.
         rng : numpy.random.Generator or int
@@ -153,7 +153,7 @@ class SysAdmin:
         actions = np.empty((episodes, steps), np.int64)
         for t in range(steps):
             now = states[:, t]
-            actions[:, t] = taken(policy, now, rng)
+            actions[:, t] = policy.act(now, rng)
             states[:, t + 1] = self.stepped(now, actions[:, t], rng)
         return FactoredLog(
             structure=self.structure(),
@@ -211,19 +211,6 @@ class SysAdmin:
             rest_bounds=(-1.0, self.machines / (1 - DISCOUNT)),
             return_bounds=(self.machines - 1.0, self.machines / (1 - DISCOUNT)),
         )
-
-
-def taken(
-    policy: ColumnRules | Policy, state: arrays.IntArray, rng: np.random.Generator
-) -> arrays.IntArray:
-    """Draws actions of rules, or of a table whose states have the columns as binary digits."""
-    if isinstance(policy, ColumnRules):
-        return policy.act(state, rng)
-    number = state.astype(np.int64) @ (1 << np.arange(state.shape[1])[::-1])
-    chances = policy.probability.reshape(-1, state.shape[1] + 1).cumsum(axis=1)
-    drawn = rng.random((len(state), 1)) * chances[number, -1:]
-    found: arrays.IntArray = (drawn >= chances[number]).sum(axis=1)
-    return found.clip(max=state.shape[1])
 
 
 def sysadmin(machines: Annotated[int, Meta(ge=FEWEST, le=MOST)] = 8) -> Benchmark:

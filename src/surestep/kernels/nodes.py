@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import FloatArray, IntArray
+from surestep._arrays import IntArray
 from surestep.kernels._compile import borrowing, inlined, tasks
 from surestep.kernels.random_streams import GOLDEN, first_above, mixed
 from surestep.kernels.records import fill
@@ -198,10 +198,10 @@ def roll_out_nodes(
     z: IntArray,
     num_read: int,
 ) -> tuple[int, float, int]:
-    """Rolls out π_I (side 0) or π_b (side 1), and adds up rewards in `desk.total`.
+    """Rolls out π_I (side 0) or π_b (side 1).
 
-    Returns the reason why the rollout is over, the discount so far, and the number of nodes that
-    this round has read.
+    Returns the reason why the rollout is over, its return with the bound of what is left where it
+    is cut, and the number of nodes that this round has read.
     """
     course, num_actions, columns = world.course, world.course.num_actions, z.size // 2 - 1
     visits, seen_states = desk.visits, desk.seen_states
@@ -244,22 +244,11 @@ def roll_out_nodes(
             z[c] = z[columns + c]
     for j in range(num_seen):
         visits[seen_states[j]] = 0
-    desk.total[0] = total
-    return why, weight, num_read
-
-
-@borrowing
-def settle_node_rollout(
-    side: int, why: int, weight: float, course: NodeCourse, total: FloatArray, earned: FloatArray
-) -> None:
-    """Adds what is left of a cut rollout, and its return to the outcome of the round."""
-    low, high = course.limits
-    least, most = course.rest
     if why >= CUT_AFTER and side == 0:
-        total[0] = max(total[0] + weight * least, low)
+        total = max(total + weight * course.rest[0], course.limits[0])
     elif why >= CUT_AFTER:
-        total[0] = min(total[0] + weight * most, high)
-    earned[0] += total[0] if side == 0 else -total[0]
+        total = min(total + weight * course.rest[1], course.limits[1])
+    return why, total, num_read
 
 
 @borrowing
@@ -331,10 +320,10 @@ def node_rounds(
                 if not start_values(i, world, z):
                     break
                 steps = run.horizons[side]
-                why, weight, num_read = roll_out_nodes(side, word, steps, world, desk, z, num_read)
+                why, total, num_read = roll_out_nodes(side, word, steps, world, desk, z, num_read)
                 if why == MISSING:
                     break
-                settle_node_rollout(side, why, weight, world.course, desk.total, desk.earned)
+                desk.earned[0] += total if side == 0 else -total
                 cuts += why >= CUT_AFTER
             if why == MISSING:
                 break

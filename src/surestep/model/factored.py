@@ -135,6 +135,12 @@ class FactoredLog(arrays.ByValue, arrays.Frozen):
                 raise InvalidLog("the structure has a node for the reward, and the log no rewards")
             return
         values = self.values()
+        unlisted = (values[:, -1] < 0) & (structure.target == len(structure.columns) + 1).any()
+        for row in np.flatnonzero(unlisted)[:1]:
+            raise InvalidLog(
+                f"row {row + 1} has the reward {self.reward[row]:g}, which structure.reward does "
+                f"not list; it lists {', '.join(structure.values[-1])}"
+            )
         rows = np.flatnonzero((values[:, structure.rewards.place] >= 0).all(axis=1))
         known = structure.reward_of(values[rows], self.action[rows])
         slack = SAME_REWARD * max(1.0, *map(abs, structure.reward_range))

@@ -79,6 +79,8 @@ class Structure(arrays.ByValue, arrays.Frozen):
         The columns of each group, in the order of its ring.
     edges : mapping from str to int or None
         The value that counts beyond the ends of a group that is a row; None for a ring.
+    node_sizes : array of int [K]
+        The number of values of each node.
     node_names : tuple of str
         The words for each node: its column or group, its parents and its part of the action.
 
@@ -102,6 +104,7 @@ class Structure(arrays.ByValue, arrays.Frozen):
     worth: arrays.FloatArray
     groups: Mapping[str, tuple[int, ...]]
     edges: Mapping[str, int | None]
+    node_sizes: arrays.IntArray
     node_names: tuple[str, ...]
 
     @classmethod
@@ -244,6 +247,7 @@ class Reader:
         self.decided: dict[str, Looked] = {}
         self.known: list[int] = []
         self.names: list[str] = []
+        self.sizes: list[int] = []
         self.rewards: list[Looked] = []
         self.worth: list[float] = []
         self.groups: dict[str, tuple[int, ...]] = {}
@@ -385,6 +389,7 @@ class Reader:
                 f"{key} {value}" for key, value in case.items() if len(labels) > 1 or key != ACTION
             ]
             self.names.append(f"{name}: {', '.join(said) or 'always'}")
+            self.sizes.append(len(self.variables[member.name]))
 
     def add_term(self, term: Mapping[str, Any]) -> None:
         """Adds a term of the reward: numbers by the values of some columns and the action."""
@@ -443,6 +448,7 @@ class Reader:
             worth=np.array(self.worth),
             groups=self.groups,
             edges=self.edges,
+            node_sizes=np.array(self.sizes),
             node_names=tuple(self.names),
         )
 
