@@ -4,6 +4,7 @@ from surestep.certificates.apriori import APriori
 from surestep.certificates.certifying import certify, certify_many, verify
 from surestep.certificates.common import Certifier
 from surestep.certificates.episodes import training_for, training_part
+from surestep.certificates.nodes import NodeStitched
 from surestep.certificates.posterior import Posterior
 from surestep.certificates.registry import CERTIFIERS, make_certifier
 from surestep.certificates.robust import Robust
@@ -14,6 +15,7 @@ __all__ = [
     "CERTIFIERS",
     "APriori",
     "Certifier",
+    "NodeStitched",
     "Posterior",
     "Robust",
     "Stitched",

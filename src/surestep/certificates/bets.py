@@ -46,8 +46,8 @@ which of them would have been best on it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -87,9 +87,9 @@ CLEARLY = 0.01  # of the range of returns: what rollouts in turn must promise mo
 CYCLES = (2, 3, 4, 6)  # rounds in turn, of which one is of π_I
 
 
-def log_goal(delta: float) -> float:
+def log_goal(delta: float, one_of: int = ONE_OF) -> float:
     """Returns ln(q/δ), which the logarithm of a capital has to reach."""
-    return math.log(ONE_OF) - math.log(delta)
+    return math.log(one_of) - math.log(delta)
 
 
 def stake_for(goal: Figures, spread: Figures) -> Figures:
@@ -105,11 +105,12 @@ class Bet(NamedTuple):
     delta: float
     turns: Turns  # with a cycle of 1 where all values are of one kind; see `on_one_mean`
     at_least: float | None = None  # where no more is asked for than whether L is that
+    one_of: int = ONE_OF  # q
 
     @property
     def goal(self) -> float:
         """Returns the capital to be reached: q/δ, and a little more."""
-        return math.exp(log_goal(self.delta)) * (1 + ROUNDING)
+        return math.exp(log_goal(self.delta, self.one_of)) * (1 + ROUNDING)
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -136,7 +137,7 @@ def on_one_mean(stake: float, least: float) -> Turns:
 
 
 def limits_of(bets: Sequence[Bet]) -> list[float]:
-    """Returns L of each of several bets on as many series each, made together."""
+    """Returns L of each of several bets on as many series each, and with one q, made together."""
     if not bets:
         return []
     lower = np.empty(len(bets))
@@ -155,7 +156,7 @@ def limits_of(bets: Sequence[Bet]) -> list[float]:
             places(bet.series.ravel() for bet in bets),
             line(bet.series.ravel() for bet in bets),
             line(bet.complete for bet in bets),
-            ONE_OF,
+            bets[0].one_of,
         ),
         lower,
     )
@@ -170,7 +171,7 @@ class ReturnsBet(NamedTuple):
     expected: float  # U, by the returns of fold 1
 
     @classmethod
-    def of(cls, returns: FloatArray, ratio: float, delta: float, course: Course) -> ReturnsBet:
+    def of(cls, returns: FloatArray, ratio: float, delta: float, course: Terms) -> ReturnsBet:
         """Plans by returns of fold 1; fold 2 is so many times as large."""
         centre = float(returns.mean())
         closest = SMALLEST_SPREAD * span_of(course)
@@ -187,6 +188,18 @@ class ReturnsBet(NamedTuple):
         return self.centre - math.expm1(grown + math.log(delta) / number) / self.stake
 
 
+class Terms(Protocol):
+    """What a bet needs to know of the course of two policies, on pairs or on nodes."""
+
+    @property
+    def discount(self) -> float:
+        """Returns γ."""
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Returns the bounds of all returns."""
+
+
 class BetPlan(NamedTuple):
     """A bet on rounds, with the L that fold 1 expects of it."""
 
@@ -200,19 +213,20 @@ class BetPlan(NamedTuple):
         series, complete, _ = rounds
         if self.fold.baseline is not None:  # L is less than what is asked for here, by U
             at_least = None
-        return Bet(series, complete, self.fold.delta, self.turns, at_least)
+        return Bet(series, complete, self.fold.delta, self.turns, at_least, self.fold.one_of)
 
 
 class Fold(NamedTuple):
     """A first fold that plans: its stacks, the course on them, and the bet that is to be made."""
 
-    stacks: Stacks
-    course: Course
+    stacks: Any  # of pairs, or of nodes; those who roll out know which
+    course: Any  # `Terms`, and what rollouts need
     ratio: float  # the size of the second fold relative to this one
     delta: float
     alone: bool = False  # rounds are of π_I alone
     robust: bool = False  # with robust tails
     baseline: ReturnsBet | None = None  # which takes the place of rounds of π_b
+    one_of: int = ONE_OF  # q
 
 
 class ExpectedBets(NamedTuple):
@@ -236,13 +250,23 @@ class ExpectedBets(NamedTuple):
         return BetPlan(way, fold, turns, float(self.score[place]) - upper)
 
 
-def plans_at(folds: Sequence[Fold], runs: int) -> list[BetPlan]:
+Tally = Callable[[Sequence[Fold], Sequence[Sequence[Way]], int], Tallies]
+
+
+def tally_pairs(folds: Sequence[Fold], ways: Sequence[Sequence[Way]], runs: int) -> Tallies:
+    """Adds up the rounds of folds with stacks of pairs; see `tally_each`."""
+    cases = [case_of(stacks, course, stacks, PLANNING_SEED) for stacks, course, *_ in folds]
+    return tally_each(cases, ways, PLANNING, runs)
+
+
+def plans_at(
+    folds: Sequence[Fold], runs: int, tally: Tally = tally_pairs, clearly: float = CLEARLY
+) -> list[BetPlan]:
     """Returns the bet of each fold on both policies at once, or in turn where it expects more.
 
     That has to be clearly more; where rounds are of π_I alone, the bet is on these. All folds are
-    rolled out together, in so many runs.
+    rolled out together, in so many runs; `tally` adds up their rounds.
     """
-    cases = [case_of(stacks, course, stacks, PLANNING_SEED) for stacks, course, *_ in folds]
     levels = Levels.of(folds)
     sides = (BOTH, OURS, THEIRS)
     number = max(len(horizons(fold.course.discount)) for fold in folds)
@@ -251,23 +275,21 @@ def plans_at(folds: Sequence[Fold], runs: int) -> list[BetPlan]:
         for own in (horizons(fold.course.discount) for fold in folds)
     ]
     ways = [[Way(who, steps, steps) for who in sides for steps in own] for own in lengths]
-    alone = bets_alone(
-        levels, np.repeat(sides, number).tolist(), tally_each(cases, ways, PLANNING, runs)
-    )
+    alone = bets_alone(levels, np.repeat(sides, number).tolist(), tally(folds, ways, runs))
     best = alone.score.reshape(-1, len(sides), number).argmax(axis=2).tolist()
     ways_in_turn = [
         [Way(cycle, own[ours], own[theirs]) for cycle in CYCLES]
         for own, (_, ours, theirs) in zip(lengths, best, strict=True)
     ]
-    in_turn = bets_in_turn(levels, tally_each(cases, ways_in_turn, PLANNING, runs))
+    in_turn = bets_in_turn(levels, tally(folds, ways_in_turn, runs))
     best_in_turn = in_turn.score.argmax(axis=1).tolist()
     plans = []
     for f, fold in enumerate(folds):
         place = number + best[f][1] if fold.alone else best[f][0]
         paired = alone.plan(fold, ways[f][place], (f, place))
         turned = in_turn.plan(fold, ways_in_turn[f][best_in_turn[f]], (f, best_in_turn[f]))
-        clearly = turned.score > paired.score + CLEARLY * span_of(fold.course)
-        plans.append(turned if clearly and not fold.alone else paired)
+        better = turned.score > paired.score + clearly * span_of(fold.course)
+        plans.append(turned if better and not fold.alone else paired)
     return plans
 
 
@@ -286,8 +308,8 @@ class Levels(NamedTuple):
         figures = [
             (
                 fold.ratio,
-                log_goal(fold.delta),
-                log_goal(fold.delta * TOGETHER),
+                log_goal(fold.delta, fold.one_of),
+                log_goal(fold.delta * TOGETHER, fold.one_of),
                 SMALLEST_SPREAD * span_of(fold.course),
                 *(least_of(who, fold.course) for who in (BOTH, OURS, THEIRS)),
             )
@@ -366,13 +388,13 @@ def case_of(stacks: Stacks, course: Course, first: Stacks, seed: int) -> Case:
     return Case(stacks, course, first.sizes > 0, seed, min(starts, MOST_ROUNDS))
 
 
-def span_of(course: Course) -> float:
+def span_of(course: Terms) -> float:
     """Returns the width of the range of returns, and a little more, so that it is never 0."""
     low, high = course.limits
     return high - low + SAME * max(abs(low), abs(high), SAME)
 
 
-def least_of(who: int, course: Course) -> float:
+def least_of(who: int, course: Terms) -> float:
     """Returns the least that a round can give, and a little less, for the rounding of sums."""
     low, high = course.limits
     exact = {BOTH: low - high, OURS: low, THEIRS: -high}[who]

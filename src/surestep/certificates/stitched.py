@@ -97,6 +97,7 @@ from surestep.certificates.bets import (
     BetPlan,
     Fold,
     ReturnsBet,
+    Terms,
     case_of,
     kinds_of,
     least_of,
@@ -706,7 +707,7 @@ def lower_limits(
     return [answers[place] for place in range(len(judging))]
 
 
-def check_rounds(way: Way, rounds: Rounds, course: Course) -> None:
+def check_rounds(way: Way, rounds: Rounds, course: Terms) -> None:
     """Refuses bounds of returns that a round refutes."""
     kinds = (way.who,) if way.who <= OURS else (OURS, THEIRS)
     for who, values in zip(kinds, kinds_of(way.who, rounds), strict=True):

@@ -14,6 +14,7 @@ from surestep.environments import (
     partly_seen,
     random_mdp,
     resource_gathering,
+    sysadmin,
     wet_chicken,
 )
 from surestep.environments.benchmark import Benchmark
@@ -32,6 +33,7 @@ PUBLISHED: dict[str, Callable[..., Benchmark]] = {
     "random-mdp": random_mdp.random_mdp,
     "random-mdp/easter-egg": random_mdp.random_mdp_easter_egg,
     "random-mdp/bad-egg": random_mdp.random_mdp_bad_egg,
+    "sysadmin": sysadmin.sysadmin,
 }
 # Worlds that put claims to the test: little can be gained, or rewards, states or loggers are hard.
 FAMILIES: dict[str, Callable[..., Benchmark]] = {

@@ -114,6 +114,9 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "markov": "The log is Markov in the given states, and its dynamics never change.",
     "no-hidden-causes": "There are no hidden causes: what came of a step depended on its state "
     "and action alone, not on what else was known to whoever acted.",
+    "structure-true": "The structure is true: given all that was known before, and the columns "
+    "decided earlier in the step, every column has the law of its node, wherever either policy can "
+    "go; columns that share nodes are alike.",
     "nothing-beyond-given": "There are no states and actions beyond those given.",
     "nothing-beyond-observed": "There are no {what} beyond those observed.",
     "pairs-declared": "No action is possible in a state but those that were declared for it.",
@@ -192,6 +195,7 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "names no starts.",
     "starts-afresh": "Each episode starts afresh, with chances that never change.",
     "starts-unchosen": "Episodes start independently of each other, in states that nobody chose.",
+    "start-known": "All episodes start in the one state that was given.",
     "starts-prior": "The chances of the starts are a draw from a Dirichlet prior over {states} "
     "states, with weight {weight:.6g} each.",
     # rewards, returns and values
@@ -221,6 +225,7 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "returns-bounded": "The return of every episode lies between {low} and {high}.",
     "returns-bounded-from-any-step": "Every episode returns between {low} and {high}, and from no "
     "step on more or less than that, or 0, as given.",
+    "rest-bounded": "From any step on, whatever comes, the return lies between {low} and {high}.",
     "values-bounded": "Every value lies between {low} and {high}.",
     # priors
     "rows-prior": rows_of_priors,

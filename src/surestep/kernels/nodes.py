@@ -1,0 +1,331 @@
+"""Rolls out two policies on the entries of nodes, in worlds whose states nobody can enumerate.
+
+The draws of a node are a stack: entry j is what its j-th draw in the log gave. A rollout reads, in
+each of its steps, the next entry of every node that applies there. Rounds, turns and random numbers
+are those of `kernels.stitched`. Policies are tables over enumerated states, which then draw their
+actions as there, or rules over columns, which draw by (seed, purpose, run, round, step).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from surestep._arrays import IntArray
+from surestep.kernels._compile import borrowing, inlined, tasks
+from surestep.kernels.random_streams import GOLDEN, first_above, mixed
+from surestep.kernels.records import fill
+from surestep.kernels.stitched import (
+    BOTH,
+    COUNTED_OUT,
+    CUT_AFTER,
+    CUT_AT,
+    ENDED,
+    MISSING,
+    RUN_THREADS,
+    THEIRS,
+    Desk,
+    Run,
+    Tallied,
+    is_second,
+    joined,
+    settle_round,
+    unit,
+)
+from surestep.kernels.types import FloatsIn, IndicesIn, IntsIn, Room, RoomSize
+
+UNKNOWN, UNREADABLE = -1, -2  # in place of the value of a node: its stack is read, or cuts
+
+
+class Sums(NamedTuple):
+    """Places in a table: of nodes, or of what terms of the reward are worth; as in the model."""
+
+    first: IntsIn  # [D]
+    offsets: IntsIn  # [D+1]
+    place: IntsIn
+    stride: IntsIn
+    part: IntsIn  # [D·A]
+
+
+class Rules(NamedTuple):
+    """An ordered list of R rules over columns; see `ColumnRules` of the model."""
+
+    slots: IntsIn  # [M·W]
+    stride: IntsIn  # [W] of the values that a member looks at
+    first: IntsIn  # the first rule that holds for each combination of values; R if none does
+    actions: IntsIn  # [M·Q]
+    choice: IntsIn  # [R+1]
+    chance: FloatsIn  # [R+1]
+    members: int
+    edge: int  # the value that counts beyond the ends of a row, where a slot is −1
+
+
+class NodeStacks(NamedTuple):
+    """The draws of all nodes, node after node, each node's in the order of the log."""
+
+    offsets: IntsIn  # [K+1]
+    stops: IntsIn  # [K] where each stack ends, or has its first entry that nobody knows
+    entry: IndicesIn  # what was drawn
+    starts: IntsIn  # [E·C] the first states of episodes, in the order of the log
+
+
+class NodeCourse(NamedTuple):
+    """All that rollouts of two policies need besides stacks."""
+
+    nodes: Sums
+    target: IntsIn  # [D] the columns of the next state, in the order of decisions
+    rewards: Sums
+    worth: FloatsIn
+    num_actions: int
+    known: IntsIn  # [K] the value of a node that has only one; else UNKNOWN
+    ours: Rules
+    theirs: Rules
+    chances: FloatsIn  # [4·S·A] see `coupled_chances`; empty if both policies are rules
+    strides: IntsIn  # [C] of the columns in the number of a state
+    start: IntsIn  # [C] the known start; empty if starts are read from a stack
+    discount: float
+    limits: tuple[float, float]  # of all returns: from below for π_I, from above for π_b
+    rest: tuple[float, float]  # the same, of what is left from any step on
+    counted: int  # the steps after which a rollout is over and earns no more
+
+
+class World(NamedTuple):
+    """A course on stacks, its seed, and the most rounds of a run."""
+
+    stacks: NodeStacks
+    course: NodeCourse  # with UNREADABLE nodes, which cut a rollout
+    seed: int
+    rounds: int
+
+
+def room_for_nodes(num_nodes: int, num_states: int, num_columns: int) -> RoomSize:
+    """Returns the room of `node_rounds`: a `Desk`, and the values of a step."""
+    return RoomSize(2, 5 * num_nodes + 2 * num_states + 1 + 2 * num_columns + 2)
+
+
+@inlined
+def node_desk(room: Room, num_nodes: int, num_states: int) -> Desk:
+    """Lays out the arrays of a `Desk` in the room of a task.
+
+    `base` has the place of the first entry that no earlier round has read, and `reads` the place of
+    the next one; `read_pairs` has the nodes that were read in this round, once or twice.
+    """
+    ints = room.ints
+    states = 5 * num_nodes
+    last = states + 2 * num_states
+    return Desk(
+        ints[:num_nodes],
+        ints[num_nodes : 3 * num_nodes],
+        ints[3 * num_nodes : states],
+        ints[states : states + num_states],
+        ints[states + num_states : last],
+        ints[last : last + 1],
+        room.floats[:1],
+        room.floats[1:],
+    )
+
+
+@borrowing
+def place_in(sums: Sums, d: int, z: IntArray, action: int, num_actions: int) -> int:
+    """Returns the place of the d-th sum for the values of a step and its action."""
+    place = sums.first[d] + sums.part[d * num_actions + action]
+    for term in range(sums.offsets[d], sums.offsets[d + 1]):
+        place += sums.stride[term] * z[sums.place[term]]
+    return int(place)
+
+
+@borrowing
+def rule_action(rules: Rules, z: IntArray, number: float, num_actions: int) -> int:
+    """Returns the action of the first rule that holds for any member, or one at random."""
+    width, found = rules.stride.size, rules.choice.size - 1
+    action = rules.choice[found]
+    for m in range(rules.members):
+        place = 0
+        for w in range(width):
+            c = rules.slots[m * width + w]
+            place += rules.stride[w] * (z[c] if c >= 0 else rules.edge)
+        r = rules.first[place]
+        if r < found:
+            found = r
+            action = rules.actions[m * (rules.actions.size // rules.members) + rules.choice[r]]
+            if r == 0:
+                break
+    chance = rules.chance[found]
+    if number < chance:
+        action = min(int(number / chance * num_actions), num_actions - 1)
+    return int(action)
+
+
+@borrowing
+def read_step(
+    side: int, action: int, world: World, desk: Desk, z: IntArray, num_read: int
+) -> tuple[int, int]:
+    """Reads the next entry of every node that applies, in the order of decisions, into `z`.
+
+    Returns ENDED, MISSING, CUT_AT, or COUNTED_OUT where the rollout goes on; and the number of
+    nodes that this round has read.
+    """
+    stacks, course = world.stacks, world.course
+    columns, begin = z.size // 2 - 1, side * desk.base.size
+    for d in range(course.target.size):
+        k = place_in(course.nodes, d, z, action, course.num_actions)
+        drawn = course.known[k]
+        if drawn == UNKNOWN:
+            row = desk.reads[begin + k]
+            if row >= stacks.stops[k]:
+                return MISSING, num_read
+            if row == desk.base[k]:
+                desk.read_pairs[num_read] = k
+                num_read += 1
+            desk.reads[begin + k] = row + 1
+            drawn = np.int64(stacks.entry[row])
+        elif drawn == UNREADABLE:
+            return CUT_AT, num_read
+        z[columns + course.target[d]] = drawn
+        if course.target[d] == columns and drawn > 0:
+            return ENDED, num_read
+    return COUNTED_OUT, num_read
+
+
+@borrowing
+def roll_out_nodes(
+    side: int,
+    word: np.uint64,
+    horizon: int,
+    world: World,
+    desk: Desk,
+    z: IntArray,
+    num_read: int,
+) -> tuple[int, float, int]:
+    """Rolls out π_I (side 0) or π_b (side 1).
+
+    Returns the reason why the rollout is over, its return with the bound of what is left where it
+    is cut, and the number of nodes that this round has read.
+    """
+    course, num_actions, columns = world.course, world.course.num_actions, z.size // 2 - 1
+    visits, seen_states = desk.visits, desk.seen_states
+    total, weight, step, num_seen = 0.0, 1.0, 0, 0
+    while True:
+        if step == course.counted:
+            why = COUNTED_OUT
+            break
+        if step == horizon:
+            why = CUT_AFTER
+            break
+        if visits.size > 0:
+            s = 0
+            for c in range(columns):
+                s += course.strides[c] * z[c]
+            if visits[s] == 0:
+                seen_states[num_seen] = s
+                num_seen += 1
+            number = unit(joined(joined(word, s), visits[s]))
+            visits[s] += 1
+            place = 2 * num_actions * (side * visits.size + s)
+            chosen = first_above(course.chances, place, place + 2 * num_actions, number) - place
+            action = chosen % num_actions
+        elif side == 0:
+            action = rule_action(course.ours, z, unit(joined(word, step)), num_actions)
+        else:
+            action = rule_action(course.theirs, z, unit(joined(word, step)), num_actions)
+        why, num_read = read_step(side, action, world, desk, z, num_read)
+        if why in (MISSING, CUT_AT):
+            break
+        earned = 0.0
+        for q in range(course.rewards.first.size):
+            earned += course.worth[place_in(course.rewards, q, z, action, num_actions)]
+        total += weight * earned
+        weight *= course.discount
+        step += 1
+        if why == ENDED:
+            break
+        for c in range(columns):
+            z[c] = z[columns + c]
+    for j in range(num_seen):
+        visits[seen_states[j]] = 0
+    if why >= CUT_AFTER and side == 0:
+        total = max(total + weight * course.rest[0], course.limits[0])
+    elif why >= CUT_AFTER:
+        total = min(total + weight * course.rest[1], course.limits[1])
+    return why, total, num_read
+
+
+@borrowing
+def use_up(desk: Desk, num_read: int) -> None:
+    """Moves all stacks on by the larger number of reads of the two policies."""
+    base, row = desk.base, desk.reads
+    for j in range(num_read):
+        k = desk.read_pairs[j]
+        base[k] = max(row[k], row[base.size + k])
+        row[k] = base[k]
+        row[base.size + k] = base[k]
+
+
+@borrowing
+def start_values(i: int, world: World, z: IntArray) -> bool:
+    """Writes the start of round i to `z`; returns False if the log has no more, or not whole."""
+    columns, known = z.size // 2 - 1, world.course.start.size > 0
+    if not known and (i + 1) * columns > world.stacks.starts.size:
+        return False
+    whole = True
+    for c in range(columns):
+        z[c] = world.course.start[c] if known else world.stacks.starts[i * columns + c]
+        whole = whole and z[c] >= 0
+    return whole
+
+
+@tasks(threads_from=RUN_THREADS, on_gpu=False)
+def node_rounds(
+    first: int,
+    last: int,
+    room: Room,
+    purpose: int,
+    runs: int,
+    turns: IntsIn,
+    horizons: IntsIn,
+    world: World,
+    outcome: Tallied,
+) -> None:
+    """Writes G_I − G_b of each round of the tasks first, …, last − 1; a task is a run of one way.
+
+    Ways, runs and rounds are those of `stitched_rounds`. A rollout is over when the process is, or
+    when no more steps count. It is cut when it needs a node that is UNREADABLE, or after its
+    horizon. If the log lacks an entry, or nobody knows it, the run is over.
+    """
+    num_nodes = world.course.known.size
+    num_states = world.course.chances.size // (4 * world.course.num_actions)
+    desk = node_desk(room, num_nodes, num_states)
+    z = room.ints[5 * num_nodes + 2 * num_states + 1 :]
+    fill(desk.visits, 0)
+    fill(desk.shift, 0)
+    for task in range(first, last):
+        way = task // runs
+        run = Run(desk.shift, 0, 0, turns[way], horizons[2 * way : 2 * way + 2], task, 0)
+        for k in range(num_nodes):
+            desk.base[k] = world.stacks.offsets[k]
+            desk.reads[k] = desk.base[k]
+            desk.reads[num_nodes + k] = desk.base[k]
+        outcome.complete[task] = 0
+        outcome.cuts[task] = 0
+        fill(outcome.moments[task], 0.0)
+        run_word = joined(joined(mixed(np.uint64(world.seed) + GOLDEN), purpose), task % runs)
+        for i in range(world.rounds):
+            word = joined(run_word, i)
+            desk.earned[0] = 0.0
+            why, cuts, num_read = COUNTED_OUT, 0, 0
+            theirs_alone = run.who == THEIRS or is_second(i, run.who)
+            for side in range(theirs_alone, 2 if run.who == BOTH or theirs_alone else 1):
+                why = MISSING
+                if not start_values(i, world, z):
+                    break
+                steps = run.horizons[side]
+                why, total, num_read = roll_out_nodes(side, word, steps, world, desk, z, num_read)
+                if why == MISSING:
+                    break
+                desk.earned[0] += total if side == 0 else -total
+                cuts += why >= CUT_AFTER
+            if why == MISSING:
+                break
+            use_up(desk, num_read)
+            settle_round(i, cuts, 0, run, desk, outcome)

@@ -1,0 +1,537 @@
+"""Defines logs and policies by columns, for worlds whose states nobody can enumerate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+import surestep._arrays as arrays
+from surestep._names import unknown
+from surestep.errors import InvalidLog, InvalidParameter
+from surestep.model.noun import noun
+from surestep.model.policy import Policy
+from surestep.model.structure import HERE, LEFT, RIGHT, SAME_REWARD, Structure
+
+MISSING = -1  # a value that nobody knows
+Rule = tuple[Mapping[str, object], str]  # conditions, and the action to take where they hold
+
+
+@noun("num_steps", "num_episodes")
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FactoredLog(arrays.ByValue, arrays.Frozen):
+    """The steps of episodes, with a number for the value of every column; −1 for a missing one.
+
+    A step whose outcome nobody knows is in the log, with −1 for its next columns, unless a clock
+    had stopped the recording before the outcome: then it is left out.
+
+    Parameters
+    ----------
+    structure : Structure
+        The columns and actions; what a row contradicts is refused.
+    state : array of int [N, C]
+        The columns before each step.
+    action : array of int [N]
+        The actions.
+    next_state : array of int [N, C]
+        The columns after each step; −1 where it ended and nobody saw them.
+    ended : array of bool [N]
+        Whether the process was over after the step.
+    offsets : array of int [E+1]
+        Where episodes begin.
+    reward : array of float [N], optional
+        The rewards. A structure that knows the rewards as a function does not need them.
+
+    Raises
+    ------
+    InvalidLog
+        A row has a value that its column does not have, or contradicts what is known.
+
+    Examples
+    --------
+    >>> from surestep.model import FactoredLog, Structure
+    >>> structure = Structure.read(
+    ...     {"lamp": ["off", "on"]}, ["wait", "switch"], {"lamp": {"parents": ["lamp"]}})
+    >>> FactoredLog(structure=structure, state=[[0], [1]], action=[1, 0], next_state=[[1], [1]],
+    ...     ended=[False, False], offsets=[0, 2])
+    FactoredLog(num_steps=2, num_episodes=1)
+    """
+
+    structure: Structure
+    state: arrays.IntArray
+    action: arrays.IntArray
+    next_state: arrays.IntArray
+    ended: arrays.BoolArray
+    offsets: arrays.IntArray
+    reward: arrays.FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        structure = self.structure
+        sizes = np.array([len(values) for values in structure.values[: len(structure.columns)]])
+        steps = len(self.action)
+        for name in ("state", "next_state"):
+            table = np.asarray(getattr(self, name))
+            if table.shape != (steps, sizes.size):
+                raise InvalidLog(
+                    f"{name} has the shape {table.shape}, expected {(steps, sizes.size)}"
+                )
+            for row, column in np.argwhere((table < MISSING) | (table >= sizes))[:1]:
+                raise InvalidLog(
+                    f"row {row + 1}: column {structure.columns[column]!r} of {name} has the number "
+                    f"{table[row, column]}, expected 0 to {sizes[column] - 1}, or -1 if missing"
+                )
+            arrays.keep(self, **{name: table.astype(np.int16)})
+        arrays.keep(
+            self,
+            action=arrays.indices("action", self.action, structure.num_actions, InvalidLog),
+            ended=arrays.booleans("ended", self.ended, (steps,), InvalidLog),
+            offsets=arrays.read_full_offsets(
+                "offsets",
+                self.offsets,
+                steps,
+                InvalidLog,
+                (lambda episode: f"episode {episode + 1}", "step"),
+            ),
+        )
+        if self.reward is not None:
+            arrays.keep(self, reward=arrays.floats("reward", self.reward, (steps,), InvalidLog))
+        self.check_end()
+        self.check_known()
+        self.check_rewards()
+
+    def check_end(self) -> None:
+        """Refuses an end in a structure without one."""
+        for row in np.flatnonzero(self.ended)[:1]:
+            if not self.structure.has_end:
+                raise InvalidLog(
+                    f"row {row + 1} ends its episode, and the structure has no table for ends; "
+                    "expected [structure.end] with its parents"
+                )
+
+    def check_known(self) -> None:
+        """Refuses the first row that contradicts what is known of a node."""
+        values = self.values()
+        for d, target in enumerate(self.structure.target.tolist()):
+            drawn = self.drawn(d, values)
+            rows = np.flatnonzero(drawn >= 0)
+            rows = rows[self.known_parents(d, values)[rows]]
+            node = self.structure.nodes.at(d, values[rows], self.action[rows])
+            known = self.structure.known[node]
+            for place in np.flatnonzero((known >= 0) & (known != drawn[rows]))[:1]:
+                labels = self.structure.values[target]
+                raise InvalidLog(
+                    f"row {rows[place] + 1} contradicts the structure: "
+                    f"{self.structure.node_names[node[place]]} is known to lead to "
+                    f"{labels[known[place]]!r}, and it led to {labels[drawn[rows[place]]]!r}"
+                )
+
+    def check_rewards(self) -> None:
+        """Refuses the first reward that the known function does not give."""
+        structure = self.structure
+        if self.reward is None:
+            if (structure.target == len(structure.columns) + 1).any():
+                raise InvalidLog("the structure has a node for the reward, and the log no rewards")
+            return
+        values = self.values()
+        unlisted = (values[:, -1] < 0) & (structure.target == len(structure.columns) + 1).any()
+        for row in np.flatnonzero(unlisted)[:1]:
+            raise InvalidLog(
+                f"row {row + 1} has the reward {self.reward[row]:g}, which structure.reward does "
+                f"not list; it lists {', '.join(structure.values[-1])}"
+            )
+        rows = np.flatnonzero((values[:, structure.rewards.place] >= 0).all(axis=1))
+        known = structure.reward_of(values[rows], self.action[rows])
+        slack = SAME_REWARD * max(1.0, *map(abs, structure.reward_range))
+        for place in np.flatnonzero(np.abs(known - self.reward[rows]) > slack)[:1]:
+            row = rows[place]
+            raise InvalidLog(
+                f"row {row + 1} contradicts the structure: its reward is {self.reward[row]:g}, and "
+                f"structure.reward gives {known[place]:g}"
+            )
+
+    @property
+    def num_steps(self) -> int:
+        """Returns the number of steps."""
+        return int(self.action.size)
+
+    @property
+    def num_episodes(self) -> int:
+        """Returns the number of episodes."""
+        return int(self.offsets.size - 1)
+
+    @property
+    def starts(self) -> arrays.IntArray:
+        """Returns the columns at the starts of episodes [E, C]."""
+        return self.state[self.offsets[:-1]]
+
+    def values(self) -> arrays.IntArray:
+        """Returns all values of each step.
+
+        Returns
+        -------
+        array of int [N, 2C + 2]
+            The columns now, those of the next state, the end and the reward; −1 where unknown.
+        """
+        labels = np.array(self.structure.values[-1], np.float64)
+        number = np.full(self.num_steps, MISSING, np.int16)
+        if self.reward is not None:
+            off = np.abs(self.reward[:, np.newaxis] - labels)
+            number = np.where(
+                off.min(axis=1) <= SAME_REWARD * (1 + abs(labels).max()),
+                off.argmin(axis=1),
+                MISSING,
+            )
+        # Nobody saw whether a step ended of which nobody knows where it led.
+        unseen = ~self.ended & (self.next_state < 0).all(axis=1)
+        over = np.where(unseen, MISSING, self.ended)
+        both = np.column_stack([self.state, self.next_state, over, number])
+        return np.asfortranarray(both, np.int16)
+
+    def drawn(self, d: int, values: arrays.IntArray) -> arrays.IntArray:
+        """Returns what each step drew for the d-th decided column.
+
+        Parameters
+        ----------
+        d : int
+            The place in the order of decisions.
+        values : array of int [N, 2C + 2]
+            All values of each step.
+
+        Returns
+        -------
+        array of int [N]
+            The values; −1 where nobody knows it, −2 where nothing was drawn, as the step had ended.
+        """
+        target = self.structure.target
+        columns = len(self.structure.columns)
+        found = values[:, columns + target[d]].copy()
+        if columns in target[:d]:
+            found[self.ended] = MISSING - 1
+        return found
+
+    def known_parents(self, d: int, values: arrays.IntArray) -> arrays.BoolArray:
+        """Returns whether all parents of the d-th decided column are known.
+
+        Parameters
+        ----------
+        d : int
+            The place in the order of decisions.
+        values : array of int [N, 2C + 2]
+            All values of each step.
+
+        Returns
+        -------
+        array of bool [N]
+            Whether they are.
+        """
+        offsets = self.structure.nodes.offsets
+        looked = self.structure.nodes.place[offsets[d] : offsets[d + 1]]
+        return np.asarray((values[:, looked] >= 0).all(axis=1))
+
+    def returns(self, discount: float) -> arrays.FloatArray:
+        """Returns the discounted return of every episode.
+
+        Parameters
+        ----------
+        discount : float
+            The discount γ.
+
+        Returns
+        -------
+        array of float [E]
+            The returns, by the known rewards or those of the log.
+        """
+        reward = self.reward
+        if reward is None:
+            reward = self.structure.reward_of(self.values(), self.action)
+        step = arrays.ranges(0, arrays.run_lengths(self.offsets))
+        return arrays.run_sums(discount**step * reward, self.offsets)
+
+    def episodes(self, chosen: arrays.IntArray) -> FactoredLog:
+        """Returns a log of some of the episodes, in the order given.
+
+        Parameters
+        ----------
+        chosen : array of int
+            Their numbers.
+
+        Returns
+        -------
+        FactoredLog
+            The log.
+        """
+        lengths = arrays.run_lengths(self.offsets)[chosen]
+        rows = arrays.ranges(self.offsets[:-1][chosen], lengths)
+        return arrays.altered(
+            self,
+            state=self.state[rows],
+            action=self.action[rows],
+            next_state=self.next_state[rows],
+            ended=self.ended[rows],
+            offsets=arrays.offsets_of(lengths),
+            reward=None if self.reward is None else self.reward[rows],
+        )
+
+
+@noun("num_rules", "default")
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ColumnRules(arrays.ByValue, arrays.Frozen):
+    """A policy as an ordered list of rules over columns.
+
+    The first rule that holds for any member decides, for the first member for which it holds. A
+    global rule has one member, which looks at all columns; a local one has the members of a group,
+    and looks at a member and its neighbours.
+
+    Parameters
+    ----------
+    actions : tuple of str
+        The names of the actions.
+    slots : array of int [M, W]
+        The columns that each member looks at; −1 beyond the ends of a row.
+    sizes : array of int [W]
+        Their numbers of values.
+    edge : int
+        The value that counts beyond the ends of a row.
+    member_actions : array of int [M, Q]
+        The actions that rules can take for each member.
+    low, high : array of int [R, W]
+        The least and the greatest value with which each rule holds.
+    choice : array of int [R + 1]
+        What each rule takes of the actions of its member; last, the action if no rule holds.
+    chance : array of float [R + 1]
+        The chance of a random action instead, each as likely.
+
+    Examples
+    --------
+    >>> from surestep.model import ColumnRules, Structure
+    >>> structure = Structure.read(
+    ...     {"lamp": ["off", "on"]}, ["wait", "switch"], {"lamp": {"parents": ["lamp"]}})
+    >>> rules = ColumnRules.of(structure, [({"lamp": "off"}, "switch")], "wait")
+    >>> rules.act(np.array([[0], [1]])).tolist()
+    [1, 0]
+    """
+
+    actions: tuple[str, ...]
+    slots: arrays.IntArray
+    sizes: arrays.IntArray
+    edge: int
+    member_actions: arrays.IntArray
+    low: arrays.IntArray
+    high: arrays.IntArray
+    choice: arrays.IntArray
+    chance: arrays.FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        structure: Structure,
+        rules: Sequence[Rule],
+        default: str,
+        *,
+        group: str | None = None,
+        chance: float | Sequence[float] = 0.0,
+    ) -> ColumnRules:
+        """Returns the policy of rules in words.
+
+        Parameters
+        ----------
+        structure : Structure
+            The columns and actions.
+        rules : sequence of tuples
+            Conditions and an action each. A condition is a column with its value, or with a tuple
+            of its least and its greatest; in a group it is "@", "@left" or "@right". The leaves of
+            a tree are such rules.
+        default : str
+            The action if no rule holds.
+        group : str, optional
+            The group of local rules; their actions have an @ for the member, as "reboot_@".
+        chance : float or sequence of float, default 0.0
+            The chance of a random action: one, or one a rule and a last one for the default.
+
+        Returns
+        -------
+        ColumnRules
+            The policy.
+
+        Raises
+        ------
+        InvalidParameter
+            A rule names a column, value or action that does not exist.
+        """
+        names = [HERE, LEFT, RIGHT]
+        labels: Sequence[tuple[str, ...]]
+        if group is None:
+            used = {name for conditions, _ in rules for name in conditions}
+            names = [name for name in structure.columns if name in used] or [structure.columns[0]]
+            slots = np.array([[structure.columns.index(name) for name in names]])
+            stars = [""]
+            labels = [structure.values[c] for c in slots[0]]
+        else:
+            slots = structure.slots(group)
+            before, _, after = group.partition("*")
+            members = [structure.columns[c] for c in slots[:, 0]]
+            stars = [one[len(before) : len(one) - len(after)] for one in members]
+            labels = 3 * [structure.values[slots[0, 0]]]
+        sizes = np.array([len(several) for several in labels])
+        low = np.zeros((len(rules), len(names)), np.int64)
+        high = np.tile(sizes - 1, (len(rules), 1))
+        for r, (conditions, _) in enumerate(rules):
+            for name, wanted in conditions.items():
+                if name not in names:
+                    known = structure.columns if group is None else names
+                    raise unknown(f"rule {r + 1} has the condition {name!r}", name, known)
+                slot = names.index(name)
+                ends = wanted if isinstance(wanted, tuple) else (wanted, wanted)
+                for label in ends:
+                    if str(label) not in labels[slot]:
+                        raise unknown(f"rule {r + 1}: {name} = {label!r}", str(label), labels[slot])
+                low[r, slot], high[r, slot] = (labels[slot].index(str(label)) for label in ends)
+        spelled = [*dict.fromkeys(action for _, action in rules)] or [default]
+        return cls(
+            actions=structure.actions,
+            slots=slots,
+            sizes=sizes,
+            edge=0 if group is None else structure.edges[group] or 0,
+            member_actions=np.array(
+                [[action_of(structure, a.replace(HERE, star)) for a in spelled] for star in stars]
+            ),
+            low=low,
+            high=high,
+            choice=np.array(
+                [*(spelled.index(action) for _, action in rules), action_of(structure, default)]
+            ),
+            chance=np.broadcast_to(np.asarray(chance, np.float64), (len(rules) + 1,)).copy(),
+        )
+
+    @property
+    def num_rules(self) -> int:
+        """Returns the number of rules."""
+        return int(self.low.shape[0])
+
+    @property
+    def default(self) -> str:
+        """Returns the action if no rule holds."""
+        return self.actions[int(self.choice[-1])]
+
+    def deciding(self, state: arrays.IntArray) -> tuple[arrays.IntArray, arrays.IntArray]:
+        """Returns the rule that decides in each state, and its action.
+
+        Parameters
+        ----------
+        state : array of int [N, C]
+            The columns.
+
+        Returns
+        -------
+        tuple of arrays of int [N]
+            The rules, counted from 0, or R where none holds; and the actions without chance.
+        """
+        found = np.full(len(state), self.num_rules)
+        taken = np.full(len(state), self.choice[-1])
+        values = np.where(self.slots < 0, self.edge, state[:, self.slots])
+        for r in reversed(range(self.num_rules)):
+            holds = ((values >= self.low[r]) & (values <= self.high[r])).all(axis=2)
+            there = holds.any(axis=1)
+            found[there] = r
+            taken[there] = self.member_actions[holds[there].argmax(axis=1), self.choice[r]]
+        return found, taken
+
+    def act(
+        self, state: arrays.IntArray, rng: np.random.Generator | None = None
+    ) -> arrays.IntArray:
+        """Returns an action for each state.
+
+        Parameters
+        ----------
+        state : array of int [N, C]
+            The columns.
+        rng : numpy.random.Generator, optional
+            The source of random actions; without it, none is random.
+
+        Returns
+        -------
+        array of int [N]
+            The actions.
+        """
+        rule, action = self.deciding(state)
+        if rng is None:
+            return action
+        random = rng.random(len(state)) < self.chance[rule]
+        return np.where(random, rng.integers(len(self.actions), size=len(state)), action)
+
+
+def action_of(structure: Structure, name: str) -> int:
+    """Returns the number of an action."""
+    if name not in structure.actions:
+        raise unknown(f"a rule takes {name!r}", name, structure.actions)
+    return structure.actions.index(name)
+
+
+@noun("structure", "log", "discount", "return_bounds")
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FactoredProblem(arrays.ByValue):
+    """A log by columns, the current policy as rules, and what else a claim needs to know.
+
+    Parameters
+    ----------
+    log : FactoredLog
+        The log, with its structure.
+    behavior : ColumnRules or Policy
+        The current policy π_b: rules, or a table over all states, which are numbers whose digits
+        are the columns.
+    discount : float
+        The discount γ.
+    start : tuple of int, optional
+        The one state in which episodes start, if it is known; else the log's starts are used.
+    rest_bounds : tuple of float, optional
+        Bounds of the discounted return from any step on; by default those of the rewards.
+    return_bounds : tuple of float, optional
+        Bounds of the return of every episode; by default the same.
+    horizon : int, optional
+        The steps that count; by default all.
+
+    Raises
+    ------
+    InvalidParameter
+        The bounds are not known and γ is 1.
+
+    Examples
+    --------
+    >>> from surestep.environments.sysadmin import SysAdmin
+    >>> world = SysAdmin(4)
+    >>> world.problem(world.sample(world.first_failed(0.3), 5, rng=1)).return_bounds[0]
+    3.0
+    """
+
+    log: FactoredLog
+    behavior: ColumnRules | Policy
+    discount: float
+    start: tuple[int, ...] | None = None
+    rest_bounds: tuple[float, float] = field(default=None)  # type: ignore[assignment]
+    return_bounds: tuple[float, float] = field(default=None)  # type: ignore[assignment]
+    horizon: int | None = None
+
+    def __post_init__(self) -> None:
+        arrays.read_discount(self.discount)
+        rest: tuple[float, float] | None = self.rest_bounds
+        if rest is None:
+            if self.discount == 1:
+                raise InvalidParameter("without a discount, `rest_bounds` are needed")
+            low, high = (r / (1 - self.discount) for r in self.structure.reward_range)
+            ends = self.structure.has_end or self.horizon is not None
+            rest = (min(low, 0.0), max(high, 0.0)) if ends else (low, high)
+        whole: tuple[float, float] | None = self.return_bounds
+        arrays.keep(self, rest_bounds=rest, return_bounds=rest if whole is None else whole)
+        for name in ("rest_bounds", "return_bounds"):
+            low, high = getattr(self, name)
+            if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+                raise InvalidParameter(
+                    f"{name} is {(low, high)}, expected two finite rising numbers"
+                )
+
+    @property
+    def structure(self) -> Structure:
+        """Returns the structure of the log."""
+        return self.log.structure

@@ -1,0 +1,487 @@
+"""Defines structures: what every column of the next state depends on, as nodes that logs fill.
+
+A node is a column, the values of its parents, and the part of the action that matters to it. The
+columns of a group share their nodes. `Structure.read` turns tables of a description into arrays.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import surestep._arrays as arrays
+from surestep._names import unknown
+from surestep.errors import InvalidParameter
+from surestep.model.noun import noun
+
+NEXT = "next."  # before the name of a column that was decided earlier in the same step
+HERE, LEFT, RIGHT = "@", "@left", "@right"  # a column of a group, and its neighbours in a ring
+END, REWARD, ACTION, IS = "end", "reward", "action", "is"
+YES_NO = ("no", "yes")
+KEYS = ("parents", "action", "known", "edge")  # of a column
+MOST_NODES = 2**22
+SAME_REWARD = 1e-9  # of the largest reward: how closely a row has to agree with the known function
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sums(arrays.ByValue, arrays.Frozen):
+    """Places in a table, each a first place plus strides times values: of D columns or rewards.
+
+    Values lie in one row: the columns now, then those of the next state, the end and the reward.
+    """
+
+    first: arrays.IntArray  # [D]
+    offsets: arrays.IntArray  # [D+1] where the terms of each begin
+    place: arrays.IntArray  # [terms] where the value lies
+    stride: arrays.IntArray  # [terms]
+    part: arrays.IntArray  # [D·A] what an action adds
+
+    def at(self, d: int, values: arrays.IntArray, action: arrays.IntArray) -> arrays.IntArray:
+        """Returns the places of column d for rows of values [N, …] and their actions [N]."""
+        terms = slice(self.offsets[d], self.offsets[d + 1])
+        actions = self.part.size // self.first.size
+        found: arrays.IntArray = self.first[d] + self.part[d * actions + action]
+        for place, stride in zip(self.place[terms], self.stride[terms], strict=True):
+            found += stride * values[:, place]
+        return found
+
+
+@noun("columns", "num_actions", "num_nodes")
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Structure(arrays.ByValue, arrays.Frozen):
+    """The columns of a state, and what each of them depends on in the next state.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        The names of the columns.
+    values : tuple of tuple of str
+        The values of each column, of the end and of the reward.
+    actions : tuple of str
+        The names of the actions.
+    target : array of int [D]
+        The columns of the next state in the order in which they are decided.
+    nodes : Sums
+        The node of each of them.
+    known : array of int [K]
+        The value of every node that is known to have only one; else −1.
+    rewards : Sums
+        The terms of the reward of a step.
+    worth : array of float
+        What each term is worth.
+    groups : mapping from str to tuple of int
+        The columns of each group, in the order of its ring.
+    edges : mapping from str to int or None
+        The value that counts beyond the ends of a group that is a row; None for a ring.
+    node_sizes : array of int [K]
+        The number of values of each node.
+    node_names : tuple of str
+        The words for each node: its column or group, its parents and its part of the action.
+
+    Examples
+    --------
+    >>> from surestep.model import Structure
+    >>> structure = Structure.read(
+    ...     {"lamp": ["off", "on"]}, ["wait", "switch"],
+    ...     {"lamp": {"parents": ["lamp"]}, "reward": {"terms": [{"of": "lamp", "on": 1.0}]}})
+    >>> structure.num_nodes, structure.reward_range
+    (4, (0.0, 1.0))
+    """
+
+    columns: tuple[str, ...]
+    values: tuple[tuple[str, ...], ...]
+    actions: tuple[str, ...]
+    target: arrays.IntArray
+    nodes: Sums
+    known: arrays.IntArray
+    rewards: Sums
+    worth: arrays.FloatArray
+    groups: Mapping[str, tuple[int, ...]]
+    edges: Mapping[str, int | None]
+    node_sizes: arrays.IntArray
+    node_names: tuple[str, ...]
+
+    @classmethod
+    def read(
+        cls,
+        columns: Mapping[str, Sequence[object]],
+        actions: Sequence[str],
+        table: Mapping[str, Mapping[str, Any]],
+    ) -> Structure:
+        """Reads the tables of a description.
+
+        Parameters
+        ----------
+        columns : mapping from str to sequence of str
+            The columns of the state, with their values.
+        actions : sequence of str
+            The names of the actions.
+        table : mapping from str to mapping
+            For every column, or group of columns such as `machine_*`, its `parents`, `action`,
+            `known` and `edge`; also `end` and `reward`. They are decided in this order.
+
+        Returns
+        -------
+        Structure
+            The structure.
+
+        Raises
+        ------
+        InvalidParameter
+            A table names something that does not exist, or leaves something open.
+        """
+        reader = Reader({name: tuple(map(str, columns[name])) for name in columns}, tuple(actions))
+        for name, entry in table.items():
+            reader.add(name, entry)
+        return reader.structure()
+
+    @property
+    def num_actions(self) -> int:
+        """Returns the number of actions."""
+        return len(self.actions)
+
+    @property
+    def num_nodes(self) -> int:
+        """Returns the number of nodes."""
+        return int(self.known.size)
+
+    @property
+    def has_end(self) -> bool:
+        """Tells whether episodes can be over."""
+        return bool((self.target == len(self.columns)).any())
+
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        """Returns bounds of the reward of every step: each term at its least, or its greatest."""
+        places = [*sorted(self.rewards.first.tolist()), self.worth.size]
+        terms = [self.worth[a:b] for a, b in itertools.pairwise(places)]
+        return sum(float(t.min()) for t in terms), sum(float(t.max()) for t in terms)
+
+    def reward_of(self, values: arrays.IntArray, action: arrays.IntArray) -> arrays.FloatArray:
+        """Returns the reward of steps.
+
+        Parameters
+        ----------
+        values : array of int [N, …]
+            The columns now, those of the next state, the end and the reward.
+        action : array of int [N]
+            The actions.
+
+        Returns
+        -------
+        array of float [N]
+            The sum of all terms.
+        """
+        total = np.zeros(action.size)
+        for d in range(self.rewards.first.size):
+            total += self.worth[self.rewards.at(d, values, action)]
+        return total
+
+    def slots(self, group: str) -> arrays.IntArray:
+        """Returns the columns that local rules look at.
+
+        Parameters
+        ----------
+        group : str
+            The name of a group, such as `machine_*`.
+
+        Returns
+        -------
+        array of int [M, 3]
+            For every member its own column, the one to its left and the one to its right; −1 beyond
+            the ends of a row.
+        """
+        if group not in self.groups:
+            raise unknown(f"the structure has no group {group!r}", group, self.groups)
+        members = np.array(self.groups[group])
+        around = np.stack([members, np.roll(members, 1), np.roll(members, -1)], axis=1)
+        if self.edges[group] is not None:
+            around[0, 1] = around[-1, 2] = -1
+        return around
+
+
+class Source(NamedTuple):
+    """A column that a parent looks at, or the value that counts in place of one."""
+
+    place: int  # in a row of values; −1 for a fixed value
+    values: tuple[str, ...]
+    value: int = 0  # where it is fixed
+
+
+class Member(NamedTuple):
+    """A column of a table, with what the star and the words of its group mean for it."""
+
+    name: str
+    star: str
+    around: Mapping[str, Source]
+
+
+class Looked(NamedTuple):
+    """The nodes of one column, or one term of the reward: where they begin, and what they add."""
+
+    first: int
+    terms: list[tuple[int, int]]  # places and strides
+    part: list[int]  # of every action
+
+
+class Reader:
+    """Reads the tables of a structure, one after the other, in the order of decisions."""
+
+    def __init__(self, columns: dict[str, tuple[str, ...]], actions: tuple[str, ...]) -> None:
+        """Begins with the columns of the state, and no nodes."""
+        for name, values in columns.items():
+            if len(set(values)) < len(values) or not values:
+                raise InvalidParameter(
+                    f"column {name!r} has the values {values}, not all different"
+                )
+        self.columns = columns
+        self.actions = actions
+        self.variables: dict[str, tuple[str, ...]] = columns | {END: YES_NO, REWARD: ("0",)}
+        self.place = {name: c for c, name in enumerate(self.variables)}
+        self.decided: dict[str, Looked] = {}
+        self.known: list[int] = []
+        self.names: list[str] = []
+        self.sizes: list[int] = []
+        self.rewards: list[Looked] = []
+        self.worth: list[float] = []
+        self.groups: dict[str, tuple[int, ...]] = {}
+        self.edges: dict[str, int | None] = {}
+
+    def add(self, name: str, entry: Mapping[str, Any]) -> None:
+        """Reads one table."""
+        if name == REWARD and "values" not in entry:
+            check_keys(name, entry, ("terms", "values"))
+            for term in entry.get("terms", ()):
+                self.add_term(term)
+            return
+        if name == REWARD:
+            self.variables[REWARD] = tuple(str(float(value)) for value in entry["values"])
+        check_keys(name, entry, (*KEYS, "values") if name == REWARD else KEYS)
+        members = self.members_of(name, entry.get("edge"))
+        parents = [str(parent) for parent in entry.get("parents", ())]
+        first = len(self.known)
+        self.add_nodes(name, entry, parents, members[0])
+        for member in members:
+            if member.name in self.decided:
+                raise InvalidParameter(f"column {member.name!r} is in two tables of the structure")
+            sources = [self.sources_of(name, parent, member) for parent in parents]
+            labels, part = self.parts_of(name, entry.get(ACTION, "all"), member)
+            self.decided[member.name] = looked(first, sources, len(labels), part)
+        if name == REWARD:
+            worth = {value: float(value) for value in self.variables[REWARD]}
+            self.add_term({"of": NEXT + REWARD} | worth)
+
+    def members_of(self, name: str, edge: object) -> list[Member]:
+        """Returns the columns of a table: one, or those that fit `name_*`, as a ring or row."""
+        fitting = [name] if name in (END, REWARD) else fnmatch.filter(self.columns, name)
+        if not fitting:
+            raise unknown(f"structure.{name} names no column", name, [*self.columns, END, REWARD])
+        if "*" not in name:
+            return [Member(name, name, {})]
+        values = self.variables[fitting[0]]
+        for other in fitting:
+            if self.variables[other] != values:
+                raise InvalidParameter(
+                    f"structure.{name}: column {other!r} has the values {self.variables[other]}, "
+                    f"and {fitting[0]!r} has {values}; columns of a group need the same values"
+                )
+        self.groups[name] = tuple(self.place[member] for member in fitting)
+        self.edges[name] = None if edge is None else self.value_of(fitting[0], edge)
+        ring = [Source(self.place[member], values) for member in fitting]
+        beyond = [ring[-1], ring[0]]
+        if edge is not None:
+            beyond = 2 * [Source(-1, values, self.value_of(fitting[0], edge))]
+        around = [beyond[0], *ring, beyond[1]]
+        before, _, after = name.partition("*")
+        return [
+            Member(
+                one,
+                one[len(before) : len(one) - len(after)],
+                {HERE: around[i + 1], LEFT: around[i], RIGHT: around[i + 2]},
+            )
+            for i, one in enumerate(fitting)
+        ]
+
+    def value_of(self, column: str, value: object) -> int:
+        """Returns the number of a value of a column."""
+        values = self.variables[column]
+        if str(value) not in values:
+            raise InvalidParameter(
+                f"column {column!r} has no value {str(value)!r}; it has {values}"
+            )
+        return values.index(str(value))
+
+    def sources_of(self, name: str, parent: str, member: Member) -> list[Source]:
+        """Returns the columns of a parent; where it is a sum, the numbers of values are added."""
+        found = []
+        for word in (part.strip() for part in parent.split("+")):
+            bare = word.removeprefix(NEXT)
+            shift = len(self.columns) if word != bare else 0
+            if bare in member.around:
+                source = member.around[bare]
+            elif bare in self.columns or (shift and bare in self.decided):
+                source = Source(self.place[bare], self.variables[bare])
+            else:
+                raise unknown(f"structure.{name} has the parent {word!r}", bare, [*self.columns])
+            if shift and source.place >= 0 and [*self.place][source.place] not in self.decided:
+                raise InvalidParameter(
+                    f"structure.{name} has the parent {word!r}, which is not decided before it; "
+                    "put its table first"
+                )
+            found.append(source._replace(place=source.place + shift if source.place >= 0 else -1))
+        return found
+
+    def parts_of(self, name: str, action: object, member: Member) -> tuple[list[str], list[int]]:
+        """Returns the parts of the action that matter, and the part of every action."""
+        if action == "all":
+            return [*self.actions], [*range(len(self.actions))]
+        if action == "none":
+            return ["any"], [0] * len(self.actions)
+        if not isinstance(action, Mapping):
+            raise InvalidParameter(
+                f'structure.{name}.action is {action!r}, expected "all", "none", or parts with '
+                'their actions such as {reboot = "reboot_@"}'
+            )
+        part = [0] * len(self.actions)
+        for number, several in enumerate(action.values(), start=1):
+            for one in [several] if isinstance(several, str) else several:
+                spelled = str(one).replace(HERE, member.star)
+                if spelled not in self.actions:
+                    raise unknown(
+                        f"structure.{name} has the action {spelled!r}", spelled, self.actions
+                    )
+                part[self.actions.index(spelled)] = number
+        return ["other", *map(str, action)], part
+
+    def add_nodes(
+        self, name: str, entry: Mapping[str, Any], parents: Sequence[str], member: Member
+    ) -> None:
+        """Adds the nodes of a table, with their names and what is known of them."""
+        labels, _ = self.parts_of(name, entry.get(ACTION, "all"), member)
+        choices: list[list[str]] = []
+        for parent in parents:
+            sources = self.sources_of(name, parent, member)
+            summed = [str(i) for i in range(size_of(sources))]
+            choices.append([*sources[0].values] if len(sources) == 1 else summed)
+        if math.prod(map(len, choices)) * len(labels) > MOST_NODES - len(self.known):
+            raise InvalidParameter(
+                f"structure makes more than {MOST_NODES} nodes; name fewer parents"
+            )
+        rules = entry.get("known", ())
+        for rule in rules:
+            check_keys(f"{name}.known", rule, (*parents, ACTION, IS))
+            for key, options in zip((*parents, ACTION), [*choices, labels], strict=True):
+                if key in rule and str(rule[key]) not in options:
+                    raise unknown(
+                        f"structure.{name}.known: {key} = {rule[key]!r}", str(rule[key]), options
+                    )
+        for values in itertools.product(*choices, labels):
+            case = dict(zip((*parents, ACTION), values, strict=True))
+            given = [r for r in rules if all(case[k] == str(v) for k, v in r.items() if k != IS)]
+            self.known.append(self.value_of(member.name, given[0][IS]) if given else -1)
+            said = [
+                f"{key} {value}" for key, value in case.items() if len(labels) > 1 or key != ACTION
+            ]
+            self.names.append(f"{name}: {', '.join(said) or 'always'}")
+            self.sizes.append(len(self.variables[member.name]))
+
+    def add_term(self, term: Mapping[str, Any]) -> None:
+        """Adds a term of the reward: numbers by the values of some columns and the action."""
+        if "of" not in term:
+            raise InvalidParameter('a term of structure.reward needs `of`: columns, or "action"')
+        of = [term["of"]] if isinstance(term["of"], str) else [*term["of"]]
+        stars = [word for word in of if "*" in word]
+        if stars:
+            for column in fnmatch.filter(self.columns, stars[0]):
+                self.add_term({**term, "of": [column if word == stars[0] else word for word in of]})
+            return
+        columns = [word for word in of if word != ACTION]
+        sources = [self.sources_of(REWARD, word, Member("", "", {})) for word in columns]
+        labels, part = self.parts_of(REWARD, "all" if ACTION in of else "none", Member("", "", {}))
+        names = [self.variables[word.removeprefix(NEXT)] for word in columns]
+        worth = dict.fromkeys(itertools.product(*names, labels), 0.0)
+        for key, value in term.items():
+            if key == "of":
+                continue
+            fitting = [
+                place
+                for place in worth
+                if fnmatch.fnmatchcase(", ".join(place if ACTION in of else place[:-1]), key)
+            ]
+            if not fitting:
+                raise unknown(f"a term of structure.reward has {key!r}", key, map(", ".join, worth))
+            worth |= dict.fromkeys(fitting, float(value))
+        self.rewards.append(looked(len(self.worth), sources, len(labels), part))
+        self.worth += worth.values()
+
+    def structure(self) -> Structure:
+        """Returns what was read; every column needs its table."""
+        for name in self.columns:
+            if name not in self.decided:
+                raise InvalidParameter(
+                    f"column {name!r} has no table in the structure; expected [structure.{name}], "
+                    "or a group such as machine_*"
+                )
+        ended = [*self.decided].index(END) if END in self.decided else len(self.decided)
+        late = [len(self.columns) + self.place[name] for name in [*self.decided][ended + 1 :]]
+        for place in (place for term in self.rewards for place, _ in term.terms):
+            if place in late:
+                name = [*self.place][place - len(self.columns)]
+                raise InvalidParameter(
+                    f"structure.reward looks at {NEXT + name!r}, which is decided after the end: "
+                    f"a step that ends has none; put structure.{name} before structure.end"
+                )
+        return Structure(
+            columns=tuple(self.columns),
+            values=tuple(self.variables.values()),
+            actions=self.actions,
+            target=np.array([self.place[name] for name in self.decided]),
+            nodes=sums_of([*self.decided.values()]),
+            known=np.array(self.known),
+            rewards=sums_of(self.rewards),
+            worth=np.array(self.worth),
+            groups=self.groups,
+            edges=self.edges,
+            node_sizes=np.array(self.sizes),
+            node_names=tuple(self.names),
+        )
+
+
+def check_keys(name: str, entry: Mapping[str, Any], keys: Sequence[str]) -> None:
+    """Refuses keys that a table does not have."""
+    for key in entry:
+        if key not in keys:
+            raise unknown(f"structure.{name} has no key {key!r}", key, keys)
+
+
+def size_of(sources: Sequence[Source]) -> int:
+    """Returns the number of values of a parent: of a sum, from no column to all at their last."""
+    return 1 + sum(len(source.values) - 1 for source in sources)
+
+
+def looked(first: int, parents: Sequence[Sequence[Source]], parts: int, part: list[int]) -> Looked:
+    """Returns where the nodes of a column lie: the part of the action counts least."""
+    stride, terms = parts, []
+    for sources in reversed(parents):
+        first += sum(stride * source.value for source in sources)
+        terms += [(source.place, stride) for source in sources if source.place >= 0]
+        stride *= size_of(sources)
+    return Looked(first, terms, part)
+
+
+def sums_of(each: Sequence[Looked]) -> Sums:
+    """Joins what columns look at into arrays."""
+    terms = [term for one in each for term in one.terms]
+    return Sums(
+        np.array([one.first for one in each], np.int64),
+        arrays.offsets_of(np.array([len(one.terms) for one in each], np.int64)),
+        np.array([place for place, _ in terms], np.int64),
+        np.array([stride for _, stride in terms], np.int64),
+        np.array([part for one in each for part in one.part], np.int64),
+    )

@@ -1,0 +1,155 @@
+"""Structures, logs and rules by columns: what is read, and what is refused by name."""
+
+import copy
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from surestep.environments.sysadmin import SysAdmin
+from surestep.errors import InvalidLog, InvalidParameter
+from surestep.model.factored import ColumnRules, FactoredLog
+from surestep.model.structure import Structure
+
+COLUMNS = {"fluids": ["low", "high"], "pressure": ["low", "normal", "high"]}
+ACTIONS = ["wait", "give"]
+TABLE = {
+    "fluids": {"parents": ["fluids"]},
+    "pressure": {"parents": ["pressure", "next.fluids"], "action": "none"},
+    "reward": {"terms": [{"of": "next.pressure", "normal": 1.0}, {"of": "action", "give": -0.5}]},
+}
+
+
+def test_a_node_is_a_column_with_parents_and_a_part_of_the_action():
+    structure = Structure.read(COLUMNS, ACTIONS, TABLE)
+    assert structure.num_nodes == 2 * 2 + 3 * 2
+    assert structure.node_names[0] == "fluids: fluids low, action wait"
+    assert structure.node_names[-1] == "pressure: pressure high, next.fluids high"
+    assert structure.reward_range == (-0.5, 1.0)
+    values = np.array([[1, 2, 0, 1, 0, 0]])  # now (high, high), then (low, normal)
+    assert structure.nodes.at(0, values, np.array([1]))[0] == 3
+    assert structure.nodes.at(1, values, np.array([1]))[0] == 4 + 2 * 2
+    assert structure.reward_of(values, np.array([1])).tolist() == [0.5]
+    assert copy.deepcopy(structure) == structure
+
+
+def test_a_row_of_machines_has_values_beyond_its_ends():
+    table = {
+        "m_*": {"parents": ["@", "@left + @right"], "action": "none", "edge": "up"},
+    }
+    columns = {f"m_{i}": ["down", "up"] for i in range(3)}
+    structure = Structure.read(columns, ["wait"], table)
+    values = np.array([[1, 0, 1, 0, 0, 0, 0, 0]])
+    nodes = [int(structure.nodes.at(d, values, np.array([0]))[0]) for d in range(3)]
+    assert [structure.node_names[node] for node in nodes] == [
+        "m_*: @ up, @left + @right 1",
+        "m_*: @ down, @left + @right 2",
+        "m_*: @ up, @left + @right 1",
+    ]
+    rules = ColumnRules.of(
+        structure, [({"@left": "up", "@right": "up"}, "wait")], "wait", group="m_*"
+    )
+    assert rules.deciding(np.array([[1, 0, 1], [0, 0, 0]]))[0].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"pressur": {"parents": []}}, "structure.pressur names no column"),
+        ({"fluids": {"parents": ["volume"]}}, "structure.fluids has the parent 'volume'"),
+        ({"fluids": {"parents": ["next.pressure"]}}, "not decided before it"),
+        ({"fluids": {"parent": []}}, "structure.fluids has no key 'parent'"),
+        ({"fluids": {"parents": [], "action": {"dose": "gives"}}}, "has the action 'gives'"),
+        ({"fluids": {"parents": [], "action": "some"}}, "structure.fluids.action is 'some'"),
+        ({"fluids": {"parents": [], "known": [{"is": "medium"}]}}, "has no value 'medium'"),
+        ({"fluids": {"parents": [], "known": [{"action": "x", "is": "low"}]}}, "action = 'x'"),
+        ({"reward": {"terms": [{"of": "fluids", "medium": 1}]}}, "has 'medium'"),
+        ({"reward": {"terms": [{"fluids": 1}]}}, "needs `of`"),
+    ],
+)
+def test_what_a_table_leaves_open_is_refused_by_name(changes, words):
+    with pytest.raises(InvalidParameter, match=words):
+        Structure.read(COLUMNS, ACTIONS, TABLE | changes)
+
+
+def test_a_column_without_a_table_and_a_late_reward_are_refused():
+    with pytest.raises(InvalidParameter, match="column 'fluids' has no table"):
+        Structure.read(COLUMNS, ACTIONS, {"pressure": {"parents": []}})
+    late = {"end": {"parents": ["pressure"]}} | TABLE
+    with pytest.raises(InvalidParameter, match=r"'next\.pressure', which is decided"):
+        Structure.read(COLUMNS, ACTIONS, late)
+
+
+def log_with(**changes):
+    table = TABLE | {"fluids": {"parents": ["fluids"], "known": [{"action": "give", "is": "high"}]}}
+    given = {
+        "structure": Structure.read(COLUMNS, ACTIONS, table),
+        "state": [[0, 0], [1, 1]],
+        "action": [1, 0],
+        "next_state": [[1, 1], [0, 2]],
+        "ended": [False, False],
+        "offsets": [0, 2],
+        "reward": [0.5, 0.0],
+    }
+    return FactoredLog(**given | changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"next_state": [[0, 1], [0, 2]]},
+            "row 1 contradicts the structure: fluids: .*'high'.*'low'",
+        ),
+        ({"reward": [0.5, 1.0]}, "row 2 contradicts the structure: its reward is 1, .* gives 0"),
+        ({"state": [[0, 0], [1, 3]]}, "row 2: column 'pressure' of state has the number 3"),
+        ({"ended": [False, True]}, "row 2 ends its episode"),
+        ({"state": [[0, 0]]}, "state has the shape"),
+    ],
+)
+def test_what_a_row_contradicts_is_named_with_the_row(changes, words):
+    assert log_with().num_steps == 2
+    with pytest.raises(InvalidLog, match=words):
+        log_with(**changes)
+
+
+def test_a_node_for_the_reward_needs_rewards():
+    structure = Structure.read(COLUMNS, ACTIONS, TABLE | {"reward": {"values": [0, 1]}})
+    with pytest.raises(InvalidLog, match="the log no rewards"):
+        log_with(structure=structure, reward=None)
+    with pytest.raises(InvalidLog, match=r"row 2 has the reward 0\.5, .* it lists 0\.0, 1\.0"):
+        log_with(structure=structure, reward=[1.0, 0.5])
+    assert log_with(structure=structure, reward=[1.0, 0.0]).values()[:, -1].tolist() == [1, 0]
+
+
+@given(st.integers(3, 7), st.data())
+def test_rules_take_the_first_member_of_the_first_rule_that_any_fulfils(machines, data):
+    world = SysAdmin(machines)
+    state = data.draw(st.lists(st.integers(0, 1), min_size=machines, max_size=machines))
+    expected = machines
+    for left, right in [(1, 1), (1, None), (None, 1), (None, None)]:
+        fits = [
+            i
+            for i in range(machines)
+            if state[i] == 0
+            and left in (None, state[i - 1])
+            and right in (None, state[(i + 1) % machines])
+        ]
+        if fits:
+            expected = fits[0]
+            break
+    assert world.fewest_failed_neighbours().act(np.array([state])).tolist() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        ([({"volume": "low"}, "give")], "rule 1 has the condition 'volume'"),
+        ([({"fluids": "medium"}, "give")], "rule 1: fluids = 'medium'"),
+        ([({"fluids": "low"}, "gives")], "a rule takes 'gives'"),
+    ],
+)
+def test_rules_that_name_what_does_not_exist_are_refused(rules, words):
+    with pytest.raises(InvalidParameter, match=words):
+        ColumnRules.of(Structure.read(COLUMNS, ACTIONS, TABLE), rules, "wait")
