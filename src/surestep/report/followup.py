@@ -1,7 +1,10 @@
-"""Writes what `surestep pilot` shows: a plan to hand to a committee, or what a pilot has shown."""
+"""Writes what `surestep pilot` and `surestep watch` show: a plan, what it showed, or an alarm."""
 
 from surestep._words import counted, floored, number, percent, signed
+from surestep.errors import said
 from surestep.followup.pilot import Forecast, MeasureAnswer, Pilot, PilotAnswer, PilotPlan
+from surestep.followup.watching import Watch
+from surestep.report.checks import checks_section
 from surestep.results.record import Record
 from surestep.sections import (
     Amount,
@@ -18,6 +21,8 @@ from surestep.sections import (
 )
 
 DIGITS = 3
+MOST_POINTS = 24  # of the line of a watch
+LEAST_IN_POINT = 5  # episodes
 MOODS: dict[str, Mood] = {
     "proved better": "good",
     "believed better": "caution",
@@ -230,8 +235,8 @@ def measures_section(answer: PilotAnswer) -> Section:
         *numbers("Estimate", "At least", "At most", "Has to exceed"),
         Column("So far"),
     ]
-    said = "It is proved better only if the first gains and all others keep their limits."
-    return Section("measures", "All signals", [said], tables=[Table("signals", "", columns, rows)])
+    rule = "It is proved better only if the first gains and all others keep their limits."
+    return Section("measures", "All signals", [rule], tables=[Table("signals", "", columns, rows)])
 
 
 def counting(answer: PilotAnswer) -> list[str]:
@@ -271,3 +276,113 @@ def plan_facts(answer: PilotAnswer) -> list[tuple[str, str]]:
         ("share", "; ".join(f"{date[:10]} {percent(chance)}" for date, chance in plan.schedule)),
         ("episodes planned", f"{plan.episodes:,}"),
     ]
+
+
+def watch_sections(watch: Watch) -> list[Section]:
+    """Returns the sections of a watch: the answer first, then what it rests on."""
+    read = Section("inputs", "What was read", facts=[*watch.inputs.items()], folded=True)
+    return [alarm_section(watch), goodness(watch), following(watch), world(watch), read]
+
+
+def alarm_section(watch: Watch) -> Section:
+    """Returns the line to act on, and what to do."""
+    tested = [level for level in watch.levels if level.value is not None]
+    title = f"No alarm after {counted(watch.known, 'episode')}"
+    mood: Mood = "plain"
+    sentences = ["No alarm is no proof. Run the same command again when there are more rows."]
+    if watch.alarm:
+        title = "Alarm: the new policy is no longer as good"
+        mood = "bad"
+        sentences = [
+            f"It fell below {level.name} ({number(level.value or 0.0)}): alarm with episode "
+            f"{level.alarm}, probably since episode {level.since}."
+            for level in tested
+            if level.alarm is not None
+        ]
+        sentences += [
+            "It now does worse than former practice: go back to that until you know why."
+            if tested[-1].alarm
+            else "It may still do better than former practice. Find out what changed.",
+            "Then learn from the rows since the alarm: a second round.",
+        ]
+    elif not tested:
+        title = "Not watched: there is no level to compare with"
+        mood = "caution"
+    if watch.known < len(watch.ids):
+        waiting = counted(len(watch.ids) - watch.known, "episode")
+        sentences.append(
+            f"{waiting} not counted yet: they count in the order of their starts, and the outcome "
+            f"of {watch.ids[watch.known]} is pending."
+        )
+    keys = [
+        Key("Evidence of a fall", percent(max(level.evidence, 0)), f"of an alarm: {level.name}")
+        for level in tested
+    ]
+    return Section("answer", title, sentences, keys=keys, mood=mood)
+
+
+def goodness(watch: Watch) -> Section:
+    """Returns the line over time beside the levels, and what an alarm promises."""
+    items = [
+        Item(f"Not tested: {level.name}", f"It needs {level.why}.", sign="–")
+        if level.value is None
+        else Item(
+            f"{level.name[0].upper()}{level.name[1:]}: {number(level.value)}",
+            f"It is too high with a chance of at most {percent(level.delta)}." * (level.delta > 0),
+        )
+        for level in watch.levels
+    ]
+    promise = (
+        "While the policy is as good as these levels say, an alarm among the first "
+        f"{watch.within:,} episodes has a chance of at most {percent(watch.alpha)}, however often "
+        "you look. A level from the old log takes its episodes for alike."
+    )
+    size = max(-(-watch.values.size // MOST_POINTS), LEAST_IN_POINT)
+    points = [
+        (float(watch.places[first + size // 2] + 1), watch.values[first : first + size].mean())
+        for first in range(0, watch.values.size - size + 1, size)
+    ]
+    picture = Curves(
+        Caption("over-time", "Over time", f"Each point is the mean of {size:,} in a row."),
+        "episode",
+        f"mean {watch.unit}",
+        {"mean": points},
+        [Flag(level.value, level.name) for level in watch.levels if level.value is not None],
+        [Flag(x.place + 1, "alarm") for x in watch.levels if x.place is not None][:1],
+    )
+    title = "Is it still as good?"
+    return Section("goodness", title, [promise], items=items, pictures=[picture])
+
+
+def following(watch: Watch) -> Section:
+    """Returns how often decisions are those that the new policy takes."""
+    decisions = sum(rate.total for rate in watch.followed.values())
+    happened = sum(rate.happened for rate in watch.followed.values())
+    words = "The new policy rules nothing out in these rows."
+    if decisions:
+        words = (
+            f"{percent(happened / decisions)} of {counted(decisions, 'decision')} are as advised."
+        )
+    if watch.unknown:
+        words += f" {counted(watch.unknown, 'decision')}: a situation or action it does not know."
+    rows = [
+        [
+            ", ".join(state),
+            Amount(f"{rate.total:,}", rate.total),
+            *(Amount(percent(x), x) for x in (rate.share, rate.low, rate.high)),
+        ]
+        for state, rate in watch.followed.items()
+    ]
+    columns = [Column("Situation"), *numbers("Decisions", "As advised", "From", "To")]
+    caption = "Situations in which the new policy rules an action out; intervals of 95 %"
+    tables = [Table("situations", caption, columns, rows, sortable=True)] if rows else []
+    return Section("followed", "Is it followed?", [words], tables=tables)
+
+
+def world(watch: Watch) -> Section:
+    """Returns whether actions have other effects, or other rewards, than in the old log."""
+    once = "The old log is compared with the new rows. It is a test for one look, not for many."
+    if watch.checks is None:
+        once = f"Not tested: the old log is not there. Name it ({said('log=…', '--log')})."
+    made = checks_section(watch.checks or (), folded=False)
+    return made._replace(name="world", title="Has the world changed?", sentences=[once])
