@@ -105,17 +105,16 @@ def arms_words(plan: PilotPlan) -> list[str]:
 
 def expected(forecast: Forecast, record: Record) -> str:
     """Says how long it takes, by simulated pilots."""
-    worlds = f"In {counted(forecast.worlds, 'simulated world')} that the log allows"
-    words = (
-        f"The estimated gain is {signed(forecast.gain, DIGITS)} {record.unit}. {worlds}, 80 % of "
-        f"pilots show a gain within {forecast.needed or 0:,} episodes."
+    shown = (
+        f"fewer than 80 % of pilots show a gain within {forecast.most:,} episodes: it may be too "
+        "small, or there may be none."
+        if forecast.needed is None
+        else f"80 % of pilots show a gain within {forecast.needed:,} episodes."
     )
-    if forecast.needed is None:
-        words = (
-            f"The estimated gain is {signed(forecast.gain, DIGITS)} {record.unit}. {worlds}, fewer "
-            f"than 80 % of pilots show a gain within {forecast.most:,} episodes: it may be too "
-            "small, or there may be none."
-        )
+    words = (
+        f"The estimated gain is {signed(forecast.gain, DIGITS)} {record.unit}. In "
+        f"{counted(forecast.worlds, 'simulated world')} that the log allows, {shown}"
+    )
     if forecast.cut > 0:
         words += (
             f" A clock cut {percent(forecast.cut)} of the old episodes. In a pilot, what comes "
@@ -134,32 +133,41 @@ def to_record(plan: PilotPlan, record: Record) -> list[str]:
     """Lists the columns of the new rows."""
     roles = record.parameters.columns
     named = [f"{role}: {', '.join(names)}" for role, names in roles.items()]
-    columns = ["The columns of the old log (" + "; ".join(named) + ")."]
-    if plan.control == "concurrent":
-        columns.append(f"The arm, column {plan.arm}: {plan.new} or {plan.old}.")
     time = plan.time or roles.get("time", [""])[0]
-    columns.append(
+    late = f"column {plan.pending}" if plan.pending else "an episode without an end is pending"
+    ranges = [f"{x.name} from {number(x.low)} to {number(x.high)}" for x in plan.measures]
+    told = [
+        f"The columns of the old log ({'; '.join(named)}).",
+        f"The arm, column {plan.arm}: {plan.new} or {plan.old}."
+        if plan.control == "concurrent"
+        else "",
         f"When an episode began, column {time}."
         if time
-        else "Rows in the order in which episodes began, or a column of times (key `time`)."
-    )
-    late = f"column {plan.pending}" if plan.pending else "an episode without an end is pending"
-    stops = (
-        "The first one stops the count."
+        else "Rows in the order in which episodes began, or a column of times (key `time`).",
+        f"Outcomes that are not known yet: {late}. The first one stops the count."
         if plan.deadline is None
-        else f"After {number(plan.deadline)} days it counts as the worst."
-    )
-    columns.append(f"Outcomes that are not known yet: {late}. {stops}")
-    ranges = [f"{x.name} from {number(x.low)} to {number(x.high)}" for x in plan.measures]
-    columns.append(f"No return may lie outside of the declared range: {'; '.join(ranges)}.")
-    return columns
+        else f"Outcomes that are not known yet: {late}. After {number(plan.deadline)} days it "
+        "counts as the worst.",
+        f"No return may lie outside of the declared range: {'; '.join(ranges)}.",
+    ]
+    return [words for words in told if words]
 
 
 def answer_sections(answer: PilotAnswer, record: Record) -> list[Section]:
     """Returns what a pilot has shown: the line to act on, over time, and what it rests on."""
+    plan = answer.plan
+    facts = [
+        ("made", plan.made),
+        ("digest of pilot.toml", answer.digest),
+        ("digest of the result", plan.digest),
+        ("control", plan.control),
+        ("δ", number(plan.delta)),
+        ("share", "; ".join(f"{date[:10]} {percent(chance)}" for date, chance in plan.schedule)),
+        ("episodes planned", f"{plan.episodes:,}"),
+    ]
     keys = list[Key]()
     for first in answer.measures[:1]:
-        sure = f"with {percent(1 - answer.plan.delta)} confidence"
+        sure = f"with {percent(1 - plan.delta)} confidence"
         keys = [
             Key("Gain, estimated", signed(first.estimate, DIGITS), record.unit),
             Key("At least", signed(floored(first.lower, DIGITS), DIGITS), sure),
@@ -176,7 +184,7 @@ def answer_sections(answer: PilotAnswer, record: Record) -> list[Section]:
         ),
         *([measures_section(answer)] if len(answer.measures) > 1 else []),
         Section("episodes", "Which episodes count", counting(answer)),
-        Section("plan", "The plan", facts=plan_facts(answer)),
+        Section("plan", "The plan", facts=facts),
     ]
 
 
@@ -262,20 +270,6 @@ def counting(answer: PilotAnswer) -> list[str]:
             "test fails at 1,000."
         )
     return words
-
-
-def plan_facts(answer: PilotAnswer) -> list[tuple[str, str]]:
-    """Returns what was fixed beforehand."""
-    plan = answer.plan
-    return [
-        ("made", plan.made),
-        ("digest of pilot.toml", answer.digest),
-        ("digest of the result", plan.digest),
-        ("control", plan.control),
-        ("δ", number(plan.delta)),
-        ("share", "; ".join(f"{date[:10]} {percent(chance)}" for date, chance in plan.schedule)),
-        ("episodes planned", f"{plan.episodes:,}"),
-    ]
 
 
 def watch_sections(watch: Watch) -> list[Section]:
