@@ -88,8 +88,7 @@ class PilotPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
                 f"episode {episodes.ids[e]!r} began before {self.schedule[0][0]}, the first date "
                 f"of share{others}"
             )
-        chances: FloatArray = np.array([chance for _, chance in self.schedule])[place]
-        return chances
+        return np.asarray([chance for _, chance in self.schedule])[place]
 
 
 def seconds(date: str) -> float:
@@ -306,8 +305,7 @@ def judged(
     if plan.deadline is not None:
         began = dated(episodes, "deadline")
         overdue = episodes.pending & (began + DAY * plan.deadline <= seconds(today))
-    waiting = np.flatnonzero(episodes.pending & ~overdue)
-    counted = int(waiting[0]) if waiting.size else len(episodes)
+    counted = int(np.argmax(np.append(episodes.pending & ~overdue, True)))
     measures = [
         answer_of(plan, measure, new[:counted], chance[:counted], ends[:, :counted])
         for measure, ends in zip(plan.measures, ends_of(plan, episodes), strict=True)

@@ -61,14 +61,9 @@ from surestep.results.unfinished import RUN
 
 WORLDS, PILOTS, DRAWN = 40, 5, 1_000  # worlds, pilots in each, and episodes that they draw from
 CHANCE = 0.8  # with which a pilot that is long enough proves a gain
-SPARE = 1.1  # times the episodes that simulated pilots need are planned
 LEAST, MOST = 20, 20_000  # episodes of a pilot that is simulated
-MOST_PAST = 2_000  # the same with a past control, whose bound takes longer
-TWO_ERRORS = 2.12  # standard errors: a one-sided test at 0.1 with a power of 80 %
-LEAST_SPREAD = 0.01  # of the range, for stakes
 SEED = 0
 World = tuple[FloatArray, FloatArray]  # returns under the new policy, and under the current one
-SLACK = 1e-9  # relative, for sums of rewards
 
 
 def pilot(
@@ -302,26 +297,31 @@ def planned(saved: Result, given: dict[str, Any], past: NewRows) -> Pilot:
     measures = list[Measure]()
     for m, measure in enumerate(measures_of(record)):
         known = np.clip(past.episodes.returns[m], measure.low, measure.high)
-        least = LEAST_SPREAD * (measure.high - measure.low)
-        stakes = {"middle": float(known.mean()), "variance": max(float(known.std()), least) ** 2}
-        measures.append(msgspec.structs.replace(measure, **stakes))
-    made = datetime.now(UTC).isoformat(timespec="seconds")
-    known_already = {"made": made, "delta": record.parameters.delta, "measures": measures}
-    content = msgspec.to_builtins(known_already | {"episodes": LEAST} | given)
+        spread = max(float(known.std()), 0.01 * (measure.high - measure.low))
+        measures.append(
+            msgspec.structs.replace(measure, middle=float(known.mean()), variance=spread**2)
+        )
+    usual = {
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "delta": record.parameters.delta,
+        "measures": measures,
+        "episodes": LEAST,
+    }
+    content = msgspec.to_builtins(usual | given)
     plan: PilotPlan = converted(content, PilotPlan, "the plan", InvalidParameter)
     if plan.time is None and (plan.deadline is not None or isinstance(plan.share, list)):
         dated(past.episodes, "deadline, share")
     first = measures[0]
     worlds = worlds_of(saved, first, past)
-    shown = float(np.mean([ours.mean() - theirs.mean() for ours, theirs in worlds]))
     gain = saved.estimated_gain
     share = float(np.mean([chance for _, chance in plan.schedule]))
     if "episodes" not in given:
-        both = first.variance / (share * (1 - share))
-        wanted = both * (TWO_ERRORS / max(shown, 1e-9)) ** 2  # as a t-test needs
+        shown = float(np.mean([ours.mean() - theirs.mean() for ours, theirs in worlds]))
+        # As a one-sided t-test at 0.1 needs for a power of 80 %: 2.12 standard errors.
+        wanted = first.variance / (share * (1 - share)) * (2.12 / max(shown, 1e-9)) ** 2
         plan = msgspec.structs.replace(plan, episodes=int(min(max(wanted, LEAST), MOST / 16)))
         needed = float(np.quantile(simulated(plan, worlds, share), CHANCE, method="higher"))
-        wanted = SPARE * needed if needed < np.inf else plan.episodes
+        wanted = 1.1 * needed if needed < np.inf else plan.episodes
         plan = msgspec.structs.replace(plan, episodes=int(min(max(wanted, LEAST), MOST)))
     when = simulated(plan, worlds, share)
     needed = float(np.quantile(when, CHANCE, method="higher"))
@@ -376,7 +376,8 @@ def simulated(plan: PilotPlan, worlds: Sequence[World], share: float) -> FloatAr
     rng = np.random.default_rng(SEED)
     wager, _ = wagers(plan, plan.measures[0])
     many = min(16 * plan.episodes, MOST)
-    looks = np.unique(np.geomspace(1, min(many, MOST_PAST), 16).astype(np.int64))
+    # The bound by a past control takes longer: fewer episodes, and 16 looks.
+    looks = np.unique(np.geomspace(1, min(many, 2_000), 16).astype(np.int64))
     found = list[float]()
     pilots = 1 if plan.control == "past" else PILOTS
     for ours, theirs in [world for world in worlds for _ in range(pilots)]:
@@ -481,7 +482,7 @@ def watch(
     measure = episodes.measures[0]
     recorded = episodes.returns[0]
     high = measure.high
-    for place in np.flatnonzero(recorded > high + SLACK * abs(high))[:1]:
+    for place in np.flatnonzero(recorded > high + 1e-9 * abs(high))[:1]:
         raise InvalidLog(
             f"episode {episodes.ids[place]!r} returned {number(float(recorded[place]))}, expected "
             f"at most {number(high)}, as was declared; make the result again with a range that "

@@ -21,21 +21,12 @@ from surestep.sections import (
 )
 
 DIGITS = 3
-MOST_POINTS = 24  # of the line of a watch
-LEAST_IN_POINT = 5  # episodes
-MOODS: dict[str, Mood] = {
-    "proved better": "good",
-    "believed better": "caution",
-    "not yet": "plain",
-    "stop: it is worse": "bad",
-    "no claim": "bad",
-}
-TITLES = {
-    "proved better": "Proved: the new policy is better",
-    "believed better": "Believed, not proved: the new policy is better",
-    "not yet": "Not yet: neither better nor worse is shown",
-    "stop: it is worse": "Stop: the new policy is worse",
-    "no claim": "Nothing is claimed",
+VERDICTS: dict[str, tuple[str, Mood]] = {
+    "proved better": ("Proved: the new policy is better", "good"),
+    "believed better": ("Believed, not proved: the new policy is better", "caution"),
+    "not yet": ("Not yet: neither better nor worse is shown", "plain"),
+    "stop: it is worse": ("Stop: the new policy is worse", "bad"),
+    "no claim": ("Nothing is claimed", "bad"),
 }
 
 
@@ -165,6 +156,7 @@ def answer_sections(answer: PilotAnswer, record: Record) -> list[Section]:
         ("share", "; ".join(f"{date[:10]} {percent(chance)}" for date, chance in plan.schedule)),
         ("episodes planned", f"{plan.episodes:,}"),
     ]
+    title, mood = VERDICTS[answer.verdict]
     keys = list[Key]()
     for first in answer.measures[:1]:
         sure = f"with {percent(1 - plan.delta)} confidence"
@@ -176,11 +168,11 @@ def answer_sections(answer: PilotAnswer, record: Record) -> list[Section]:
     return [
         Section(
             "answer",
-            TITLES[answer.verdict],
+            title,
             [answer.why or next_step(answer)],
             keys=keys,
             pictures=[over_time(x, record) for x in answer.measures[:1] if len(x.lines) > 1],
-            mood=MOODS[answer.verdict],
+            mood=mood,
         ),
         *([measures_section(answer)] if len(answer.measures) > 1 else []),
         Section("episodes", "Which episodes count", counting(answer)),
@@ -331,7 +323,7 @@ def goodness(watch: Watch) -> Section:
         f"{watch.within:,} episodes has a chance of at most {percent(watch.alpha)}, however often "
         "you look. A level from the old log takes its episodes for alike."
     )
-    size = max(-(-watch.values.size // MOST_POINTS), LEAST_IN_POINT)
+    size = max(-(-watch.values.size // 24), 5)  # at most 24 points, each of 5 or more
     points = [
         (float(watch.places[first + size // 2] + 1), watch.values[first : first + size].mean())
         for first in range(0, watch.values.size - size + 1, size)
