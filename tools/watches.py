@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from surestep.followup.detector import detect, lowest_season, paired
+from surestep.followup.watching import detect, lowest_season, paired
 
 ROOT = Path(__file__).resolve().parent.parent
 N, ALPHA, DELTA = 1_000, 0.1, 0.1

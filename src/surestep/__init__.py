@@ -31,9 +31,8 @@ if TYPE_CHECKING:
         estimate_behavior as estimate_behavior,
         estimate_mdp as estimate_mdp,
     )
+    from surestep.pipeline.followup import pilot as pilot, watch as watch
     from surestep.pipeline.improve import improve as improve
-    from surestep.pipeline.pilot import pilot as pilot
-    from surestep.pipeline.watch import watch as watch
     from surestep.planning import (
         evaluate as evaluate,
         evaluate_batch as evaluate_batch,
@@ -67,9 +66,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "results": "Result load",
         "algorithms": "improvement_of",
         "certificates": "certify",
-        "pipeline": "improve",
-        "pipeline.pilot": "pilot",
-        "pipeline.watch": "watch",
+        "pipeline": "improve pilot watch",
         "io": "read_log",
         "kernels.devices": "device",
         "registering": "register",

@@ -13,7 +13,7 @@ import surestep
 from surestep.cli.main import main
 from surestep.errors import InvalidLog, InvalidParameter, ResultMismatch
 from surestep.followup.pilot import PilotPlan, judged, toml_of
-from surestep.pipeline.pilot import read_plan
+from surestep.pipeline.followup import read_plan
 
 MADE = "2026-01-01"
 

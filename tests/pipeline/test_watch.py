@@ -10,9 +10,9 @@ from scipy.stats import binom
 
 import surestep
 from surestep.errors import InvalidLog, InvalidParameter
-from surestep.followup.detector import detect, lowest_season
+from surestep.followup.watching import detect, lowest_season
 from surestep.offpolicy import betting
-from surestep.pipeline.watch import drifted
+from surestep.pipeline.followup import drifted
 
 GOOD = {("mild", "wait"): 0.8, ("mild", "treat"): 0.6, ("severe", "wait"): 0.2}
 BEFORE = GOOD | {("severe", "treat"): 0.7}

@@ -61,7 +61,7 @@ def pilot_command(
     """
     from surestep._files import check_new_folder, failing_to_write, write_folder, write_together
     from surestep.pipeline import pilot
-    from surestep.report.pilot import answer_sections, plan_sections
+    from surestep.report.followup import answer_sections, plan_sections
     from surestep.results import load
 
     folder = plan or result.parent / "pilot"
@@ -148,7 +148,7 @@ def watch_command(
     """
     from surestep._files import write_together
     from surestep.pipeline import watch
-    from surestep.report.watch import watch_sections
+    from surestep.report.followup import watch_sections
 
     page = output or Path("watch.html")
     watched = watch(result, description, **how)

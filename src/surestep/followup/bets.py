@@ -66,10 +66,10 @@ from typing import NamedTuple
 import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, IntArray
-from surestep.kernels.bets import MOST, first_reached
 
 PLANNED = np.array([0.25, 1.0, 4.0, 16.0])  # times the episodes planned: one stake for each
 TILTS = np.array([0.1, 0.25, 0.5, 1.0, 2.0])  # of the odds of an arm, both ways
+MOST = 0.99  # of the capital may be lost in one episode
 HALVINGS = 60  # of the interval in which a bound is looked for
 POINTS = 400  # bounds that a line over time may have
 CELLS = 200  # of the range of returns, for each of two means
@@ -86,16 +86,10 @@ class Wager(NamedTuple):
     delta: float
 
     @property
-    def span(self) -> float:
-        """Returns the width of the range."""
-        return self.high - self.low
-
-    @property
     def stakes(self) -> FloatArray:
         """Returns s_j, one for each number of episodes that a proof may take."""
-        needed = 2 * math.log(1 / self.delta)
-        stakes: FloatArray = np.sqrt(needed / (PLANNED * self.planned * self.variance))
-        return stakes
+        planned = PLANNED * self.planned
+        return np.asarray(np.sqrt(2 * math.log(1 / self.delta) / (planned * self.variance)))
 
 
 class Series(NamedTuple):
@@ -115,7 +109,8 @@ def gains(wager: Wager, new: BoolArray, chance: FloatArray, returns: FloatArray)
         (wager.middle - wager.low) / chance, (wager.high - wager.middle) / (1 - chance)
     )
     weight = np.sqrt(chance * (1 - chance))
-    return Series(side * (returns - wager.middle), least, weight, -wager.span, wager.span)
+    span = wager.high - wager.low
+    return Series(side * (returns - wager.middle), least, weight, -span, span)
 
 
 def levels(wager: Wager, new: BoolArray, chance: FloatArray, returns: FloatArray) -> Series:
@@ -125,13 +120,20 @@ def levels(wager: Wager, new: BoolArray, chance: FloatArray, returns: FloatArray
     return Series(value, least, np.sqrt(chance), wager.low, wager.high)
 
 
+def capital(series: Series, wager: Wager, claim: float) -> FloatArray:
+    """Returns K(Δ) after each episode [n], where Δ is the claim."""
+    stakes = wager.stakes[:, np.newaxis] * series.weight
+    room = claim - series.least
+    with np.errstate(divide="ignore", over="ignore"):
+        stakes = np.where(stakes * room > MOST, MOST / room, stakes)
+        products = np.cumprod(1 + stakes * (series.value - claim), axis=1)
+    return np.asarray(products.mean(axis=0))
+
+
 def reached(series: Series, wager: Wager, claims: FloatArray) -> FloatArray:
     """Returns after how many episodes each claim is refuted; ∞ where it is not."""
-    when = np.empty(claims.size, np.int64)
-    first_reached(
-        series.value, series.least, series.weight, wager.stakes, claims, 1 / wager.delta, when
-    )
-    return np.where(when > series.value.size, np.inf, when)
+    refuted = [capital(series, wager, claim) >= 1 / wager.delta for claim in claims]
+    return np.array([1.0 + np.argmax(ever) if ever.any() else np.inf for ever in refuted])
 
 
 def lower_bound(series: Series, wager: Wager) -> float:
@@ -150,50 +152,41 @@ def bounds_over_time(series: Series, wager: Wager) -> FloatArray:
     when = np.maximum.accumulate(reached(series, wager, claims))  # rounding may swap equal ones
     when[0] = 0  # what is certain
     after = np.arange(1, series.value.size + 1)
-    bounds: FloatArray = claims[np.searchsorted(when, after, side="right") - 1]
-    return bounds
+    return np.asarray(claims[np.searchsorted(when, after, side="right") - 1])
 
 
 def past_bounds(wager: Wager, control: FloatArray, new: FloatArray, looks: IntArray) -> FloatArray:
     """Returns the bound on the gain over past episodes, after so many new ones (`looks`)."""
     grid = np.linspace(wager.low, wager.high, CELLS + 1)
-    planned = (wager.planned, max(control.size, 1))
-    with np.errstate(divide="ignore"):
-        rooms = MOST / (grid - wager.low), MOST / (wager.high - grid)
-    stakes = [
-        [np.minimum(math.sqrt(2 * math.log(x / wager.delta) / (n * wager.variance)), room)
-         for x in (1, 10)]
-        for n, room in zip(planned, rooms, strict=True)
-    ]  # fmt: skip
-    theirs = [capital_of(stake * (grid - control[:, np.newaxis])) for stake in stakes[1]]
-    ours = [np.ones(grid.size), np.ones(grid.size)]
+    goals = 2 * np.array([[math.log(1 / wager.delta)], [math.log(10 / wager.delta)]])
+    with np.errstate(divide="ignore"):  # stakes [2, C + 1]: on both means, and on one alone
+        new_stakes = np.minimum(
+            np.sqrt(goals / (wager.planned * wager.variance)), MOST / (grid - wager.low)
+        )
+        old_stakes = np.minimum(
+            np.sqrt(goals / (max(control.size, 1) * wager.variance)), MOST / (wager.high - grid)
+        )
+    ours = np.ones(new_stakes.shape)
+    theirs = capital_of(old_stakes, grid - control[:, np.newaxis])
     standing = np.ones((CELLS, CELLS), np.bool_)
     gain = grid[:-1, np.newaxis] - grid[1:]
-    bounds = np.empty(looks.size)
-    seen = 0
-    for i, look in enumerate(looks):
-        fresh = new[seen:look, np.newaxis] - grid
-        ours = [
-            capital * capital_of(stake * fresh)
-            for capital, stake in zip(ours, stakes[0], strict=True)
-        ]
-        capital = 0.8 * np.outer(ours[0][1:], theirs[0][:-1])
-        capital += 0.1 * ours[1][1:, np.newaxis] + 0.1 * theirs[1][:-1]
-        standing &= capital < 1 / wager.delta
-        bounds[i] = gain[standing].min(initial=wager.span)
-        seen = look
-    return bounds
+    bounds = list[float]()
+    for fresh in np.split(new, looks)[:-1]:
+        ours *= capital_of(new_stakes, fresh[:, np.newaxis] - grid)
+        alone = 0.1 * ours[1, 1:, np.newaxis] + 0.1 * theirs[1, :-1]
+        standing &= 0.8 * np.outer(ours[0, 1:], theirs[0, :-1]) + alone < 1 / wager.delta
+        bounds.append(gain[standing].min(initial=wager.high - wager.low))
+    return np.array(bounds)
 
 
-def capital_of(bets: FloatArray) -> FloatArray:
-    """Returns the product of 1 and each bet over episodes (the first axis)."""
-    product: FloatArray = np.exp(np.minimum(np.log1p(bets).sum(axis=0), 300.0))
-    return product
+def capital_of(stakes: FloatArray, won: FloatArray) -> FloatArray:
+    """Returns the products over episodes of 1 and what each stake wins; `won` [n, C + 1]."""
+    logs = np.stack([np.log1p(stake * won).sum(axis=0) for stake in stakes])
+    return np.asarray(np.exp(np.minimum(logs, 300.0)))
 
 
 def share_evidence(new: BoolArray, chance: FloatArray) -> FloatArray:
     """Returns the evidence after each episode [n] that arms have other chances than planned."""
     tilts = np.append(-TILTS, TILTS)[:, np.newaxis]
     odds = np.where(new, tilts, 0.0) - np.log1p(chance * np.expm1(tilts))
-    evidence: FloatArray = np.exp(np.minimum(np.cumsum(odds, axis=1), 300.0)).mean(axis=0)
-    return evidence
+    return np.asarray(np.exp(np.minimum(np.cumsum(odds, axis=1), 300.0)).mean(axis=0))

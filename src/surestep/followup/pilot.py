@@ -65,6 +65,11 @@ class PilotPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
                 raise ValueError(
                     f"Expected low < high of {measure.name!r}, and middle between them"
                 )
+            if measure.at_most is not None and self.control == "past":
+                raise ValueError(
+                    f"Expected control = 'concurrent': a past control does not judge the limit of "
+                    f"{measure.name!r} (at_most)"
+                )
         seconds(self.until or self.made)
 
     @property
@@ -83,8 +88,7 @@ class PilotPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
                 f"episode {episodes.ids[e]!r} began before {self.schedule[0][0]}, the first date "
                 f"of share{others}"
             )
-        chances: FloatArray = np.array([chance for _, chance in self.schedule])[place]
-        return chances
+        return np.asarray([chance for _, chance in self.schedule])[place]
 
 
 def seconds(date: str) -> float:
@@ -284,15 +288,6 @@ def toml_of(plan: PilotPlan) -> str:
     return "\n".join(["# Fixed before the first episode. Do not change it afterwards.", *lines, ""])
 
 
-class Seen(NamedTuple):
-    """Episodes that count, in the order of their starts, with the least and most they returned."""
-
-    new: BoolArray
-    chance: FloatArray
-    lowest: FloatArray
-    highest: FloatArray
-
-
 def judged(
     plan: PilotPlan, digest: str, episodes: Episodes, today: str, drift: str = ""
 ) -> PilotAnswer:
@@ -310,18 +305,11 @@ def judged(
     if plan.deadline is not None:
         began = dated(episodes, "deadline")
         overdue = episodes.pending & (began + DAY * plan.deadline <= seconds(today))
-    waiting = np.flatnonzero(episodes.pending & ~overdue)
-    counted = int(waiting[0]) if waiting.size else len(episodes)
-    measures = list[MeasureAnswer]()
-    for m, measure in enumerate(plan.measures):
-        check_range(measure, episodes, m)
-        ends = (measure.low, episodes.lowest[m]), (measure.high, episodes.highest[m])
-        lowest, highest = (
-            np.where(episodes.pending, end, np.clip(part, measure.low, measure.high))[:counted]
-            for end, part in ends
-        )
-        seen = Seen(new[:counted], chance[:counted], lowest, highest)
-        measures.append((concurrent_answer if concurrent else past_answer)(plan, measure, seen))
+    counted = int(np.argmax(np.append(episodes.pending & ~overdue, True)))
+    measures = [
+        answer_of(plan, measure, new[:counted], chance[:counted], ends[:, :counted])
+        for measure, ends in zip(plan.measures, ends_of(plan, episodes), strict=True)
+    ]
     strange = bets.share_evidence(new, chance).max(initial=1.0) if concurrent else 1.0
     why = drift
     if strange >= 1 / FALSE_ALARMS:
@@ -376,17 +364,25 @@ def arms(plan: PilotPlan, episodes: Episodes) -> BoolArray:
     return new
 
 
-def check_range(measure: Measure, episodes: Episodes, m: int) -> None:
-    """Refuses returns outside of the range that the plan declares."""
-    slack = SAME * (measure.high - measure.low)
-    below = episodes.highest[m] < measure.low - slack
-    beyond = below | (episodes.lowest[m] > measure.high + slack)
-    for e, others in first_where(beyond & ~episodes.pending, "episode"):
-        raise InvalidLog(
-            f"episode {episodes.ids[e]!r} returned {episodes.returns[m, e]:g} of {measure.name}; "
-            f"pilot.toml declares {measure.low:g} to {measure.high:g}, so that nothing can be "
-            f"claimed{others}"
-        )
+def ends_of(plan: PilotPlan, episodes: Episodes) -> list[FloatArray]:
+    """Returns the least and the most [2, E] of each measure; refused beyond the declared range.
+
+    A pending episode may return anything within it.
+    """
+    found = list[FloatArray]()
+    for m, measure in enumerate(plan.measures):
+        ends = np.stack([episodes.lowest[m], episodes.highest[m]])
+        slack = SAME * (measure.high - measure.low)
+        beyond = (ends[1] < measure.low - slack) | (ends[0] > measure.high + slack)
+        for e, others in first_where(beyond & ~episodes.pending, "episode"):
+            raise InvalidLog(
+                f"episode {episodes.ids[e]!r} returned {episodes.returns[m, e]:g} of "
+                f"{measure.name}; pilot.toml declares {measure.low:g} to {measure.high:g}, so that "
+                f"nothing can be claimed{others}"
+            )
+        declared = [[measure.low], [measure.high]]
+        found.append(np.where(episodes.pending, declared, ends.clip(measure.low, measure.high)))
+    return found
 
 
 def wagers(plan: PilotPlan, measure: Measure) -> tuple[bets.Wager, bets.Wager]:
@@ -402,47 +398,38 @@ def wagers(plan: PilotPlan, measure: Measure) -> tuple[bets.Wager, bets.Wager]:
     )
 
 
-def concurrent_answer(plan: PilotPlan, measure: Measure, seen: Seen) -> MeasureAnswer:
-    """Returns the bounds on a measure by a concurrent control, after each episode."""
+def answer_of(
+    plan: PilotPlan, measure: Measure, new: BoolArray, chance: FloatArray, ends: FloatArray
+) -> MeasureAnswer:
+    """Returns the bounds on a measure, over time, by the least and the most [2, n] of episodes."""
     wager, mirrored = wagers(plan, measure)
-    series = bets.gains if measure.at_most is None else bets.levels
-    against = np.where(seen.new, seen.lowest, seen.highest)
-    in_favour = np.where(seen.new, seen.highest, seen.lowest)
-    better = series(wager, seen.new, seen.chance, against)
-    worse = series(mirrored, seen.new, seen.chance, -in_favour)
-    many = np.arange(1, against.size + 1)
-    kept = np.unique(np.linspace(0, max(many.size - 1, 0), POINTS).astype(int))[: many.size]
-    lines = (many, bets.bounds_over_time(better, wager), np.cumsum(better.value) / many)
+    against = np.where(new, ends[0], ends[1])
+    in_favour = np.where(new, ends[1], ends[0])
+    if plan.control == "concurrent":
+        series = bets.gains if measure.at_most is None else bets.levels
+        better = series(wager, new, chance, against)
+        lower = bets.lower_bound(better, wager)
+        upper = -bets.lower_bound(series(mirrored, new, chance, -in_favour), mirrored)
+        many = np.arange(1, new.size + 1)
+        looks = np.unique(np.linspace(0, max(new.size - 1, 0), POINTS).astype(int))[: new.size]
+        bounds = bets.bounds_over_time(better, wager)
+        lines = [line[looks] for line in (many, bounds, np.cumsum(better.value) / many)]
+        estimate = better.value.mean() if new.size else 0.0
+    else:
+        many = np.arange(1, new.sum() + 1)
+        looks = np.unique(np.linspace(0, many.size, POINTS).astype(int))
+        bounds = bets.past_bounds(wager, against[~new], against[new], looks)
+        lower = bounds[-1]
+        upper = -bets.past_bounds(mirrored, -in_favour[~new], -in_favour[new], looks)[-1]
+        before = against[~new].sum() / max(int((~new).sum()), 1)
+        means = np.append(0.0, np.cumsum(against[new]) / many - before)[looks]
+        lines = [looks, bounds, means]
+        estimate = means[-1]
     return MeasureAnswer(
         name=measure.name,
-        estimate=float(better.value.mean()) if many.size else 0.0,
-        lower=bets.lower_bound(better, wager),
-        upper=-bets.lower_bound(worse, mirrored),
+        estimate=float(estimate),
+        lower=float(lower),
+        upper=float(upper),
         above=-measure.margin if measure.at_most is None else -measure.at_most,
-        lines=[*zip(*(line[kept].tolist() for line in lines), strict=True)],
-    )
-
-
-def past_answer(plan: PilotPlan, measure: Measure, seen: Seen) -> MeasureAnswer:
-    """Returns the bounds on a measure by past episodes as control."""
-    if measure.at_most is not None:
-        raise InvalidParameter(
-            f"measure {measure.name!r} has a limit of its own (at_most), which a past control does "
-            'not judge; expected control = "concurrent"'
-        )
-    wager, mirrored = wagers(plan, measure)
-    new = seen.new
-    many = np.arange(1, int(new.sum()) + 1)
-    looks = np.unique(np.linspace(0, many.size, POINTS).astype(int))
-    line = bets.past_bounds(wager, seen.highest[~new], seen.lowest[new], looks)
-    worse = bets.past_bounds(mirrored, -seen.lowest[~new], -seen.highest[new], looks)
-    before = float(seen.highest[~new].sum()) / max(int((~new).sum()), 1)
-    means = np.append(0.0, np.cumsum(seen.lowest[new]) / many - before)[looks]
-    return MeasureAnswer(
-        name=measure.name,
-        estimate=float(means[-1]),
-        lower=float(line[-1]),
-        upper=-float(worse[-1]),
-        above=-measure.margin,
-        lines=[*zip(looks.tolist(), line.tolist(), means.tolist(), strict=True)],
+        lines=[*zip(*(line.tolist() for line in lines), strict=True)],
     )

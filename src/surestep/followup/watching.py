@@ -1,14 +1,50 @@
-"""Watch: what new episodes say of an adopted policy, against levels that it must not fall below."""
+"""Warns when episodes return less than a level: an e-detector (Shin, Ramdas and Rinaldo 2022).
+
+**The detector.** Let G_1, G_2, … be returns in the order of their starts, G_t ≤ h, and c < h the
+level. For a stake λ with λ (h − c) < 1,
+
+    M_0 = 0,   M_t = (M_{t−1} + 1) (1 + λ (c − G_t)) = Σ_{s ≤ t} Π_{i = s..t} (1 + λ (c − G_i)).
+
+It is the capital of somebody who puts 1 on every episode, bets that from there on returns are below
+c, and never takes anything out. `detect` takes the mean M over λ ∈ {.1, .25, .5, .8} / (h − c), and
+raises the alarm at the first t with M_t ≥ A.
+
+**Theorem.** If E[G_t | G_1, …, G_{t−1}] ≥ c for all t ≤ N, an alarm among the first N episodes has
+a chance of at most N/A. *Proof.* Every factor is positive, as c − G_t ≥ −(h − c), and has a
+conditional mean of at most 1. So E[M_t | past] ≤ M_{t−1} + 1: the numbers M_t − t are a
+supermartingale, of each λ and of their mean. Let τ be the alarm, or N if that is earlier. By
+optional stopping E[M_τ] ≤ E[τ] ≤ N; and M_τ ≥ 0, with M_τ ≥ A where there was an alarm. By Markov's
+inequality P(alarm by N) ≤ N/A. ∎ Without a fixed N, E[τ] ≥ E[M_τ] ≥ A: the mean run to a false
+alarm is A or longer.
+
+So **A = N/α** for a chance of at most α among the next N episodes. It may be looked at after every
+episode: the alarm is one event for all looks. Among twice as many episodes the chance is 2α.
+
+**What breaks it.** A level above the mean, if only by luck: the mean of 100 old episodes is above
+the true mean in half of all cases. So a level is a *lower bound*. And seasons: c must be below the
+mean in every season (`lowest_season`), or returns are compared with those of a small holdout that
+goes on as before (`paired`): the same weeks make both better or worse. Returns in the order of
+their ends break it, too, where bad ones are known early.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
-from surestep._arrays import FloatArray, IntArray
+import numpy as np
+
+from surestep._arrays import BoolArray, FloatArray, IntArray, expect_count
+from surestep._settings import Delta, check_setting
 from surestep.checks import Check
+from surestep.errors import InvalidParameter
+from surestep.offpolicy import betting
 from surestep.rehearsal import Rate
+
+SHARES = (0.1, 0.25, 0.5, 0.8)  # of the largest stake 1 / (h − c), as far as the sources tried them
+ROUNDING = 1e-9  # added to ln A, for what rounding may add to ln M
 
 
 class Level(NamedTuple):
@@ -112,3 +148,73 @@ class Watch:
             "unknown": self.unknown,
             "drift": [{x: getattr(one, x) for x in names} for one in self.checks or ()],
         }
+
+
+class Detection(NamedTuple):
+    """What a detector saw: ln M after every episode, and the alarm.
+
+    `alarm` is the place of the episode that raised it, `since` that of the first episode after the
+    change, by the smallest stake: the start from which its bets won the most. Both are None without
+    an alarm.
+    """
+
+    evidence: FloatArray  # [n] ln M
+    goal: float  # ln A
+    alarm: int | None = None
+    since: int | None = None
+
+
+def detect(
+    returns: FloatArray, level: float, high: float, *, within: int, alpha: float
+) -> Detection:
+    """Watches returns [n], each at most `high`, for a mean below the level.
+
+    An alarm among the first `within` has a chance of at most `alpha` while the mean is no lower.
+    """
+    expect_count("within", within)
+    check_setting("alpha", alpha, Delta)
+    if not level < high:
+        raise InvalidParameter(
+            f"level is {level:.10g}, expected less than {high:.10g}, the highest return: nothing "
+            "could ever be above it"
+        )
+    goal = math.log(within) - math.log(alpha)
+    shares = np.array(SHARES)[:, np.newaxis]
+    factors = np.log1p(shares * (level - returns) / (high - level))  # [4, n], as all that follow
+    capital = np.cumsum(factors, axis=1)  # ln P_t of whoever began with the first episode
+    before = capital - factors
+    sums = capital + np.logaddexp.accumulate(-before, axis=1)  # M_t = P_t Σ_{s < t} 1/P_s
+    evidence = np.logaddexp.reduce(sums, axis=0) - math.log(len(SHARES))
+    above = np.flatnonzero(evidence >= goal + ROUNDING)
+    if not above.size:
+        return Detection(evidence, goal)
+    alarm = int(above[0])
+    return Detection(evidence, goal, alarm, int(np.argmin(before[0, : alarm + 1])))
+
+
+def paired(returns: FloatArray, held_out: BoolArray) -> tuple[FloatArray, IntArray]:
+    """Compares each episode of the holdout with those of the new policy since the one before.
+
+    Returns the mean of the latter less the former [m], and the places [m] of the former among all.
+    An episode of the holdout without such neighbours is left out. If the new policy is better by
+    Δ or more in every season, and seasons do not turn between neighbours, each difference has a
+    mean of Δ or more; they lie within ±(highest − lowest return).
+    """
+    places = np.flatnonzero(held_out)
+    ours = np.diff(np.cumsum(np.where(held_out, 0.0, returns))[places], prepend=0.0)
+    number = np.diff(np.cumsum(~held_out)[places], prepend=0)
+    places, ours, number = (each[number > 0] for each in (places, ours, number))
+    return ours / number - returns[places], places
+
+
+def lowest_season(returns: FloatArray, seasons: int, low: float, delta: float) -> float:
+    """Returns a lower bound of the mean return in the lowest season, with a chance of 1 − δ.
+
+    Returns [n], each at least `low`, lie in the order of starts, and seasons are equal parts of
+    them; each has its bound (`betting`) at δ/k, so that all k hold at once.
+    """
+    if not 1 <= seasons <= returns.size:
+        raise InvalidParameter(
+            f"seasons is {seasons:,}, expected 1 to {returns.size:,}, the episodes of the old log"
+        )
+    return min(betting(part, low, delta / seasons) for part in np.array_split(returns, seasons))

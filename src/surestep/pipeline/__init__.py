@@ -4,12 +4,11 @@ from surestep.followup.pilot import MeasureAnswer, Pilot, PilotAnswer
 from surestep.followup.watching import Watch
 from surestep.pipeline.certify import Judged, certify_policy, certify_result, check_certificates
 from surestep.pipeline.explain import Explanation, explain, in_words
+from surestep.pipeline.followup import pilot, verify_pilot, watch
 from surestep.pipeline.improve import improve
-from surestep.pipeline.pilot import pilot, verify_pilot
 from surestep.pipeline.rehearse import RehearsedLog, rehearse_log
 from surestep.pipeline.stress_test import Effort
 from surestep.pipeline.verify import Verification, verify_result
-from surestep.pipeline.watch import watch
 
 __all__ = [
     "Effort",

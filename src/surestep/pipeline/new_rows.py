@@ -59,21 +59,17 @@ def measures_of(record: Record) -> tuple[Measure, ...]:
         for name, rule in description.signals.items()
     }
     first = next(iter(told), "reward")
-    told = {first: {part: getattr(kept, part) for part in (*RANGES, "discount")}} | {
-        name: stakes for name, stakes in told.items() if name != first
-    }
+    told[first] = {part: getattr(kept, part) for part in (*RANGES, "discount")}
     measures = list[Measure]()
     for name, stakes in told.items():
         running, ending = (stakes.get(part) or NOTHING for part in ("running", "ending"))
         discount = float(stakes["discount"])
         low, high = stakes.get("returns") or Ranges(running, ending).returns(discount)
-        margin = stakes.get("margin", 0.0)
-        measures.append(Measure(name, float(low), float(high), discount, margin))
+        measures.append(Measure(name, float(low), float(high), discount, stakes.get("margin", 0.0)))
     unsafe = description.unsafe
     if unsafe.states is not None:
         at_most = unsafe.at_most if isinstance(unsafe.at_most, float) else None
-        margin = unsafe.not_worse_by or 0.0
-        measures.append(Measure(unsafe.states, -1.0, 0.0, 1.0, margin, at_most))
+        measures.append(Measure(unsafe.states, -1.0, 0.0, 1.0, unsafe.not_worse_by or 0.0, at_most))
     return tuple(measures)
 
 
@@ -93,11 +89,11 @@ def new_rows(
     nor a clock is recorded.
     """
     source = opened(saved, log, memory_limit, time, allow_query=allow_query)
-    columns = [*source.types]
     for name in (arm, pending):
-        if name is not None and name not in columns:
+        if name is not None and name not in source.types:
             raise InvalidLog(
-                f"{source.table.name}: there is no column {name!r}; {closest(name, columns)}"
+                f"{source.table.name}: there is no column {name!r}; "
+                f"{closest(name, [*source.types])}"
             )
     counts = source.counts()
     words = saved.table.vocabulary
@@ -107,11 +103,12 @@ def new_rows(
         states=tuple(dict.fromkeys(states)),
         actions=tuple(dict.fromkeys((*words.actions, *counts.actions))),
     )
-    labels = {
-        "state_labels": [*map(joined, words.states)],
-        "action_labels": [*map(joined, words.actions)],
-    }
-    pairs = Pairs.full(len(words.states), len(words.actions), **labels)
+    pairs = Pairs.full(
+        len(words.states),
+        len(words.actions),
+        state_labels=[*map(joined, words.states)],
+        action_labels=[*map(joined, words.actions)],
+    )
     steps = source.load(pairs, counts, stopped=True, numbered=True)
     episode = str(source.columns.episode)
     _, texts, changing = source.first_values([episode, *several(arm)])

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 from scipy.stats import binom
 
 from surestep.errors import InvalidParameter
-from surestep.followup.detector import SHARES, detect, lowest_season, paired
+from surestep.followup.watching import SHARES, detect, lowest_season, paired
 from surestep.offpolicy import betting
 
 UNIT = st.floats(0, 1, allow_subnormal=False)

@@ -1,7 +1,10 @@
-"""Writes what `surestep pilot` shows: a plan to hand to a committee, or what a pilot has shown."""
+"""Writes what `surestep pilot` and `surestep watch` show: a plan, what it showed, or an alarm."""
 
 from surestep._words import counted, floored, number, percent, signed
+from surestep.errors import said
 from surestep.followup.pilot import Forecast, MeasureAnswer, Pilot, PilotAnswer, PilotPlan
+from surestep.followup.watching import Watch
+from surestep.report.checks import checks_section
 from surestep.results.record import Record
 from surestep.sections import (
     Amount,
@@ -18,19 +21,12 @@ from surestep.sections import (
 )
 
 DIGITS = 3
-MOODS: dict[str, Mood] = {
-    "proved better": "good",
-    "believed better": "caution",
-    "not yet": "plain",
-    "stop: it is worse": "bad",
-    "no claim": "bad",
-}
-TITLES = {
-    "proved better": "Proved: the new policy is better",
-    "believed better": "Believed, not proved: the new policy is better",
-    "not yet": "Not yet: neither better nor worse is shown",
-    "stop: it is worse": "Stop: the new policy is worse",
-    "no claim": "Nothing is claimed",
+VERDICTS: dict[str, tuple[str, Mood]] = {
+    "proved better": ("Proved: the new policy is better", "good"),
+    "believed better": ("Believed, not proved: the new policy is better", "caution"),
+    "not yet": ("Not yet: neither better nor worse is shown", "plain"),
+    "stop: it is worse": ("Stop: the new policy is worse", "bad"),
+    "no claim": ("Nothing is claimed", "bad"),
 }
 
 
@@ -100,17 +96,16 @@ def arms_words(plan: PilotPlan) -> list[str]:
 
 def expected(forecast: Forecast, record: Record) -> str:
     """Says how long it takes, by simulated pilots."""
-    worlds = f"In {counted(forecast.worlds, 'simulated world')} that the log allows"
-    words = (
-        f"The estimated gain is {signed(forecast.gain, DIGITS)} {record.unit}. {worlds}, 80 % of "
-        f"pilots show a gain within {forecast.needed or 0:,} episodes."
+    shown = (
+        f"fewer than 80 % of pilots show a gain within {forecast.most:,} episodes: it may be too "
+        "small, or there may be none."
+        if forecast.needed is None
+        else f"80 % of pilots show a gain within {forecast.needed:,} episodes."
     )
-    if forecast.needed is None:
-        words = (
-            f"The estimated gain is {signed(forecast.gain, DIGITS)} {record.unit}. {worlds}, fewer "
-            f"than 80 % of pilots show a gain within {forecast.most:,} episodes: it may be too "
-            "small, or there may be none."
-        )
+    words = (
+        f"The estimated gain is {signed(forecast.gain, DIGITS)} {record.unit}. In "
+        f"{counted(forecast.worlds, 'simulated world')} that the log allows, {shown}"
+    )
     if forecast.cut > 0:
         words += (
             f" A clock cut {percent(forecast.cut)} of the old episodes. In a pilot, what comes "
@@ -129,32 +124,42 @@ def to_record(plan: PilotPlan, record: Record) -> list[str]:
     """Lists the columns of the new rows."""
     roles = record.parameters.columns
     named = [f"{role}: {', '.join(names)}" for role, names in roles.items()]
-    columns = ["The columns of the old log (" + "; ".join(named) + ")."]
-    if plan.control == "concurrent":
-        columns.append(f"The arm, column {plan.arm}: {plan.new} or {plan.old}.")
     time = plan.time or roles.get("time", [""])[0]
-    columns.append(
+    late = f"column {plan.pending}" if plan.pending else "an episode without an end is pending"
+    ranges = [f"{x.name} from {number(x.low)} to {number(x.high)}" for x in plan.measures]
+    told = [
+        f"The columns of the old log ({'; '.join(named)}).",
+        f"The arm, column {plan.arm}: {plan.new} or {plan.old}."
+        if plan.control == "concurrent"
+        else "",
         f"When an episode began, column {time}."
         if time
-        else "Rows in the order in which episodes began, or a column of times (key `time`)."
-    )
-    late = f"column {plan.pending}" if plan.pending else "an episode without an end is pending"
-    stops = (
-        "The first one stops the count."
+        else "Rows in the order in which episodes began, or a column of times (key `time`).",
+        f"Outcomes that are not known yet: {late}. The first one stops the count."
         if plan.deadline is None
-        else f"After {number(plan.deadline)} days it counts as the worst."
-    )
-    columns.append(f"Outcomes that are not known yet: {late}. {stops}")
-    ranges = [f"{x.name} from {number(x.low)} to {number(x.high)}" for x in plan.measures]
-    columns.append(f"No return may lie outside of the declared range: {'; '.join(ranges)}.")
-    return columns
+        else f"Outcomes that are not known yet: {late}. After {number(plan.deadline)} days it "
+        "counts as the worst.",
+        f"No return may lie outside of the declared range: {'; '.join(ranges)}.",
+    ]
+    return [words for words in told if words]
 
 
 def answer_sections(answer: PilotAnswer, record: Record) -> list[Section]:
     """Returns what a pilot has shown: the line to act on, over time, and what it rests on."""
+    plan = answer.plan
+    facts = [
+        ("made", plan.made),
+        ("digest of pilot.toml", answer.digest),
+        ("digest of the result", plan.digest),
+        ("control", plan.control),
+        ("δ", number(plan.delta)),
+        ("share", "; ".join(f"{date[:10]} {percent(chance)}" for date, chance in plan.schedule)),
+        ("episodes planned", f"{plan.episodes:,}"),
+    ]
+    title, mood = VERDICTS[answer.verdict]
     keys = list[Key]()
     for first in answer.measures[:1]:
-        sure = f"with {percent(1 - answer.plan.delta)} confidence"
+        sure = f"with {percent(1 - plan.delta)} confidence"
         keys = [
             Key("Gain, estimated", signed(first.estimate, DIGITS), record.unit),
             Key("At least", signed(floored(first.lower, DIGITS), DIGITS), sure),
@@ -163,15 +168,15 @@ def answer_sections(answer: PilotAnswer, record: Record) -> list[Section]:
     return [
         Section(
             "answer",
-            TITLES[answer.verdict],
+            title,
             [answer.why or next_step(answer)],
             keys=keys,
             pictures=[over_time(x, record) for x in answer.measures[:1] if len(x.lines) > 1],
-            mood=MOODS[answer.verdict],
+            mood=mood,
         ),
         *([measures_section(answer)] if len(answer.measures) > 1 else []),
         Section("episodes", "Which episodes count", counting(answer)),
-        Section("plan", "The plan", facts=plan_facts(answer)),
+        Section("plan", "The plan", facts=facts),
     ]
 
 
@@ -230,8 +235,8 @@ def measures_section(answer: PilotAnswer) -> Section:
         *numbers("Estimate", "At least", "At most", "Has to exceed"),
         Column("So far"),
     ]
-    said = "It is proved better only if the first gains and all others keep their limits."
-    return Section("measures", "All signals", [said], tables=[Table("signals", "", columns, rows)])
+    rule = "It is proved better only if the first gains and all others keep their limits."
+    return Section("measures", "All signals", [rule], tables=[Table("signals", "", columns, rows)])
 
 
 def counting(answer: PilotAnswer) -> list[str]:
@@ -259,15 +264,111 @@ def counting(answer: PilotAnswer) -> list[str]:
     return words
 
 
-def plan_facts(answer: PilotAnswer) -> list[tuple[str, str]]:
-    """Returns what was fixed beforehand."""
-    plan = answer.plan
-    return [
-        ("made", plan.made),
-        ("digest of pilot.toml", answer.digest),
-        ("digest of the result", plan.digest),
-        ("control", plan.control),
-        ("δ", number(plan.delta)),
-        ("share", "; ".join(f"{date[:10]} {percent(chance)}" for date, chance in plan.schedule)),
-        ("episodes planned", f"{plan.episodes:,}"),
+def watch_sections(watch: Watch) -> list[Section]:
+    """Returns the sections of a watch: the answer first, then what it rests on."""
+    read = Section("inputs", "What was read", facts=[*watch.inputs.items()], folded=True)
+    return [alarm_section(watch), goodness(watch), following(watch), world(watch), read]
+
+
+def alarm_section(watch: Watch) -> Section:
+    """Returns the line to act on, and what to do."""
+    tested = [level for level in watch.levels if level.value is not None]
+    title = f"No alarm after {counted(watch.known, 'episode')}"
+    mood: Mood = "plain"
+    sentences = ["No alarm is no proof. Run the same command again when there are more rows."]
+    if watch.alarm:
+        title = "Alarm: the new policy is no longer as good"
+        mood = "bad"
+        sentences = [
+            f"It fell below {level.name} ({number(level.value or 0.0)}): alarm with episode "
+            f"{level.alarm}, probably since episode {level.since}."
+            for level in tested
+            if level.alarm is not None
+        ]
+        sentences += [
+            "It now does worse than former practice: go back to that until you know why."
+            if tested[-1].alarm
+            else "It may still do better than former practice. Find out what changed.",
+            "Then learn from the rows since the alarm: a second round.",
+        ]
+    elif not tested:
+        title = "Not watched: there is no level to compare with"
+        mood = "caution"
+    if watch.known < len(watch.ids):
+        waiting = counted(len(watch.ids) - watch.known, "episode")
+        sentences.append(
+            f"{waiting} not counted yet: they count in the order of their starts, and the outcome "
+            f"of {watch.ids[watch.known]} is pending."
+        )
+    keys = [
+        Key("Evidence of a fall", percent(max(level.evidence, 0)), f"of an alarm: {level.name}")
+        for level in tested
     ]
+    return Section("answer", title, sentences, keys=keys, mood=mood)
+
+
+def goodness(watch: Watch) -> Section:
+    """Returns the line over time beside the levels, and what an alarm promises."""
+    items = [
+        Item(f"Not tested: {level.name}", f"It needs {level.why}.", sign="–")
+        if level.value is None
+        else Item(
+            f"{level.name[0].upper()}{level.name[1:]}: {number(level.value)}",
+            f"It is too high with a chance of at most {percent(level.delta)}." * (level.delta > 0),
+        )
+        for level in watch.levels
+    ]
+    promise = (
+        "While the policy is as good as these levels say, an alarm among the first "
+        f"{watch.within:,} episodes has a chance of at most {percent(watch.alpha)}, however often "
+        "you look. A level from the old log takes its episodes for alike."
+    )
+    size = max(-(-watch.values.size // 24), 5)  # at most 24 points, each of 5 or more
+    points = [
+        (float(watch.places[first + size // 2] + 1), watch.values[first : first + size].mean())
+        for first in range(0, watch.values.size - size + 1, size)
+    ]
+    picture = Curves(
+        Caption("over-time", "Over time", f"Each point is the mean of {size:,} in a row."),
+        "episode",
+        f"mean {watch.unit}",
+        {"mean": points},
+        [Flag(level.value, level.name) for level in watch.levels if level.value is not None],
+        [Flag(x.place + 1, "alarm") for x in watch.levels if x.place is not None][:1],
+    )
+    title = "Is it still as good?"
+    return Section("goodness", title, [promise], items=items, pictures=[picture])
+
+
+def following(watch: Watch) -> Section:
+    """Returns how often decisions are those that the new policy takes."""
+    decisions = sum(rate.total for rate in watch.followed.values())
+    happened = sum(rate.happened for rate in watch.followed.values())
+    words = "The new policy rules nothing out in these rows."
+    if decisions:
+        words = (
+            f"{percent(happened / decisions)} of {counted(decisions, 'decision')} are as advised."
+        )
+    if watch.unknown:
+        words += f" {counted(watch.unknown, 'decision')}: a situation or action it does not know."
+    rows = [
+        [
+            ", ".join(state),
+            Amount(f"{rate.total:,}", rate.total),
+            *(Amount(percent(x), x) for x in (rate.share, rate.low, rate.high)),
+        ]
+        for state, rate in watch.followed.items()
+    ]
+    columns = [Column("Situation"), *numbers("Decisions", "As advised", "From", "To")]
+    caption = "Situations in which the new policy rules an action out; intervals of 95 %"
+    tables = [Table("situations", caption, columns, rows, sortable=True)] if rows else []
+    return Section("followed", "Is it followed?", [words], tables=tables)
+
+
+def world(watch: Watch) -> Section:
+    """Returns whether actions have other effects, or other rewards, than in the old log."""
+    once = "The old log is compared with the new rows. It is a test for one look, not for many."
+    if watch.checks is None:
+        once = f"Not tested: the old log is not there. Name it ({said('log=…', '--log')})."
+    made = checks_section(watch.checks or (), folded=False)
+    return made._replace(name="world", title="Has the world changed?", sentences=[once])
