@@ -44,6 +44,8 @@ improve pumps.toml --worlds 0 -o result
 verify result pumps.toml
 explain result --state worn --state high
 certify result pumps.toml --kind robust
+pilot result --episodes 50
+watch result pumps.csv
 rehearse pumps.toml --kind posterior --worlds 9 --sizes 1 -o rehearsal
 algorithms
 bound --states 25 --actions 4 --discount 0.95 --value-bound 1 --visits 100

@@ -137,3 +137,24 @@ def test_mistakes_are_told_in_one_line(folder, words, expected):
     assert expected in done.output
     assert "Traceback" not in done.output
     assert (folder / "new.csv").read_bytes() == before
+
+
+def test_a_watch_is_made_again_and_compared(folder):
+    run(folder, "result", "falls.csv", "-o", "again.html", "--within", "500")
+    verify = ["verify", str(folder / "again.json")]
+    done = CliRunner().invoke(main, [*verify, str(folder / "falls.csv")])
+    assert (done.exit_code, "confirmed" in done.output) == (0, True), done.output
+    other = CliRunner().invoke(main, [*verify, str(folder / "new.csv")])
+    assert (other.exit_code, "again.json comes out otherwise" in other.output) == (1, True)
+    page = folder / "again.html"
+    page.write_text(page.read_text().replace("Alarm", "All well"), encoding="utf-8")
+    forged = CliRunner().invoke(main, [*verify, str(folder / "falls.csv")])
+    assert "again.html comes out otherwise" in forged.output
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"settings": {}}', '{"settings": 1}'])
+def test_another_json_file_is_no_watch(content, folder):
+    (folder / "other.json").write_text(content)
+    done = CliRunner().invoke(main, ["verify", str(folder / "other.json"), str(folder / "new.csv")])
+    assert done.exit_code == 2
+    assert "is not what `surestep watch` writes" in " ".join(done.output.split())

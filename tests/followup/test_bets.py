@@ -45,12 +45,23 @@ def arrays_of(rows):
 @given(pilots, st.floats(-0.9, 0.9))
 def test_the_capital_is_that_of_exact_numbers(rows, claim):
     new, chance, returns = arrays_of(rows)
-    series = bets.gains(HALF, new, chance, returns)
     exact = exact_capital(HALF, new, chance, returns, claim)
-    assert bets.capital(series, HALF, claim) == pytest.approx(exact, rel=1e-9)
-    (when,) = bets.reached(series, HALF, np.array([claim]))
-    there = np.flatnonzero(exact >= 1 / HALF.delta)
-    assert when == (there[0] + 1 if there.size else np.inf)
+    for target in (exact.max() * 0.999, exact.max() * 1.001):
+        wager = HALF._replace(delta=1 / target)
+        # The stakes are those of HALF: δ stands in them, too.
+        series = bets.gains(HALF, new, chance, returns)
+        when = np.empty(1, np.int64)
+        bets.first_reached(
+            series.value,
+            series.least,
+            series.weight,
+            HALF.stakes,
+            np.array([claim]),
+            1 / wager.delta,
+            when,
+        )
+        there = np.flatnonzero(exact >= target * (1 - 1e-9))
+        assert when[0] == (there[0] + 1 if there.size else len(rows) + 1)
 
 
 @given(pilots, st.floats(-0.9, 0.9), st.floats(0, 0.5))

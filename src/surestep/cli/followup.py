@@ -148,16 +148,20 @@ def watch_command(
     """
     from surestep._files import write_together
     from surestep.pipeline import watch
+    from surestep.pipeline.followup import WATCH_SETTINGS, watch_json
     from surestep.report.followup import watch_sections
 
     page = output or Path("watch.html")
+    kept = page.with_suffix(".json")
     watched = watch(result, description, **how)
-    write_together({page: [watched.report.encode()]})
+    settings = {"result": result.resolve().name} | {name: how[name] for name in WATCH_SETTINGS}
+    pages = {page: [watched.report.encode()]}
+    write_together({kept: [watch_json(watched, settings)]} | pages)
     if as_json:
         say_json(watched.content())
     else:
         show(watch_sections(watched))
-        say_wrote(page)
+        say_wrote(page, kept)
     if all(level.value is None for level in watched.levels):
         raise click.UsageError("Nothing is watched: there is no level; name the old log (--log).")
     raise SystemExit(int(watched.alarm))

@@ -38,12 +38,16 @@ def verify_command(output: Path, description: Description, **how: Any) -> None:
     surestep verify result log.toml
     surestep verify result log.csv --behavior policy.csv
     surestep verify pilot new.csv
+    surestep verify watch.json new.csv
     """
     from surestep.pipeline import verify_pilot, verify_result
+    from surestep.pipeline.followup import verify_watch
 
     with task_progress() as progress:
         if (output / "answer.json").is_file():  # of a pilot
             verification = verify_pilot(output, description, **how)
+        elif output.suffix == ".json":
+            verification = verify_watch(output, description, **how)
         else:
             verification = verify_result(output, description, progress=progress, **how)
     agreed = f"what you gave agrees with it: {', '.join(verification.compared)}"

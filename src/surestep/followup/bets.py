@@ -66,10 +66,10 @@ from typing import NamedTuple
 import numpy as np
 
 from surestep._arrays import BoolArray, FloatArray, IntArray
+from surestep.kernels.bets import MOST, first_reached
 
 PLANNED = np.array([0.25, 1.0, 4.0, 16.0])  # times the episodes planned: one stake for each
 TILTS = np.array([0.1, 0.25, 0.5, 1.0, 2.0])  # of the odds of an arm, both ways
-MOST = 0.99  # of the capital may be lost in one episode
 HALVINGS = 60  # of the interval in which a bound is looked for
 POINTS = 400  # bounds that a line over time may have
 CELLS = 200  # of the range of returns, for each of two means
@@ -120,20 +120,13 @@ def levels(wager: Wager, new: BoolArray, chance: FloatArray, returns: FloatArray
     return Series(value, least, np.sqrt(chance), wager.low, wager.high)
 
 
-def capital(series: Series, wager: Wager, claim: float) -> FloatArray:
-    """Returns K(Δ) after each episode [n], where Δ is the claim."""
-    stakes = wager.stakes[:, np.newaxis] * series.weight
-    room = claim - series.least
-    with np.errstate(divide="ignore", over="ignore"):
-        stakes = np.where(stakes * room > MOST, MOST / room, stakes)
-        products = np.cumprod(1 + stakes * (series.value - claim), axis=1)
-    return np.asarray(products.mean(axis=0))
-
-
 def reached(series: Series, wager: Wager, claims: FloatArray) -> FloatArray:
     """Returns after how many episodes each claim is refuted; ∞ where it is not."""
-    refuted = [capital(series, wager, claim) >= 1 / wager.delta for claim in claims]
-    return np.array([1.0 + np.argmax(ever) if ever.any() else np.inf for ever in refuted])
+    when = np.empty(claims.size, np.int64)
+    first_reached(
+        series.value, series.least, series.weight, wager.stakes, claims, 1 / wager.delta, when
+    )
+    return np.where(when > series.value.size, np.inf, when)
 
 
 def lower_bound(series: Series, wager: Wager) -> float:

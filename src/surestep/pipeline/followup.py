@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -63,6 +63,7 @@ WORLDS, PILOTS, DRAWN = 40, 5, 1_000  # worlds, pilots in each, and episodes tha
 CHANCE = 0.8  # with which a pilot that is long enough proves a gain
 LEAST, MOST = 20, 20_000  # episodes of a pilot that is simulated
 SEED = 0
+WATCH_SETTINGS = ("within", "alpha", "holdout", "seasons", "time", "pending")
 World = tuple[FloatArray, FloatArray]  # returns under the new policy, and under the current one
 
 
@@ -529,6 +530,31 @@ def watch(
     )
     sections = watch_sections(answer)
     return replace(answer, report=page(sections[0].title, "Watching an adopted policy", sections))
+
+
+def watch_json(watched: Watch, settings: Mapping[str, Any]) -> bytes:
+    """Returns a watch as JSON, with the settings by which it is made again."""
+    content = {"settings": settings} | watched.content()
+    return (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def verify_watch(file: Path, log: object, **how: Any) -> Verification:
+    """Watches again by the settings that a JSON file of `watch` keeps, and compares all bytes."""
+    try:
+        settings = json.loads(read_whole(file))["settings"]
+        asked = {name: settings[name] for name in WATCH_SETTINGS}
+        name = Path(str(settings["result"])).name
+    except (ValueError, KeyError, TypeError):
+        raise InvalidResult(f"{file} is not what `surestep watch` writes") from None
+    result = next((x for x in (file.parent / name, Path(name)) if (x / RUN).is_file()), None)
+    if result is None:
+        raise InvalidResult(f"{file} watches the result {name!r}; expected it beside the file")
+    watched = watch(result, log, **asked, **how)
+    page = file.with_suffix(".html")
+    for path, content in ((file, watch_json(watched, settings)), (page, watched.report.encode())):
+        if read_whole(path) != content:
+            return Verification("refuted", f"{path.name} comes out otherwise")
+    return Verification("same bytes", compared=("the result", "the rows"))
 
 
 def old_files(record: Record, result: object) -> list[str] | None:
