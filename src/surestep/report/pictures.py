@@ -26,6 +26,7 @@ STRIPS_APART = LINE + STRIP + 6
 LONG = 20_000  # letters of a description
 TONES = ("blue", "vermilion", "green")  # of lines
 LONGEST, SHORTEST = 50, 16  # letters of a name with the words at its right, and of it at least
+LONGEST_FLAG = 24  # letters of a flag
 
 RECT = Markup('<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" class="{}">{}</rect>')
 TEXT = Markup('<text x="{:.1f}" y="{:.1f}" class="{}">{}</text>')
@@ -102,7 +103,7 @@ def flagged(flags: Sequence[Flag], across: Axis, top: float, bottom: float) -> I
         line = top - LINE * (len(flags) - i) + 18
         side = " ends" if left > WIDTH * 0.7 else "" if left < WIDTH * 0.3 else " centred"
         yield PATH.format(f"M{left:.1f} {line + 5:.1f}V{bottom:.1f}", "mark")
-        yield TEXT.format(left, line, f"note halo{side}", harmless(text, LONGEST))
+        yield TEXT.format(left, line, f"note halo{side}", harmless(text, LONGEST_FLAG))
 
 
 # ---- the kinds of pictures ----------------------------------------------------------------------
