@@ -6,8 +6,6 @@ their values are. Runs are offsets into the next level, `state-to-choices.bin` a
 is missing means 0. See https://github.com/pmc-tools/umb for the format.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import lzma
@@ -235,6 +233,30 @@ class Index(Struct, frozen=True, rename="kebab"):
 
 
 # ---- reading ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """The regular files of an archive."""
+
+    file: IO[bytes]
+    members: Mapping[str, tuple[int, int]]  # name → (where it begins, how long it is)
+    stored: int  # bytes on the disk
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.members
+
+    def size(self, name: str) -> int:
+        """Returns how many bytes a file has."""
+        if name not in self.members:
+            raise InvalidModel(f"{name} is missing in the archive")
+        return self.members[name][1]
+
+    def read(self, name: str) -> bytes:
+        """Returns the bytes of a file."""
+        size = self.size(name)
+        self.file.seek(self.members[name][0])
+        return self.file.read(size)
 
 
 CHOICES = "state-to-choices.bin"
@@ -544,30 +566,6 @@ XZ_MEMORY = 1 << 28  # bytes; the strongest setting of xz needs a quarter of it
 MOST_MEMBERS = 1 << 12  # a model has a few files for each reward structure and label
 MOST_HEADER = 1 << 13  # bytes that tell the name and the length of one file
 PAX_RECORD = re.compile(rb"(\d+) ([^=]+)=(.*)\n", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Archive:
-    """The regular files of an archive."""
-
-    file: IO[bytes]
-    members: Mapping[str, tuple[int, int]]  # name → (where it begins, how long it is)
-    stored: int  # bytes on the disk
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.members
-
-    def size(self, name: str) -> int:
-        """Returns how many bytes a file has."""
-        if name not in self.members:
-            raise InvalidModel(f"{name} is missing in the archive")
-        return self.members[name][1]
-
-    def read(self, name: str) -> bytes:
-        """Returns the bytes of a file."""
-        size = self.size(name)
-        self.file.seek(self.members[name][0])
-        return self.file.read(size)
 
 
 @contextmanager
