@@ -27,7 +27,7 @@ VERBS = {
     **dict.fromkeys(("verify", "explain", "certify"), "results"),
     **dict.fromkeys(("pilot", "watch"), "followup"),
     "rehearse": "improve",
-    **dict.fromkeys(("algorithms", "bound"), "methods"),
+    "algorithms": "methods",
     **dict.fromkeys(("inspect", "count", "merge"), "logs"),
     **dict.fromkeys(("run", "figure", "compare"), "experiments"),
 }
