@@ -23,7 +23,6 @@ VERBS = {
     "pipeline/improve.py": ("improve",),
     "pipeline/certify.py": ("certify_result",),
     "pipeline/verify.py": ("verify_result",),
-    "pipeline/rehearse.py": ("rehearse_log",),
     "io/logs/source.py": ("read_log",),
 }
 # What Python takes besides what a description can say.
