@@ -10,7 +10,7 @@ import reproduced_page
 from reproduced_page import CAPTIONS, FIGURES, FOLDER, PAGE, Curve, around_block, blocks, curves_of
 from support.made_runs import made_run
 from surestep.experiments import summaries
-from surestep.experiments.tables import as_csv, value_rows
+from surestep.experiments.tables import as_csv, row_of
 from surestep.figures.figure import ALWAYS_TOLD
 
 
@@ -79,7 +79,7 @@ def only_numbers(run, path, request):
     """The table beside a figure, whose picture takes long and is tested elsewhere."""
     return {
         path: b"a picture",
-        path.with_suffix(".csv"): as_csv(value_rows(summaries(run.columns, ALWAYS_TOLD))).encode(),
+        path.with_suffix(".csv"): as_csv(map(row_of, summaries(run.columns, ALWAYS_TOLD))).encode(),
     }
 
 

@@ -22,7 +22,6 @@ from surestep.experiments.metrics import (
     CellSummary,
     Method,
     Summary,
-    first_better,
     first_certified,
     whole_or_none,
     without_size,
@@ -180,15 +179,6 @@ def certifier_name(summary: CellSummary) -> str:
 
 NOTHING = Interval(math.nan, math.nan, math.nan)
 TableRow = Mapping[str, Any]
-
-
-def value_rows(reached: Sequence[Summary]) -> list[TableRow]:
-    """Returns a row for each summary.
-
-    `first_better` is the data size from which on the method's mean beats π_b, empty for never.
-    """
-    better = first_better(reached)
-    return [row_of(one) | {"first_better": better[one.environment, one.method]} for one in reached]
 
 
 def comparison_rows(comparisons: Sequence[Comparison]) -> list[TableRow]:

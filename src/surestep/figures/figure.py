@@ -77,7 +77,7 @@ def draw_run(run: experiments.Run, path: Path, request: Request) -> Files:
             experiments.valued(rows, value), [*dict.fromkeys([*ALWAYS_TOLD, *metrics])]
         )
         points = value_points(reached, metrics, SCALES[value])
-        table = tables.value_rows(reached)
+        table = [*map(tables.row_of, reached)]
     picture = draw_layout(
         layout_of(points, request.columns, request.rows),
         kind,
