@@ -4,7 +4,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from surestep._words import Scale, counted, escaped_cell, number
@@ -120,20 +120,18 @@ def environment_name(label: str) -> str:
     return ", ".join([name, *shown])
 
 
+WORDS_FOR: dict[str, Callable[[Any], str]] = {  # the parts of a figure
+    "environment": environment_name,
+    "algorithm": algorithm_name,
+    "setting": lambda setting: settings_in_words(setting) or "no settings",
+    "n-wedge": lambda n_wedge: "no N∧" if n_wedge is None else f"N∧ = {n_wedge}",
+    "metric": metric_name,
+}
+
+
 def words_for(part: str, value: object) -> str:
     """Returns the name of a column, a row or a line of a figure."""
-    match part:
-        case "environment":
-            return environment_name(str(value))
-        case "algorithm":
-            return algorithm_name(str(value))
-        case "setting":
-            return settings_in_words(str(value)) or "no settings"
-        case "n-wedge":
-            return "no N∧" if value is None else f"N∧ = {value}"
-        case "metric":
-            return metric_name(str(value))
-    return "" if value is None else str(value)
+    return WORDS_FOR.get(part, lambda other: "" if other is None else str(other))(value)
 
 
 # ---- names of claims ---------------------------------------------------------------------------
