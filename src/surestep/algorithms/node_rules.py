@@ -23,13 +23,11 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep.algorithms.trees import StateColumn, Tree, trees_of
+from surestep.certificates.node_law import LEFT_OVER, estimated_law, stepped
 from surestep.certificates.nodes import NodeStitched, node_stacks
-from surestep.kernels.nodes import NodeStacks
 from surestep.model.factored import ColumnRules, FactoredProblem, Rule
 from surestep.model.structure import HERE, LEFT, RIGHT, Structure
 
-PRIOR = 0.5  # draws of every value that the estimate adds to those seen
-LEFT_OVER = 0.05  # of the discounted steps, that rollouts leave out
 CLEARLY = 2.0  # standard errors by which an action has to gain
 LONGEST = 1_000  # steps of a rollout
 ENOUGH = 0.9  # of what is expected of the best list: then the smallest is taken
@@ -196,36 +194,6 @@ class NodeRules:
             The policy.
         """
         return ColumnRules.of(structure, rules, self.default, group=self.group)
-
-
-def estimated_law(structure: Structure, stacks: NodeStacks) -> arrays.FloatArray:
-    """Returns the cumulated chances of the values of every node, by their frequencies [K, V]."""
-    possible = np.arange(structure.node_sizes.max()) < structure.node_sizes[:, np.newaxis]
-    counts = PRIOR * possible
-    node = np.repeat(np.arange(structure.num_nodes), np.diff(stacks.offsets))
-    seen = stacks.entry >= 0
-    np.add.at(counts, (node[seen], stacks.entry[seen]), 1.0)
-    chances: arrays.FloatArray = counts.cumsum(axis=1) / counts.sum(axis=1, keepdims=True)
-    return chances
-
-
-def stepped(
-    structure: Structure,
-    law: arrays.FloatArray,
-    state: arrays.IntArray,
-    action: arrays.IntArray,
-    numbers: arrays.FloatArray,
-) -> arrays.IntArray:
-    """Returns all values of steps that are drawn from the law of the nodes, by numbers [N, D]."""
-    columns = state.shape[1]
-    values = np.zeros((len(state), 2 * columns + 2), np.int64)
-    values[:, :columns] = state
-    for d, target in enumerate(structure.target):
-        node = structure.nodes.at(d, values, action)
-        drawn = (numbers[:, d, np.newaxis] >= law[node]).sum(axis=1)
-        known = structure.known[node]
-        values[:, columns + target] = np.where(known >= 0, known, drawn)
-    return values
 
 
 def better_rules(

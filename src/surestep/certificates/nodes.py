@@ -380,6 +380,11 @@ def paid_node_returns(problem: FactoredProblem) -> arrays.FloatArray:
 
 def node_stacks(log: FactoredLog) -> NodeStacks:
     """Returns the draws of every node in the order of decisions; below 0 where nobody saw them."""
+    return node_draws(log)[0]
+
+
+def node_draws(log: FactoredLog) -> tuple[NodeStacks, arrays.IntArray]:
+    """Returns the same with the place of every entry: its row times D, plus its column."""
     structure = log.structure
     values = log.values()
     columns = structure.target.size
@@ -411,12 +416,8 @@ def node_stacks(log: FactoredLog) -> NodeStacks:
     stops = offsets[1:].copy()
     unseen = np.flatnonzero(entry < 0)
     np.minimum.at(stops, np.searchsorted(offsets, unseen, side="right") - 1, unseen)
-    return NodeStacks(
-        offsets,
-        stops,
-        entry,
-        log.starts.astype(np.int64).ravel(),
-    )
+    starts = log.starts.astype(np.int64).ravel()
+    return NodeStacks(offsets, stops, entry, starts), when[order]
 
 
 def nodes_at(
