@@ -286,7 +286,7 @@ def compared(log: FactoredLog) -> tuple[NodeStacks, list[Compared]]:
             for variable, table in zip(variables, counts, strict=True):
                 if variable.place is None or variable.place[i] >= 0:
                     value = variable.at(i, values, log.action)[rows]
-                    place = local * table[0].size + (value + 1) * size + drawn[column, rows]
+                    place = local * table.shape[1] * size + (value + 1) * size + drawn[column, rows]
                     table += np.bincount(place, minlength=table.size).reshape(table.shape)
         unknown = int((structure.known[first:end] < 0).sum())
         tests = unknown * sum(variable.comparisons for variable in variables)

@@ -15,7 +15,8 @@ from surestep._files import read_path, read_whole
 from surestep._json import converted, read_json
 from surestep._progress import Progress, telling
 from surestep._version import __version__
-from surestep.algorithms.node_rules import FoundRules, estimated_law, find_rules, returns_of
+from surestep.algorithms.node_rules import FoundRules, find_rules, returns_of
+from surestep.certificates.node_law import estimated_law
 from surestep.certificates.nodes import NodeStitched, node_stacks
 from surestep.checks.structure import check_structure
 from surestep.errors import InvalidLog, InvalidParameter, ResultMismatch

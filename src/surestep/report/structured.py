@@ -58,7 +58,9 @@ def structured_sections(result: StructuredResult) -> list[Section]:
             [compared],
             items=[
                 Item("The structure", structure_words(result), *sign_of(not test.failed)),
-                Item("Where the log has not been", blind_words(result), *sign_of(not test.is_blind)),
+                Item(
+                    "Where the log has not been", blind_words(result), *sign_of(not test.is_blind)
+                ),
                 Item(
                     "What nobody recorded",
                     "If people decided by what the log does not record, the gain may not exist.",
@@ -117,9 +119,10 @@ def structure_words(result: StructuredResult) -> str:
 
 def blind_words(result: StructuredResult) -> str:
     """Says how often the new policy goes where nothing can be tested."""
+    share = percent(result.test.blind or 0.0)
     return (
-        f"In {percent(result.test.blind or 0.0)} of its steps the new policy meets a combination that "
-        f"the log shows fewer than {FEW} times: a missing parent would go unnoticed there. More "
+        f"In {share} of its steps the new policy meets a combination that the log "
+        f"shows fewer than {FEW} times: a missing parent would go unnoticed there. More "
         f"than {percent(MOST_BLIND)} is not called proved."
     )
 

@@ -315,7 +315,7 @@ def texts_by_column(
     goes_on = np.append(np.asarray(found["rank"])[1:] > 0, False)
     labels = list[list[str | None]]()
     for i, code in enumerate(codes):
-        column = np.ma.filled(np.ma.asarray(found[f"v{i}"], object), None).tolist()
+        column = np.ma.asarray(found[f"v{i}"]).tolist()  # None where it is masked
         known = {text: code.label(text) for text in {*column} - {None}}
         labels.append([known.get(text) for text in column])
     size = len(roles.state)
