@@ -347,8 +347,10 @@ def actions_of(structure: Structure, columns: arrays.IntArray) -> Variable:
     code = np.where(owned, actions + relative, np.arange(actions))
     _, first, of_action = np.unique(code, return_index=True, return_inverse=True)
     labels = [structure.actions[place % actions] for place in first]
-    seen_from = f", seen from {structure.columns[structure.target[columns[0]]]}" * (number > 1)
-    return Variable(ACTION + seen_from, labels, None, of_action.reshape(part.shape))
+    name = ACTION
+    if number > 1:
+        name += f", seen from {structure.columns[structure.target[columns[0]]]}"
+    return Variable(name, labels, None, of_action.reshape(part.shape))
 
 
 def log_kt(counts: arrays.FloatArray) -> arrays.FloatArray:
@@ -514,7 +516,7 @@ def blind_share_of(structure: Structure, units: Sequence[Compared], steps: Steps
     blind = np.zeros(action.size, np.bool_)
     for unit in units:
         few = [
-            (variable, np.vstack([counts.sum(axis=-1) < FEW, np.ones(len(counts[0]), np.bool_)]))
+            (variable, np.vstack([counts.sum(axis=-1) < FEW, np.ones(counts.shape[1], np.bool_)]))
             for variable, counts in zip(unit.variables, unit.counts, strict=True)
             if variable.now
         ]

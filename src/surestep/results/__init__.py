@@ -4,7 +4,7 @@ from surestep.results.episode import Episode
 from surestep.results.groups import GroupGain
 from surestep.results.record import Record
 from surestep.results.result import Decision, Default, Result, load
-from surestep.results.structured import StructuredResult, WrittenRules, load_structured
+from surestep.results.structured import StructuredResult, load_structured
 from surestep.results.table import PolicyTable
 
 __all__ = [
@@ -16,7 +16,6 @@ __all__ = [
     "Record",
     "Result",
     "StructuredResult",
-    "WrittenRules",
     "load",
     "load_structured",
 ]
