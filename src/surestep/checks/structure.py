@@ -286,7 +286,7 @@ def compared(log: FactoredLog) -> tuple[NodeStacks, list[Compared]]:
             for variable, table in zip(variables, counts, strict=True):
                 if variable.place is None or variable.place[i] >= 0:
                     value = variable.at(i, values, log.action)[rows]
-                    place = local * table[0].size + (value + 1) * size + drawn[column, rows]
+                    place = local * table.shape[1] * size + (value + 1) * size + drawn[column, rows]
                     table += np.bincount(place, minlength=table.size).reshape(table.shape)
         unknown = int((structure.known[first:end] < 0).sum())
         tests = unknown * sum(variable.comparisons for variable in variables)
@@ -347,8 +347,10 @@ def actions_of(structure: Structure, columns: arrays.IntArray) -> Variable:
     code = np.where(owned, actions + relative, np.arange(actions))
     _, first, of_action = np.unique(code, return_index=True, return_inverse=True)
     labels = [structure.actions[place % actions] for place in first]
-    seen_from = f", seen from {structure.columns[structure.target[columns[0]]]}" * (number > 1)
-    return Variable(ACTION + seen_from, labels, None, of_action.reshape(part.shape))
+    name = ACTION
+    if number > 1:
+        name = f"{ACTION}, seen from {structure.columns[structure.target[columns[0]]]}"
+    return Variable(name, labels, None, of_action.reshape(part.shape))
 
 
 def log_kt(counts: arrays.FloatArray) -> arrays.FloatArray:
