@@ -349,7 +349,7 @@ def actions_of(structure: Structure, columns: arrays.IntArray) -> Variable:
     labels = [structure.actions[place % actions] for place in first]
     name = ACTION
     if number > 1:
-        name += f", seen from {structure.columns[structure.target[columns[0]]]}"
+        name = f"{ACTION}, seen from {structure.columns[structure.target[columns[0]]]}"
     return Variable(name, labels, None, of_action.reshape(part.shape))
 
 
