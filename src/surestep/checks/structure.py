@@ -22,18 +22,19 @@ With counts n there, and m elsewhere,
 node. KT(n) · KT(m) is a product of predictive chances, one a draw: for each draw z is known before,
 and so are the earlier draws of its kind. So W = KT(n) · KT(m) / Π_x θ_x^{n_x + m_x} is a
 nonnegative martingale from 1, whatever the logger does with the past, and E ≤ W as no law makes the
-draws more likely than their frequencies. By Ville's inequality P(E is ever ≥ 1/β) ≤ β, at all
-places in the log together. With β = α/M for each of the M comparisons that the structure and its
-nodes make possible, seen or not: P(the largest E ≥ M/α) ≤ α. Which rows z counts may be left out if
-that is decided before the draw: so where an earlier column of a ring has no value yet, a row is in
-neither count. ∎
+draws more likely than their frequencies. By Ville's inequality P(W ever reaches 1/β) ≤ β, wherever
+in the log one stops. With β = α/M for each of the M comparisons that the structure makes possible,
+whether the log shows them or not: P(the largest E ≥ M/α) ≤ α. Rows may be in neither count if that
+is decided before the draw: so are those where an earlier column of a ring has no value yet. ∎
 
 **Where a stack stops.** Only rows before the first entry of a node that nobody saw count. Whether
-an entry is seen may be decided by what it was, so this place is no stopping time, and the *mean* of
-all E would not be valid there: if the draw 1 is unseen at z = v, then n is a run of 0s whose E has
-an infinite mean. Ville's inequality holds at every place, also at that one. A missing column of the
-state is none of its values. A variable of the next state that is missing in a row of a node, which
-may be for what came later, is not compared there.
+an entry is seen may be decided by what it was, so this place is no stopping time, and the mean of W
+may be above 1 there: if a fair draw of 1 at z = v is never seen, then n is a run of 0s, and with
+the others known W has an infinite mean. So the largest E is compared, and not the mean of all: what
+Ville says holds at every place. A missing column of the state has none of its values. A variable of
+the next state that is missing in any row of a node, maybe for what came later, is not compared.
+
+The blocks of the log double, as parts of its length would not be known before its end.
 
 **What it would notice**: see `noticed_change`. **Where it says nothing**: see `blind_share`.
 """
@@ -57,7 +58,7 @@ from surestep.model.factored import ColumnRules, FactoredLog
 from surestep.model.structure import ACTION, END, HERE, LEFT, NEXT, REWARD, RIGHT, Structure
 
 LEVEL = 0.05  # the chance that the test fails though the structure is true, at most
-FEW = 250  # rows of a node at a value: with fewer the test has little power
+FEW = 250  # rows of a node at a value: with fewer the test notices next to nothing
 MOST_BLIND = 0.05  # of the steps of the new policy
 NEAREST = 8  # members on both sides that are looked at …
 MANY = 40  # … in groups with more than that
@@ -444,8 +445,10 @@ def blind_share(
     """Returns the share of a policy's discounted steps of which the log shows too little.
 
     Such a step has a node, and a value of a column or of the action, that less than 250 rows of the
-    log have together. Steps are drawn from the estimated law of the nodes; a start with a missing
-    column has its first value.
+    log have together. The member and the time do not count. Earlier draws of the same step do not
+    either: with them 6 to 9 % of steps would be blind on SysAdmin with 8 or 20 machines and 300
+    episodes, also of the policy that made the log, and without them at most 4 %. Steps are drawn
+    from the estimated law of the nodes; a missing column of a start gets its first value.
 
     Parameters
     ----------
