@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from support.log_tables import write_table
-from surestep import improve
+from surestep import improve, load
 from surestep.cli.main import main
 from surestep.environments.sysadmin import DISCOUNT, SysAdmin
 from surestep.errors import InvalidLog, InvalidParameter, InvalidResult, ResultMismatch
@@ -220,6 +220,15 @@ def test_descriptions_without_a_structure_are_for_the_other_verb(plant):
         improve_structured(plant / "flat.toml")
     with pytest.raises(InvalidParameter, match="improve_structured"):
         improve(plant / "plant.toml")
+
+
+def test_other_verbs_say_that_they_do_not_take_it(plant, result, tmp_path, capsys):
+    result.save(tmp_path / "result")
+    with pytest.raises(InvalidResult, match="only verify and load_structured take it"):
+        load(tmp_path / "result")
+    with pytest.raises(SystemExit) as stop:
+        main(["inspect", str(plant / "plant.toml")])
+    assert stop.value.code == 0
 
 
 def test_a_missing_value_is_named(plant, tmp_path):

@@ -382,7 +382,7 @@ def noticed_change(total: arrays.FloatArray, bar: float) -> float | None:
     fewer, the chance of its rarest value is larger by ε, and that of its most frequent one smaller.
     With the counts that are expected, let R be ML(n) · ML(m) / ML(n + m). Twice its logarithm is
     about noncentral χ², so that ln E is about normal with the variance 2 ln R. So ε is noticed if
-    ln E − 0.84 √(2 ln R) ≥ ln(M/α). That was so in 77 to 83 % of simulated logs.
+    ln E − 0.84 √(2 ln R) ≥ ln(M/α). That was so in 77 to 84 % of simulated logs.
     """
     rows = total.sum()
     there, chance = min(float(FEW), rows / 2), total / rows

@@ -7,7 +7,6 @@ description and the digests of the others.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +26,7 @@ from surestep.model import Certificate, Structure
 from surestep.model.certificate import Rung
 from surestep.model.factored import ColumnRules
 from surestep.results.record import InputFile
+from surestep.results.result import STRUCTURED
 from surestep.results.unfinished import RUN, save
 
 RULES, CERTIFICATE, REPORT = FILES = ("rules.json", "certificate.json", "report.html")
@@ -206,13 +206,7 @@ def pretty(content: msgspec.Struct) -> bytes:
 def is_structured(folder: Path) -> bool:
     """Tells whether a folder holds a result about a log with a structure."""
     path = folder / RUN
-    if not path.is_file():
-        return False
-    try:
-        content = json.loads(read_whole(path))
-    except ValueError:
-        return False
-    return isinstance(content, dict) and content.get("format") == "surestep structured result"
+    return path.is_file() and STRUCTURED.encode() in read_whole(path)
 
 
 def load_structured(directory: str | Path) -> StructuredResult:
