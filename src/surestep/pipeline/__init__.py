@@ -6,6 +6,7 @@ from surestep.pipeline.certify import Judged, certify_policy, certify_result
 from surestep.pipeline.explain import Explanation, explain, in_words
 from surestep.pipeline.followup import pilot, verify_pilot, watch
 from surestep.pipeline.improve import improve
+from surestep.pipeline.structured import improve_structured, verify_structured
 from surestep.pipeline.verify import Verification, verify_result
 
 __all__ = [
@@ -20,9 +21,11 @@ __all__ = [
     "certify_result",
     "explain",
     "improve",
+    "improve_structured",
     "in_words",
     "pilot",
     "verify_pilot",
     "verify_result",
+    "verify_structured",
     "watch",
 ]
