@@ -2,12 +2,30 @@
 
 import os
 import stat
+import subprocess
+import sys
 
 import pytest
 
-from surestep._files import temporary_folder, write_folder, write_together
+from surestep._files import (
+    HELD,
+    TEMPORARY,
+    remove_leftovers,
+    temporary_folder,
+    write_folder,
+    write_together,
+)
 from surestep.errors import SurestepError
 
+HOLD = """
+import sys, time
+from surestep._files import temporary_folder
+with temporary_folder() as folder:
+    (folder / "spilt").mkdir()
+    (folder / "spilt" / "rows").write_bytes(b"many")
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
 FULL = OSError(28, "No space left on device")
 
 
@@ -99,6 +117,14 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
+def holder():
+    """A process that holds a temporary folder until its input ends."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    process = subprocess.Popen([sys.executable, "-c", HOLD], text=True, **pipes)
+    assert process.stdout.readline().strip()
+    return process
+
+
 def test_a_temporary_folder_is_gone_afterwards_whatever_happens(place):
     with temporary_folder() as folder:
         (folder / "deep").mkdir()
@@ -108,3 +134,30 @@ def test_a_temporary_folder_is_gone_afterwards_whatever_happens(place):
     with pytest.raises(KeyboardInterrupt), temporary_folder():
         raise KeyboardInterrupt
     assert list(place.iterdir()) == []
+
+
+def test_folders_of_the_dead_are_removed_and_those_of_the_living_are_not(place):
+    with holder() as dead, holder() as living:
+        dead.kill()
+        dead.wait()
+        assert len(list(place.glob(f"{TEMPORARY}*/spilt/rows"))) == 2
+        remove_leftovers.__wrapped__(place)
+        (left,) = place.iterdir()
+        assert (left / "spilt" / "rows").read_bytes() == b"many"
+        living.communicate("")
+    assert list(place.iterdir()) == []
+
+
+def test_what_is_no_leftover_is_not_removed(place):
+    for name in ("surestep-mine", f"{TEMPORARY}unknown"):
+        (place / name).mkdir()
+        (place / name / "file").touch()
+    elsewhere = place / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / HELD).touch()
+    (place / f"{TEMPORARY}link").symlink_to(elsewhere)
+    before = sorted(place.rglob("*"))
+    with temporary_folder() as own:
+        remove_leftovers.__wrapped__(place)
+        assert own.exists()
+    assert sorted(place.rglob("*")) == before

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import IO
 
@@ -17,6 +17,7 @@ from surestep.errors import FileFailure, InvalidParameter
 Chunks = Iterable[bytes | memoryview]
 BESIDE = ".surestep-"  # how names of files begin that are not yet in their place
 TEMPORARY = "surestep-tmp-"
+HELD = "held-by-surestep"  # the file in a temporary folder that its process keeps locked
 
 
 def read_path(path: object) -> Path:
@@ -155,16 +156,54 @@ def lock(file: IO[bytes]) -> bool:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Yields a new folder in the system's place for temporary files, and removes it at the end."""
+    """Yields a new folder in the system's place for temporary files, and removes it at the end.
+
+    A process that is killed leaves its folder behind; the next one that needs a folder removes it.
+    A folder gets its name once its file is locked, so that nobody takes it for one left behind.
+    """
     check_utf8(Path(tempfile.gettempdir()))
     try:
-        made = tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True)
+        remove_leftovers(Path(tempfile.gettempdir()))
+        folder = Path(tempfile.mkdtemp(prefix=BESIDE))
+        held = (folder / HELD).open("xb")
+        with suppress(OSError):  # no locks here: nobody will remove it, whatever becomes of us
+            lock(held)
+            folder = folder.rename(folder.with_name(f"{TEMPORARY}{secrets.token_hex(8)}"))
     except OSError as problem:
         raise FileFailure(
             f"no temporary folder can be made: {problem.strerror}; set TMPDIR to a folder with room"
         ) from None
-    with made as name:
-        yield Path(name)
+    with held:
+        try:
+            yield folder
+        finally:
+            remove_held(folder)
+
+
+@cache  # once a process: whoever dies later is the next one's concern
+def remove_leftovers(place: Path) -> None:
+    """Removes the temporary folders that dead processes of this user left in that place."""
+    if sys.platform == "win32":
+        return
+    for folder in place.glob(f"{TEMPORARY}*"):
+        with suppress(OSError):  # gone, or nothing to be done about it
+            if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+                continue
+            with (folder / HELD).open("r+b") as held:
+                if lock(held):
+                    remove_held(folder)
+
+
+def remove_held(folder: Path) -> None:
+    """Removes a temporary folder, its locked file last, so that a later process can finish it."""
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.name != HELD:
+                path.unlink(missing_ok=True)
+        (folder / HELD).unlink(missing_ok=True)
+        folder.rmdir()
 
 
 def remove_if_empty(folder: Path) -> None:
