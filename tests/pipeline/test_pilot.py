@@ -62,6 +62,11 @@ def result():
 
 
 @pytest.fixture(scope="module")
+def with_signals():
+    return improved(signals=SIGNALS)
+
+
+@pytest.fixture(scope="module")
 def plan(result):
     made = surestep.pilot(result, log=table(400), time="day", deadline=30, episodes=80)
     fixed = msgspec.structs.replace(made.plan, made=MADE)
@@ -201,8 +206,8 @@ def test_a_ramp_up_has_its_chances(result, plan):
         answered(result, replace(plan, plan=without), rows)
 
 
-def test_limits_of_other_signals_are_judged_as_well():
-    result = improved(signals=SIGNALS)
+def test_limits_of_other_signals_are_judged_as_well(with_signals):
+    result = with_signals
     made = surestep.pilot(result, log=table(400), episodes=200)
     assert [one.margin for one in made.plan.measures] == [0.0, 0.3]
     arm = drawn_arms(300)
@@ -250,8 +255,8 @@ def test_new_rows_beside_a_past_control_are_since_the_plan(result):
         answered(result, made, new, log=old)
 
 
-def test_a_plan_judges_every_signal_of_the_result(plan):
-    two = improved(signals=SIGNALS)
+def test_a_plan_judges_every_signal_of_the_result(plan, with_signals):
+    two = with_signals
     made = surestep.pilot(two, log=table(400), episodes=80)
     fewer = msgspec.structs.replace(made.plan, measures=made.plan.measures[:1], made=MADE)
     with pytest.raises(InvalidParameter, match="expected those of the result: reward, harm"):
