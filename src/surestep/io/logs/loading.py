@@ -18,7 +18,6 @@ from surestep.io.logs.roles import LabelCode, RewardSql, RoleSql, Units, as_varc
 from surestep.io.sql import ROW, named, sql_name, sql_text
 from surestep.model import DecisionLog, Pairs
 
-SIZE = '"surestep size"'  # the number of rows in a group
 UNFINISHED = "the recording stopped, and no next state is known"
 STOPPED = "a clock stopped the recording, and no next state is known"
 UNKNOWN = f"next_state = {END} AND kind & {TERMINATED} = 0"  # the recording stopped there
@@ -236,12 +235,11 @@ def contents_of(database: Any, roles: RoleSql, names: Sequence[str]) -> arrays.I
     # Each column is null in the groups of the others. To ask for count(DISTINCT …) of all of them
     # takes several times as long.
     asked = ", ".join(f"count({sql_name(name)})" for name in names)
-    groups = ", ".join(f"({sql_name(name)})" for name in names)
-    *distinct, each_time = database.execute(
-        f"SELECT {asked}, sum({SIZE}) FROM (SELECT {named(names)}, count(*) AS {SIZE} FROM log "
-        f"GROUP BY GROUPING SETS ({groups}))"
+    rows, *distinct = database.execute(
+        f'SELECT coalesce(sum("surestep size"), 0) // {len(names)}, {asked} FROM (SELECT '
+        f'{named(names)}, count(*) AS "surestep size" FROM log '
+        f"GROUP BY GROUPING SETS (({'), ('.join(map(sql_name, names))})))"
     ).fetchone()
-    rows = each_time // len(names)
     different = dict(zip(names, distinct, strict=True))
     told = [name for name in names if name in known or different[name] < rows]
     content = f"hash({', '.join(map(sql_name, told))})"
