@@ -233,13 +233,13 @@ hidden_module_variable = {"x": np.arange(3)}
     ],
 )
 def test_a_query_without_end_is_stopped(sql, workshop):
-    assert "longer than 0.5 seconds" in refused(sql, workshop, seconds=0.5)
+    assert "longer than 0.2 seconds" in refused(sql, workshop, seconds=0.2)
 
 
 def test_rows_that_are_made_while_they_are_fetched_are_stopped_too(workshop):
     with (
         pytest.raises(InvalidParameter, match="longer than"),
-        workshop.locked(Query("SELECT 1", seconds=0.5)) as database,
+        workshop.locked(Query("SELECT 1", seconds=0.2)) as database,
     ):
         database.execute(f"SELECT 1 UNION ALL ({ENDLESS})").fetchall()
 
