@@ -466,6 +466,13 @@ class Description(Part, frozen=True):
     limits: LimitKeys = LimitKeys()
     guideline: Guideline = Guideline()
     method: MethodKeys = MethodKeys()
+    structure: Annotated[
+        dict[str, dict[str, Any]],
+        Meta(
+            description="What the next value of each column of the state depends on: parents, "
+            "action, known, edge; also end and reward."
+        ),
+    ] = {}
     names: Annotated[
         dict[str, dict[str, str]],
         Meta(description="What people call the values of a column, on the page and the screen."),

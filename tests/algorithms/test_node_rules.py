@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from surestep.algorithms.node_rules import NodeRules, estimated_law, returns_of, stepped
+from surestep.algorithms.node_rules import NodeRules, returns_of
 from surestep.certificates import NodeStitched
+from surestep.certificates.node_law import estimated_law, stepped
 from surestep.certificates.nodes import node_stacks
 from surestep.environments.sysadmin import GROUP, SysAdmin
 

@@ -6,6 +6,7 @@ failures as a claim that fails exactly that often would exceed once in 10⁶ tes
 
 import itertools
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -18,6 +19,7 @@ from surestep.certificates.nodes import (
     NodeStitched,
     node_course,
     node_stacks,
+    paid_node_returns,
     roll_out_nodes,
     world_of,
 )
@@ -476,3 +478,62 @@ def test_leaving_out_the_draws_of_steps_that_ended_is_wrong(monkeypatch):
 
     monkeypatch.setattr(module, "node_stacks", left_out)
     assert wrong_claims(logs, ours=wait, behavior=go) > most_failures(8)
+
+
+def test_paid_returns_count_what_nobody_saw_as_the_most():
+    structure = Structure.read(
+        {"x": ["a", "b"]},
+        ["go"],
+        {
+            "x": {"parents": ["x"]},
+            "end": {"parents": ["next.x"]},
+            "reward": {"terms": [{"of": "x", "b": 1.0}]},
+        },
+    )
+    log = FactoredLog(
+        structure=structure,
+        state=[[1], [1], [1], [0], [1]],
+        action=[0] * 5,
+        next_state=[[1], [0], [1], [-1], [-1]],
+        ended=[False, True, False, False, True],
+        offsets=[0, 2, 3, 4, 5],
+    )
+    problem = FactoredProblem(log=log, behavior=None, discount=0.5, rest_bounds=(0.0, 2.0))
+    # Over after two steps; cut after one, with a half of 2 left; lost; over after one.
+    assert paid_node_returns(problem).tolist() == [1.5, 1 + 0.5 * 2, 2.0, 1.0]
+    within = replace(problem, horizon=1)
+    assert paid_node_returns(within).tolist() == [1.0, 1.0, 2.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("seen", "action", "logs"),
+    [
+        (False, 1, 30),
+        *(
+            pytest.param(seen, action, 300, marks=pytest.mark.slow)
+            for seen in (True, False)
+            for action in (0, 1)
+        ),
+    ],
+)
+def test_claims_against_returns_of_practice_are_seldom_wrong(seen, action, logs):
+    """The logger cools off, quits, and loses rows; nothing can be gained by either action."""
+    draw, *policies = risky(seen=seen)
+    drawn = [draw(300, np.random.default_rng(seed)) for seed in range(logs)]
+    wrong = wrong_claims(drawn, ours=policies[action], behavior=None)
+    assert wrong <= most_failures(logs)
+
+
+def test_returns_of_practice_prove_a_gain_where_nobody_knows_the_policy():
+    world = SysAdmin(4)
+    log = world.sample(world.first_failed(0.6), 600, rng=3)
+    problem = replace(world.problem(log), behavior=None, horizon=40)
+    claim = NodeStitched().certify(problem, world.fewest_failed_neighbours())
+    better, before = (
+        world.sample(policy, 4000, rng=1).returns(0.95).mean()
+        for policy in (world.fewest_failed_neighbours(), world.first_failed(0.6))
+    )
+    assert 0 < claim.lower < better - before
+    assert claim.lower == claim.figures["policy_lower"] - claim.figures["practice_upper"]
+    with pytest.raises(InvalidParameter, match="practice is 0"):
+        NodeStitched(practice=0).certify(problem, world.fewest_failed_neighbours())

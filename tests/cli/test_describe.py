@@ -217,6 +217,13 @@ def test_whatever_columns_are_called_the_file_says_nothing_else(names, tmp_path_
     assert found.keys() <= {"files", "columns", "bins", "behavior", "stakes"}
 
 
+def test_a_column_is_looked_at_whichever_its_place(tmp_path):
+    names = [f"x{n}" for n in range(57)]
+    lines = table(",".join(["action", *names, "reward"]), lambda i: ",".join([str(i % 2)] * 59))
+    text = described(tmp_path, lines)[1]
+    assert all(f'"{name}"' in text for name in names)
+
+
 def test_all_keys_are_listed():
     told = run_surestep("describe", "--keys").stdout
     assert all(f"{path}: " in told for path in HELP)

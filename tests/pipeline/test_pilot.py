@@ -247,6 +247,17 @@ def test_a_past_control_is_believed_at_most_and_fails_with_drift(result):
     assert "changed" in drifted.why
 
 
+def test_no_check_of_new_rows_can_prove_a_past_control(result):
+    # What was done before works as well now, so that nothing is gained. New rows cannot show it.
+    old = table(400)
+    made = surestep.pilot(result, log=old, control="past", episodes=100)
+    new = table(150, 8, np.array(["new"] * 150))
+    del new["arm"], new["day"]
+    right = (new["state"] == "severe") == (new["action"] == "treat")
+    assert right.all()  # nobody does what has become better
+    assert answered(result, made, new, log=old).verdict == "believed better"
+
+
 def test_new_rows_beside_a_past_control_are_since_the_plan(result):
     old = table(400)
     made = surestep.pilot(result, log=old, control="past", episodes=100, time="day")

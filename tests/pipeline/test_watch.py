@@ -138,6 +138,62 @@ def test_a_holdout_needs_no_level_and_no_old_log(result):
     assert not surestep.watch(result, steady, holdout=("arm", "before")).alarm
 
 
+def cases(number, seed, harm):
+    """One decision a case: to treat pays 0.9 in place of 0.1, and harms with a chance."""
+    rng = np.random.default_rng(seed)
+    treat = rng.random(number) < (0.5 if seed == 1 else 1)
+    table = {"episode": np.arange(number), "step": np.zeros(number, int), "over": np.ones(number)}
+    table |= {"state": np.full(number, "ill"), "action": np.where(treat, "treat", "wait")}
+    table["reward"] = (rng.random(number) < np.where(treat, 0.9, 0.1)).astype(float)
+    return table | {"harm": (rng.random(number) < harm).astype(float)}
+
+
+def test_limits_of_further_signals_are_watched():
+    signals = {
+        "reward": {"column": "reward", "ending": (0, 1)},
+        "harm": {"column": "harm", "ending": (0, 1), "cost": True, "not_worse_by": 0.1},
+    }
+    old = cases(500, 1, 0.2)
+    roles = {"terminated": "over"}
+    result = surestep.improve(old, columns=roles, discount=0, worlds=0, signals=signals)
+    quiet = surestep.watch(result, cases(300, 2, 0.2), log=old)
+    assert not quiet.alarm
+    bound = lowest_season(-old["harm"], 1, -1.0, 0.1) - 0.1
+    assert quiet.levels[2].name == "the limit of harm"
+    assert quiet.levels[2].value == pytest.approx(bound, abs=1e-12)
+    assert bound < -old["harm"].mean() - 0.1  # what was seen, and the margin
+    loud = surestep.watch(result, cases(300, 3, 0.7), log=old)
+    assert [level.alarm is not None for level in loud.levels] == [False, False, True]
+    assert "It breaks a limit: go back" in loud.report
+    levels = [level.value for level in loud.levels]
+    seen = detect(-cases(300, 3, 0.7)["harm"], levels[2], 0.0, within=3_000, alpha=0.05)
+    assert loud.levels[2].alarm == str(seen.alarm)  # a third of α is its part
+    without = surestep.watch(result, cases(300, 3, 0.7))
+    assert [level.value for level in without.levels[1:]] == [None, None]
+    held = cases(600, 2, 0.2) | {"arm": np.resize(["new", "before"], 600)}
+    beside = surestep.watch(result, held, holdout=("arm", "before"))
+    assert (beside.levels[2].value, beside.levels[2].alarm) == (-0.1, None)
+    held["harm"] = np.where(held["arm"] == "new", 1.0, 0.0)
+    assert surestep.watch(result, held, holdout=("arm", "before")).levels[2].alarm is not None
+    with pytest.raises(InvalidLog, match=r"returned 0\.5 of harm, expected at most 0"):
+        surestep.watch(result, old | {"harm": np.full(500, -0.5)})
+
+
+def test_a_limit_on_a_chance_is_its_own_level():
+    told = {"states": "state = 'ill'", "at_most": 0.4}
+    old = cases(500, 1, 0) | {"state": np.resize(["ill", "well", "well"], 500)}
+    how = {"columns": {"terminated": "over"}, "discount": 0, "worlds": 0, "ending": (0, 1)}
+    result = surestep.improve(old, unsafe=told, **how)
+    new = cases(300, 2, 0) | {"state": np.resize(["ill", "well", "well"], 300)}
+    quiet = surestep.watch(result, new)
+    assert (quiet.alarm, quiet.levels[2].value, quiet.levels[2].delta) == (False, -0.4, 0.0)
+    worse = surestep.watch(result, cases(300, 2, 0))
+    assert worse.levels[2].alarm is not None
+    new["arm"] = np.resize(["new", "new", "before"], 300)
+    new["state"] = np.where(new["arm"] == "before", "ill", "well")  # the holdout does not count
+    assert surestep.watch(result, new, holdout=("arm", "before")).levels[2].alarm is None
+
+
 def test_seasons_take_the_lowest_part_of_the_old_log(result):
     new = log(2, (50,), ADVICE, 1_000)
     one, four = (surestep.watch(result, new, log=OLD, seasons=k).levels for k in (1, 4))

@@ -2,30 +2,37 @@
 
 As in classification-based policy iteration (Lagoudakis and Parr 2003): from states of the log,
 every action that a rule can take is tried in the model that the frequencies of nodes estimate, and
-the current rules go on from there. The new list has the local situations in the order of what their
-action gains over the default. Of a few such lists the one is taken of which the certificate expects
-the most. Only the part of a log that may choose is looked at.
+the current rules go on from there. Rules for a group of columns are local: the new list has the
+situations of a member and its neighbours in the order of what their action gains over the default.
+Where no group has actions for its members, rules are the leaves of a small tree over all columns,
+grown on what each action gains (`algorithms.trees`). Of all lists the smallest is taken of which
+the certificate expects at least nine tenths of the most. Only the part of a log that may choose
+is looked at.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 import surestep._arrays as arrays
+from surestep.algorithms.trees import StateColumn, Tree, trees_of
+from surestep.certificates.node_law import LEFT_OVER, estimated_law, stepped
 from surestep.certificates.nodes import NodeStitched, node_stacks
-from surestep.kernels.nodes import NodeStacks
 from surestep.model.factored import ColumnRules, FactoredProblem, Rule
 from surestep.model.structure import HERE, LEFT, RIGHT, Structure
 
-PRIOR = 0.5  # draws of every value that the estimate adds to those seen
-LEFT_OVER = 0.05  # of the discounted steps, that rollouts leave out
 CLEARLY = 2.0  # standard errors by which an action has to gain
+LONGEST = 1_000  # steps of a rollout
+ENOUGH = 0.9  # of what is expected of the best list: then the smallest is taken
+MOST_DEFAULTS = 2  # actions that are tried as the default of local rules, the most frequent ones
+MOST_ACTIONS = 64  # of which trees choose, the most frequent ones
 
 
 class FoundRules(NamedTuple):
@@ -35,6 +42,49 @@ class FoundRules(NamedTuple):
     rules: tuple[Rule, ...]
     default: str
     expected: float
+    group: str | None = None
+
+
+def find_rules(
+    training: FactoredProblem,
+    certifier: NodeStitched,
+    templates: Mapping[str, Sequence[str]],
+    *,
+    most: int = 12,
+) -> FoundRules:
+    """Returns the rules to take: local rules of groups; without such, trees over all columns.
+
+    `templates` has the actions of each group, such as `reboot_@`.
+    """
+    structure = training.structure
+    law = estimated_law(structure, node_stacks(training.log))
+    often = np.bincount(training.log.action, minlength=structure.num_actions)
+    frequent = [structure.actions[a] for a in np.argsort(-often, kind="stable")]
+    found: list[FoundRules] = []
+    for group, actions in templates.items():
+        members = [member_action(structure, group, action) for action in actions]
+        idle = [action for action in frequent if not any(action in own for own in members)]
+        for action, default in itertools.product(actions, (idle or frequent)[:MOST_DEFAULTS]):
+            search = NodeRules(group=group, action=action, default=default, certifier=certifier)
+            found += search.lists(training, law)
+    if not found:
+        found = tree_lists(training, law, frequent[:MOST_ACTIONS], most)
+    found = [one for one in found if len(one.rules) < most]
+    plans = certifier.expected(training, [one.policy for one in found])
+    scored = [one._replace(expected=x.score) for one, x in zip(found, plans, strict=True)]
+    best = max(scored, key=lambda one: one.expected)
+    enough = ENOUGH * best.expected if best.expected > 0 else best.expected
+    return min(
+        (one for one in scored if one.expected >= enough),
+        key=lambda one: (len(one.rules), -one.expected),
+    )
+
+
+def member_action(structure: Structure, group: str, action: str) -> list[str]:
+    """Returns an action such as `reboot_@` for each member of a group."""
+    before, _, after = group.partition("*")
+    names = (structure.columns[c] for c in structure.groups[group])
+    return [action.replace(HERE, name[len(before) : len(name) - len(after)]) for name in names]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,18 +145,38 @@ class NodeRules:
         FoundRules
             The rules, and the L that is expected of them.
         """
-        structure = training.structure
+        found = self.lists(training, estimated_law(training.structure, node_stacks(training.log)))
+        plans = self.certifier.expected(training, [one.policy for one in found])
+        best = max(zip(found, plans, strict=True), key=lambda pair: pair[1].score)
+        return best[0]._replace(expected=best[1].score)
+
+    def lists(self, training: FactoredProblem, law: arrays.FloatArray) -> list[FoundRules]:
+        """Returns the different lists of all rounds, by the law of the nodes.
+
+        Parameters
+        ----------
+        training : FactoredProblem
+            The part of a log that may choose.
+        law : array of float [K, V]
+            The cumulated chances of the values of every node.
+
+        Returns
+        -------
+        list of FoundRules
+            The lists; nothing is expected of them yet.
+        """
         rng = np.random.default_rng(self.seed)
-        law = estimated_law(structure, node_stacks(training.log))
         rules: tuple[Rule, ...] = ()
         found: dict[tuple[str, ...], tuple[Rule, ...]] = {}
         for _ in range(self.rounds):
             rules = better_rules(self, training, law, rules, rng)
             found.setdefault(tuple(map(str, rules)), rules)
-        policies = [self.policy(structure, several) for several in found.values()]
-        scores = [plan.score for plan in self.certifier.expected(training, policies)]
-        best = int(np.argmax(scores))
-        return FoundRules(policies[best], [*found.values()][best], self.default, scores[best])
+        return [
+            FoundRules(
+                self.policy(training.structure, one), one, self.default, math.nan, self.group
+            )
+            for one in found.values()
+        ]
 
     def policy(self, structure: Structure, rules: Sequence[Rule]) -> ColumnRules:
         """Returns rules as a policy.
@@ -124,36 +194,6 @@ class NodeRules:
             The policy.
         """
         return ColumnRules.of(structure, rules, self.default, group=self.group)
-
-
-def estimated_law(structure: Structure, stacks: NodeStacks) -> arrays.FloatArray:
-    """Returns the cumulated chances of the values of every node, by their frequencies [K, V]."""
-    possible = np.arange(structure.node_sizes.max()) < structure.node_sizes[:, np.newaxis]
-    counts = PRIOR * possible
-    node = np.repeat(np.arange(structure.num_nodes), np.diff(stacks.offsets))
-    seen = stacks.entry >= 0
-    np.add.at(counts, (node[seen], stacks.entry[seen]), 1.0)
-    chances: arrays.FloatArray = counts.cumsum(axis=1) / counts.sum(axis=1, keepdims=True)
-    return chances
-
-
-def stepped(
-    structure: Structure,
-    law: arrays.FloatArray,
-    state: arrays.IntArray,
-    action: arrays.IntArray,
-    numbers: arrays.FloatArray,
-) -> arrays.IntArray:
-    """Returns all values of steps that are drawn from the law of the nodes, by numbers [N, D]."""
-    columns = state.shape[1]
-    values = np.zeros((len(state), 2 * columns + 2), np.int64)
-    values[:, :columns] = state
-    for d, target in enumerate(structure.target):
-        node = structure.nodes.at(d, values, action)
-        drawn = (numbers[:, d, np.newaxis] >= law[node]).sum(axis=1)
-        known = structure.known[node]
-        values[:, columns + target] = np.where(known >= 0, known, drawn)
-    return values
 
 
 def better_rules(
@@ -208,11 +248,91 @@ def returns_of(
     state, action, index = first
     columns, weight = state.shape[1], np.ones(len(state))
     total = np.zeros(len(state))
-    while weight.max(initial=0.0) > LEFT_OVER:
+    for _ in range(min(training.horizon or LONGEST, LONGEST)):
+        if weight.max(initial=0.0) <= LEFT_OVER:
+            break
         numbers = rng.random((index.max() + 1, structure.target.size))
         values = stepped(structure, law, state, action, numbers[index])
         total += weight * structure.reward_of(values, action)
         weight = weight * training.discount * (values[:, 2 * columns] == 0)
         state = values[:, columns : 2 * columns]
-        action = policy.act(state)
+        action = policy.act(state, rng if policy.chance.any() else None)
     return total
+
+
+def tree_lists(
+    training: FactoredProblem,
+    law: arrays.FloatArray,
+    actions: Sequence[str],
+    most: int,
+    *,
+    rounds: int = 3,
+    states: int = 200,
+    tries: int = 4,
+) -> list[FoundRules]:
+    """Returns lists of rules that are the leaves of trees, of up to `most` leaves.
+
+    In each round, every action is tried in some states of the log, and the largest tree goes on.
+    """
+    structure, log = training.structure, training.log
+    rng = np.random.default_rng(0)
+    whole = np.flatnonzero((log.state >= 0).all(axis=1))
+    tried = np.array([structure.actions.index(action) for action in actions])
+    found = [list_of(training.structure, (), action) for action in actions]
+    policy = found[0].policy
+    for _ in range(rounds):
+        state = log.state[rng.choice(whole, states)].astype(np.int64)
+        index = np.repeat(np.arange(states), tried.size)
+        worth = np.zeros(index.size)
+        for _ in range(tries):
+            first = (state[index], np.tile(tried, states), index)
+            worth += returns_of(training, law, policy, first, rng)
+        gain = worth.reshape(states, tried.size)
+        gain = gain - gain.max(axis=1, keepdims=True)
+        never = np.full((states, 1), 2 * gain.sum() - 1.0)  # nothing is known of as before
+        columns = [StateColumn(code=code, ordered=True) for code in state.T]
+        trees = trees_of(np.hstack([never, gain]), columns, most)
+        found += [tree_rules(structure, tree, state, actions) for tree in trees]
+        policy = found[-1].policy
+    return [*{str(one.rules) + one.default: one for one in found}.values()]
+
+
+def list_of(structure: Structure, rules: Sequence[Rule], default: str) -> FoundRules:
+    """Returns a list of rules over all columns, of which nothing is expected yet."""
+    policy = ColumnRules.of(structure, rules, default)
+    return FoundRules(policy, tuple(rules), default, math.nan)
+
+
+def tree_rules(
+    structure: Structure, tree: Tree, state: arrays.IntArray, actions: Sequence[str]
+) -> FoundRules:
+    """Returns the leaves of a tree over states [N, C] as rules; the rest has the commonest action.
+
+    A leaf has the values of a column between its least and its greatest, and those that no state
+    has up to the next one.
+    """
+    often = Counter(leaf.action for leaf in tree)
+    rest = max(tree, key=lambda leaf: (often[leaf.action], int(leaf.states.sum()))).action
+    rules: list[Rule] = []
+    for leaf in tree:
+        if leaf.action == rest:
+            continue
+        spans = []
+        for c, name in enumerate(structure.columns):
+            known = np.unique(state[:, c])
+            mine = np.isin(known, state[leaf.states, c])
+            labels = structure.values[c]
+            edges = np.flatnonzero(np.diff(np.r_[False, mine, False]))
+            ends = np.r_[known, len(labels)]
+            spans.append(
+                [
+                    {name: (labels[known[a] if a else 0], labels[ends[b] - 1])}
+                    if not mine.all()
+                    else {}
+                    for a, b in edges.reshape(-1, 2)
+                ]
+            )
+        for parts in itertools.product(*spans):
+            conditions = {key: value for part in parts for key, value in part.items()}
+            rules.append((conditions, actions[leaf.action - 1]))
+    return list_of(structure, rules, actions[rest - 1])

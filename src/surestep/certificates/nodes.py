@@ -55,6 +55,10 @@ however many. It holds given fold 1, for any logger and any number of states; no
 taken. Policies may be rolled out in pairs or in turn, and several series with other random numbers
 may be made, as in `certificates.stitched`. ∎
 
+**Returns of practice.** The returns of the episodes of the part that judges show what π_b is worth
+without rolling it out, and without knowing it (`certificates.practice`). L is then L_I − U: L_I by
+rounds of π_I alone, U by a bet on these returns, each with its own part of δ (a union bound).
+
 A flat model is the special case of one column whose nodes are the pairs; its rounds are then those
 of `certificates.stitched` to the last bit (a test holds both against each other).
 
@@ -84,6 +88,7 @@ from surestep.certificates.bets import (
     PLANNING_SEED,
     BetPlan,
     Fold,
+    ReturnsBet,
     limits_of,
     plans_at,
 )
@@ -138,6 +143,9 @@ class NodeStitched(common.WithRanges):
     one_of : int, default 1
         Of so many series, one has to reach a capital of as many times 1/δ. A single series needs no
         such factor: it proves more where the range of returns is large, and owes more to the seed.
+    practice : float, default 0.3
+        The share of δ that a bound on the returns of the part that judges takes, where π_b is not
+        known, or where the other part expects more of comparing with them; 0: never.
 
     Notes
     -----
@@ -160,6 +168,7 @@ class NodeStitched(common.WithRanges):
     seed: common.Seed = 0
     series: Annotated[int, Meta(ge=1, le=100_000)] = 1
     one_of: Annotated[int, Meta(ge=1, le=100_000)] = 1
+    practice: common.Share = 0.3
 
     name: ClassVar = "stitched-nodes"
 
@@ -212,14 +221,42 @@ class NodeStitched(common.WithRanges):
             The bets; `score` is the L that is expected. It is no claim.
         """
         stacks = node_stacks(training.log)
-        ratio = (1 - self.train_share) / self.train_share
-        folds = [
-            Fold(stacks, node_course(training, policy), ratio, self.delta, one_of=self.one_of)
-            for policy in policies
-        ]
+        folds = [fold for policy in policies for fold in self.folds(training, stacks, policy)]
         draws = max(training.log.num_steps * training.structure.target.size, 1)
         runs = int(np.clip(PLANNED_DRAWS // draws, 1, MOST_PLANNING_RUNS))
-        return plans_at(folds, runs, tally_nodes, clearly=CLEARLY)
+        plans = plans_at(folds, runs, tally_nodes, clearly=CLEARLY)
+        each = len(plans) // len(policies)
+        several = [plans[first : first + each] for first in range(0, len(plans), each)]
+        return [max(ways, key=lambda plan: plan.score) for ways in several]
+
+    def folds(
+        self, training: FactoredProblem, stacks: NodeStacks, policy: ColumnRules | Policy
+    ) -> list[Fold]:
+        """Returns the bets to plan for a policy: against rollouts of π_b, against its returns.
+
+        Parameters
+        ----------
+        training : FactoredProblem
+            The part that may choose.
+        stacks : NodeStacks
+            Its stacks.
+        policy : ColumnRules or Policy
+            The new policy.
+
+        Returns
+        -------
+        list of Fold
+            One or two.
+        """
+        ratio = (1 - self.train_share) / self.train_share
+        course = node_course(training, policy)
+        whole = Fold(stacks, course, ratio, self.delta, one_of=self.one_of)
+        if not self.practice:
+            return [whole]
+        returns = paid_node_returns(training)
+        bet = ReturnsBet.of(returns, ratio, self.practice * self.delta, course)
+        alone = whole._replace(delta=(1 - self.practice) * self.delta, alone=True, baseline=bet)
+        return [alone] if training.behavior is None else [whole, alone]
 
     def certify(self, problem: FactoredProblem, policy: ColumnRules | Policy) -> Certificate:
         """Returns L by rounds on the part that judges, as the other part planned them.
@@ -242,6 +279,8 @@ class NodeStitched(common.WithRanges):
             A part has too few episodes, or δ is too small.
         """
         common.check_delta(self.delta, "a bet", SMALLEST_LEVEL)
+        if problem.behavior is None and not self.practice:
+            raise InvalidParameter("practice is 0, but the behavior policy is not known")
         first, second = self.parts(problem)
         (plan,) = self.expected(first, [policy])
         stacks = node_stacks(second.log)
@@ -251,6 +290,13 @@ class NodeStitched(common.WithRanges):
         check_rounds(plan.way, rounds, world.course)
         (lower,) = limits_of([plan.bet(rounds, None)])
         low, high = problem.return_bounds
+        compared: dict[str, Scalar] = {}
+        if plan.fold.baseline is not None:
+            returns = paid_node_returns(second)
+            level = self.practice * self.delta
+            upper = min(plan.fold.baseline.upper(returns, returns.size, level), high)
+            compared = {"policy_lower": lower, "practice_upper": upper}
+            lower -= upper
         figures: dict[str, Scalar] = {
             "episodes": second.log.num_episodes,
             "training_episodes": first.log.num_episodes,
@@ -262,6 +308,7 @@ class NodeStitched(common.WithRanges):
             "return_low": low,
             "return_high": high,
             **figures_of(plan.way, rounds),
+            **compared,
         }
         return Certificate(
             kind=self.name,
@@ -269,18 +316,22 @@ class NodeStitched(common.WithRanges):
             lower=max(lower, low - high),
             delta=self.delta,
             span=high - low,
-            assumptions=self.assumptions(problem),
+            assumptions=self.assumptions(problem, by_returns=bool(compared)),
             parameters={name: getattr(self, name) for name in self.__dataclass_fields__},
             figures=figures,
         )
 
-    def assumptions(self, problem: FactoredProblem) -> tuple[Statement, ...]:
+    def assumptions(
+        self, problem: FactoredProblem, *, by_returns: bool = False
+    ) -> tuple[Statement, ...]:
         """Returns the assumptions of a claim.
 
         Parameters
         ----------
         problem : FactoredProblem
             The whole log.
+        by_returns : bool, default False
+            The claim compares with returns of practice.
 
         Returns
         -------
@@ -297,7 +348,7 @@ class NodeStitched(common.WithRanges):
         return (
             Statement("structure-true"),
             Statement("no-hidden-causes"),
-            Statement("behavior-known"),
+            Statement("practice-as-recorded" if by_returns else "behavior-known"),
             Statement("chosen-from-part", {"share": self.train_share, "seed": seed}),
             Statement(learnt),
             Statement("nothing-left-out"),
@@ -308,8 +359,32 @@ class NodeStitched(common.WithRanges):
         )
 
 
+def paid_node_returns(problem: FactoredProblem) -> arrays.FloatArray:
+    """Returns the return of every episode, and the most that is left where a clock cut it.
+
+    It is that of `certificates.practice`: no more than the greatest return, and that one where
+    nobody knows what came of the last step.
+    """
+    log = problem.log
+    last = log.offsets[1:] - 1
+    steps = arrays.run_lengths(log.offsets)
+    over = log.ended[last]
+    if problem.horizon is not None:
+        over = over | (steps >= problem.horizon)
+    paid = log.returns(problem.discount, problem.horizon)
+    left = paid + problem.discount**steps * problem.rest_bounds[1]
+    lost = ~log.ended[last] & (log.next_state[last] < 0).all(axis=1)
+    high = problem.return_bounds[1]
+    return np.where(lost, high, np.where(over, paid, np.minimum(left, high)))
+
+
 def node_stacks(log: FactoredLog) -> NodeStacks:
     """Returns the draws of every node in the order of decisions; below 0 where nobody saw them."""
+    return node_draws(log)[0]
+
+
+def node_draws(log: FactoredLog) -> tuple[NodeStacks, arrays.IntArray]:
+    """Returns the same with the place of every entry: its row times D, plus its column."""
     structure = log.structure
     values = log.values()
     columns = structure.target.size
@@ -341,12 +416,8 @@ def node_stacks(log: FactoredLog) -> NodeStacks:
     stops = offsets[1:].copy()
     unseen = np.flatnonzero(entry < 0)
     np.minimum.at(stops, np.searchsorted(offsets, unseen, side="right") - 1, unseen)
-    return NodeStacks(
-        offsets,
-        stops,
-        entry,
-        log.starts.astype(np.int64).ravel(),
-    )
+    starts = log.starts.astype(np.int64).ravel()
+    return NodeStacks(offsets, stops, entry, starts), when[order]
 
 
 def nodes_at(
@@ -410,7 +481,9 @@ def node_course(problem: FactoredProblem, policy: ColumnRules | Policy) -> NodeC
     structure = problem.structure
     empty = np.zeros(0, np.int64)
     none = Rules(empty, empty, empty, empty, empty, np.zeros(0), 1, 0)
-    behavior, ours, theirs = problem.behavior, none, none
+    # Where π_b is not known, its rounds are those of π_I, and no bet is on them.
+    behavior = policy if problem.behavior is None else problem.behavior
+    ours, theirs = none, none
     chances = np.zeros(0)
     if isinstance(policy, ColumnRules) and isinstance(behavior, ColumnRules):
         ours, theirs = rules_of(policy), rules_of(behavior)

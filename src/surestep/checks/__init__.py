@@ -17,9 +17,21 @@ from surestep.checks import (
 )  # fmt: skip
 from surestep.checks.check import CHECKS, Check
 from surestep.checks.running import check_log
+from surestep.checks.structure import LeftOut, StructureTest, blind_share, check_structure
 from surestep.checks.words import failed, says, title
 
-__all__ = ["CHECKS", "Check", "check_log", "failed", "says", "title"]
+__all__ = [
+    "CHECKS",
+    "Check",
+    "LeftOut",
+    "StructureTest",
+    "blind_share",
+    "check_log",
+    "check_structure",
+    "failed",
+    "says",
+    "title",
+]
 
 IN_ORDER = (  # of the page
     outcomes.KIND,

@@ -55,6 +55,9 @@ def improve_command(
     surestep improve log.toml -o result
     surestep improve log.csv --behavior policy.csv --discount 0.95 -o result
     """
+    if description.structure:
+        improve_by_structure(description, output, memory_limit, as_json=as_json)
+        return
     with task_progress() as progress:
         progress("reading the log", 0, 1)  # before anything that takes its time to be loaded
         from surestep.parallel import reach
@@ -94,6 +97,32 @@ def improve_command(
     else:
         print_answer(findings)
         say(f"Wrote {len(files)} files into {shown}. Open the report: ", nl=False)
+        say(visible(str(output / "report.html")), bold=True)
+
+
+def improve_by_structure(
+    description: Description, output: Path, memory_limit: str | None, *, as_json: bool
+) -> None:
+    """Improves the policy of a log whose structure is known, and saves the result."""
+    with task_progress() as progress:
+        progress("reading the log", 0, 1)
+        from surestep._files import check_new_folder
+        from surestep.pipeline.structured import improve_structured
+        from surestep.report.structured import structured_sections
+
+        check_new_folder(output)
+        result = improve_structured(description, memory_limit=memory_limit, progress=progress)
+        result.save(output)
+    if as_json:
+        summary = {"verdict": result.verdict, "lower": result.certificate.lower}
+        summary |= {"delta": result.certificate.delta, "estimated_gain": result.estimated_gain}
+        say_json(summary | {"rules": result.rules.texts(), "test": result.record.test})
+    else:
+        show(structured_sections(result))
+        say(
+            f"Wrote {len(result.files())} files into {visible(str(output))}. Open the report: ",
+            nl=False,
+        )
         say(visible(str(output / "report.html")), bold=True)
 
 

@@ -51,7 +51,10 @@ is such a process, too, with stakes at most .99/(μ − lo) and .99/(hi − μ�
 in μ′. So in the cell μ ∈ [g_i, g_{i+1}], μ′ ∈ [g_j, g_{j+1}] it is at least K(g_{i+1}, g_j); where
 that is 1/δ at some look, the cell is refuted, and the bound is the least g_i − g_{j+1} of the
 others. Single points of a grid would prove nothing about those between them. A level that moves
-breaks it: see the drift checks.
+breaks it, and no check of the new rows has the power to exclude that: two worlds in which the new
+policy's actions do the same, and only those that it never takes have become better since, give new
+rows of one distribution. In one of them it gains, and in the other it does not. So a gain over past
+episodes is believed at most, however many rows the drift checks pass.
 
 **The share of arms.** If A_t has the chance π_t, Π_t q_θ(A_t)/π_t(A_t) is a nonnegative martingale
 for every θ, with q_θ the chance whose odds are e^θ times as large; so is the mean over several θ.

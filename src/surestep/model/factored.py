@@ -166,6 +166,13 @@ class FactoredLog(arrays.ByValue, arrays.Frozen):
         """Returns the columns at the starts of episodes [E, C]."""
         return self.state[self.offsets[:-1]]
 
+    @property
+    def earned(self) -> arrays.FloatArray:
+        """Returns the rewards [N], by the known function or those of the log."""
+        if self.reward is not None:
+            return self.reward
+        return self.structure.reward_of(self.values(), self.action)
+
     def values(self) -> arrays.IntArray:
         """Returns all values of each step.
 
@@ -230,24 +237,24 @@ class FactoredLog(arrays.ByValue, arrays.Frozen):
         looked = self.structure.nodes.place[offsets[d] : offsets[d + 1]]
         return np.asarray((values[:, looked] >= 0).all(axis=1))
 
-    def returns(self, discount: float) -> arrays.FloatArray:
+    def returns(self, discount: float, within: int | None = None) -> arrays.FloatArray:
         """Returns the discounted return of every episode.
 
         Parameters
         ----------
         discount : float
             The discount γ.
+        within : int, optional
+            Count only the first so many steps; by default all.
 
         Returns
         -------
         array of float [E]
             The returns, by the known rewards or those of the log.
         """
-        reward = self.reward
-        if reward is None:
-            reward = self.structure.reward_of(self.values(), self.action)
         step = arrays.ranges(0, arrays.run_lengths(self.offsets))
-        return arrays.run_sums(discount**step * reward, self.offsets)
+        weight = np.where(step < (within or np.inf), float(discount) ** step, 0.0)
+        return arrays.run_sums(weight * self.earned, self.offsets)
 
     def episodes(self, chosen: arrays.IntArray) -> FactoredLog:
         """Returns a log of some of the episodes, in the order given.
@@ -478,9 +485,9 @@ class FactoredProblem(arrays.ByValue):
     ----------
     log : FactoredLog
         The log, with its structure.
-    behavior : ColumnRules or Policy
+    behavior : ColumnRules, Policy or None
         The current policy π_b: rules, or a table over all states, which are numbers whose digits
-        are the columns.
+        are the columns. None: nobody knows it, and the returns of the log are compared with.
     discount : float
         The discount γ.
     start : tuple of int, optional
@@ -506,7 +513,7 @@ class FactoredProblem(arrays.ByValue):
     """
 
     log: FactoredLog
-    behavior: ColumnRules | Policy
+    behavior: ColumnRules | Policy | None
     discount: float
     start: tuple[int, ...] | None = None
     rest_bounds: tuple[float, float] = field(default=None)  # type: ignore[assignment]
@@ -517,9 +524,15 @@ class FactoredProblem(arrays.ByValue):
         arrays.read_discount(self.discount)
         rest: tuple[float, float] | None = self.rest_bounds
         if rest is None:
-            if self.discount == 1:
-                raise InvalidParameter("without a discount, `rest_bounds` are needed")
-            low, high = (r / (1 - self.discount) for r in self.structure.reward_range)
+            if self.discount == 1 and self.horizon is None:
+                raise InvalidParameter(
+                    "without a discount, `rest_bounds` or a horizon are needed: nothing else says "
+                    "how much may be earned"
+                )
+            steps = float(self.horizon or 0) if self.discount == 1 else 1 / (1 - self.discount)
+            if self.horizon is not None and self.discount < 1:
+                steps *= 1 - self.discount**self.horizon
+            low, high = (r * steps for r in self.structure.reward_range)
             ends = self.structure.has_end or self.horizon is not None
             rest = (min(low, 0.0), max(high, 0.0)) if ends else (low, high)
         whole: tuple[float, float] | None = self.return_bounds

@@ -264,7 +264,8 @@ class Reader:
             self.variables[REWARD] = tuple(str(float(value)) for value in entry["values"])
         check_keys(name, entry, (*KEYS, "values") if name == REWARD else KEYS)
         members = self.members_of(name, entry.get("edge"))
-        parents = [str(parent) for parent in entry.get("parents", ())]
+        given = entry.get("parents", ())
+        parents = [given] if isinstance(given, str) else [str(parent) for parent in given]
         first = len(self.known)
         self.add_nodes(name, entry, parents, members[0])
         for member in members:

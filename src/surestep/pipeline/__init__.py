@@ -8,6 +8,7 @@ from surestep.pipeline.followup import pilot, verify_pilot, watch
 from surestep.pipeline.improve import improve
 from surestep.pipeline.rehearse import RehearsedLog, rehearse_log
 from surestep.pipeline.stress_test import Effort
+from surestep.pipeline.structured import improve_structured, verify_structured
 from surestep.pipeline.verify import Verification, verify_result
 
 __all__ = [
@@ -25,10 +26,12 @@ __all__ = [
     "check_certificates",
     "explain",
     "improve",
+    "improve_structured",
     "in_words",
     "pilot",
     "rehearse_log",
     "verify_pilot",
     "verify_result",
+    "verify_structured",
     "watch",
 ]

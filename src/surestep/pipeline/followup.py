@@ -28,7 +28,7 @@ from surestep.checks.words import forbids_proof
 from surestep.description import read_toml
 from surestep.errors import InvalidLog, InvalidParameter, InvalidResult, ResultMismatch, said
 from surestep.followup import bets
-from surestep.followup.episodes import Measure
+from surestep.followup.episodes import Episodes, Measure
 from surestep.followup.pilot import (
     ANSWER,
     DAY,
@@ -480,30 +480,17 @@ def watch(
             f"episode {episodes.ids[0]!r} began before the old log ended; expected rows since the "
             "adoption alone"
         )
-    measure = episodes.measures[0]
-    recorded = episodes.returns[0]
-    high = measure.high
-    for place in np.flatnonzero(recorded > high + 1e-9 * abs(high))[:1]:
-        raise InvalidLog(
-            f"episode {episodes.ids[place]!r} returned {number(float(recorded[place]))}, expected "
-            f"at most {number(high)}, as was declared; make the result again with a range that "
-            "holds"
-        )
     known = int(np.argmax(np.append(episodes.pending, True)))
-    # Of an episode that a clock cut, what speaks for the new policy.
-    values: FloatArray = np.where(held, episodes.lowest[0], episodes.highest[0])[:known]
-    places: IntArray = np.arange(known)
-    if arm is not None:
-        values, places = paired(values, held[:known])
-        high -= measure.low
-    values = np.minimum(values, high)
+    watched = [watched_values(episodes, m, held, known) for m in range(len(episodes.measures))]
     levels = levels_of(saved, old, seasons, holdout=arm is not None)
+    levels += limits_of(saved, old, seasons, holdout=arm is not None)
     many = sum(level.value is not None for level in levels)  # each has its part of α
     names = [*episodes.ids]
     if episodes.starts is not None:
         days = [datetime.fromtimestamp(x, UTC).date() for x in episodes.starts.tolist()]
         names = [f"{name} ({day})" for name, day in zip(names, days, strict=True)]
     for i, level in enumerate(levels):
+        values, places, high = watched[max(i - 1, 0)]  # the first measure has two levels
         if level.value is not None:
             seen = detect(values, level.value, high, within=within * many, alpha=alpha)
             levels[i] = level._replace(evidence=float(seen.evidence[-1:].sum()) / seen.goal)
@@ -517,8 +504,8 @@ def watch(
     answer = Watch(
         ids=tuple(names),
         known=known,
-        values=values,
-        places=places,
+        values=watched[0][0],
+        places=watched[0][1],
         levels=tuple(levels),
         within=within,
         alpha=alpha,
@@ -601,6 +588,55 @@ def levels_of(saved: Result, old: NewRows | None, seasons: int, *, holdout: bool
     ]
     inside = [least < value < most for value in (ours, former)]
     return [x if y else x._replace(value=None) for x, y in zip(levels, inside, strict=True)]
+
+
+def watched_values(
+    episodes: Episodes, m: int, held: BoolArray, known: int
+) -> tuple[FloatArray, IntArray, float]:
+    """Returns what a measure is watched by, the places of these episodes, and the most it can be.
+
+    Beside a holdout, these are differences; but a limit of its own needs nothing to compare with.
+    """
+    measure = episodes.measures[m]
+    high = measure.high
+    recorded = episodes.returns[m]
+    for place in np.flatnonzero(recorded > high + 1e-9 * abs(high))[:1]:
+        signal = f" of {measure.name}" * (m > 0)
+        raise InvalidLog(
+            f"episode {episodes.ids[place]!r} returned {number(float(recorded[place]))}{signal}, "
+            f"expected at most {number(high)}, as was declared; make the result again with a range "
+            "that holds"
+        )
+    # Of an episode that a clock cut, what speaks for the new policy.
+    values: FloatArray = np.where(held, episodes.lowest[m], episodes.highest[m])[:known]
+    if held.any() and measure.at_most is None:
+        values, places = paired(values, held[:known])
+        high -= measure.low
+        return np.minimum(values, high), places, high
+    places = np.flatnonzero(~held[:known])
+    return np.minimum(values[places], high), places, high
+
+
+def limits_of(saved: Result, old: NewRows | None, seasons: int, *, holdout: bool) -> list[Level]:
+    """Returns the level that every further measure must not fall below: what its limit allows.
+
+    That is a lower bound of former practice less the margin, the margin alone beside a holdout,
+    or for a limit of its own (`at_most`) that number.
+    """
+    delta = float(saved.record.parameters.delta)
+    why = "the old log, with enough episodes"
+    limits = list[Level]()
+    for m, one in enumerate(measures_of(saved.record)[1:], 1):
+        own = one.at_most is not None
+        value = -(one.at_most or 0.0) if own else -one.margin if holdout else one.low
+        former = old is not None and not own and not holdout
+        if old is not None and former:
+            lowest = np.maximum(old.episodes.lowest[m], one.low)
+            value = lowest_season(lowest, seasons, one.low, delta) - one.margin
+        compared = holdout and not own
+        level = value if compared or one.low < value < one.high else None
+        limits.append(Level(f"the limit of {one.name}", level, delta * former, why))
+    return limits
 
 
 def followed_in(saved: Result, rows: NewRows, among: BoolArray) -> dict[tuple[str, ...], Rate]:

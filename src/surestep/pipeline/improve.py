@@ -292,6 +292,10 @@ def improve(
         worlds=worlds,
         **words,
     )
+    if description.structure:
+        raise InvalidParameter(
+            "the description has a [structure]; expected surestep.pipeline.improve_structured"
+        )
     check_there(description)  # before it is told what was not said of the log
     # Types that are registered nowhere are known by their objects alone.
     terms = Terms.of(description, algorithm=algorithm, certificates=certificates)

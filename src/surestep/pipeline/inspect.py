@@ -81,7 +81,8 @@ def inspect(
     roles = source.columns
     overlap = None
     mismatches = list[results.Caution]()
-    named = source.description.behavior.policy
+    said = source.description
+    named = None if said.structure else said.behavior.policy  # beside a structure it is rules
     behavior = named if behavior is None and named not in WORDS_FOR_BEHAVIOR else behavior
     if behavior is not None:
         table = read_lifted(behavior, roles, facts.states, facts.binnings, policy=True)

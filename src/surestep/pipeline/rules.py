@@ -3,7 +3,7 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from surestep._arrays import BoolArray, freeze
 from surestep._words import harmless, listed
 from surestep.algorithms.trees import Leaf, StateColumn, Tree
-from surestep.io.labels.binning import DECIMAL
+from surestep.io.labels.binning import DECIMAL, Binning
 from surestep.io.labels.vocabulary import Vocabulary, called, in_order
 from surestep.results.findings import Findings
 from surestep.results.rules import Rule, Rules
@@ -22,19 +22,29 @@ def columns_of(words: Vocabulary, quiet: BoolArray) -> tuple[StateColumn, ...]:
     columns = []
     for i, column in enumerate(words.state_columns):
         texts = [label[i] for label in words.states]
-        order = [text for (text,) in in_order([(x,) for x in texts], [column], words.binnings)]
-        numbers = {text: float(text) for text in order if re.fullmatch(DECIMAL, text)}
-        numeric = all(end or text in numbers for text, end in zip(texts, quiet, strict=True))
-        if numeric:
-            order.sort(key=lambda text, known=numbers: known.get(text, np.inf))  # type: ignore[misc]
-        columns.append(
-            StateColumn(
-                code=freeze(np.array([order.index(text) for text in texts])),
-                ordered=numeric or column in words.binnings,
-                texts=tuple(order),
-            )
-        )
+        decided = [text for text, end in zip(texts, quiet, strict=True) if not end]
+        order, ordered = values_in_order(texts, column, words.binnings, decided)
+        code = freeze(np.array([order.index(text) for text in texts]))
+        columns.append(StateColumn(code=code, ordered=ordered, texts=tuple(order)))
     return tuple(columns)
+
+
+def values_in_order(
+    texts: Iterable[str],
+    column: str,
+    binnings: Mapping[str, Binning],
+    decided: Iterable[str] | None = None,
+) -> tuple[list[str], bool]:
+    """Returns the values of a column in their order, and whether they have one.
+
+    Bins and numbers do; `decided` are those that have to be numbers, by default all.
+    """
+    order = [text for (text,) in in_order([(x,) for x in texts], [column], binnings)]
+    numbers = {text: float(text) for text in order if re.fullmatch(DECIMAL, text)}
+    numeric = {*(order if decided is None else decided)} <= {*numbers}
+    if numeric:
+        order.sort(key=lambda text: numbers.get(text, math.inf))
+    return order, numeric or column in binnings
 
 
 def rules_of(findings: Findings, tree: Tree, columns: Sequence[StateColumn]) -> Rules:

@@ -287,7 +287,9 @@ def alarm_section(watch: Watch) -> Section:
         ]
         sentences += [
             "It now does worse than former practice: go back to that until you know why."
-            if tested[-1].alarm
+            if watch.levels[1].alarm
+            else "It breaks a limit: go back to former practice until you know why."
+            if any(level.alarm for level in watch.levels[2:])
             else "It may still do better than former practice. Find out what changed.",
             "Then learn from the rows since the alarm: a second round.",
         ]
@@ -333,7 +335,7 @@ def goodness(watch: Watch) -> Section:
         "episode",
         f"mean {watch.unit}",
         {"mean": points},
-        [Flag(level.value, level.name) for level in watch.levels if level.value is not None],
+        [Flag(level.value, level.name) for level in watch.levels[:2] if level.value is not None],
         [Flag(x.place + 1, "alarm") for x in watch.levels if x.place is not None][:1],
     )
     title = "Is it still as good?"

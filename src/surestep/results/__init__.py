@@ -4,6 +4,18 @@ from surestep.results.episode import Episode
 from surestep.results.groups import GroupGain
 from surestep.results.record import Record
 from surestep.results.result import Decision, Default, Result, load
+from surestep.results.structured import StructuredResult, load_structured
 from surestep.results.table import PolicyTable
 
-__all__ = ["Decision", "Default", "Episode", "GroupGain", "PolicyTable", "Record", "Result", "load"]
+__all__ = [
+    "Decision",
+    "Default",
+    "Episode",
+    "GroupGain",
+    "PolicyTable",
+    "Record",
+    "Result",
+    "StructuredResult",
+    "load",
+    "load_structured",
+]

@@ -55,6 +55,7 @@ POLICY, PARQUET, CERTIFICATE, CERTIFICATES, REPORT = FILES = (
     "report.html",
 )
 RULES, CARD = FOR_STAFF = ("rules.json", "card.html")
+STRUCTURED = '"surestep structured result"'  # the format of the record of another kind of result
 
 
 Action = str | tuple[str, ...]
@@ -462,7 +463,12 @@ def load(directory: str | Path, *, allow_query: bool = False) -> Result:
     if not (folder / RUN).is_file():
         raise InvalidResult(f"{folder} holds no result: there is no {RUN} in it")
     try:
-        record, digests = Record.from_json(text_of(folder, RUN))
+        text = text_of(folder, RUN)
+        if STRUCTURED in text:
+            raise InvalidResult(
+                "the result rests on a [structure]; only verify and load_structured take it"
+            )
+        record, digests = Record.from_json(text)
         with_rules = RULES in digests
         expected = {*FILES, *(FOR_STAFF if with_rules else ())}
         if set(digests) - {REHEARSAL} != expected:

@@ -296,6 +296,45 @@ def begun_at(database: Any, roles: RoleSql) -> arrays.FloatArray:
     return np.asarray(found["seconds"], np.float64)
 
 
+def texts_by_column(
+    database: Any, roles: RoleSql, log: DecisionLog
+) -> list[tuple[list[str | None], list[str | None]]]:
+    """Returns the labels of each column of states, before and after each step of a log [N].
+
+    The log is numbered. None stands for what is missing, and for what nobody saw. A last row that
+    is not in the log still says where the step before it led.
+    """
+    assert roles.episode is not None
+    codes = [*roles.state, *roles.next_state]
+    texts = [f"CAST({code.sql} AS VARCHAR) AS v{i}" for i, code in enumerate(codes)]
+    found = database.execute(
+        f"SELECT *, row_number() OVER (PARTITION BY begun ORDER BY step) - 1 AS rank "
+        f"FROM (SELECT *, {BEGUN} AS begun "
+        f"FROM (SELECT {', '.join(texts)}, {roles.episode.sql} AS episode, {roles.step} AS step, "
+        f"{ROW} AS place FROM {in_time(roles)})) ORDER BY begun, step"
+    ).fetchnumpy()
+    lengths = arrays.run_lengths(log.episode_offsets)
+    number = np.asarray(log.number)
+    place = np.minimum(np.searchsorted(number, found["begun"]), number.size - 1)
+    there = (number[place] == found["begun"]) & (np.asarray(found["rank"]) < lengths[place])
+    rows = np.flatnonzero(there)
+    goes_on = np.append(np.asarray(found["rank"])[1:] > 0, False)
+    labels = list[list[str | None]]()
+    for i, code in enumerate(codes):
+        column = np.ma.asarray(found[f"v{i}"]).tolist()  # None where it is masked
+        known = {text: code.label(text) for text in {*column} - {None}}
+        labels.append([known.get(text) for text in column])
+    size = len(roles.state)
+    ahead = labels[size:] or [
+        [one if on else None for one, on in zip([*column[1:], None], goes_on, strict=True)]
+        for column in labels
+    ]
+    return [
+        ([now[row] for row in rows], [after[row] for row in rows])
+        for now, after in zip(labels[:size], ahead, strict=True)
+    ]
+
+
 # A step was decided at its own place in time, and after all steps before it.
 DECIDED_AT = f"max(place) OVER ({IN_ORDER} ROWS UNBOUNDED PRECEDING)"
 BEGUN = f"first_value(place) OVER ({IN_ORDER})"

@@ -33,6 +33,7 @@ from surestep.io.logs.loading import (
     first_rows,
     first_values,
     load_steps,
+    texts_by_column,
 )
 from surestep.io.logs.roles import ISO, RewardSql, RoleSql, RowCheck, is_stamp_type
 from surestep.io.sql import ROW, columns_of, limit_memory, sql_name
@@ -379,6 +380,24 @@ class LogSource:
                 numbered=numbered,
             )
         return arrays.altered(steps, reward=0.0 - steps.reward) if self.cost else steps
+
+    def by_column(
+        self,
+    ) -> tuple[DecisionLog, list[tuple[list[str | None], list[str | None]]], Mapping[str, Binning]]:
+        """Loads every step with the labels of each column of the state by itself.
+
+        Returns
+        -------
+        tuple of DecisionLog, list and dict of str to Binning
+            The episodes, whose states are those of the first column alone; for each column the
+            labels before and after each step, None where nobody saw them; and the bins.
+        """
+        columns = self.columns
+        first = replace(columns, state=columns.state[:1], next_state=columns.next_state[:1])
+        log = replace(self, columns=first).load(numbered=True)
+        with tables.connected(self.table, self.memory_limit) as database:
+            roles = self.roles(database)
+            return log, texts_by_column(database, roles, log), roles.binnings
 
     def first_values(
         self, columns: Sequence[str], *, last: bool = False

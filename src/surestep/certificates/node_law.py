@@ -1,0 +1,42 @@
+"""Draws steps from the law of nodes that the frequencies of a log estimate."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import surestep._arrays as arrays
+from surestep.kernels.nodes import NodeStacks
+from surestep.model.structure import Structure
+
+PRIOR = 0.5  # draws of every value that the estimate adds to those seen
+LEFT_OVER = 0.05  # of the discounted steps, that rollouts leave out
+
+
+def estimated_law(structure: Structure, stacks: NodeStacks) -> arrays.FloatArray:
+    """Returns the cumulated chances of the values of every node, by their frequencies [K, V]."""
+    possible = np.arange(structure.node_sizes.max()) < structure.node_sizes[:, np.newaxis]
+    counts = PRIOR * possible
+    node = np.repeat(np.arange(structure.num_nodes), np.diff(stacks.offsets))
+    seen = stacks.entry >= 0
+    np.add.at(counts, (node[seen], stacks.entry[seen]), 1.0)
+    chances: arrays.FloatArray = counts.cumsum(axis=1) / counts.sum(axis=1, keepdims=True)
+    return chances
+
+
+def stepped(
+    structure: Structure,
+    law: arrays.FloatArray,
+    state: arrays.IntArray,
+    action: arrays.IntArray,
+    numbers: arrays.FloatArray,
+) -> arrays.IntArray:
+    """Returns all values of steps that are drawn from the law of the nodes, by numbers [N, D]."""
+    columns = state.shape[1]
+    values = np.zeros((len(state), 2 * columns + 2), np.int64)
+    values[:, :columns] = state
+    for d, target in enumerate(structure.target):
+        node = structure.nodes.at(d, values, action)
+        drawn = (numbers[:, d, np.newaxis] >= law[node]).sum(axis=1)
+        known = structure.known[node]
+        values[:, columns + target] = np.where(known >= 0, known, drawn)
+    return values

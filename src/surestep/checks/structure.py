@@ -1,0 +1,534 @@
+"""Does something matter to a column that its structure leaves out?
+
+**What is assumed** (`certificates.nodes`): given everything known up to (s, a), and the next
+columns decided earlier in the step, a column has the law of its node. So whatever was known before
+a draw must not tell it beyond its node. These are the left-out variables:
+
+- every column of the state now, and every next column (and the end) that was decided before;
+- the action;
+- of columns that share their nodes, which one it is;
+- the place in the log: rows from 2ᵏ to 2ᵏ⁺¹, for a law that changes over time.
+
+In a group, its own columns and the actions that belong to one of its members are told by their
+offset in the order of the ring. Groups of more than 40 members look at the 8 nearest on both sides.
+
+**The test.** The rows of a node with the value v of a variable z are compared with its other rows.
+With counts n there, and m elsewhere,
+
+    E = KT(n) · KT(m) / ML(n + m),    ML(c) = Π_x (c_x / Σc)^{c_x},
+    KT(n) = Γ(V/2) / Γ(½)^V · Π_x Γ(n_x + ½) / Γ(Σn + V/2)    (Krichevsky and Trofimov 1981).
+
+**Proof** (universal inference: Wasserman, Ramdas and Balakrishnan 2020). Let θ be the law of the
+node. KT(n) · KT(m) is a product of predictive chances, one a draw: for each draw z is known before,
+and so are the earlier draws of its kind. So W = KT(n) · KT(m) / Π_x θ_x^{n_x + m_x} is a
+nonnegative martingale from 1, whatever the logger does with the past, and E ≤ W as no law makes the
+draws more likely than their frequencies. By Ville's inequality P(W ever reaches 1/β) ≤ β, wherever
+in the log one stops. With β = α/M for each of the M comparisons that the structure makes possible,
+whether the log shows them or not: P(the largest E ≥ M/α) ≤ α. Rows may be in neither count if that
+is decided before the draw: so are those where an earlier column of a ring has no value yet. ∎
+
+**Where a stack stops.** Only rows before the first entry of a node that nobody saw count. Whether
+an entry is seen may be decided by what it was, so this place is no stopping time, and the mean of W
+may be above 1 there: if a fair draw of 1 at z = v is never seen, then n is a run of 0s, and with
+the others known W has an infinite mean. So the largest E is compared, and not the mean of all: what
+Ville says holds at every place. A missing column of the state has none of its values. A variable of
+the next state that is missing in any row of a node, maybe for what came later, is not compared.
+
+The blocks of the log double, as parts of its length would not be known before its end.
+
+**What it would notice**: see `noticed_change`. **Where it says nothing**: see `blind_share`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammaln, xlogy
+
+import surestep._arrays as arrays
+from surestep.certificates.node_law import LEFT_OVER, estimated_law, stepped
+from surestep.certificates.nodes import node_draws
+from surestep.kernels.nodes import NodeStacks
+from surestep.model.factored import ColumnRules, FactoredLog
+from surestep.model.structure import ACTION, END, HERE, LEFT, NEXT, REWARD, RIGHT, Structure
+
+LEVEL = 0.05  # the chance that the test fails though the structure is true, at most
+FEW = 250  # rows of a node at a value: with fewer the test notices next to nothing
+MOST_BLIND = 0.05  # of the steps of the new policy
+NEAREST = 8  # members on both sides that are looked at …
+MANY = 40  # … in groups with more than that
+FIRST_ROWS = 1024  # of the log: they are one block, and later ones double
+BLOCKS = 16
+POWER = 0.84  # standard deviations below the mean that four of five logs exceed
+FINE = 1001  # changes of a chance that are tried
+ROLLOUTS = 300
+MOST_STEPS = 1000  # of a rollout
+Steps = tuple[arrays.IntArray, arrays.IntArray, arrays.FloatArray]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """The comparison that speaks most against a structure.
+
+    Parameters
+    ----------
+    node : str
+        The node.
+    variable : str
+        The variable that the node leaves out.
+    value : str
+        The value at which rows are compared with the other rows of the node.
+    drawn : str
+        The value of the node's column of which the chances differ most.
+    chance : float
+        Its frequency among these rows.
+    elsewhere : float
+        Its frequency among the others.
+    rows : int
+        The number of these rows.
+    others : int
+        The number of the others.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from surestep.checks import check_structure
+    >>> from surestep.environments.sysadmin import SysAdmin
+    >>> world = SysAdmin(4)
+    >>> alone = {"machine_*": {"parents": ["@"], "action": {"reboot": "reboot_@"}}}
+    >>> log = world.sample(world.first_failed(0.3), 100, rng=1)
+    >>> worst = check_structure(replace(log, structure=world.structure(alone))).worst
+    >>> worst.node, worst.variable, worst.value
+    ('machine_*: @ works, action other', '@right', 'failed')
+    """
+
+    node: str
+    variable: str
+    value: str
+    drawn: str
+    chance: float
+    elsewhere: float
+    rows: int
+    others: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StructureTest:
+    """The outcome of the test of a structure on a log.
+
+    Parameters
+    ----------
+    tests : int
+        The number M of comparisons that the structure makes possible.
+    evidence : float
+        The natural logarithm of the largest e-value over M; −∞ where nothing was compared.
+    worst : LeftOut or None
+        The comparison with the largest e-value.
+    notices : float or None
+        The smallest change of a chance that four of five logs would show, if it concerns 250 rows
+        of the median node; None if none would. It is approximate.
+    blind : float or None
+        The share of the new policy's steps of which the log shows too little; None without one.
+
+    Examples
+    --------
+    >>> from surestep.checks import check_structure
+    >>> from surestep.environments.sysadmin import SysAdmin
+    >>> world = SysAdmin(3)
+    >>> found = check_structure(world.sample(world.first_failed(0.3), 300, rng=1))
+    >>> found.failed, found.tests, round(found.notices, 1)
+    (False, 84, 0.2)
+    """
+
+    tests: int
+    evidence: float
+    worst: LeftOut | None
+    notices: float | None
+    blind: float | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Tells whether the log speaks against the structure, at the level of 0.05."""
+        return self.evidence >= -math.log(LEVEL)
+
+    @property
+    def is_blind(self) -> bool:
+        """Tells whether the new policy goes where the test sees nothing."""
+        return self.blind is not None and self.blind > MOST_BLIND
+
+
+class Variable(NamedTuple):
+    """What columns that share their nodes are not said to depend on."""
+
+    name: str
+    values: Sequence[str]
+    place: arrays.IntArray | None = None  # [n] in a row of values; −1 where it is decided later
+    of_action: arrays.IntArray | None = None  # [n, A] its value by the action
+    now: bool = True  # whether a new policy can change its values
+
+    @property
+    def comparisons(self) -> int:
+        """Returns the number of values to compare with the others; of two, one is enough."""
+        return len(self.values) - (len(self.values) < 3)
+
+    def at(self, i: int, values: arrays.IntArray, action: arrays.IntArray) -> arrays.IntArray:
+        """Returns the variable of the i-th of the columns in rows; −1 where it is missing."""
+        if self.place is not None:
+            return np.asarray(values[:, self.place[i]])
+        if self.of_action is not None:
+            return np.asarray(self.of_action[i, action])
+        block = np.frexp(np.arange(action.size) // FIRST_ROWS)[1]
+        return np.asarray(np.minimum(block, BLOCKS - 1))
+
+
+class Compared(NamedTuple):
+    """Counts of the draws of some columns that share their nodes, at every left-out variable."""
+
+    columns: arrays.IntArray  # [n] places in the order of decisions
+    nodes: arrays.IntArray  # [k] that have counts
+    tests: int
+    variables: Sequence[Variable]
+    counts: Sequence[arrays.FloatArray]  # [k, 1 + values of the variable, values of the node]
+
+
+def check_structure(
+    log: FactoredLog,
+    policy: ColumnRules | None = None,
+    discount: float = 1.0,
+    start: Sequence[int] | None = None,
+    seed: int = 0,
+) -> StructureTest:
+    """Tests whether something matters to a column that its structure leaves out.
+
+    Parameters
+    ----------
+    log : FactoredLog
+        The log, with its structure.
+    policy : ColumnRules, optional
+        The new policy, to tell where it goes.
+    discount : float, default 1.0
+        The discount γ of its steps.
+    start : sequence of int, optional
+        The one state in which episodes start, if it is known; else starts of the log are drawn.
+    seed : int, default 0
+        The seed of its rollouts.
+
+    Returns
+    -------
+    StructureTest
+        The evidence against the structure, and what it could have shown.
+
+    Examples
+    --------
+    >>> from surestep.checks import check_structure
+    >>> from surestep.environments.sysadmin import SysAdmin
+    >>> world = SysAdmin(3)
+    >>> log = world.sample(world.first_failed(0.3), 300, rng=1)
+    >>> tested = check_structure(log, world.fewest_failed_neighbours(), 0.95, (1, 1, 1))
+    >>> tested.failed, tested.is_blind
+    (False, False)
+    """
+    stacks, units = compared(log)
+    tests = sum(unit.tests for unit in units)
+    largest, worst = -math.inf, None
+    totals: list[arrays.FloatArray] = []
+    for unit in units:
+        totals += [*unit.counts[-1].sum(axis=1)]  # every row lies in a block
+        for variable, counts in zip(unit.variables, unit.counts, strict=True):
+            evidence = log_e_values(variable, counts)
+            if evidence.max(initial=-math.inf) > largest:
+                largest = float(evidence.max())
+                place = np.unravel_index(evidence.argmax(), evidence.shape)
+                worst = told(log.structure, unit, variable, counts, place)
+    totals.sort(key=lambda total: float(total.sum()))
+    bar = math.log(max(tests, 1) / LEVEL)
+    blind = None
+    if policy is not None:
+        steps = steps_of(log, stacks, policy, (discount, start, seed))
+        blind = blind_share_of(log.structure, units, steps)
+    return StructureTest(
+        tests=tests,
+        evidence=largest - math.log(max(tests, 1)),
+        worst=worst,
+        notices=noticed_change(totals[len(totals) // 2], bar) if totals else None,
+        blind=blind,
+    )
+
+
+def compared(log: FactoredLog) -> tuple[NodeStacks, list[Compared]]:
+    """Returns the draws of a log, and their counts at every left-out variable."""
+    structure, values = log.structure, log.values()
+    stacks, when = node_draws(log)
+    kept = np.arange(stacks.entry.size) < np.repeat(stacks.stops, np.diff(stacks.offsets))
+    shape = structure.target.size, log.num_steps
+    node, drawn = np.full(shape, -1), np.zeros(shape, np.int64)
+    row, d = np.divmod(when[kept], shape[0])
+    node[d, row] = arrays.run_owners(stacks.offsets)[kept]
+    drawn[d, row] = stacks.entry[kept]
+    units = []
+    firsts = np.append(np.unique(structure.nodes.first), structure.num_nodes)
+    for first, end in itertools.pairwise(firsts.tolist()):
+        columns = np.flatnonzero(structure.nodes.first == first)
+        size = int(structure.node_sizes[first])
+        if size == 1:
+            continue
+        variables = left_out(structure, columns)
+        seen = np.unique(node[columns])
+        seen = seen[seen >= 0]
+        counts = [np.zeros((seen.size, len(z.values) + 1, size)) for z in variables]
+        for i, column in enumerate(columns):
+            rows = np.flatnonzero(node[column] >= 0)
+            local = np.searchsorted(seen, node[column, rows])
+            for variable, table in zip(variables, counts, strict=True):
+                if variable.place is None or variable.place[i] >= 0:
+                    value = variable.at(i, values, log.action)[rows]
+                    place = local * table.shape[1] * size + (value + 1) * size + drawn[column, rows]
+                    table += np.bincount(place, minlength=table.size).reshape(table.shape)
+        unknown = int((structure.known[first:end] < 0).sum())
+        tests = unknown * sum(variable.comparisons for variable in variables)
+        units.append(Compared(columns, seen, tests, variables, counts))
+    return stacks, units
+
+
+def left_out(structure: Structure, columns: arrays.IntArray) -> list[Variable]:
+    """Returns the variables that columns which share their nodes may depend on in truth.
+
+    The last one is the place in the log, and the one before it the member.
+    """
+    width, number = len(structure.columns), columns.size
+    names = [*structure.columns, END, REWARD]
+    own, member = structure.target[columns], np.arange(number)
+    found = [
+        Variable(names[place], structure.values[place], np.full(number, place))
+        for place in range(width)
+        if place not in own or number == 1
+    ]
+    for place in structure.target[: columns[0]].tolist():
+        after = np.full(number, width + place)
+        found.append(Variable(NEXT + names[place], structure.values[place], after, now=False))
+    near = [*range(1, NEAREST + 1), *range(number - NEAREST, number)]
+    for offset in near if number > MANY else range(1, number):
+        other = (member + offset) % number
+        name = place_name(offset, number)
+        found.append(Variable(name, structure.values[own[0]], own[other]))
+        decided = np.where(other < member, width + own[other], -1)
+        found.append(Variable(NEXT + name, structure.values[own[0]], decided, now=False))
+    found.append(actions_of(structure, columns))
+    if number > 1:
+        found.append(Variable(HERE, structure.values[own[0]], own))
+        each = np.repeat(member[:, np.newaxis], structure.num_actions, axis=1)
+        found.append(Variable("which one", [names[place] for place in own], None, each, now=False))
+    ends = [0, *(FIRST_ROWS << k for k in range(BLOCKS - 1))]
+    blocks = [f"{a + 1} to {b}" for a, b in itertools.pairwise(ends)]
+    found.append(Variable("rows", [*blocks, f"from {ends[-1] + 1}"], now=False))
+    return found
+
+
+def place_name(offset: int, number: int) -> str:
+    """Returns the words for a member of a ring, seen from another one."""
+    near = {0: HERE, 1: RIGHT, number - 1: LEFT}
+    return near.get(offset, f"{HERE}{offset if 2 * offset <= number else offset - number:+}")
+
+
+def actions_of(structure: Structure, columns: arrays.IntArray) -> Variable:
+    """Returns the action as a variable; one that belongs to a member, by its offset and part."""
+    number, actions = columns.size, structure.num_actions
+    part = structure.nodes.part.reshape(-1, actions)[columns]
+    belongs = part != np.array([[np.bincount(row).argmax()] for row in part])
+    owned = (belongs.sum(axis=0) == 1) & (number > 1)
+    owner = belongs.argmax(axis=0)
+    offset = (owner - np.arange(number)[:, np.newaxis]) % number
+    far = (number > MANY) & (offset > NEAREST) & (offset < number - NEAREST)
+    relative = part[owner, np.arange(actions)] * (number + 1) + np.where(far, number, offset)
+    code = np.where(owned, actions + relative, np.arange(actions))
+    _, first, of_action = np.unique(code, return_index=True, return_inverse=True)
+    labels = [structure.actions[place % actions] for place in first]
+    name = ACTION
+    if number > 1:
+        name = f"{ACTION}, seen from {structure.columns[structure.target[columns[0]]]}"
+    return Variable(name, labels, None, of_action.reshape(part.shape))
+
+
+def log_kt(counts: arrays.FloatArray) -> arrays.FloatArray:
+    """Returns ln KT of counts [..., V]."""
+    size = counts.shape[-1]
+    terms = gammaln(counts + 0.5).sum(axis=-1) - gammaln(counts.sum(axis=-1) + size / 2)
+    known: arrays.FloatArray = terms + gammaln(size / 2) - size * gammaln(0.5)
+    return known
+
+
+def log_ml(counts: arrays.FloatArray) -> arrays.FloatArray:
+    """Returns ln ML of counts [..., V]."""
+    rows = counts.sum(axis=-1)
+    known: arrays.FloatArray = xlogy(counts, counts).sum(axis=-1) - xlogy(rows, rows)
+    return known
+
+
+def log_e_value(there: arrays.FloatArray, total: arrays.FloatArray) -> arrays.FloatArray:
+    """Returns ln E of counts [..., V] at a value, among those of all rows that are compared."""
+    found: arrays.FloatArray = log_kt(there) + log_kt(total - there) - log_ml(total)
+    return found
+
+
+def noticed_change(total: arrays.FloatArray, bar: float) -> float | None:
+    """Returns the least change of a chance that four of five logs show; None if none would.
+
+    The draws of a node have these counts. At 250 of its rows, or at half of them if these are
+    fewer, the chance of its rarest value is larger by ε, and that of its most frequent one smaller.
+    With the counts that are expected, let R be ML(n) · ML(m) / ML(n + m). Twice its logarithm is
+    about noncentral χ², so that ln E is about normal with the variance 2 ln R. So ε is noticed if
+    ln E − 0.84 √(2 ln R) ≥ ln(M/α). That was so in 77 to 84 % of simulated logs.
+    """
+    rows = total.sum()
+    there, chance = min(float(FEW), rows / 2), total / rows
+    order = np.argsort(total)
+    shift = np.zeros(total.size)
+    shift[order[0]], shift[order[-1]] = 1.0, -1.0
+
+    changes = np.linspace(0.0, chance.max(), FINE)
+    counts, others = there * (chance + np.outer(changes, shift)), (rows - there) * chance
+    ratio = log_ml(counts) + log_ml(others) - log_ml(counts + others)
+    least = log_e_value(counts, counts + others) - POWER * np.sqrt(2 * np.maximum(ratio, 0.0))
+    return float(changes[(least >= bar).argmax()]) if (least >= bar).any() else None
+
+
+def log_e_values(variable: Variable, counts: arrays.FloatArray) -> arrays.FloatArray:
+    """Returns ln E of every node at every value that is compared [k, comparisons]."""
+    total = counts.sum(axis=1)
+    there = counts[:, 1:][:, : variable.comparisons]
+    found = log_e_value(there, total[:, np.newaxis])
+    rows = there.sum(axis=-1)
+    found[(rows == 0) | (rows == total.sum(axis=-1)[:, np.newaxis])] = -math.inf
+    if variable.place is not None and not variable.now:
+        found[counts[:, 0].sum(axis=-1) > 0] = -math.inf  # missing, maybe for what came later
+    return found
+
+
+def told(
+    structure: Structure,
+    unit: Compared,
+    variable: Variable,
+    counts: arrays.FloatArray,
+    place: Sequence[np.intp],
+) -> LeftOut:
+    """Returns a comparison in words."""
+    node, value = place
+    there = counts[node, value + 1]
+    others = counts[node].sum(axis=0) - there
+    rows, rest = int(there.sum()), int(others.sum())
+    chance, elsewhere = there / max(rows, 1), others / max(rest, 1)
+    most = int(np.abs(chance - elsewhere).argmax())
+    return LeftOut(
+        node=structure.node_names[unit.nodes[node]],
+        variable=variable.name,
+        value=variable.values[int(value)],
+        drawn=structure.values[structure.target[unit.columns[0]]][most],
+        chance=float(chance[most]),
+        elsewhere=float(elsewhere[most]),
+        rows=rows,
+        others=rest,
+    )
+
+
+def blind_share(
+    log: FactoredLog,
+    policy: ColumnRules,
+    discount: float,
+    start: Sequence[int] | None = None,
+    seed: int = 0,
+) -> float:
+    """Returns the share of a policy's discounted steps of which the log shows too little.
+
+    Such a step has a node, and a value of a column or of the action, that less than 250 rows of the
+    log have together. The member and the time do not count. Earlier draws of the same step do not
+    either: with them 6 to 9 % of steps would be blind on SysAdmin with 8 or 20 machines and 300
+    episodes, also of the policy that made the log, and without them at most 4 %. Steps are drawn
+    from the estimated law of the nodes; a missing column of a start gets its first value.
+
+    Parameters
+    ----------
+    log : FactoredLog
+        The log, with its structure.
+    policy : ColumnRules
+        The new policy.
+    discount : float
+        The discount γ of its steps.
+    start : sequence of int, optional
+        The one state in which episodes start, if it is known; else starts of the log are drawn.
+    seed : int, default 0
+        The seed of the rollouts.
+
+    Returns
+    -------
+    float
+        The share.
+
+    Examples
+    --------
+    >>> from surestep.checks import blind_share
+    >>> from surestep.environments.sysadmin import SysAdmin
+    >>> world = SysAdmin(3)
+    >>> policy, same = world.fewest_failed_neighbours(), world.first_failed(0.3)
+    >>> logs = [world.sample(same, episodes, rng=1) for episodes in (5, 500)]
+    >>> [round(blind_share(log, policy, 0.95, (1, 1, 1)), 1) for log in logs]
+    [0.3, 0.0]
+    """
+    stacks, units = compared(log)
+    steps = steps_of(log, stacks, policy, (discount, start, seed))
+    return blind_share_of(log.structure, units, steps)
+
+
+def steps_of(
+    log: FactoredLog,
+    stacks: NodeStacks,
+    policy: ColumnRules,
+    walk: tuple[float, Sequence[int] | None, int],
+) -> Steps:
+    """Returns values [N, 2C + 2], actions and weights of steps in the estimated law.
+
+    They follow a policy, and have a discount, a start and a seed.
+    """
+    structure, columns = log.structure, len(log.structure.columns)
+    discount, start, seed = walk
+    rng = np.random.default_rng(seed)
+    law = estimated_law(structure, stacks)
+    starts = np.maximum(log.starts, 0) if start is None else np.array([start])
+    state = starts[rng.integers(len(starts), size=ROLLOUTS)]
+    weight, parts = 1.0, []
+    for _ in range(MOST_STEPS):
+        if weight <= LEFT_OVER or not len(state):
+            break
+        action = policy.act(state, rng)
+        numbers = rng.random((len(state), structure.target.size))
+        values = stepped(structure, law, state, action, numbers)
+        parts.append((values, action, np.full(action.size, weight)))
+        state = values[values[:, 2 * columns] == 0, columns : 2 * columns]
+        weight *= discount
+    values, action, weights = map(np.concatenate, zip(*parts, strict=True))
+    return values, action, weights
+
+
+def blind_share_of(structure: Structure, units: Sequence[Compared], steps: Steps) -> float:
+    """Returns the share of steps with a node and value that the log shows too seldom."""
+    values, action, weights = steps
+    blind = np.zeros(action.size, np.bool_)
+    for unit in units:
+        few = [
+            (variable, np.vstack([counts.sum(axis=-1) < FEW, np.ones(counts.shape[1], np.bool_)]))
+            for variable, counts in zip(unit.variables, unit.counts, strict=True)
+            if variable.now
+        ]
+        local = np.full(structure.num_nodes, unit.nodes.size)
+        local[unit.nodes] = np.arange(unit.nodes.size)
+        for i, d in enumerate(unit.columns.tolist()):
+            node = structure.nodes.at(d, values, action)
+            drawn = structure.known[node] < 0
+            for variable, table in few:
+                value = variable.at(i, values, action)
+                blind |= drawn & table[local[node], value + 1]
+    return float(weights @ blind / weights.sum())

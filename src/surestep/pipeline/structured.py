@@ -1,0 +1,326 @@
+"""`improve` where a description says the structure: rules and a proof in worlds of any size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+import surestep._arrays as arrays
+import surestep.description as keys
+from surestep._files import read_path, read_whole
+from surestep._json import converted, read_json
+from surestep._progress import Progress, telling
+from surestep._version import __version__
+from surestep.algorithms.node_rules import FoundRules, find_rules, returns_of
+from surestep.certificates.node_law import estimated_law
+from surestep.certificates.nodes import NodeStitched, node_stacks
+from surestep.checks.structure import check_structure
+from surestep.errors import InvalidLog, InvalidParameter, ResultMismatch
+from surestep.io.logs.source import LogSource
+from surestep.model import FactoredLog, FactoredProblem, Structure
+from surestep.model.factored import ColumnRules
+from surestep.model.log import UNKNOWN
+from surestep.model.structure import HERE
+from surestep.pipeline.evidence import open_source
+from surestep.pipeline.rules import values_in_order
+from surestep.pipeline.terms import usual_train_share
+from surestep.pipeline.verify import Verification
+from surestep.report.structured import structured_page
+from surestep.results.structured import (
+    ColumnRule,
+    StructuredRecord,
+    StructuredResult,
+    WrittenRules,
+    input_files,
+    load_structured,
+)
+from surestep.results.unfinished import RUN
+
+USED = (  # keys that mean something beside [structure]
+    *(
+        "files",
+        "reader",
+        "query",
+        "tables",
+        "case",
+        "ends",
+        "columns",
+        "bins",
+        "about",
+        "structure",
+    ),
+    *("behavior.policy", "behavior.logger", "stakes.discount", "stakes.returns", "stakes.unit"),
+    *("stakes.horizon", "method.delta", "method.train_share", "method.rules"),
+)
+UNIFORM = "uniform"
+DRAWN = 1_000  # rollouts behind an estimate
+
+
+def improve_structured(
+    source: object,
+    *,
+    memory_limit: str | None = None,
+    progress: Progress | bool | None = None,
+) -> StructuredResult:
+    """Improves the policy behind a log whose structure the description knows.
+
+    Parameters
+    ----------
+    source : path or Description
+        A description with tables [structure.…].
+    memory_limit : str, optional
+        Such as "2GB"; the rest spills to disk.
+    progress : bool or callable, optional
+        True shows a bar. A function is called with what is being done, how much of it is done, and
+        of how much.
+
+    Returns
+    -------
+    StructuredResult
+        The rules, the claim about them, and the test of the structure.
+
+    Raises
+    ------
+    InvalidParameter
+        The structure names something that does not exist, or a key means nothing beside it.
+    InvalidLog
+        A row contradicts the structure.
+
+    Examples
+    --------
+    See docs/structure.md.
+    """
+    description, frame = keys.given_as(source)
+    check_keys(description)
+    with telling(progress) as tell:
+        tell("reading the log", 0, 1)
+        log_source = open_source(description, frame, memory_limit)
+        if not isinstance(log_source, LogSource):
+            raise InvalidParameter("[structure] is given beside counts; expected rows of episodes")
+        log_source.check_one_decision(description.stakes.discount)
+        log = factored(log_source)
+        problem = posed(log, description)
+        certifier = certifier_for(description, log.num_episodes)
+        tell("looking for rules", 0, 1)
+        first, second = certifier.parts(problem)
+        most = 12 if description.method.rules is None else description.method.rules
+        found = find_rules(first, certifier, templates_of(description), most=max(most, 1))
+        tell("certifying", 0, 1)
+        claim = certifier.certify(problem, found.policy)
+        tell("testing the structure", 0, 1)
+        test = check_structure(log, found.policy, problem.discount)
+    rules = written(found)
+    structure = log.structure
+    record = StructuredRecord(
+        surestep=__version__,
+        description=keys.without_folders(description).given(),
+        inputs=input_files(files_of(description, log_source)),
+        columns=dict(zip(structure.columns, map(list, structure.values), strict=False)),
+        actions=[*structure.actions],
+        data={"rows": log.num_steps, "episodes": log.num_episodes},
+        estimates=estimates(second, found.policy),
+        test=msgspec.to_builtins(test),
+    )
+    result = StructuredResult(rules, claim, record, structure, test)
+    visits = [np.diff(node_stacks(part.log).offsets).tolist() for part in (first, second)]
+    return arrays.altered(result, report=structured_page(result, visits))
+
+
+def check_keys(description: keys.Description) -> None:
+    """Refuses keys that mean nothing beside a structure, and a discount that is missing."""
+    if not description.structure:
+        raise InvalidParameter("there is no [structure] in the description; expected `improve`")
+    for path, _ in keys.leaves(description.given()):
+        table = path.partition(".")[0]
+        if path not in USED and table not in USED:
+            raise InvalidParameter(
+                f"{path} means nothing beside [structure]; expected only {', '.join(USED)}"
+            )
+    if description.stakes.discount is None:
+        raise InvalidParameter("stakes.discount is missing: how much does the next step count?")
+
+
+def factored(source: LogSource) -> FactoredLog:
+    """Reads a log column by column; the structure is that of its description."""
+    steps, texts, binnings = source.by_column()
+    if steps.order is not None and source.description.behavior.logger != "fixed":
+        raise InvalidLog(
+            f"{source.table.name}: episodes overlap in time; beside [structure] that is only "
+            'possible if whoever decided never learnt (behavior.logger = "fixed")'
+        )
+    columns = dict[str, list[str]]()
+    both = []
+    for name, (now, after) in zip(source.columns.state, texts, strict=True):
+        seen = {text for text in (*now, *after) if text is not None}
+        columns[name], _ = values_in_order(seen, name, binnings)
+        place: dict[str | None, int] = {None: UNKNOWN}
+        place.update((value, i) for i, value in enumerate(columns[name]))
+        both.append([[place[text] for text in one] for one in (now, after)])
+    state, next_state = np.array(both).transpose(1, 2, 0)
+    missing = np.argwhere(state < 0)
+    for row, column in missing[:1]:
+        name = source.columns.state[column]
+        raise InvalidLog(
+            f"{source.table.name}: column {name!r} has no value in step {row + 1} of the log, "
+            f"expected one in each row; {len(missing) - 1:,} others are missing"
+        )
+    return FactoredLog(
+        structure=Structure.read(
+            columns, steps.pairs.action_labels or (), source.description.structure
+        ),
+        state=state,
+        action=steps.action,
+        next_state=next_state,
+        ended=steps.terminated,
+        offsets=steps.episode_offsets,
+        reward=steps.reward,
+    )
+
+
+def posed(log: FactoredLog, description: keys.Description) -> FactoredProblem:
+    """Returns the problem of a log, with the current policy where somebody wrote it down."""
+    stakes = description.stakes
+    discount = stakes.discount or 0.0
+    behavior = current_policy(log.structure, description.behavior.policy)
+    if stakes.returns is None:
+        return FactoredProblem(
+            log=log, behavior=behavior, discount=discount, horizon=stakes.horizon
+        )
+    return FactoredProblem(
+        log=log,
+        behavior=behavior,
+        discount=discount,
+        rest_bounds=stakes.returns,
+        return_bounds=stakes.returns,
+        horizon=stakes.horizon,
+    )
+
+
+def current_policy(structure: Structure, given: str | None) -> ColumnRules | None:
+    """Returns the current policy: rules in a file, a trial, or None where nobody knows it."""
+    if given in (None, "estimate"):
+        return None
+    if given == UNIFORM:
+        return ColumnRules.of(structure, [], structure.actions[0], chance=1.0)
+    path = read_path(given)
+    content = read_whole(path).decode(errors="replace")
+    try:
+        rules: WrittenRules = converted(read_json(content), WrittenRules)
+    except ValueError as problem:
+        raise InvalidParameter(
+            f"{path}: {problem}; expected rules as rules.json of a result has them, or "
+            f'behavior.policy = "{UNIFORM}" for a trial'
+        ) from None
+    return rules.policy(structure)
+
+
+def certifier_for(description: keys.Description, episodes: int) -> NodeStitched:
+    """Returns the certificate with the settings that were given."""
+    method = description.method
+    return NodeStitched(
+        delta=method.delta or keys.DEFAULTS["delta"],
+        train_share=method.train_share or usual_train_share(episodes),
+        logger=description.behavior.logger or "adaptive",
+    )
+
+
+def templates_of(description: keys.Description) -> dict[str, list[str]]:
+    """Returns the actions of the members of each group, such as reboot_@."""
+    found = dict[str, list[str]]()
+    for name, table in description.structure.items():
+        parts = table.get("action")
+        if "*" in name and isinstance(parts, Mapping):
+            said = [one for several in parts.values() for one in keys.several(several)]
+            found[name] = [one for one in said if HERE in one]
+    return {name: actions for name, actions in found.items() if actions}
+
+
+def written(found: FoundRules) -> WrittenRules:
+    """Returns rules as they are saved."""
+    rules = [
+        ColumnRule(
+            {name: value if isinstance(value, tuple) else (str(value), str(value))
+             for name, value in when.items()},
+            action,
+        )
+        for when, action in found.rules
+    ]  # fmt: skip
+    return WrittenRules(group=found.group, rules=tuple(rules), default=found.default)
+
+
+def estimates(judging: FactoredProblem, policy: ColumnRules) -> dict[str, float]:
+    """Estimates both returns by the part of the log that did not choose the policy.
+
+    That of a policy in words is the mean of rollouts in the estimated model of nodes; else the
+    current one is what whole episodes returned.
+    """
+    law = estimated_law(judging.structure, node_stacks(judging.log))
+    starts = judging.log.starts.astype(np.int64)
+    starts = starts[(starts >= 0).all(axis=1)]
+    index = np.arange(DRAWN)
+    state = starts[index % len(starts)]
+
+    def mean(followed: ColumnRules) -> float:
+        rng = np.random.default_rng(0)
+        first = (state, followed.act(state, rng), index)
+        return float(returns_of(judging, law, followed, first, rng).mean())
+
+    known = judging.behavior
+    returns = judging.log.returns(judging.discount, judging.horizon)
+    before = mean(known) if isinstance(known, ColumnRules) else float(returns.mean())
+    return {"policy": mean(policy), "behavior": before}
+
+
+def files_of(description: keys.Description, source: LogSource) -> dict[str, Path]:
+    """Returns the files that went into a result, by their roles."""
+    named = {f"log {place}": path for place, path in enumerate(source.files, start=1)}
+    policy = description.behavior.policy
+    if policy not in (None, "estimate", UNIFORM):
+        named["behavior"] = read_path(policy)
+    return named
+
+
+def verify_structured(
+    directory: str | Path, log: object, *, memory_limit: str | None = None
+) -> Verification:
+    """Makes a saved result about a log with a structure again, and compares all bytes.
+
+    Parameters
+    ----------
+    directory : str or path
+        The folder of the result.
+    log : path or Description
+        The description that it was made by.
+    memory_limit : str, optional
+        Such as "2GB"; the rest spills to disk.
+
+    Returns
+    -------
+    Verification
+        Whether all bytes are the same; else the first file that differs.
+
+    Raises
+    ------
+    ResultMismatch
+        The description says another thing than the result was made with.
+
+    Examples
+    --------
+    See docs/structure.md.
+    """
+    folder = read_path(directory)
+    saved = load_structured(folder)
+    description, _ = keys.given_as(log)
+    own = keys.without_folders(description).given()
+    for name in sorted({*own, *saved.record.description}):
+        if own.get(name) != saved.record.description.get(name):
+            raise ResultMismatch(f"{name}: your description says another thing than the result")
+    made: dict[str, Any] = improve_structured(description, memory_limit=memory_limit).files()
+    for name in sorted(made, key=RUN.__eq__):
+        if read_whole(folder / name) != made[name]:
+            return Verification("refuted", f"{name} comes out otherwise")
+    return Verification("same bytes", compared=tuple(own))

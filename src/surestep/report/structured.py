@@ -1,0 +1,169 @@
+"""Writes the page of a result about a log with a structure: rules, claim, and its doubts."""
+
+import math
+from collections.abc import Sequence
+
+from surestep._words import counted, floored, number, percent, signed
+from surestep.checks.structure import FEW, MOST_BLIND
+from surestep.report.certificates import of_one
+from surestep.report.page import page
+from surestep.report.signals import DIGITS
+from surestep.results.structured import StructuredResult
+from surestep.sections import Amount, Column, Item, Key, Mood, Section, Table, numbers
+
+MOST_NODES = 60  # that a table shows, the scarcest first
+
+
+def structured_page(result: StructuredResult, visits: Sequence[Sequence[int]]) -> str:
+    """Returns the page; `visits` are the draws of each node in both parts of the log."""
+    about = result.record.description.get("about", {})
+    sections = [*structured_sections(result), known_nodes(result, visits), *further(result)]
+    title = about.get("title") or sections[0].title
+    words = ", ".join(about[key] for key in ("population", "period", "date") if key in about)
+    return page(title, "A better policy, by the structure of the world", sections, words)
+
+
+def structured_sections(result: StructuredResult) -> list[Section]:
+    """Returns the first screen: what to do, how sure that is, and what speaks against it."""
+    claim, test, record = result.certificate, result.test, result.record
+    unit = record.description.get("stakes", {}).get("unit", "per episode")
+    title, mood = answer(result)
+    lower = claim.lower or 0.0
+    sure = f"with {percent(1 - claim.delta)} confidence, if the structure is true"
+    keys = [
+        Key("Gain, at least", signed(floored(lower, DIGITS), DIGITS), sure),
+        Key("Best guess", signed(result.estimated_gain, DIGITS), unit),
+        Key("Episodes", f"{record.data['episodes']:,}", f"{record.data['rows']:,} decisions"),
+    ]
+    rules = [Item("", text, sign=f"{i}.") for i, text in enumerate(result.rules.texts(), 1)]
+    states = math.prod(len(values) for values in record.columns.values())
+    how = f"The first rule that holds decides, in each of {states:,} situations."
+    if result.rules.group:
+        how = (
+            f"The first rule that holds for any of {result.rules.group} decides, for the first of "
+            f"them (@). There are {states:,} situations."
+        )
+    compared = (
+        "It is compared with what the episodes of the log returned, as nobody wrote down the "
+        "current policy. With rules for it (behavior.policy) less data would prove as much."
+        if "practice_upper" in claim.figures
+        else "It is compared with the current policy, as it was written down."
+    )
+    return [
+        Section("answer", title, [next_step(result)], keys=keys, mood=mood),
+        Section("rules", "The rules", [how], items=rules),
+        Section(
+            "against",
+            "What speaks against it",
+            [compared],
+            items=[
+                Item("The structure", structure_words(result), *sign_of(not test.failed)),
+                Item(
+                    "Where the log has not been", blind_words(result), *sign_of(not test.is_blind)
+                ),
+                Item(
+                    "What nobody recorded",
+                    "If people decided by what the log does not record, the gain may not exist.",
+                    sign="!",
+                    mood="caution",
+                ),
+            ],
+        ),
+    ]
+
+
+def answer(result: StructuredResult) -> tuple[str, Mood]:
+    """Returns the line to act on."""
+    gains = (result.certificate.lower or 0.0) > 0
+    if result.test.failed:
+        return "Do not act on it: the log contradicts the structure", "bad"
+    if gains and result.test.is_blind:
+        return "Pilot it: it goes where the log has not been", "caution"
+    return ("Adopt it", "good") if gains else ("Keep what you do", "plain")
+
+
+def next_step(result: StructuredResult) -> str:
+    """Says what to do next."""
+    if result.test.failed:
+        return "Add the missing parent, or split what is shared, and run the command again."
+    if (result.certificate.lower or 0.0) <= 0:
+        return "This log cannot show a gain. More episodes may."
+    if result.test.is_blind:
+        return "There nobody can test the structure. A pilot needs none."
+    return "Follow the rules, and watch what comes of it."
+
+
+def sign_of(passed: bool) -> tuple[str, str, Mood]:
+    """Returns the remark, the sign and the mood of a check."""
+    return ("", "✓", "good") if passed else ("", "✗", "bad")
+
+
+def structure_words(result: StructuredResult) -> str:
+    """Says what the test of the structure found, and what it would have noticed."""
+    test = result.test
+    power = "The log is too small for a test that would notice much."
+    if test.notices is not None:
+        power = (
+            f"The test would notice a chance that changes by {number(test.notices, 2)} or more, in "
+            f"four of five logs, where {FEW} rows have that value."
+        )
+    worst = test.worst
+    if worst is None or not test.failed:
+        return f"{test.tests:,} comparisons found no further dependence. {power}"
+    return (
+        f"{worst.node} leads to {worst.drawn} in {percent(worst.chance)} of {worst.rows:,} rows "
+        f"with {worst.variable} = {worst.value}, and in {percent(worst.elsewhere)} of "
+        f"{worst.others:,} others. It depends on more than its parents. {power}"
+    )
+
+
+def blind_words(result: StructuredResult) -> str:
+    """Says how often the new policy goes where nothing can be tested."""
+    share = percent(result.test.blind or 0.0)
+    return (
+        f"In {share} of its steps the new policy meets a combination that the log "
+        f"shows fewer than {FEW} times: a missing parent would go unnoticed there. More "
+        f"than {percent(MOST_BLIND)} is not called proved."
+    )
+
+
+def known_nodes(result: StructuredResult, visits: Sequence[Sequence[int]]) -> Section:
+    """Returns which parts of the world are well known: the draws of each node, scarcest first."""
+    structure = result.structure
+    learnt = [k for k in range(structure.num_nodes) if structure.known[k] < 0]
+    learnt.sort(key=lambda k: visits[0][k] + visits[1][k])
+    rows = [
+        [structure.node_names[k], *(Amount(f"{x[k]:,}", x[k]) for x in visits)]
+        for k in learnt[:MOST_NODES]
+    ]
+    columns = [Column("Node"), *numbers("Seen, choosing", "Seen, judging")]
+    words = f"{counted(len(learnt), 'node')} are learnt from the log; the scarcest come first."
+    return Section(
+        "nodes",
+        "Which parts of the world are well known",
+        [words],
+        tables=[Table("nodes", "How often the log shows each node", columns, rows, sortable=True)],
+        folded=True,
+    )
+
+
+def further(result: StructuredResult) -> list[Section]:
+    """Returns what a wrong structure would do, the certificate, and how to repeat it."""
+    record = result.record
+    wrong = (
+        "The claim rests on the structure, wherever either policy can go. A parent that is left "
+        "out can make a false proof: both policies are rolled out by the same wrong law."
+    )
+    facts = [(str(one["name"]), str(one["sha256"])) for one in record.inputs]
+    return [
+        Section("wrong", "If the structure is wrong", [wrong]),
+        of_one(result.certificate, "stitched on nodes"),
+        Section(
+            "repeat",
+            "How to repeat it",
+            [f"Made by surestep {record.surestep}."],
+            facts=facts,
+            command="surestep verify RESULT DESCRIPTION.toml",
+            folded=True,
+        ),
+    ]

@@ -1,0 +1,261 @@
+"""A result about a log with a known structure: rules over columns, and the claim about them.
+
+A saved one is a folder: rules.json, certificate.json, report.html, and run.json with the
+description and the digests of the others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+
+from surestep._arrays import generator
+from surestep._files import read_path, read_whole
+from surestep._json import converted, read_json
+from surestep._reprs import short_repr
+from surestep._words import listed
+from surestep.checks.structure import StructureTest
+from surestep.errors import InvalidParameter, InvalidResult
+from surestep.model import Certificate, Structure
+from surestep.model.certificate import Rung
+from surestep.model.factored import ColumnRules
+from surestep.results.record import InputFile
+from surestep.results.result import STRUCTURED
+from surestep.results.unfinished import RUN, save
+
+RULES, CERTIFICATE, REPORT = FILES = ("rules.json", "certificate.json", "report.html")
+Ends = tuple[str, str]  # the first and the last value of a column with which a rule holds
+
+
+class ColumnRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A rule: the values of columns with which it holds, and what to do then."""
+
+    when: dict[str, Ends]
+    action: str
+    chance: float = 0.0  # of a random action instead
+
+
+class WrittenRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The file rules.json of such a result; a current policy is written the same way."""
+
+    format: Literal["surestep column rules"] = "surestep column rules"
+    version: Literal[1] = 1
+    group: str | None = None  # rules look at "@", "@left" and "@right" of each member
+    rules: tuple[ColumnRule, ...]  # the first that holds decides, for the first such member
+    default: str  # the action if no rule holds
+    chance: float = 0.0  # of a random action instead
+
+    def policy(self, structure: Structure) -> ColumnRules:
+        """Returns the policy over the columns of a structure."""
+        return ColumnRules.of(
+            structure,
+            [(rule.when, rule.action) for rule in self.rules],
+            self.default,
+            group=self.group,
+            chance=[*(rule.chance for rule in self.rules), self.chance],
+        )
+
+    def texts(self) -> list[str]:
+        """Returns the rules as sentences."""
+        member = (self.group or "").replace("*", "@")
+        places = {"@": member, "@left": "the one before it", "@right": "the one after it"}
+        said = []
+        for rule in self.rules:
+            parts = [
+                f"{places.get(name, name)} = {' to '.join(dict.fromkeys(ends))}"
+                for name, ends in rule.when.items()
+            ]
+            start = f"If {listed(parts)}" if parts else "Always"
+            said.append(f"{start}: {rule.action}.")
+        return [*said, f"{'Else' if said else 'Always'}: {self.default}."]
+
+
+class StructuredRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The file run.json: with what the result was made, and what was found."""
+
+    format: Literal["surestep structured result"] = "surestep structured result"
+    version: Literal[1] = 1
+    surestep: str
+    description: dict[str, Any]
+    inputs: list[dict[str, Any]]
+    columns: dict[str, list[str]]
+    actions: list[str]
+    data: dict[str, int]
+    estimates: dict[str, float]  # returns of the new policy, and of what is done now
+    test: dict[str, Any]  # of the structure
+    outputs: dict[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class StructuredResult:
+    """The answer of `improve_structured`, which `load_structured` reads again.
+
+    Parameters
+    ----------
+    rules : WrittenRules
+        The new policy in words.
+    certificate : Certificate
+        The claim about it.
+    record : StructuredRecord
+        With what it was made.
+    structure : Structure
+        The columns, actions and nodes.
+    test : StructureTest
+        What speaks against the structure.
+    report : str
+        The page, as HTML.
+
+    Examples
+    --------
+    See docs/structure.md.
+    """
+
+    rules: WrittenRules
+    certificate: Certificate
+    record: StructuredRecord
+    structure: Structure
+    test: StructureTest
+    report: str = field(default="", repr=False)
+
+    __repr__ = short_repr("certificate.kind", "certificate.lower", "certificate.delta")
+
+    @property
+    def verdict(self) -> Rung:
+        """Returns how the result may be spoken of; nothing is proved of a refuted structure."""
+        trusted = not self.test.failed and not self.test.is_blind
+        proved = trusted and (self.certificate.lower or 0.0) > 0
+        return "proved better" if proved else "not shown to be better"
+
+    @property
+    def estimated_gain(self) -> float:
+        """Returns the return of the new policy less that of what is done now, as estimated."""
+        return self.record.estimates["policy"] - self.record.estimates["behavior"]
+
+    @property
+    def policy(self) -> ColumnRules:
+        """Returns the new policy."""
+        return self.rules.policy(self.structure)
+
+    def act(self, row: Mapping[str, object], rng: np.random.Generator | int | None = None) -> str:
+        """Returns what to do in a situation.
+
+        Parameters
+        ----------
+        row : mapping
+            The value of each column.
+        rng : Generator or int, optional
+            The source of random numbers, or its seed, for rules with a chance of a random action.
+
+        Returns
+        -------
+        str
+            The action.
+
+        Raises
+        ------
+        InvalidParameter
+            A column is missing, or has a value that the log never showed.
+        """
+        state = []
+        for name, values in self.record.columns.items():
+            value = str(row.get(name, ""))
+            if value not in values:
+                raise InvalidParameter(f"column {name!r} is {value!r}, expected one of {values}")
+            state.append(values.index(value))
+        source = None if rng is None else generator(rng)
+        return self.structure.actions[int(self.policy.act(np.array([state]), source)[0])]
+
+    def files(self) -> dict[str, bytes]:
+        """Renders the files of a saved result; equal results have equal bytes.
+
+        Returns
+        -------
+        dict of str to bytes
+            The content of each file by its name.
+        """
+        contents = {
+            RULES: pretty(self.rules),
+            CERTIFICATE: f"{self.certificate.to_json(self.verdict)}\n".encode(),
+            REPORT: self.report.encode(),
+        }
+        digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+        return contents | {RUN: pretty(msgspec.structs.replace(self.record, outputs=digests))}
+
+    def save(self, directory: str | Path) -> None:
+        """Writes a new folder, whole or not at all.
+
+        Parameters
+        ----------
+        directory : str or path
+            The folder, which must not be there.
+        """
+        save(read_path(directory), self.files())
+
+
+def pretty(content: msgspec.Struct) -> bytes:
+    """Returns a value as JSON with indented lines."""
+    return msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
+
+
+def is_structured(folder: Path) -> bool:
+    """Tells whether a folder holds a result about a log with a structure."""
+    path = folder / RUN
+    return path.is_file() and STRUCTURED.encode() in read_whole(path)
+
+
+def load_structured(directory: str | Path) -> StructuredResult:
+    """Loads a result that `StructuredResult.save` wrote.
+
+    Parameters
+    ----------
+    directory : str or path
+        The folder.
+
+    Returns
+    -------
+    StructuredResult
+        The result.
+
+    Raises
+    ------
+    InvalidResult
+        The folder holds no such result, or its files were changed.
+
+    Examples
+    --------
+    See docs/structure.md.
+    """
+    folder = read_path(directory)
+    record = read_as(folder, RUN, StructuredRecord)
+    for name in FILES:
+        if hashlib.sha256(read_whole(folder / name)).hexdigest() != record.outputs.get(name):
+            raise InvalidResult(f"{folder / name} was changed after it was written")
+    structure = Structure.read(record.columns, record.actions, record.description["structure"])
+    return StructuredResult(
+        rules=read_as(folder, RULES, WrittenRules),
+        certificate=Certificate.from_json(read_whole(folder / CERTIFICATE).decode()),
+        record=record,
+        structure=structure,
+        test=converted(record.test, StructureTest, RUN, InvalidResult),
+        report=read_whole(folder / REPORT).decode(),
+    )
+
+
+def read_as(folder: Path, name: str, kind: type[Any]) -> Any:
+    """Reads a file of a folder as a kind of value."""
+    text = read_whole(folder / name).decode(errors="replace")
+    try:
+        return converted(read_json(text), kind, name, InvalidResult)
+    except ValueError as problem:
+        raise InvalidResult(f"{folder / name}: {problem}") from None
+
+
+def input_files(paths: Mapping[str, Path]) -> list[dict[str, Any]]:
+    """Returns the digests of files, by their roles."""
+    return [msgspec.to_builtins(InputFile.of(role, path)) for role, path in paths.items()]

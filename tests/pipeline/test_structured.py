@@ -1,0 +1,241 @@
+"""`improve` with a known structure: from a file to rules, a proof, a page, and back."""
+
+import json
+
+import numpy as np
+import pytest
+
+from support.log_tables import write_table
+from surestep import improve, load
+from surestep.cli.main import main
+from surestep.environments.sysadmin import DISCOUNT, SysAdmin
+from surestep.errors import InvalidLog, InvalidParameter, InvalidResult, ResultMismatch
+from surestep.pipeline import improve_structured, verify_structured
+from surestep.results import load_structured
+
+CURRENT = {
+    "format": "surestep column rules",
+    "group": "machine_*",
+    "rules": [{"when": {"@": ["failed", "failed"]}, "action": "reboot_@", "chance": 0.3}],
+    "default": "nothing",
+    "chance": 0.3,
+}
+PLANT = """
+files = "plant.csv"
+ends = "clock"
+columns.state = ["machine_0", "machine_1", "machine_2", "machine_3"]
+columns.step = "week"
+behavior.policy = "current.json"
+stakes.discount = 0.95
+
+[structure."machine_*"]
+parents = ["@", "@left + @right"]
+action = {reboot = "reboot_@"}
+known = [{action = "reboot", is = "works"}, {"@" = "failed", is = "failed"}]
+
+[structure.reward]
+terms = [{of = "machine_*", works = 1.0}, {of = "action", "reboot_*" = -1.0}]
+"""
+CLINIC = """
+files = "clinic.csv"
+columns = {state = ["pressure", "age"], step = "day"}
+stakes = {discount = 1, horizon = 4}
+
+[structure.pressure]
+parents = ["pressure"]
+[structure.age]
+parents = ["age"]
+action = "none"
+known = [{age = "old", is = "old"}, {age = "young", is = "young"}]
+[structure.end]
+parents = ["next.pressure"]
+action = "none"
+[structure.reward]
+terms = [{of = "next.end", yes = -1.0}]
+"""
+
+
+def plant_rows(log):
+    structure = log.structure
+    rows = []
+    reward = log.earned
+    for e in range(log.num_episodes):
+        for week, i in enumerate(range(*log.offsets[e : e + 2])):
+            labels = (structure.values[c][v] for c, v in enumerate(log.state[i]))
+            rows.append(
+                {
+                    "episode": e,
+                    "week": week,
+                    **dict(zip(structure.columns, labels, strict=True)),
+                    "action": structure.actions[log.action[i]],
+                    "reward": reward[i],
+                }
+            )
+    return rows
+
+
+def clinic_rows(episodes, rng):
+    """Treating at high pressure lowers it; episodes end by death, or after four days."""
+    rows = []
+    for e in range(episodes):
+        high, age = rng.random() < 0.6, "old" if rng.random() < 0.5 else "young"
+        for day in range(4):
+            treat = rng.random() < 0.5
+            after = rng.random() < (0.1 if treat else 0.8) if high else rng.random() < 0.2
+            died = after and rng.random() < 0.3
+            rows.append(
+                {
+                    "episode": e,
+                    "day": day,
+                    "pressure": "high" if high else "normal",
+                    "age": age,
+                    "action": "treat" if treat else "wait",
+                    "reward": -1.0 if died else 0.0,
+                    "terminated": died,
+                    "truncated": day == 3 and not died,
+                    "next_pressure": "high" if after else "normal",
+                    "next_age": age,
+                }
+            )
+            if died:
+                break
+            high = after
+    return rows
+
+
+@pytest.fixture(scope="module")
+def plant(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("plant")
+    world = SysAdmin(4)
+    rows = plant_rows(world.sample(world.first_failed(0.3), 300, rng=1))
+    write_table(folder / "plant.csv", rows, tuple(rows[0]))
+    (folder / "current.json").write_text(json.dumps(CURRENT))
+    (folder / "plant.toml").write_text(PLANT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def result(plant):
+    return improve_structured(plant / "plant.toml")
+
+
+def test_rules_are_proved_below_their_true_gain(result):
+    world = SysAdmin(4)
+    better, before = (
+        world.sample(policy, 3000, rng=1, steps=200).returns(DISCOUNT).mean()
+        for policy in (result.rules.policy(world.structure()), world.first_failed(0.3))
+    )
+    assert result.verdict == "proved better"
+    assert 0 < result.certificate.lower < better - before
+    assert result.estimated_gain == pytest.approx(better - before, rel=0.2)
+    assert result.rules.texts()[-1] == "Else: nothing."
+    works = dict.fromkeys(result.structure.columns, "works")
+    assert result.act(works) == "nothing"
+    assert result.act(works | {"machine_2": "failed"}) == "reboot_2"
+    with pytest.raises(InvalidParameter, match="column 'machine_1' is 'rusty', expected one of"):
+        result.act(works | {"machine_1": "rusty"})
+
+
+def test_the_log_is_read_as_it_was_drawn(plant, result):
+    assert result.record.data == {"rows": 300 * 39, "episodes": 300}  # the clock stopped the last
+    assert result.certificate.figures["training_episodes"] == round(0.36 * 300)
+    assert result.structure.values[0] == ("failed", "works")
+
+
+def test_a_result_is_saved_loaded_and_made_again(plant, result, tmp_path, capsys):
+    folder = tmp_path / "result"
+    result.save(folder)
+    loaded = load_structured(folder)
+    assert loaded.files() == result.files()
+    assert (loaded.verdict, loaded.estimated_gain) == (result.verdict, result.estimated_gain)
+    with pytest.raises(SystemExit) as stop:
+        main(["verify", str(folder), str(plant / "plant.toml")])
+    assert stop.value.code == 0
+    assert "confirmed: the same bytes" in capsys.readouterr().out
+    other = plant / "other.toml"
+    other.write_text(PLANT.replace("0.95", "0.9"))
+    with pytest.raises(ResultMismatch, match="stakes: your description says another thing"):
+        verify_structured(folder, other)
+    page = (folder / "report.html").read_text()
+    assert "Adopt it" in page
+    assert "If people decided by what the log does not record" in page
+    (folder / "rules.json").write_text(json.dumps(CURRENT))
+    with pytest.raises(InvalidResult, match=r"rules.json was changed"):
+        load_structured(folder)
+
+
+def test_the_command_prints_the_answer_and_its_json(plant, tmp_path, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["improve", str(plant / "plant.toml"), "-o", str(tmp_path / "r"), "--json"])
+    assert stop.value.code == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["verdict"] == "proved better"
+    assert said["rules"][-1] == "Else: nothing."
+
+
+def test_a_wrong_structure_proves_nothing(plant, tmp_path):
+    """Who says that neighbours do not matter is contradicted by the log."""
+    wrong = plant / "wrong.toml"
+    wrong.write_text(PLANT.replace('["@", "@left + @right"]', '["@"]'))
+    result = improve_structured(wrong)
+    assert result.test.failed
+    assert result.verdict == "not shown to be better"
+    assert "the log contradicts the structure" in result.report
+
+
+def test_practice_that_nobody_wrote_down_is_compared_by_its_returns(tmp_path):
+    rows = clinic_rows(1500, np.random.default_rng(3))
+    write_table(tmp_path / "clinic.csv", rows, tuple(rows[0]))
+    (tmp_path / "clinic.toml").write_text(CLINIC)
+    result = improve_structured(tmp_path / "clinic.toml")
+    assert result.rules.texts() == ["If pressure = high: treat.", "Else: wait."]
+    assert "practice-as-recorded" in [said.code for said in result.certificate.assumptions]
+    # Of those who begin high, wait has 0.8 and treat 0.1 to go on so, and a death takes 0.3.
+    assert 0 < result.certificate.lower < result.estimated_gain < 0.4
+    assert result.act({"pressure": "high", "age": "old"}) == "treat"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error", "words"),
+    [
+        ("stakes.discount = 0.95", "", InvalidParameter, "stakes.discount is missing"),
+        ("0.95", "0.95\nmethod.worlds = 3", InvalidParameter, "method.worlds means nothing"),
+        ("works = 1.0", "works = 2.0", InvalidLog, "row 1 contradicts the structure: its reward"),
+        ("current.json", "plant.toml", InvalidParameter, "expected rules as rules.json"),
+        ('["@", "@left', '["@", "@leaf', InvalidParameter, "has the parent '@leaf'"),
+        ('"reboot_@"}', '"reset_@"}', InvalidParameter, "has the action 'reset_0'"),
+    ],
+)
+def test_mistakes_end_in_one_line(plant, tmp_path, old, new, error, words):
+    (plant / "mistake.toml").write_text(PLANT.replace(old, new))
+    with pytest.raises(error) as refusal:
+        improve_structured(plant / "mistake.toml")
+    assert words in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_descriptions_without_a_structure_are_for_the_other_verb(plant):
+    (plant / "flat.toml").write_text(PLANT.partition("[structure")[0])
+    with pytest.raises(InvalidParameter, match=r"there is no \[structure\]"):
+        improve_structured(plant / "flat.toml")
+    with pytest.raises(InvalidParameter, match="improve_structured"):
+        improve(plant / "plant.toml")
+
+
+def test_other_verbs_say_that_they_do_not_take_it(plant, result, tmp_path, capsys):
+    result.save(tmp_path / "result")
+    with pytest.raises(InvalidResult, match="only verify and load_structured take it"):
+        load(tmp_path / "result")
+    with pytest.raises(SystemExit) as stop:
+        main(["inspect", str(plant / "plant.toml")])
+    assert stop.value.code == 0
+
+
+def test_a_missing_value_is_named(plant, tmp_path):
+    rows = plant_rows(SysAdmin(4).sample(SysAdmin(4).first_failed(0.3), 30, rng=1))
+    rows[7]["machine_2"] = ""
+    write_table(tmp_path / "plant.csv", rows, tuple(rows[0]))
+    (tmp_path / "current.json").write_text(json.dumps(CURRENT))
+    (tmp_path / "plant.toml").write_text(PLANT)
+    with pytest.raises(InvalidLog, match="column 'machine_2' has no value in step 8 of the log"):
+        improve_structured(tmp_path / "plant.toml")
