@@ -161,6 +161,7 @@ def test_commands_give_the_same_files(cluster, ray, tmp_path):
     behavior += ("--set", "method.n_wedge=1")
     kind = ("--kind", "posterior:starts=known,prior=weight,draws=19", "--device", "cpu")
     commands = {
+        "rehearse": (log, *PUMPS, *behavior, *kind, "--sizes", "1,2"),
         "improve": (log, *PUMPS, *behavior, *kind),
         "run": ("coverage/bandit", "--repetitions", "1", "--device", "cpu"),
     }

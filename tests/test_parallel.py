@@ -338,6 +338,7 @@ def test_what_is_no_address_is_refused(address, use, monkeypatch):
 COMMANDS = {
     "run": ("run", "coverage/alike"),
     "count": ("count", LOG, *PUMPS[:-2], "-o", "counts.parquet"),
+    "rehearse": ("rehearse", LOG, *PUMPS),
     "improve": ("improve", LOG, *PUMPS, "-o", "result"),
 }
 

@@ -23,6 +23,7 @@ VERBS = {
     "pipeline/improve.py": ("improve",),
     "pipeline/certify.py": ("certify_result",),
     "pipeline/verify.py": ("verify_result",),
+    "pipeline/rehearse.py": ("rehearse_log",),
     "io/logs/source.py": ("read_log",),
 }
 # What Python takes besides what a description can say.

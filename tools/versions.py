@@ -46,6 +46,7 @@ explain result --state worn --state high
 certify result pumps.toml --kind robust
 pilot result --episodes 50
 watch result pumps.csv
+rehearse pumps.toml --kind posterior --worlds 9 --sizes 1 -o rehearsal
 algorithms
 count pumps.toml -o counts.parquet
 merge counts.parquet -o merged.parquet

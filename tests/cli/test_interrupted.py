@@ -59,6 +59,24 @@ def test_a_killed_improvement_is_whole_and_goes_on(number, tmp_path):
     assert sorted(path.name for path in out.iterdir()) == sorted(contents(out))
 
 
+@pytest.mark.slow
+def test_a_killed_rehearsal_goes_on(tmp_path):
+    log, out = write_lines(tmp_path / "log.csv", LINES[:401]), tmp_path / "out"
+    arguments = ("rehearse", log, *PUMPS, *TERMS, "--sizes", "1,2")
+    assert run_surestep(*arguments, "-o", tmp_path / "whole").exit_code == 0
+
+    def blocks():
+        return len([*(out / "stress-test").glob("*.npz")])
+
+    killed_during_the_stress_test((*arguments, "-o", out), 3, blocks)
+    assert sorted(contents(out)) == ["run.json"]
+    other = run_surestep(*arguments, "--seed", "7", "-o", out)
+    assert (other.exit_code, "beginning of something else" in other.stderr) == (2, True)
+    result = run_surestep(*arguments, "-o", out)
+    assert result.exit_code == 0, result.output
+    assert contents(out) == contents(tmp_path / "whole")
+
+
 def test_a_time_limit_that_leaves_nothing_is_told(tmp_path):
     """The result is there, says that it is not stress tested, and the same command goes on."""
     log, out = write_lines(tmp_path / "log.csv", LINES[:101]), tmp_path / "out"

@@ -9,6 +9,7 @@ from support.pump_commands import LINES, POLICY, PUMPS, UNTESTED, run_surestep, 
 
 SHORT = LINES[:151]
 PUMP = shlex.join(PUMPS[:-2])  # without the discount
+SIZE = "--states 25 --actions 4 --discount 0.95"
 HEADER, ROW = "patient,day,ward,severity,decision,gain,done", "1,0,a,low,wait,0.5,0"
 WARD = "--episode patient --step day --state ward --state severity --action decision"
 WRITTEN = {  # files of a few lines
@@ -46,8 +47,11 @@ CERTIFY, EXPLAIN = "certify result log.csv", "explain result"
 LONG, TOO_LONG = "x" * 300, "File name too long"
 OWN_LOG = "the policy was chosen from this very log"
 MISTAKES = [  # a command, and parts of what it says
-    ("improves", "No such command 'improves'. Did you mean 'improve'?"),
+    ("bounds", "No such command 'bounds'. Did you mean 'bound'?"),
     ("algorithms soft-spib", "there is no algorithm 'soft-spib'; did you mean"),
+    (f"bound {SIZE} --value-bound 1", "Nothing is asked: give --visits, --zeta, or both."),
+    (f"bound {SIZE} --visits 10", "Give either --value-bound or --values LOW HIGH."),
+    (f"bound {SIZE} --value-bound 1 --zeta 1 --branching 26", "branching is 26"),
     (
         f"count ward.csv {WARD} --reward gian -o c.parquet",
         "no column 'gian', chosen for reward; did",
@@ -100,6 +104,12 @@ MISTAKES = [  # a command, and parts of what it says
     (f"{IMPROVE} --behavior {LONG}", TOO_LONG),
     (f"{IMPROVE} --set limits.allowed={LONG}", TOO_LONG),
     (f"{IMPROVE} --behavior propensities", "name it with --propensity"),
+    (f"rehearse log.csv {PUMP} --sizes 1,x", "'1,x' is no list of numbers"),
+    (f"rehearse log.csv {shlex.join(PUMPS)} --behavior policy.csv --sizes 0", "sizes"),
+    (
+        f"rehearse log.csv {shlex.join(PUMPS)} --behavior policy.csv --running 0 1",
+        "expected 0 to 1 where it goes on and 0 to 0 where it ends",
+    ),
     (f"{EXPLAIN} --state wron --state high", "did you mean 'worn'?"),
     (f"{EXPLAIN} --state worn", "has 1 values, expected 2: condition, demand"),
     (f"{EXPLAIN} --state condition=worn --state high", "give every --state with its column"),
@@ -117,8 +127,9 @@ MISTAKES = [  # a command, and parts of what it says
     ("compare run --against ramdp", "--against is 'ramdp', which names no method of this run"),
     ("figure run -o f.png --metric maen", "there is no metric 'maen'; did you mean mean?"),
     ("figure run -o n.gif", "has the suffix '.gif', expected .png, .svg or .pdf"),
-    ("figure run -o n", "has the suffix ''"),
-    ("figure run -o missing/n.png", "missing is no folder"),
+    ("figure n-wedge -o n", "has the suffix ''"),
+    ("figure n-wedge -o missing/n.png", "missing is no folder"),
+    ("figure n-wedge -o n.png --episodes 10", "drawn from formulas, expected no run and no choice"),
     ("figure n-wegde -o n.png", "n-wegde"),
 ]
 

@@ -185,13 +185,14 @@ TEXTS = [
 ]
 OPTIONS = {  # or keys
     "improve": [
-        *("--delta", "--discount", "method.zeta", "method.n_wedge", "--worlds", "--time-limit"),
-        "--workers",
+        *("--delta", "--discount", "method.zeta", "method.n_wedge", "--worlds", "--time-limit")
     ],
+    "rehearse": ["--sizes", "--seed", "--workers", "--worlds", "--delta"],
 }
 CHEAP = ("--discount", "0.9", "--kind", "a-priori", "--set", "method.n_wedge=3")
 PLAIN = {
     "improve": [*CHEAP, "--worlds", "0"],
+    "rehearse": [*CHEAP, "--worlds", "1", "--sizes", "1", "--workers", "1"],
 }
 
 
@@ -202,7 +203,7 @@ def words_for(option, text):
 
 def command_ends(verb, given, log_file, out):
     """Runs a command, which must end with code 0 or with 2 and an error that can be read."""
-    words = {"improve": [log_file, "-o", out]}
+    words = {"improve": [log_file, "-o", out], "rehearse": [log_file]}
     told = run_surestep(verb, *words[verb], *PLAIN[verb], *given)
     assert told.exit_code in (0, 2), (verb, given, told.exception)
     assert told.exception is None or isinstance(told.exception, SystemExit)
@@ -220,7 +221,9 @@ def command_ends(verb, given, log_file, out):
         ("improve", ("--running", "-1e308", "1e308")),
         ("improve", ("--set", "stakes.returns=[-1e308, 1e308]")),
         ("improve", ("--kind", "posterior:draws=4611686018427387904")),
-        ("improve", ("--worlds", "4611686018427387904")),
+        ("rehearse", ("--worlds", "4611686018427387904")),
+        ("rehearse", ("--sizes", "1e308")),
+        ("rehearse", ("--delta", "5e-324")),
         ("improve", ("--set", f"method.zeta={'9' * 5000}")),
         ("improve", ("--set", f"columns.state={'[' * 5000}")),
     ],

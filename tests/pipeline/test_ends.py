@@ -23,6 +23,7 @@ from surestep.errors import InvalidLog
 from surestep.io.logs.loading import STOPPED, UNFINISHED
 from surestep.model.log import UNKNOWN
 from surestep.pipeline import verify_result
+from surestep.pipeline.rehearse import rehearse_log
 from surestep.results.findings import is_proved
 from surestep.sampling import sample_log
 
@@ -169,6 +170,7 @@ def test_a_log_that_says_nothing_of_ends_is_refused_by_all_that_claims(tmp_path)
     calls = {
         "counts": lambda: read_log(table).counts(),
         "improve": lambda: surestep.improve(read_log(table), **TERMS),
+        "rehearse": lambda: rehearse_log(read_log(table), {"discount": 0.5}, worlds=10),
     }
     for call in calls.values():
         with pytest.raises(InvalidLog, match="nobody says how episodes end") as refusal:

@@ -10,7 +10,7 @@ from support.pump_commands import write_lines
 from surestep import Counts, certify, improve, read_log
 from surestep.certificates import Posterior, Robust
 from surestep.errors import RefutedBounds
-from surestep.pipeline import certify_result
+from surestep.pipeline import certify_result, rehearse_log
 from surestep.pipeline.evidence import gather
 from surestep.pipeline.improve import draft
 from surestep.pipeline.terms import Terms
@@ -59,6 +59,12 @@ def test_a_single_reward_refutes_bounds_that_its_mean_does_not():
     for bounds, refuting in (((1.0, 3.0), "0.25"), ((-1.0, 2.0), "2.25")):
         with pytest.raises(RefutedBounds, match=f"column 'reward': '{refuting}', expected"):
             improve(source, discount=0.5, n_wedge=3, ending=bounds)
+
+
+def test_no_rehearsal_rests_on_them(home):
+    terms = {"discount": 0.5, "n_wedge": 3, "certificates": ["a-priori"], "ending": (0.0, 1.5)}
+    with pytest.raises(RefutedBounds, match="row 1, column 'reward': '2', expected"):
+        rehearse_log(read_log(home / "log.csv"), terms, worlds=9)
 
 
 @pytest.mark.parametrize("bounds", [(0.0, 1.5), (1.0, 3.0)])

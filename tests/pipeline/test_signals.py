@@ -27,6 +27,7 @@ from surestep.pipeline.explain import ActionReason, Explanation, in_words
 from surestep.pipeline.findings import settle
 from surestep.pipeline.improve import prepared
 from surestep.pipeline.posing import unsafe_states
+from surestep.pipeline.rehearse import rehearse_log
 from surestep.pipeline.terms import ROUNDS, Terms
 
 SIGNALS = {
@@ -209,6 +210,13 @@ def test_a_condition_reads_no_files(tmp_path):
     ):
         with pytest.raises(InvalidParameter):
             unsafe_states(condition, words)
+
+
+def test_a_rehearsal_of_several_signals_is_refused():
+    """Worlds have one signal: nothing would be said of the others."""
+    description, frame = surestep.description.given_as(patients(), **TOLD, signals=SIGNALS)
+    with pytest.raises(InvalidParameter, match="worlds have one signal"):
+        rehearse_log(surestep.io.logs.source.open_log(description, frame), worlds=9)
 
 
 def test_what_a_claim_assumes_of_further_signals_is_said():

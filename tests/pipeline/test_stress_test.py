@@ -13,10 +13,10 @@ from support.labelled_worlds import COLUMNS, NAMES, world
 from support.log_tables import write_table
 from surestep.certificates.registry import Asked
 from surestep.errors import ResultMismatch
-from surestep.pipeline import explain, verify_result
+from surestep.pipeline import Effort, explain, verify_result
 from surestep.pipeline.evidence import gather
 from surestep.pipeline.improve import draft, prepared, result_of
-from surestep.pipeline.stress_test import OWN_SIZE, Effort, planned
+from surestep.pipeline.stress_test import OWN_SIZE, planned
 from surestep.pipeline.terms import Terms
 from surestep.rehearsal.rehearse import rehearse
 from surestep.results.unfinished import STRESS_TEST, begin, finish, settle

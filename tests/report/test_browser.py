@@ -21,7 +21,7 @@ from support.findings import (
     with_words,
 )
 from surestep.checks import CHECKS
-from surestep.report.result import result_page
+from surestep.report.result import rehearsal_page, result_page
 
 CHROMIUM = shutil.which("chromium")
 NAMES = ("grid", "machine", "proved", "hundreds", "hostile", "rehearsed", "extreme", "alarming")
@@ -57,7 +57,7 @@ def pages(tmp_path_factory):
     }
     texts = {name: result_page(findings) for name, findings in made.items()}
     texts["ruled"] = ruled_report()
-    for name, text in texts.items():
+    for name, text in {**texts, "rehearsal": rehearsal_page(rehearsed)}.items():
         (folder / f"{name}.html").write_text(text, "utf-8")
     return {path.stem: path.as_uri() for path in folder.iterdir()}
 

@@ -28,7 +28,7 @@ from support.findings import (
 from support.pump_commands import UNTESTED, run_surestep, write_lines
 from surestep.cli.terminal import terminal
 from surestep.report.answer import answer_section
-from surestep.report.result import result_page, result_sections
+from surestep.report.result import rehearsal_page, result_page, result_sections
 from surestep.report.terminal import print_sections
 from surestep.sections import Bar, Bars, Caption, Item, Key, Section
 
@@ -138,6 +138,7 @@ PAGES = {
     "columns": lambda: result_page(with_many_columns(with_checks(gridworld_findings()))),
     "rehearsed": lambda: result_page(rehearsed_findings()),
     "twice": lambda: result_page(claimed_twice(rehearsed_findings())),
+    "rehearsal": lambda: rehearsal_page(rehearsed_findings()),
     "many": lambda: result_page(with_many_states(machine(), 1_500, label_length=100)),
     "grouped": lambda: result_page(grouped(gridworld_findings())),
 }

@@ -1,11 +1,11 @@
-"""`surestep improve`, from a log to a better policy."""
+"""`surestep improve`, from a log to a better policy; `rehearse`, a stress test of that."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,6 +17,7 @@ from surestep.cli.terminal import say, say_json, say_sentences, show
 from surestep.description import ASKING, IMPROVING, READING, Description
 
 if TYPE_CHECKING:
+    from surestep.pipeline import Effort
     from surestep.results.findings import Findings
     from surestep.results.result import Result
 
@@ -34,17 +35,15 @@ if TYPE_CHECKING:
     required=True,
     help="A new folder, or one to go on with.",
 )
-@options.time_limit
-@options.worker_processes
-@options.cluster("Do the stress test")
+@options.stress_test("Do the stress test")
 @options.json_instead
 @options.device
 def improve_command(
     description: Description,
     output: Path,
     memory_limit: str | None,
+    effort: Effort,
     as_json: bool,
-    **effort_given: Any,
 ) -> None:
     """Improve the policy behind LOG: a description (TOML), a log, or what `count` wrote.
 
@@ -65,7 +64,6 @@ def improve_command(
         from surestep.pipeline.evidence import check_there, gather, open_source
         from surestep.pipeline.improve import draft, result_of
         from surestep.pipeline.recording import said_of
-        from surestep.pipeline.stress_test import Effort
         from surestep.pipeline.terms import Terms
         from surestep.results import load
         from surestep.results.unfinished import begin, check_can_begin, finish
@@ -73,7 +71,6 @@ def improve_command(
         check_there(description)  # before it is told what was not said of the log
         asked = Terms.of(description)
         check_can_begin(output, said_of(description, asked))
-        effort = Effort(folder=output, **effort_given)
         reach(effort.engine, effort.address)
         made = draft(gather(open_source(description, memory_limit=memory_limit), asked), progress)
         files = result_of(made.findings).files()
@@ -87,7 +84,7 @@ def improve_command(
                 "interrupted, the same command goes on)",
                 err=as_json,
             )
-            findings = made.finished(progress, effort)
+            findings = made.finished(progress, effort._replace(folder=output))
             if findings.rehearsal is not None:
                 files = result_of(findings).files()
                 finish(output, files)
@@ -189,3 +186,76 @@ def print_answer(findings: Findings) -> None:
         say_sentences(
             f"By default: {one} and {len(rest)} more (“How to repeat it” in the report)", dim=True
         )
+
+
+def sizes_of(ctx: click.Context, option: click.Parameter, text: str) -> tuple[float, ...]:
+    """Reads numbers that stand between commas."""
+    try:
+        return tuple(map(float, text.split(",")))
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no list of numbers such as 0.5,1,2") from None
+
+
+@click.command(
+    "rehearse", cls=Grouped, short_help="Stress test an improvement, and see what more data brings."
+)
+@described(*READING, *ASKING, *IMPROVING)
+@click.option(
+    "--sizes",
+    callback=sizes_of,
+    default="0.5,1,2,5,10",
+    help="The amounts of data that are collected in a world, in multiples of LOG.",
+)
+@click.option("--seed", type=options.NATURAL, default=0, help="Of random numbers.")
+@options.stress_test("Make the worlds")
+@click.option("-o", "--output", type=options.FOLDER, help="A new folder, or one to go on with.")
+@options.device
+def rehearse_command(
+    *,
+    description: Description,
+    output: Path | None,
+    memory_limit: str | None,
+    sizes: tuple[float, ...],
+    seed: int,
+    effort: Effort,
+) -> None:
+    """Stress test what `surestep improve` would do with LOG, given the same options.
+
+    Worlds are made from the log in several ways, none of which the certificate assumes. In each,
+    the behavior policy collects data, the policy is improved and certified, and all is held
+    against the truth, which is known there. This is no confidence level. The
+    certificate that is tested is the first one, and there are 100 worlds of each kind unless
+    --worlds says another number. OUTPUT gets rehearsal.html, a page to look at,
+    rehearsal.json, and run.json with the settings. What is finished is kept there, and the same
+    command goes on after an interruption.
+
+    \b
+    surestep rehearse log.toml -o rehearsal
+    surestep rehearse log.csv --discount 0.95 --kind robust --sizes 1,10,100
+    """
+    with task_progress() as progress:
+        progress("reading the log", 0, 1)  # before anything that takes its time to be loaded
+        from surestep.pipeline import rehearse_log
+        from surestep.pipeline.recording import said_of
+        from surestep.pipeline.terms import Terms
+        from surestep.results.unfinished import check_can_begin
+
+        named = description.method.worlds
+        worlds = 100 if named is None else named  # of each kind
+        if output is not None:
+            check_can_begin(output, said_of(description, Terms.of(description, worlds=worlds)))
+        rehearsed = rehearse_log(
+            description,
+            worlds=worlds,
+            sizes=sizes,
+            seed=seed,
+            effort=effort._replace(folder=output),
+            memory_limit=memory_limit,
+            progress=progress,
+        )
+    from surestep.report.stress_test import stress_test_section
+
+    show([stress_test_section(rehearsed.findings, folded=False)])
+    if output is not None:
+        say("Open the page: ", nl=False)
+        say(visible(str(output / "rehearsal.html")), bold=True)

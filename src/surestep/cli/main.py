@@ -26,6 +26,7 @@ VERBS = {
     "improve": "improve",
     **dict.fromkeys(("verify", "explain", "certify"), "results"),
     **dict.fromkeys(("pilot", "watch"), "followup"),
+    "rehearse": "improve",
     "algorithms": "methods",
     **dict.fromkeys(("inspect", "count", "merge"), "logs"),
     **dict.fromkeys(("run", "figure", "compare"), "experiments"),

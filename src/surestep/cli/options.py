@@ -171,6 +171,22 @@ def cluster(work: str) -> Adding:
     )
 
 
+def stress_test(work: str) -> Adding:
+    """Adds --time-limit, --workers, --engine and --address; the command is given an `Effort`."""
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def with_effort(**options: Any) -> None:
+            from surestep.pipeline import Effort
+
+            parts = {part: options.pop(part) for part in ("workers", "engine", "address")}
+            command(effort=Effort(**parts, time_limit=options.pop("time_limit")), **options)
+
+        return in_this_order(time_limit, worker_processes, cluster(work))(with_effort)
+
+    return decorate
+
+
 # ---- a log and what is to be done with it -----------------------------------------------------
 
 

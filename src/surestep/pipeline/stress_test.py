@@ -89,16 +89,47 @@ def planned(terms: Terms, question: Assignment) -> Rehearsed:
 
 
 class Effort(NamedTuple):
-    """The processes and the time of a stress test, and the folder of its finished parts."""
+    """The processes and the time of a stress test, and the folder of its finished parts.
 
-    workers: int | None = 1  # None: one for few worlds, else all cores
-    engine: str = "local"  # or "ray"
-    address: str | None = None  # of the Ray cluster
-    time_limit: float | None = None  # in seconds
+    Parameters
+    ----------
+    workers : int or None, default 1
+        Processes of this machine; None: one for few worlds, else all cores.
+    engine : {"local", "ray"}
+        Work here, or on a Ray cluster.
+    address : str, optional
+        The Ray cluster, such as "auto" or "head:6379".
+    time_limit : float, optional
+        Seconds after which it ends.
+    folder : Path, optional
+        Finished parts are kept there, and not made again.
+
+    Examples
+    --------
+    >>> from surestep.pipeline import Effort
+    >>> Effort(workers=4, time_limit=60).cores(worlds=100)
+    4
+    """
+
+    workers: int | None = 1
+    engine: str = "local"
+    address: str | None = None
+    time_limit: float | None = None
     folder: Path | None = None
 
     def cores(self, worlds: int) -> int:
-        """Counts the processes for so many worlds of each kind: one alone uses all cores, too."""
+        """Counts the processes for so many worlds of each kind: one alone uses all cores, too.
+
+        Parameters
+        ----------
+        worlds : int
+            The worlds of each kind.
+
+        Returns
+        -------
+        int
+            The number of processes.
+        """
         few = self.engine == "local" and worlds <= USUAL_WORLDS
         return self.workers or (1 if few else available_cores(self.engine))
 

@@ -1,4 +1,4 @@
-"""Writes the report on a result, as sections and as a page."""
+"""Writes the reports on a result and on a stress test, as sections and as pages."""
 
 from collections.abc import Mapping, Sequence
 
@@ -46,6 +46,16 @@ def about_words(record: Record) -> str:
     episodes = "" if many is None else f"{many:,} episodes"
     given = [record.about.get(name, "") for name in ("population", "period", "author", "date")]
     return " · ".join(filter(None, [files if logs else "", episodes, *given]))
+
+
+def rehearsal_page(findings: Findings) -> str:
+    """Returns the stress test of an improvement as a page, with the claims that were tested."""
+    sections = [
+        stress_test_section(findings, folded=False),
+        certificates_section(findings),
+        words_section(),
+    ]
+    return page("Stress test of a policy improvement", "Stress test", sections)
 
 
 # ---- how to repeat it, and words ----------------------------------------------------------------

@@ -10,19 +10,21 @@ from surestep.results.findings import Findings
 from surestep.results.plots import flags_of, gains_picture, own_size
 
 TITLE = "The stress test"
-HOW = "`worlds` above 0 makes one."
+HOW = "`worlds` above 0 or `surestep rehearse` makes one."
 WHAT = (
     "A stress test repeats everything in simulated worlds made from the log, in which the truth is "
     "known. It is no confidence level."
 )
 
 
-def stress_test_section(findings: Findings) -> show.Section:
+def stress_test_section(findings: Findings, *, folded: bool = True) -> show.Section:
     """Returns the stress test, or why none was made."""
     rehearsal = findings.rehearsal
     if rehearsal is None:
         how = [f"{WHAT} {HOW}"] if findings.changes else []
-        return show.Section("stress-test", TITLE, [no_rehearsal_words(findings), *how], folded=True)
+        return show.Section(
+            "stress-test", TITLE, [no_rehearsal_words(findings), *how], folded=folded
+        )
     limits = show.Section(
         "limits",
         "What this stress test does not say",
@@ -34,7 +36,7 @@ def stress_test_section(findings: Findings) -> show.Section:
             "Only worlds without any benefit were simulated: the log is too large for others by "
             f"default. {HOW}"
         )
-        return show.Section("stress-test", TITLE, sentences, parts=[limits], folded=True)
+        return show.Section("stress-test", TITLE, sentences, parts=[limits], folded=folded)
     size = own_size(rehearsal)
     kinds = counted(len(rehearsal.family), "kind")
     by_kind = {kind: rehearsal.summary(size, kind) for kind in rehearsal.family}
@@ -55,7 +57,7 @@ def stress_test_section(findings: Findings) -> show.Section:
         pictures=pictures,
         tables=[rates_table(by_kind, by_size)],
         parts=[limits],
-        folded=True,
+        folded=folded,
     )
 
 
