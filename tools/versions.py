@@ -48,6 +48,7 @@ pilot result --episodes 50
 watch result pumps.csv
 rehearse pumps.toml --kind posterior --worlds 9 --sizes 1 -o rehearsal
 algorithms
+bound --states 25 --actions 4 --discount 0.95 --value-bound 1 --visits 100
 count pumps.toml -o counts.parquet
 merge counts.parquet -o merged.parquet
 run small.toml -o run --workers 1

@@ -192,15 +192,16 @@ def test_ctrl_c_during_a_long_scan(tmp_path):
 
 
 def test_a_terminal_without_our_letters_is_no_reason_to_fail():
-    """Where π_b cannot be printed, something else is."""
+    """Where ζ cannot be printed, something else is."""
+    size = ("--states", "9", "--actions", "2", "--discount", "0.9", "--value-bound", "1")
     done = subprocess.run(
-        [sys.executable, "-m", "surestep", "algorithms", "spibb"],
+        [sys.executable, "-m", "surestep", "bound", *size, "--zeta", "0.1"],
         capture_output=True,
         env=os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
         check=False,
     )
     assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr
-    assert b"?_b" in done.stdout
+    assert b"visits for ? = 0.1" in done.stdout
 
 
 # ---- noise ------------------------------------------------------------------------------------

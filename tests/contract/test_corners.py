@@ -188,11 +188,13 @@ OPTIONS = {  # or keys
         *("--delta", "--discount", "method.zeta", "method.n_wedge", "--worlds", "--time-limit")
     ],
     "rehearse": ["--sizes", "--seed", "--workers", "--worlds", "--delta"],
+    "bound": ["--states", "--actions", "--discount", "--delta", "--visits", "--zeta", "--gain"],
 }
 CHEAP = ("--discount", "0.9", "--kind", "a-priori", "--set", "method.n_wedge=3")
 PLAIN = {
     "improve": [*CHEAP, "--worlds", "0"],
     "rehearse": [*CHEAP, "--worlds", "1", "--sizes", "1", "--workers", "1"],
+    "bound": ["--states", "5", "--actions", "2", "--discount", "0.9", "--value-bound", "1"],
 }
 
 
@@ -203,7 +205,7 @@ def words_for(option, text):
 
 def command_ends(verb, given, log_file, out):
     """Runs a command, which must end with code 0 or with 2 and an error that can be read."""
-    words = {"improve": [log_file, "-o", out], "rehearse": [log_file]}
+    words = {"improve": [log_file, "-o", out], "rehearse": [log_file], "bound": ["--zeta", "1"]}
     told = run_surestep(verb, *words[verb], *PLAIN[verb], *given)
     assert told.exit_code in (0, 2), (verb, given, told.exception)
     assert told.exception is None or isinstance(told.exception, SystemExit)
@@ -226,6 +228,8 @@ def command_ends(verb, given, log_file, out):
         ("rehearse", ("--delta", "5e-324")),
         ("improve", ("--set", f"method.zeta={'9' * 5000}")),
         ("improve", ("--set", f"columns.state={'[' * 5000}")),
+        ("bound", ("--value-bound", "1e308")),
+        ("bound", ("--states", "9" * 400)),
     ],
 )
 def test_corners_that_once_failed(verb, given, log_file, tmp_path):

@@ -95,12 +95,12 @@ def test_a_verb_that_fails_fails_its_environment(tmp_path, monkeypatch, capsys):
     """The environment is this one, and one of its commands is wrong."""
     monkeypatch.setattr(versions, "PLACE", tmp_path)
     monkeypatch.setattr(versions, "install", lambda environment, *_: link_programs(environment))
-    monkeypatch.setattr(versions, "COMMANDS", "explain result\n")
+    monkeypatch.setattr(versions, "COMMANDS", "bound --states 0\n")
     name = f"python3.{sys.version_info.minor}"
     monkeypatch.setattr(versions, "interpreters", lambda: {name: sys.executable})
     assert not versions.works(f"{name}-oldest", name, "oldest", tmp_path)
     said = capsys.readouterr().out
-    assert said.startswith(f"{name}-oldest: FAILED with 2: surestep explain result\n")
+    assert said.startswith(f"{name}-oldest: FAILED with 2: surestep bound --states 0\n")
     assert "Missing option" in said
 
 

@@ -27,7 +27,7 @@ VERBS = {
     **dict.fromkeys(("verify", "explain", "certify"), "results"),
     **dict.fromkeys(("pilot", "watch"), "followup"),
     "rehearse": "improve",
-    "algorithms": "methods",
+    **dict.fromkeys(("algorithms", "bound"), "methods"),
     **dict.fromkeys(("inspect", "count", "merge"), "logs"),
     **dict.fromkeys(("run", "figure", "compare"), "experiments"),
 }
