@@ -127,9 +127,7 @@ MISTAKES = [  # a command, and parts of what it says
     ("compare run --against ramdp", "--against is 'ramdp', which names no method of this run"),
     ("figure run -o f.png --metric maen", "there is no metric 'maen'; did you mean mean?"),
     ("figure run -o n.gif", "has the suffix '.gif', expected .png, .svg or .pdf"),
-    ("figure n-wedge -o n", "has the suffix ''"),
-    ("figure n-wedge -o missing/n.png", "missing is no folder"),
-    ("figure n-wedge -o n.png --episodes 10", "drawn from formulas, expected no run and no choice"),
+    ("figure paper/gridworld -o missing/n.png", "missing is no folder"),
     ("figure n-wegde -o n.png", "n-wegde"),
 ]
 
