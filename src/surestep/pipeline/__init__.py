@@ -1,4 +1,4 @@
-"""From a log to a result, and from a result back to the log."""
+"""Runs whole analyses: makes a result from a log, explains it, verifies it and follows it up."""
 
 from surestep.followup.pilot import MeasureAnswer, Pilot, PilotAnswer
 from surestep.followup.watching import Watch

@@ -1,4 +1,4 @@
-"""`certify`: further claims about a saved policy, from the log that made it or from another one."""
+"""Certifies a saved policy further, by the log that made it or by another log."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -57,7 +57,7 @@ SAME_CHANCE = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Claims about a saved policy, and whether the log that it was made from made them.
+    """Claims about a saved policy, and whether they come from the log that made the policy.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class Judged:
 
 
 def what_is_rehearsed(claim: Certificate) -> tuple[str, dict[str, Any]]:
-    """Returns kind and settings but for those that every world of a stress test has of its own."""
+    """Returns the kind and the settings of a claim, without `seed` and `draws`."""
     return claim.kind, {k: v for k, v in claim.parameters.items() if k not in ("seed", "draws")}
 
 
@@ -329,7 +329,7 @@ def checks_of(source: LogSource | CountsSource) -> tuple[Check, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SavedPolicy:
-    """A saved policy, and the problem that a log poses about it."""
+    """A saved policy, with the problem of the log that is to judge it."""
 
     terms: Terms
     certifiers: tuple[Certifier, ...]  # those that were asked for
@@ -349,7 +349,7 @@ class SavedPolicy:
         declared: Declared | None,
         delta: float | None = None,
     ) -> Self:
-        """Reads the log; whole episodes where a kind looks at them."""
+        """Reads the log, with whole episodes if a certifier needs them."""
         record = saved.record
         terms = terms_of(record)
         counts = source.counts()
@@ -417,10 +417,11 @@ class SavedPolicy:
         )
 
     def check_may_judge(self, certifier: Certifier) -> None:
-        """Refuses a certifier that must not see what chose the policy, where this log shows it.
+        """Refuses a certifier that needs held-out data if this log chose the policy.
 
-        On the same log, it has to leave the same steps to the choice of the policy. Equal counts
-        are not enough: the same episodes in another order are split otherwise.
+        On the log of the result, the certifier has to leave the same steps to the choice of the
+        policy. Equal counts are not enough: the same episodes in another order are split
+        differently.
         """
         if not certifier.needs.held_out and not holds_out(certifier):
             return
@@ -442,10 +443,10 @@ def log_again(
     allow_query: bool,
     time: str | None = None,
 ) -> LogSource | CountsSource:
-    """Opens a log to judge by, with the bins of the result: quantiles of another are other bins.
+    """Opens a log to judge by, with the bins of the result, since its own quantiles may differ.
 
-    A description of it whose stakes, `but` for some, are not those of the result is refused. `time`
-    is the column of times, where it is another one than before.
+    Refuses a description whose stakes, except those named in `but`, differ from the result's.
+    `time` names the column of times if it is not that of the result.
     """
     own, frame = given_as(log)
     record = saved.record
@@ -472,7 +473,7 @@ def log_again(
 
 
 def given_in(saved: Result) -> dict[str, Any]:
-    """Returns the arguments of `assemble` that the folder of a result holds: lists and π_b."""
+    """Returns the arguments of `assemble` that a saved result holds: lists of labels, and π_b."""
     parameters = saved.record.parameters
     words = saved.table.vocabulary
     inside = {
@@ -486,12 +487,12 @@ def given_in(saved: Result) -> dict[str, Any]:
 
 
 def behavior_table_of(saved: Result) -> PairTable:
-    """Returns the behavior policy as it stands in the folder."""
+    """Returns the behavior policy of a saved result as a table of pairs."""
     return replace(pairs_in(saved), probability=saved.table.behavior[saved.table.decided])
 
 
 def pairs_in(saved: Result) -> PairTable:
-    """Returns the pairs in the folder among which something is decided, with their own labels."""
+    """Returns the pairs of a saved result in states with a decision, with their labels."""
     table = saved.table
     words = table.vocabulary
     state = table.pairs.state[table.decided]
@@ -506,7 +507,7 @@ def pairs_in(saved: Result) -> PairTable:
 
 
 def other_log(saved: Result, counts: LabelledCounts, log: LogSource | None) -> Assembly:
-    """Returns another log over the pairs of a result; refused is one with more than those."""
+    """Assembles another log over the pairs of a result; refuses a log with further pairs."""
     table = saved.table
     words = table.vocabulary
     deciding = table.num_deciding
@@ -530,7 +531,7 @@ def other_log(saved: Result, counts: LabelledCounts, log: LogSource | None) -> A
 
 
 def check_same_behavior(known: Policy, counts: LabelledCounts) -> None:
-    """Refuses a log whose propensities, if it has any, say that another policy made it."""
+    """Refuses a log whose propensities contradict the behavior policy of the result."""
     rows = counts.transitions
     pair = counts.pairs_of_rows(known.pairs)
     chance = known.probability[pair]

@@ -1,4 +1,4 @@
-"""Checks that a claim can rest on its log: the checks of `inspect`, and those of a result."""
+"""Runs the checks that tell whether a claim can rest on its log, for `inspect` and for results."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -114,7 +114,7 @@ def log_of_facts(
 def log_or_sample(
     source: LogSource, rows: int, episodes: int, binnings: Mapping[str, Binning]
 ) -> LogSource | None:
-    """Returns the log, or some episodes of a large one; None where these would be too few."""
+    """Returns the log, or a sample of a large log; None if the sample would be too small."""
     share = MOST_CHECKED / rows
     if share >= 1:
         return source
@@ -167,7 +167,7 @@ def hidden_causes(
     certificates: tuple[Certificate, ...],
     behavior: str,
 ) -> GivenCauses | str:
-    """Returns what hidden causes may undo, by the texts [S] of the columns; or why nothing."""
+    """Returns the claims that hidden causes may undo, or the code of why that is not checked."""
     problem = question.problem
     if not problem.behavior_is_estimated:
         # A trial or a recorded chance decided by nothing else; a table is what somebody says.
@@ -206,7 +206,7 @@ def robust_claim(
 
 
 def worst_case(problem: Problem, models: Sequence[FiniteMDP], policy: Policy) -> WorstCase:
-    """Returns a policy in the worst case of models whose rewards vary as those of the data did.
+    """Sets up a policy's worst case in models whose rewards vary as in the data.
 
     The mean reward of each pair is that of the model; a transition never seen has no spread.
     """
@@ -237,10 +237,9 @@ def worst_case(problem: Problem, models: Sequence[FiniteMDP], policy: Policy) ->
 
 
 def compared_gain(estimates: Estimates) -> float:
-    """Returns the gain that claims are compared with.
+    """Returns the estimated gain to compare claims with.
 
-    It is estimated by data that did not choose the policy; without such, it is the larger of both
-    other estimates.
+    It is the estimate from held-out data if there is one, else the larger of the two others.
     """
     chosen_by = estimates["policy"] - estimates["behavior"]
     gain = max(chosen_by, estimates.get("gain_of_all", chosen_by))
@@ -248,7 +247,7 @@ def compared_gain(estimates: Estimates) -> float:
 
 
 def practice(question: Assignment, table: PolicyTable) -> GivenPractice | str:
-    """Finds the rows after the part that π_b is estimated from; or returns why there are none."""
+    """Returns the rows after the part that estimates π_b, or the code of why there are none."""
     log = question.problem.log
     first = question.training.log
     judging = question.judging
@@ -289,7 +288,7 @@ def log_of(
 
 
 def given_policy(table: PolicyTable, model: FiniteMDP) -> GivenPolicy | None:
-    """Returns the new policy and where it goes in a model; None where it is the current one."""
+    """Returns the new policy with its state visits in a model; None if it changes nothing."""
     if not table.changed.any():
         return None
     time = run_sums(occupancy(model, table.policy), table.pairs.offsets)

@@ -1,4 +1,4 @@
-"""Describing a log: a look at its columns, a guess of what they are, and a file that says both."""
+"""Drafts the description of a log: guesses the role of each column from the first rows."""
 
 import math
 import os
@@ -56,14 +56,14 @@ class Column(NamedTuple):
 
     @property
     def gap(self) -> float:
-        """Returns by how much its numbers go up on average; infinite where it has others."""
+        """Returns the mean gap between its distinct numbers; infinite if it has other values."""
         if not self.numbers or self.least is None or self.greatest is None:
             return math.inf
         return (self.greatest - self.least) / max(self.distinct - 1, 1)
 
 
 class Guess(NamedTuple):
-    """A column for a role, and why."""
+    """The columns guessed for a role, and the reason."""
 
     columns: tuple[str, ...]
     why: str
@@ -93,7 +93,7 @@ def describe(description: Description, folder: Path) -> str:
 def told_after(
     database: Any, columns: Sequence[Column], guesses: Mapping[str, Guess]
 ) -> dict[str, list[str]]:
-    """Returns columns guessed for the state with values that stand in last rows only."""
+    """Maps columns guessed for the state to those of their values that only last rows have."""
     if not {"episode", "step", "state"} <= guesses.keys():
         return {}
     state, (episode,), (step,) = (guesses[x].columns for x in ("state", "episode", "step"))
@@ -207,7 +207,7 @@ def fits(role: str, column: Column) -> bool:
 
 
 def has_hint(name: str, hints: Sequence[str]) -> bool:
-    """Tells whether the name of a column, or a word in it, maybe plural, is one of the hints."""
+    """Tells whether a column's name, or a word of it (also in the plural), is one of the hints."""
     words = "".join(sign if sign.isalnum() else " " for sign in name.lower()).split()
     known = {name.lower(), *words, *(word.removesuffix("s") for word in words)}
     return not known.isdisjoint(hints)
@@ -220,7 +220,7 @@ def description_text(
     folder: Path,
     after: Mapping[str, Sequence[str]],
 ) -> str:
-    """Fills in the template of descriptions; values of columns `after` stand in last rows only."""
+    """Fills in the template of descriptions; `after` has column values that only last rows have."""
     by_name = {column.name: column for column in columns}
     used = {role: [by_name[name] for name in chosen.columns] for role, chosen in guesses.items()}
     taken = {*chain(*used.values())}

@@ -1,4 +1,4 @@
-"""Evidence: all that an improvement is made from, read and fitted together.
+"""Reads all that an improvement is made from: the log, tables beside it, π_b and the terms.
 
 |S|, |A| and the enabled pairs follow from the rows of the behavior table, else from the table of
 possible pairs, else from the lists of states and actions; else every action seen anywhere is
@@ -210,7 +210,7 @@ class CountsSource:
 
     @property
     def columns_in_files(self) -> dict[str, tuple[str, ...]]:
-        """Returns the columns of each role that there are."""
+        """Returns the columns of each role that the files have."""
         return {"state": self.labelled.state_columns, "action": self.labelled.action_columns}
 
     def counts(self) -> LabelledCounts:
@@ -313,10 +313,11 @@ def numbered(
     *,
     of_rows: bool,
 ) -> Assembly:
-    """Returns the parts with the steps of the log, and numbers by their first appearance there.
+    """Loads the steps of the log, and renumbers states and actions by first appearance.
 
-    Steps are loaded where somebody is `looking` at whole episodes, and of a log with episodes that
-    is not too large. Otherwise all stays as it is. `of_rows` asks for the propensities of rows.
+    Steps are loaded if the algorithm or a certifier (named in `looking`) needs whole episodes, or
+    if the log has episodes and is not too large. Otherwise the parts stay unchanged. `of_rows` asks
+    for the propensities of rows.
     """
     if looking and not isinstance(source, LogSource):
         raise InvalidParameter(
@@ -406,7 +407,7 @@ def assemble(
 
 
 def policy_of(table: PairTable, assembly: Assembly, behavior: Policy) -> Policy:
-    """Returns the policy of a table of states and actions; π_b in states that it leaves out."""
+    """Returns a table's policy: its action in each state, and π_b in states it leaves out."""
     pairs = behavior.pairs
     marked = table.marked(assembly.vocabulary, pairs) & ~assembly.quiet[pairs.state]
     number = run_sums(marked.astype(np.int64), pairs.offsets)
@@ -452,7 +453,7 @@ def inferred_policy(
 def known_labels(
     role: str, listed: Sequence[Label] | None, counts: LabelledCounts, log: LogSource | None
 ) -> list[Label]:
-    """Returns all that are listed, or else those of the log, in order, but for ends of episodes."""
+    """Returns the listed labels, else those of the log, in order and without ends of episodes."""
     columns = getattr(counts, f"{role}_columns")
     logged = getattr(counts, f"{role}s")
     ends = {*counts.end_states()} if role == "state" else set()

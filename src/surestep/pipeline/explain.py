@@ -1,4 +1,4 @@
-"""Reasons for what a policy does in one state, from the saved result alone."""
+"""Explains what a policy does in one state, from the saved result alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class ActionReason(NamedTuple):
 
     @property
     def called(self) -> Label:
-        """Returns the action as people call it."""
+        """Returns the display name of the action, or its label if it has none."""
         return self.name or self.action
 
 
@@ -88,7 +88,7 @@ class Explanation:
 
     @property
     def called(self) -> Label:
-        """Returns the state as people call it."""
+        """Returns the display name of the state, or its label if it has none."""
         return self.name or self.state
 
     @property
@@ -287,7 +287,7 @@ def spibb_words(explanation: Explanation) -> list[str]:
 
 
 def keeps(reasons: Sequence[ActionReason]) -> str:
-    """Returns that one action keeps its probability, or several theirs; or that it goes."""
+    """Words whether these actions keep their probability, or are no longer taken."""
     one = len(reasons) == 1
     if any(reason.probability < reason.behavior - 1e-12 for reason in reasons):
         return "is no longer taken" if one else "are no longer taken"
@@ -303,10 +303,10 @@ def action_names(reasons: Sequence[ActionReason]) -> str:
 
 
 def name_of(label: Label) -> str:
-    """An action in a sentence."""
+    """Names an action in a sentence."""
     return f"'{', '.join(label)}'"
 
 
 def times(count: int) -> str:
-    """'never', 'once', '7 times'."""
+    """Words a number of times: 'never', 'once', '7 times'."""
     return "never" if count == 0 else "once" if count == 1 else f"{count:,} times"

@@ -1,4 +1,4 @@
-"""From an improvement to what its report shows: what changes where, and what more data would do."""
+"""Works out what a report shows: the changes in each state, and where more data would help."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -83,7 +83,7 @@ def policy_table(
 
 
 def in_order_of_labels(findings: results.Findings, numbering: Numbering) -> results.Findings:
-    """Returns findings in numbers by first appearance with those that a numbering had before."""
+    """Renumbers findings from the order of first appearance back to the order of labels."""
     table = findings.table
     state = np.argsort(numbering.state)
     pair = np.argsort(numbering.pair)
@@ -123,7 +123,7 @@ def findings_of(
     record: Record,
     judging: Problem | None,
 ) -> results.Findings:
-    """All that the report shows before a stress test; `estimate` is the estimated MDP.
+    """Collects what a report shows before a stress test; `estimate` is the estimated MDP.
 
     `judging` is the problem of data that did not choose the policy.
     """
@@ -146,13 +146,13 @@ def findings_of(
 
 
 def decision_visits(estimate: FiniteMDP, policy: Policy, table: PolicyTable) -> FloatArray:
-    """Expected discounted visits of each state [S] under the policy; 0 where nothing is decided."""
+    """Returns a policy's expected discounted visits [S]; 0 in states without a decision."""
     visits: FloatArray = run_sums(occupancy(estimate, policy), estimate.pairs.offsets)
     return np.where(table.quiet, 0.0, visits)
 
 
 def shares(visits: FloatArray) -> FloatArray:
-    """Visits as shares of all; 0 where there are none at all."""
+    """Returns visits as shares of their sum; zeros if there are no visits."""
     total = float(visits.sum())
     return freeze(visits / total if total > 0 else np.zeros(visits.size))
 
@@ -176,7 +176,7 @@ def evidence_of(
 def state_changes(
     table: PolicyTable, visits: FloatArray, evidence: Sequence[results.Confirmation | None]
 ) -> tuple[results.StateChange, ...]:
-    """The states where π_I differs from π_b, the largest contribution to the gain first.
+    """Returns the states where π_I differs from π_b, the largest contribution first.
 
     ρ(π_I) − ρ(π_b) = Σ_s d_b(s) Σ_a π_I(a|s) · advantage(s,a), with d_b the discounted visits under
     π_b and the advantage of `PolicyTable`: the performance difference lemma with Q of π_I.
@@ -197,7 +197,7 @@ def state_changes(
 def wanted_pairs(
     table: PolicyTable, visits: FloatArray, improvement: Improvement
 ) -> tuple[results.WantedPair, ...]:
-    """Pairs seen too seldom to be trusted that look better than what π_I does there.
+    """Finds pairs seen too seldom to be trusted that look better than what π_I does there.
 
     Only pairs that were tried a few times: of the others, little but luck is known. And only pairs
     that may be recommended.
@@ -221,7 +221,7 @@ def wanted_pairs(
 
 
 class Settled(NamedTuple):
-    """The algorithm with the N∧ that it used, what it found, and where N∧ came from."""
+    """The algorithm that was run, its improvement, and how its N∧ was chosen."""
 
     algorithm: Algorithm
     improvement: Improvement
@@ -235,9 +235,9 @@ def settle(
     groups: Sequence[Group] = (),
     margin: float | None = None,
 ) -> Settled:
-    """Improves, and where N∧ is to be chosen, chooses.
+    """Runs the algorithm on a problem; chooses N∧ if the algorithm leaves it open.
 
-    Candidates that are expected to take more than the margin from a group are not taken.
+    Leaves out candidates that are expected to cost a group more than the margin.
     """
     if isinstance(algorithm, Limited):
         return Settled(algorithm.algorithm, algorithm.improve(problem))

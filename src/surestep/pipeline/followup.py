@@ -1,4 +1,4 @@
-"""The day after: `pilot` plans a pilot or judges one, and `watch` looks at an adopted policy."""
+"""Follows up a result: `pilot` plans or judges a pilot, `watch` observes an adopted policy."""
 
 import hashlib
 import json
@@ -215,7 +215,7 @@ def pilot(
 
 
 def found(log: object) -> object:
-    """Returns the log that a result was made from; refused where it is not there."""
+    """Returns the log that a result was made from; refuses None, which means that it is missing."""
     if log is None:
         raise InvalidParameter(
             "the log that the result was made from is neither here nor beside the result; expected "
@@ -344,7 +344,7 @@ def planned(saved: Result, given: dict[str, Any], past: NewRows) -> Pilot:
 
 
 def worlds_of(saved: Result, measure: Measure, past: NewRows) -> list[World]:
-    """Draws returns of both policies in worlds as the stress test draws them.
+    """Draws returns of both policies in worlds drawn from the posterior of the log.
 
     Episodes are recorded as long as those of the log; what is cut counts as it does in a pilot.
     """
@@ -371,7 +371,7 @@ def worlds_of(saved: Result, measure: Measure, past: NewRows) -> list[World]:
 
 
 def simulated(plan: PilotPlan, worlds: Sequence[World], share: float) -> FloatArray:
-    """Returns after how many episodes simulated pilots prove a gain; ∞ where they do not."""
+    """Returns the number of episodes after which each simulated pilot proves a gain, or ∞."""
     rng = np.random.default_rng(SEED)
     wager, _ = wagers(plan, plan.measures[0])
     many = min(16 * plan.episodes, MOST)
@@ -543,7 +543,7 @@ def verify_watch(file: Path, log: object, **how: Any) -> Verification:
 
 
 def old_files(record: Record, result: object) -> list[str] | None:
-    """Finds the files of the log that a result was made from, here or beside it; None: not all."""
+    """Finds the unchanged log files of a result, here or beside it; None if any is missing."""
     wanted = [file for file in record.inputs if file.role == "log"]
     folders = [Path()] if isinstance(result, Result) else [Path(), read_path(result).parent]
     for folder in folders:
@@ -554,10 +554,10 @@ def old_files(record: Record, result: object) -> list[str] | None:
 
 
 def levels_of(saved: Result, old: NewRows | None, seasons: int, *, holdout: bool) -> list[Level]:
-    """Returns what was proved of the new policy alone, and a lower bound of former practice.
+    """Returns two levels: the one proved of the new policy, and that of former practice.
 
-    Where no rounds were of the new policy alone, and the current policy is known, its level is that
-    of former practice and the proved gain. Beside a holdout, levels are gains over it.
+    If the claim has no bound of the new policy alone and the current policy is known, the first
+    level is that of former practice plus the proved gain. With a holdout, levels are gains over it.
     """
     claim = saved.certificate
     delta = float(saved.record.parameters.delta)
@@ -591,9 +591,9 @@ def levels_of(saved: Result, old: NewRows | None, seasons: int, *, holdout: bool
 def watched_values(
     episodes: Episodes, m: int, held: BoolArray, known: int
 ) -> tuple[FloatArray, IntArray, float]:
-    """Returns what a measure is watched by, the places of these episodes, and the most it can be.
+    """Returns the values by which a measure is watched, their episodes, and their upper limit.
 
-    Beside a holdout, these are differences; but a limit of its own needs nothing to compare with.
+    With a holdout they are differences to it, unless the measure has a limit of its own.
     """
     measure = episodes.measures[m]
     high = measure.high
@@ -616,10 +616,10 @@ def watched_values(
 
 
 def limits_of(saved: Result, old: NewRows | None, seasons: int, *, holdout: bool) -> list[Level]:
-    """Returns the level that every further measure must not fall below: what its limit allows.
+    """Returns the level below which each further measure must not fall.
 
-    That is a lower bound of former practice less the margin, the margin alone beside a holdout,
-    or for a limit of its own (`at_most`) that number.
+    It is a lower bound of former practice less the margin. With a holdout, it is minus the margin.
+    For a measure with a limit of its own (`at_most`), it is minus that limit.
     """
     delta = float(saved.record.parameters.delta)
     why = "the old log, with enough episodes"
@@ -638,7 +638,7 @@ def limits_of(saved: Result, old: NewRows | None, seasons: int, *, holdout: bool
 
 
 def followed_in(saved: Result, rows: NewRows, among: BoolArray) -> dict[tuple[str, ...], Rate]:
-    """Counts decisions as advised, by situations in which the policy rules something out."""
+    """Counts decisions as advised in each situation in which the policy rules an action out."""
     table = saved.table
     some = run_sums((table.probability <= UNCHANGED).astype(np.int64), table.pairs.offsets) > 0
     ours = among[run_owners(rows.log.episode_offsets)]

@@ -1,4 +1,4 @@
-"""Groups: for whom the new policy is better, by the values that columns have at the start.
+"""Estimates the gain of each group of episodes, by the values that columns have at the start.
 
 **Gains.** The gain of a group is ι·(V_I − V_b), with ι the starts of its episodes in the part that
 judges, and V the values in the model of that part. Its interval is that of the gain of all
@@ -58,9 +58,9 @@ OTHER = "other"
 def groups_of(
     evidence: Evidence, problem: Problem, training: Problem, judging: Problem | None
 ) -> tuple[Group, ...]:
-    """Returns the groups of each column; where nobody named any, of those of the state.
+    """Returns the groups of each named column, or of the state's columns if none is named.
 
-    Values that the part that chooses does not show, and small groups, are put together.
+    Small groups are merged, and so are values that the part that chooses does not show.
     """
     keys = evidence.description.groups
     asked = several(keys.columns)
@@ -115,7 +115,7 @@ def groups_of(
 
 
 def begun(problem: Problem, part: Problem, numbers: IntArray) -> Problem:
-    """Returns a problem that begins as episodes with these numbers do in a part of the log."""
+    """Returns a problem whose starts are those of the numbered episodes in a part of the log."""
     log = log_of(part)
     inside = np.isin(np.asarray(log.number), numbers)
     inside &= True if log.continued is None else ~log.continued
@@ -126,9 +126,9 @@ def begun(problem: Problem, part: Problem, numbers: IntArray) -> Problem:
 def group_gains(
     question: Assignment, policy: Policy, keys: GroupKeys, certifier: Certifier, *, names: bool
 ) -> tuple[GroupGain, ...]:
-    """Returns what a policy means for each group; of groups asked for, with what is claimed.
+    """Returns the estimated gain of each group; groups that were asked for also get claims.
 
-    `names`: groups that gain may be named.
+    `names` allows claims that name the groups that gain.
     """
     delta = certifier.delta
     gains = estimated(question, policy, delta)
@@ -147,7 +147,7 @@ def group_gains(
 
 
 def estimated(question: Assignment, policy: Policy, delta: float) -> list[GroupGain]:
-    """Estimates the gain of each group by the part that judges, where it can be told."""
+    """Estimates each group's gain from the part that judges, where that part allows it."""
     behavior = question.problem.behavior
     more = policy.probability > behavior.probability
     if not question.groups or not more.any():
@@ -179,9 +179,9 @@ def estimated(question: Assignment, policy: Policy, delta: float) -> list[GroupG
 def passing(
     groups: Sequence[Group], policy: Policy, certifier: Certifier, delta: float, above: float
 ) -> list[str]:
-    """Returns the names of groups whose gain is proved to be above a number, at a level of its own.
+    """Returns the names of groups whose gain is proved to exceed `above` at level `delta`.
 
-    Kinds that take no start as known prove nothing.
+    Certifiers without the setting `known_start` prove nothing.
     """
     if not hasattr(certifier, "known_start"):
         return []

@@ -1,4 +1,4 @@
-"""`improve`: from a log of decisions to a better policy, its certificate and its report."""
+"""Improves the policy behind a log of decisions, with a certificate and a report."""
 
 import math
 import os
@@ -354,7 +354,7 @@ class Draft:
 def draft(
     evidence: Evidence, progress: Progress = silent, *, time_limit: float | None = None
 ) -> Draft:
-    """Improves and certifies: all that there is to say before a stress test.
+    """Makes the draft of a result: improves the policy and certifies it, without a stress test.
 
     `time_limit` is the one that has led to the number of worlds in the terms, if any.
     """
@@ -484,8 +484,8 @@ def draft_with(
 
 
 def told_of_algorithm(question: Assignment, settled: Settled, terms: Terms) -> list[Certifier]:
-    """Returns the certifiers with settings that follow from the algorithm, as it was settled."""
-    # An N∧ that the data chose is none that was fixed beforehand.
+    """Makes the certifiers with the settings that follow from the algorithm and its N∧."""
+    # An N∧ chosen from the data was not fixed beforehand.
     fixed = None if settled.choice else settled.improvement.n_wedge
     told = with_algorithm(question.told, settled.algorithm, fixed)
     return [asked.make_with(told) for asked in terms.asked]
@@ -494,7 +494,7 @@ def told_of_algorithm(question: Assignment, settled: Settled, terms: Terms) -> l
 def table_of(
     evidence: Evidence, question: Assignment, settled: Settled, model: FiniteMDP
 ) -> PolicyTable:
-    """Returns the policy pair by pair, in the numbers of the evidence."""
+    """Returns the table of the improved policy, pair by pair."""
     parts = evidence.assembly
     table = policy_table(
         parts.vocabulary,
@@ -508,7 +508,7 @@ def table_of(
     )
     if table.changed.any() or evidence.kinds["behavior"] not in ESTIMATED:
         return table
-    # What changes nothing is what was done: the estimate of all of the log, not of a part.
+    # A policy that changes nothing is shown as π_b, estimated from the whole log, not a part.
     as_done = estimate_behavior(question.problem.counts).probability
     return replace(table, probability=as_done, behavior=as_done)
 
@@ -584,9 +584,9 @@ def earned(question: Assignment, value: FloatArray, model: float) -> Baseline | 
 def with_proof_expected(
     estimates: Estimates, certifier: Certifier, question: Assignment, settled: Settled
 ) -> Estimates:
-    """Returns the estimates with the number of episodes, like those of the log, that prove a gain.
+    """Adds the number of episodes, like those of the log, that would prove a gain.
 
-    Only rollouts of the part that chose the policy can say it.
+    It is None if the certifier foresees no proof, and left out if the certifier refuses.
     """
     log = question.problem.log
     policy = settled.improvement.policy

@@ -1,4 +1,4 @@
-"""Inspecting a log: from the facts that one look at it found to what they mean for learning."""
+"""Inspects a log: counts visits, and warns of what makes it hard to learn from."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -57,7 +57,7 @@ CAUTIONS: Mapping[str, str] = {
 def caution(
     kind: str, number: int = 0, names: Sequence[str] = (), **values: object
 ) -> results.Caution:
-    """Returns a caution of a kind, about so many things with these names."""
+    """Makes a caution about `number` things; its text lists the first of `names`."""
     pairs = f"{number:,} pair{' is' if number == 1 else 's are'}"
     some = ", ".join(names[:NAMED]) + (", …" if max(number, len(names)) > NAMED else "")
     values |= {"pairs": pairs, "names": some, "deviations": DEVIATIONS}
@@ -141,7 +141,7 @@ def states_by_pairs(facts: LogFacts, least: int) -> tuple[int, ...]:
 
 
 def sums_by(place: IntArray, values: IntArray | BoolArray, size: int) -> IntArray:
-    """Adds up the values at each of so many places."""
+    """Returns `size` sums; each adds up the values whose `place` is its index."""
     return np.bincount(place, values, size).astype(np.int64)
 
 
@@ -244,7 +244,7 @@ def different_numbers(
 
 
 def rare_pairs(facts: LogFacts) -> Iterator[results.Caution]:
-    """Yields that actions were tried in a state, but in few of its rows: thin overlap."""
+    """Yields a caution if actions were tried in few rows of a state: thin overlap."""
     rows = sums_by(facts.state, facts.taken, len(facts.states))
     rare = facts.taken < RARE_SHARE * rows[facts.state]
     if rare.any():
@@ -252,7 +252,7 @@ def rare_pairs(facts: LogFacts) -> Iterator[results.Caution]:
 
 
 def compare(facts: LogFacts, table: PairTable) -> tuple[results.Overlap, list[results.Caution]]:
-    """Compares the log with the policy that is said to have made it; what there is to be said."""
+    """Compares the log with the policy said to have made it; returns overlap and cautions."""
     words = table.vocabulary
     policy = table.probability
     state = places_or_none(words.state_places, facts.states)[facts.state]
@@ -288,12 +288,12 @@ def compare(facts: LogFacts, table: PairTable) -> tuple[results.Overlap, list[re
 
 
 def pair_name(state: Label, action: Label) -> str:
-    """'service' in 'good, high'."""
+    """Names a pair: 'service' in 'good, high'."""
     return f"{joined(action)!r} in {joined(state)!r}"
 
 
 def pair_names(facts: LogFacts, chosen: BoolArray) -> list[str]:
-    """The first of the chosen pairs in words."""
+    """Names the first of the chosen pairs."""
     return [
         pair_name(facts.states[facts.state[k]], facts.actions[facts.action[k]])
         for k in np.flatnonzero(chosen)[:NAMED]

@@ -49,7 +49,7 @@ class NewRows:
 
 
 def measures_of(record: Record) -> tuple[Measure, ...]:
-    """Returns what episodes are judged by: the signals of a result with ranges and limits."""
+    """Returns the measures that judge episodes: a result's signals with ranges and limits."""
     description = described(record.description)
     kept = record.parameters
     told: dict[str, dict[str, Any]] = {

@@ -1,4 +1,4 @@
-"""Poses problems: that of a log, those of its further signals, and of states not to reach.
+"""Builds problems: of a log, of its further signals, and of the chance to reach unsafe states.
 
 Ranges that a user declared are held against the data before anything rests on them.
 """
@@ -36,7 +36,7 @@ NO_CONDITION = re.compile(
 
 
 def problem_of(parts: Assembly, terms: Terms, facts: DataFacts) -> Problem:
-    """Poses the problem under the terms; all that is assumed on the way is among its premises."""
+    """Builds the problem under the terms; its premises list all that was assumed."""
     premises = parts.premises + terms.premises(facts)
     log = parts.log if parts.looked_at else None
     if log is not None and log.order is not None and not parts.has_times:
@@ -91,7 +91,7 @@ def further_signal(
     parts: Assembly,
     terms: Terms,
 ) -> Signal:
-    """Returns a signal that is not the first, as a problem of its own with the same numbers."""
+    """Returns a further signal as a problem of its own over the same states and actions."""
     rule = description.signals[name]
     counts, log = counted(source, description, name)
     facts = DataFacts.of(counts)
@@ -132,10 +132,10 @@ def counted(
 
 
 def unsafe_states(condition: str, words: Vocabulary) -> BoolArray:
-    """Returns the states [S] in which a condition on their columns holds; refused is one of none.
+    """Marks the states [S] in which a condition on columns holds; refuses one that never holds.
 
-    Columns of numbers are numbers there. Nothing outside can be read: the condition may be that of
-    somebody else's result.
+    The condition sees columns of numbers as numbers. It can read nothing else, since it may come
+    from somebody else's result.
     """
     expected = f"expected a condition on {', '.join(map(repr, words.state_columns))}"
     if NO_CONDITION.search(condition):
@@ -175,7 +175,7 @@ def number_or_text(database: duckdb.DuckDBPyConnection, name: str) -> str:
 
 
 def some(labels: Iterable[str], most: int = 5) -> Iterator[str]:
-    """Yields the first of different labels, and that there are more."""
+    """Yields the first `most` distinct labels, and '…' if there are more."""
     different = [*dict.fromkeys(labels)]
     yield from different[:most]
     if len(different) > most:
@@ -192,7 +192,7 @@ def check_declared(
     source: LogSource | None,
     log: DecisionLog | None,
 ) -> None:
-    """Refuses what was declared of rewards and returns, where the log says otherwise.
+    """Refuses declared ranges of rewards and returns that the log contradicts.
 
     `log` has the steps of the source over the pairs of the problem, where they were loaded.
     """

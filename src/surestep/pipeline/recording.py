@@ -1,4 +1,4 @@
-"""The record of an improvement: its parameters, the terms that lead to them, and the command."""
+"""Makes the record of an improvement: its parameters, the terms behind them, and the command."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -89,7 +89,7 @@ def record_of(
 
 
 def said_of(description: Description, terms: Terms) -> dict[str, Any]:
-    """Returns a description with the terms, files by their names alone, for the record."""
+    """Returns the description for the record: with the terms, and files without folders."""
     return described(merged(without_folders(description).given(), terms.given())).given()
 
 
@@ -154,7 +154,7 @@ def data_of(counts: LabelledCounts) -> dict[str, Any]:
 
 
 def terms_of(record: Record) -> Terms:
-    """Returns the terms of a result as its user gave them; defaults are left open again."""
+    """Reads the terms that the user gave from a record; defaults stay open."""
     return Terms.of(described(record.description))
 
 
@@ -169,7 +169,7 @@ def made_from_log(record: Record) -> bool:
 def versions_with(
     algorithm: str, kinds: Iterable[str], learnt: Collection[str] = ()
 ) -> dict[str, str]:
-    """Returns the versions here of all that a result is made with, and its states are learnt by."""
+    """Returns the installed versions of all packages that make a result, plug-ins included."""
     parts: list[tuple[Shelf[Any], str]] = [(ALGORITHMS, algorithm)]
     parts += [(CERTIFICATES, kind.partition(":")[0]) for kind in kinds]
     learner = {"scikit-learn": installed_version("scikit-learn")} if learnt else {}

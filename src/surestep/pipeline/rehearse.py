@@ -1,4 +1,4 @@
-"""The verb `rehearse`: a stress test of an improvement before it is made, with a page."""
+"""Runs the stress test of an improvement before it is made, with a page (`rehearse`)."""
 
 import hashlib
 from collections.abc import Mapping, Sequence

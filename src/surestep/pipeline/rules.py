@@ -1,4 +1,4 @@
-"""From a tree to rules in the users' own words, with what the data say of each."""
+"""Turns a tree into rules in the users' own words, with the evidence for each rule."""
 
 import math
 import re
@@ -35,9 +35,10 @@ def values_in_order(
     binnings: Mapping[str, Binning],
     decided: Iterable[str] | None = None,
 ) -> tuple[list[str], bool]:
-    """Returns the values of a column in their order, and whether they have one.
+    """Returns the sorted values of a column, and whether their order has a meaning.
 
-    Bins and numbers do; `decided` are those that have to be numbers, by default all.
+    The order of bins and numbers has one. `decided` lists the values that must be numbers, by
+    default all.
     """
     order = [text for (text,) in in_order([(x,) for x in texts], [column], binnings)]
     numbers = {text: float(text) for text in order if re.fullmatch(DECIMAL, text)}
@@ -94,14 +95,14 @@ def rule_of(leaf: Leaf, whole: Leaf, columns: Sequence[StateColumn], words: Voca
 
 
 def range_words(shown: Sequence[str], is_first: object, is_last: object) -> str:
-    """Returns several ordered values by their ends; a bin is known by its edges: '40 to < 50'."""
+    """Words several ordered values as a range; a bin's text has its edges: '40 to < 50'."""
     low = f"at least {shown[0].partition(' to < ')[0]}"
     high = f"{'less than' if '< ' in shown[-1] else 'at most'} {shown[-1].rpartition('< ')[2]}"
     return high if is_first else low if is_last else f"{low} and {high}"
 
 
 def judged_rule(findings: Findings, rules: Rules, rule: Rule) -> Rule:
-    """Returns a rule with its exceptions, and with what the data say of it."""
+    """Completes a rule with its exceptions, decisions, estimated gain and evidence."""
     table = findings.table
     labels = table.vocabulary.states
     mine = {s for s, x in enumerate(labels) if not table.quiet[s] and rules.rule(x) is rule}

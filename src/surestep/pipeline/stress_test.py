@@ -1,4 +1,4 @@
-"""The stress test of an improvement: how large it is, and how it goes on where it stopped.
+"""Plans and runs the stress test of an improvement; continues one that was interrupted.
 
 By default there are ten worlds of each kind, or as many as δ needs. Their size follows from the
 problem alone, never from a clock, so that it can be repeated. With W worlds, N decisions in the log
@@ -54,11 +54,11 @@ class Assignment(NamedTuple):
 
     @property
     def rehearsed(self) -> list[Certifier]:
-        """Returns those that are rehearsed."""
+        """Returns the certifiers to rehearse: the first, and the one for the belief if any."""
         return [self.certifiers[0], *([] if self.belief is None else [self.belief])]
 
     def fits(self, worlds: int, most: tuple[int, int]) -> bool:
-        """Tells whether so many worlds have at most these numbers of decisions and situations."""
+        """Tells whether this number of worlds needs at most this many decisions and situations."""
         decisions, situations = most
         if worlds * self.problem.num_states > situations:
             return False
@@ -67,7 +67,7 @@ class Assignment(NamedTuple):
 
 
 def planned(terms: Terms, question: Assignment) -> Rehearsed:
-    """Plans the stress test of the whole: as asked for, or by default as the problem allows."""
+    """Plans the stress test: as the user asked, or by default as large as the problem allows."""
     if obstacle := terms.asked[0].why_not_rehearsed:
         return Rehearsed(0, why_none=obstacle)
     if terms.method.worlds == 0:
@@ -140,9 +140,9 @@ ALONE = Effort()
 def rehearsal_of(
     question: Assignment, how: Rehearsed, effort: Effort, progress: Progress, least_worlds: int
 ) -> tuple[Rehearsal, Rehearsed]:
-    """The stress test of the whole pipeline, choice of N∧ included, and how large it became.
+    """Runs the stress test of the whole pipeline, choice of N∧ included; also returns its size.
 
-    Of what a time limit ends, there are `least_worlds` of each kind at least, or all of them.
+    A time limit ends it no earlier than after `least_worlds` of each kind, or after all of them.
     """
     folder = effort.folder
     versions = versions_with(

@@ -1,4 +1,4 @@
-"""`improve` where a description says the structure: rules and a proof in worlds of any size."""
+"""Improves a policy if the description gives a structure: rules with a proof, for any size."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def factored(source: LogSource) -> FactoredLog:
 
 
 def posed(log: FactoredLog, description: keys.Description) -> FactoredProblem:
-    """Returns the problem of a log, with the current policy where somebody wrote it down."""
+    """Returns the problem of a log, with the current policy if the description names it."""
     stakes = description.stakes
     discount = stakes.discount or 0.0
     behavior = current_policy(log.structure, description.behavior.policy)
@@ -201,7 +201,7 @@ def posed(log: FactoredLog, description: keys.Description) -> FactoredProblem:
 
 
 def current_policy(structure: Structure, given: str | None) -> ColumnRules | None:
-    """Returns the current policy: rules in a file, a trial, or None where nobody knows it."""
+    """Returns the current policy: the rules of a file, a uniform trial, or None if unknown."""
     if given in (None, "estimate"):
         return None
     if given == UNIFORM:
@@ -240,7 +240,7 @@ def templates_of(description: keys.Description) -> dict[str, list[str]]:
 
 
 def written(found: FoundRules) -> WrittenRules:
-    """Returns rules as they are saved."""
+    """Converts rules to the form in which they are saved."""
     rules = [
         ColumnRule(
             {name: value if isinstance(value, tuple) else (str(value), str(value))

@@ -1,4 +1,4 @@
-"""The terms of an improvement: what a user said, and what was taken where nothing was said.
+"""Holds the terms of an improvement: the user's settings, and the defaults of all others.
 
 The certificates of a result get their settings from these terms and from facts about the data.
 """
@@ -163,7 +163,7 @@ class Terms:
         yield from self.contradictions_of_split()
 
     def contradictions_of_split(self) -> Iterator[str]:
-        """Yields a split of data that cannot be split, and splits that differ."""
+        """Yields a sentence if the data cannot be split, and for each two splits that differ."""
         for name in ("train_share", "logger"):
             ours = self.said(name)
             if ours is not None and not self.has_episodes:
@@ -208,7 +208,7 @@ class Terms:
 
     @property
     def asked(self) -> tuple[Asked, ...]:
-        """The certificates that are made; the first is the one to stand by."""
+        """Returns the certificates to make, the main one first."""
         usual = keys.DEFAULT_CERTIFICATES if self.has_episodes else keys.DEFAULT_OF_COUNTS
         told = self.method.certificates if self.certificates is None else self.certificates
         given = usual if told is None else told
@@ -263,16 +263,16 @@ class Terms:
 
     @property
     def discount(self) -> float:
-        """γ, which nobody may leave open."""
+        """Returns γ, which the user has to give."""
         return self.stakes.discount or 0.0
 
     @property
     def level(self) -> float:
-        """δ."""
+        """Returns δ."""
         return float(self.used("delta"))
 
     def defaults(self) -> tuple[str, ...]:
-        """Returns the parameters that nobody gave, and that something was taken for."""
+        """Returns the names of the parameters for which a default was taken."""
         void = {"behavior"} if self.splits else {"behavior", "train_share", "logger"}
         if self.floor is None:
             void.add("least_visits")
@@ -293,7 +293,7 @@ class Terms:
 
     @property
     def may_follow_rules(self) -> bool:
-        """Tells whether trees may be candidates: nobody named an algorithm, an N∧ or ζ."""
+        """Tells whether trees may be candidates: the user named no algorithm, no N∧ and no ζ."""
         method = self.method
         open_wedge = method.n_wedge in (None, keys.AUTO) and method.zeta is None
         return method.algorithm is None and self.algorithm is None and open_wedge
@@ -460,9 +460,9 @@ def certified(problem: Problem, policy: Policy, certifier: Certifier) -> Certifi
 
 
 def splitting(certifiers: Sequence[Certifier]) -> Certifier | None:
-    """Returns a certifier whose training part alone may choose the policy, where one holds out.
+    """Returns a certifier that holds out a part of the log; None if none does.
 
-    The log is split once, so several of them must agree on the split.
+    The log is split once, so all certifiers that hold out must agree on the split.
     """
     for certifier in certifiers:
         if certifier.needs.held_out and not holds_out(certifier):

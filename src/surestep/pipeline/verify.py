@@ -1,4 +1,4 @@
-"""Making a saved result again from its log, and comparing both.
+"""Recomputes a saved result from its log, and compares both.
 
 All is made again with the names of files, the versions and the machine that the record tells. Where
 these are not the ones here, equal bytes confirm nothing: anybody can write them into a record.
@@ -181,9 +181,10 @@ def verify_result(
 
 
 def comparison(folder: Path, saved: Result, made: Result, moved: str) -> Verification:
-    """Compares the bytes of the files, and the values of those with other bytes.
+    """Compares files byte by byte, and compares the values of files whose bytes differ.
 
-    `moved` says what else it was made with. The page has the words of the release that wrote it.
+    `moved` says what else it was made with. A page of another release has other words, and is not
+    compared.
     """
     again = made.files()
     kept = saved.files()  # both as this release writes them
@@ -208,9 +209,9 @@ def comparison(folder: Path, saved: Result, made: Result, moved: str) -> Verific
 
 
 def check_nothing_else(folder: Path, saved: Result | None = None) -> None:
-    """Refuses a result whose stress test is not finished, and whatever else is in the folder.
+    """Refuses an unfinished stress test, and files that do not belong to the result.
 
-    It is asked before anything is loaded, too: finished parts are files that anybody may have made.
+    This is also called before anything is loaded, since finished parts may be anybody's files.
     """
     tested = saved is None or saved.rehearsal is not None
     known = {RUN, *FILES, REHEARSAL} if tested else {RUN, *FILES}
@@ -237,7 +238,7 @@ def open_again(
     *,
     allow_query: bool = False,
 ) -> LogSource | CountsSource:
-    """Opens a log as the record says; or counts, where the result was made from counts.
+    """Opens the log, or the counts if the result was made from counts, as the record says.
 
     The files and the query are those of the caller. `columns_and_bins` are those for another
     log, in which those of the record would not mean the same.
@@ -282,7 +283,7 @@ LEFT_OPEN = ("n_wedge", "running", "ending")  # what the data told is not what s
 
 
 def check_said(record: Record, own: keys.Description) -> tuple[str, ...]:
-    """Returns the keys that a description says; refuses another value than was used.
+    """Returns the keys of a description; refuses a value other than the result's.
 
     Files are compared by what is in them, later. How text files are read is not recorded: where the
     result says nothing of it, they are read as the description says, and have to count the same.
@@ -372,7 +373,7 @@ def values_in(name: str, content: bytes) -> Any:
 
 
 def without_refusal(member: dict[str, Any]) -> dict[str, Any]:
-    """Returns an object of a certificate without the sentence of a refusal, which has a code."""
+    """Drops the sentence of a refusal from an object of a certificate; its code stays."""
     return {name: value for name, value in member.items() if name != "refusal"}
 
 
@@ -397,7 +398,7 @@ def are_close(was: Any, now: Any) -> bool:
 
 
 def around(value: Any, other: Any) -> str:
-    """Returns a value for a message, of a long text the part where it differs from another."""
+    """Returns a value for a message; of a long one, the part that differs from `other`."""
     pairs = enumerate(zip(repr(value), repr(other), strict=False))
     start = max(next((i for i, (one, two) in pairs if one != two), 0) - SHOWN // 2, 0)
     text = repr(value)[start:]
