@@ -1,4 +1,4 @@
-"""Reads, freezes and adds up flat arrays and runs; all nouns are made of them.
+"""Reads, checks, freezes and adds up the flat arrays that hold models, policies and logs.
 
 A *run* is a slice of a flat array: with `offsets` of length n + 1, item i owns
 `flat[offsets[i]:offsets[i + 1]]`. States own runs of pairs, pairs own runs of transitions.
@@ -130,7 +130,7 @@ def indices(
 def check_within(
     name: str, array: AnyArray, span: tuple[float, float], error: ErrorType, describe: Describe
 ) -> None:
-    """Refuses numbers outside a span, and NaN; makes no array of that size for it."""
+    """Refuses numbers outside a span, and NaN; allocates no array unless it refuses."""
     least, most = span
     if array.size == 0 or (
         np.minimum.reduce(array, None) >= least
@@ -147,7 +147,7 @@ def check_within(
 
 
 def shaped(name: str, array: AnyArray, shape: tuple[int, ...] | None, error: ErrorType) -> AnyArray:
-    """Returns the array, once it is known to have the shape."""
+    """Returns the array unchanged; refuses one of another shape."""
     if shape is not None and array.shape != shape:
         raise error(f"{name} has shape {array.shape}, expected {shape}")
     return array
@@ -161,7 +161,7 @@ def entry_name(array: AnyArray, flat_index: int, describe: Describe = None) -> s
 
 
 def first_where(wrong: AnyArray, noun: str) -> list[tuple[int, str]]:
-    """Returns the first wrong entry, with the number of all in words; an empty list if none is.
+    """Returns a list with the first wrong entry and their number in words, or an empty list.
 
     `for i, others in first_where(…): raise …` refuses it.
     """
@@ -169,7 +169,7 @@ def first_where(wrong: AnyArray, noun: str) -> list[tuple[int, str]]:
 
 
 def affected(wrong: AnyArray, noun: str) -> str:
-    """Returns how many entries are wrong, where there are several: '; 1 of 3 pairs is affected'."""
+    """Words how many of several entries are wrong: '; 1 of 3 pairs is affected'."""
     count = int(np.count_nonzero(wrong))
     verb = "is" if count == 1 else "are"
     return f"; {count} of {wrong.size} {noun}s {verb} affected" if wrong.size != 1 else ""
@@ -267,19 +267,19 @@ def freeze(array: Kind) -> Kind:
 
 
 def own(array: Kind) -> Kind:
-    """Returns the array itself, made read-only: for arrays just made here, which need no copy."""
+    """Makes a new array read-only in place, without a copy, and returns it."""
     array.flags.writeable = False
     return array
 
 
 def keep(noun: Any, **fields: object) -> None:
-    """Sets fields of a frozen noun while it is made; arrays are frozen."""
+    """Sets fields of a frozen dataclass in its constructor; arrays become read-only."""
     for name, value in fields.items():
         object.__setattr__(noun, name, freeze(value) if isinstance(value, np.ndarray) else value)
 
 
 def altered(noun: Thing, **fields: object) -> Thing:
-    """Returns the noun with other fields, without any check: they were made by the package."""
+    """Returns a copy of a dataclass with other fields, unchecked since the package made them."""
     result = object.__new__(type(noun))
     for field in dataclasses.fields(noun):  # type: ignore[arg-type]
         value = fields.get(field.name, getattr(noun, field.name))
@@ -290,7 +290,7 @@ def altered(noun: Thing, **fields: object) -> Thing:
 
 
 def restore_frozen(instance: Any, state: Sequence[object]) -> None:
-    """Sets the state of a pickled or copied noun, with read-only arrays: a `__setstate__`."""
+    """Restores a pickled or copied dataclass with read-only arrays: a `__setstate__`."""
     keep(
         instance,
         **dict(zip([field.name for field in dataclasses.fields(instance)], state, strict=True)),
@@ -312,7 +312,7 @@ def equal_fields(first: Any, second: Any) -> bool:
 
 
 class ByValue:
-    """A base of nouns that are equal if their fields are, and have no hash."""
+    """A base of dataclasses that are equal if their fields are equal, and have no hash."""
 
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]
@@ -322,7 +322,7 @@ class ByValue:
 
 
 class Frozen:
-    """A base of dataclasses whose arrays the package made itself: frozen, and not checked."""
+    """A base of dataclasses whose arrays the package made: freezes them without a check."""
 
     __slots__ = ()
 
@@ -332,13 +332,13 @@ class Frozen:
 
 
 class Remembering:
-    """A noun that keeps derived values; copies, pickles and comparisons leave them out."""
+    """A base of dataclasses that cache derived values; copies, pickles and == omit them."""
 
     __slots__ = ("_known",)
     _known: dict[object, Any]
 
     def remembered(self, key: object, derive: Callable[[], Result]) -> Result:
-        """Returns the value of this key, derived now if it was not before."""
+        """Returns the cached value of this key; calls `derive` if there is none."""
         if not hasattr(self, "_known"):
             object.__setattr__(self, "_known", {})
         if key not in self._known:
@@ -381,7 +381,7 @@ def offsets_of(lengths: AnyArray) -> IntArray:
 
 
 def marked(places: AnyArray, size: int) -> BoolArray:
-    """Returns a mask of this size that is true at the places given, and nowhere else."""
+    """Returns a mask of this size that is true at these places only."""
     mask = np.zeros(size, np.bool_)
     mask[places] = True
     return mask

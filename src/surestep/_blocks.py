@@ -30,7 +30,7 @@ RATIO = 100  # each byte of a larger file may unpack to this number of bytes
 
 
 class KeptBlock(NamedTuple):
-    """The arrays of a block, and a digest of their makers."""
+    """The arrays of a block, and the digest of the versions and settings that made them."""
 
     made_by: str
     arrays: dict[str, AnyArray]

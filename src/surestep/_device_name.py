@@ -1,4 +1,4 @@
-"""The name of the machine that kernels are to run on: an environment variable says it."""
+"""Reads the device that kernels run on from the environment variable `SURESTEP_DEVICE`."""
 
 import os
 from typing import Literal, cast, get_args
@@ -10,7 +10,7 @@ VARIABLE = "SURESTEP_DEVICE"
 
 
 def chosen_device() -> Device:
-    """Returns the device that was asked for."""
+    """Returns the device that `SURESTEP_DEVICE` names; "auto" by default."""
     name = os.environ.get(VARIABLE, "auto")
     if name in get_args(Device):
         return cast(Device, name)

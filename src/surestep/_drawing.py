@@ -93,7 +93,7 @@ MATHEMATICS = {  # as LaTeX writes it, which Matplotlib understands
 
 @contextmanager
 def drawing(width: float, height: float) -> Iterator[Figure]:
-    """Gives an empty figure, in inches; the house style holds inside, and nowhere else."""
+    """Yields an empty figure of a size in inches; the package's style applies inside only."""
     matplotlib = optional_module("matplotlib", "pictures need Matplotlib", "plots")
     with matplotlib.rc_context(STYLE):
         yield picture_class()(figsize=(width, height), layout="constrained")
@@ -101,12 +101,12 @@ def drawing(width: float, height: float) -> Iterator[Figure]:
 
 @cache
 def picture_class() -> type[Figure]:
-    """Returns a figure of Matplotlib that notebooks show, also where nobody imported pyplot."""
+    """Returns a class of Matplotlib figures that notebooks show without pyplot."""
     import matplotlib
     from matplotlib.figure import Figure
 
     class Picture(Figure):
-        """A figure in the style of the house."""
+        """A figure in the package's style."""
 
         def _repr_png_(self) -> bytes:
             """Returns the picture, for notebooks."""
@@ -124,7 +124,7 @@ def colour_of(method: str) -> str:
 
 
 def draw_levels(axes: Axes, levels: Mapping[str, float]) -> None:
-    """Draws lines to compare with, through all of a panel, by their names."""
+    """Draws reference lines across a panel, each in the style of its name."""
     for name, value in levels.items():
         look = LEVEL | {"linestyle": DASHES.get(name.split(" ")[0], ":"), "label": typeset(name)}
         axes.axhline(value, **look)
@@ -141,7 +141,7 @@ def picture_format(path: Path) -> str:
 
 
 def rendered(figure: Figure, kind: str) -> bytes:
-    """Returns the figure as bytes of a file; without the date, so that they are always the same."""
+    """Returns the figure as bytes of a file, without a date, so that they never differ."""
     dated = {"png": "Software", "svg": "Date", "pdf": "CreationDate"}[kind]
     buffer = io.BytesIO()
     figure.savefig(buffer, format=kind, dpi=200, metadata={dated: None})

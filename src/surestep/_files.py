@@ -1,4 +1,4 @@
-"""Reads and writes files whole or not at all: new ones are written aside, then moved in place."""
+"""Reads and writes whole files: a new file is written beside its place, then moved there."""
 
 import os
 import secrets
@@ -213,5 +213,5 @@ def remove_if_empty(folder: Path) -> None:
 
 
 def beside(path: Path) -> Path:
-    """Returns a temporary name in the same folder, so that moving the file is one rename."""
+    """Returns a temporary path in the same folder, so that moving the file is one rename."""
     return path.with_name(f"{BESIDE}{secrets.token_hex(8)}")

@@ -31,7 +31,7 @@ def typed(content: object, kind: type[Thing], name: str = "") -> Thing:
 
 
 def holds(whole: object, part: object) -> bool:
-    """Tells whether two values of JSON are equal but for members that `part` lacks."""
+    """Tells whether `whole` equals `part`, except for members that `part` lacks."""
     if isinstance(whole, dict) and isinstance(part, dict):
         return all(name in whole and holds(whole[name], part[name]) for name in part)
     if isinstance(whole, list) and isinstance(part, list):
@@ -54,7 +54,7 @@ def converted(
 
 
 def found_at(path: str, content: Any) -> str:
-    """Returns ', found …' for the scalar at a path such as '.rows[2].size'; else nothing."""
+    """Returns ', found …' for the scalar at a path such as '.rows[2].size', else ''."""
     try:
         for name, place in re.findall(r"\.([^.\[]+)|\[([^\]]*)\]", path):
             content = content[name or int(place)]
@@ -64,7 +64,7 @@ def found_at(path: str, content: Any) -> str:
 
 
 def as_it_is(kind: type, value: object) -> object:
-    """Returns an array as it is; refuses any other type that JSON lacks."""
+    """Returns an array unchanged; refuses a value of any other type unknown to JSON."""
     if not isinstance(value, np.ndarray):
         raise ValueError(f"expected an array, got {type(value).__name__}")
     return value

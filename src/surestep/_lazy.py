@@ -1,4 +1,4 @@
-"""Public names of a package that are imported on first use."""
+"""Makes packages import their public names on first use."""
 
 import sys
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Refuses unknown names, and proposes those that may have been meant."""
+"""Refuses unknown names, and proposes known names that are similar."""
 
 import difflib
 from collections.abc import Iterable
@@ -7,9 +7,9 @@ from surestep.errors import InvalidParameter
 
 
 def unknown(what: str, name: object, known: Iterable[str], more: str = "") -> InvalidParameter:
-    """Returns the refusal of a name that is none of those known.
+    """Makes the error for a name that is not among the known names.
 
-    `what` says that there is no such thing, and `more` follows the names that would do.
+    `what` begins the message, and `more` follows the list of known names.
 
     >>> str(unknown("there is no fruit 'aple'", "aple", ["apple", "fig"], ", or a nut"))
     "there is no fruit 'aple'; did you mean apple? expected one of apple, fig, or a nut"
@@ -22,7 +22,7 @@ def unknown(what: str, name: object, known: Iterable[str], more: str = "") -> In
 
 
 def twice(keys: Iterable[object]) -> list[tuple[int, int]]:
-    """Returns, where a key is there again, the places of the first one that is.
+    """Returns a list with both places of the first repeated key, or an empty list.
 
     `for first, again in twice(…): raise …` refuses it.
     """
@@ -34,5 +34,5 @@ def twice(keys: Iterable[object]) -> list[tuple[int, int]]:
 
 
 def did_you_mean(names: Iterable[str]) -> str:
-    """Returns the question whether one of these names was meant."""
+    """Returns the question 'did you mean …?' with these names."""
     return f"did you mean {' or '.join(names)}?"

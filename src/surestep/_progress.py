@@ -1,4 +1,4 @@
-"""Shows the task at work and the time that it will take, as bars or lines on standard error.
+"""Shows which task runs and how long it will take, as bars or lines on standard error.
 
 In a terminal or a notebook, a bar moves; in a file or a pipe, a line tells when something begins,
 and one now and then while it lasts.
@@ -26,14 +26,14 @@ Progress = Callable[[str, int, int], None]  # what is being done, done, of how m
 
 
 def silent(what: str, done: int, total: int) -> None:
-    """Tells nobody."""
+    """Shows no progress."""
 
 
 @contextmanager
 def telling(progress: Progress | bool | None) -> Iterator[Progress]:
-    """Yields the function that a verb tells its progress: the caller's, or for True that of a bar.
+    """Yields a function that shows progress: the caller's own, or for True a bar.
 
-    Where nothing can move it writes lines; for False and None it tells nobody.
+    Where no bar can be drawn it writes lines; for False and None it shows nothing.
     """
     if progress is not True:
         yield progress or silent
@@ -49,7 +49,7 @@ def telling(progress: Progress | bool | None) -> Iterator[Progress]:
 
 
 def task_progress() -> AbstractContextManager[Progress]:
-    """Returns the same for the command line: silent where standard error stays in this process."""
+    """Returns `telling` for the command line: silent if this process captures standard error."""
     return telling(is_terminal(sys.stderr) or is_open_file(sys.stderr))
 
 
@@ -59,7 +59,7 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def is_open_file(stream: TextIO) -> bool:
-    """Tells whether writing goes to a file, a pipe or a device, and not into this process."""
+    """Tells whether a stream writes to a file, a pipe or a device, not into this process."""
     try:
         return stream.fileno() >= 0
     except (OSError, ValueError):
@@ -91,7 +91,7 @@ def bar(console: Console) -> Iterator[Progress]:
                 if task.description != what:  # its time is its own
                     drawn.remove_task(task.id)
             now = drawn.task_ids[0] if drawn.task_ids else drawn.add_task(what, total=None, of="")
-            # The last step of several is no end of what is being done with it.
+            # The last of several steps is still being worked on.
             several = total > 1
             drawn.update(
                 now,
@@ -113,7 +113,7 @@ class Lines:
     told: float = 0.0
 
     def __call__(self, what: str, done: int, total: int) -> None:
-        """Tells it, if it is new or ten seconds have passed."""
+        """Writes a line if the task is new or ten seconds have passed since the last one."""
         time = monotonic()
         if what != self.now:
             self.now = what

@@ -1,4 +1,4 @@
-"""Short reprs: a noun of a million numbers is a line of text, and a small table in notebooks.
+"""Makes short reprs: an object of a million numbers is one line, or a small table in notebooks.
 
 `frame_of` makes data frames of columns.
 """
@@ -58,7 +58,7 @@ def short_html(*names: str) -> Callable[[object], str]:
 
 
 def shown_values(thing: object, names: Iterable[str]) -> dict[str, object]:
-    """Returns the attributes of these names, by what follows their last dot.
+    """Maps the part of each name after its last dot to the attribute's value.
 
     A lower bound is rounded down, so that it stays one.
     """
@@ -69,7 +69,7 @@ def shown_values(thing: object, names: Iterable[str]) -> dict[str, object]:
 
 
 def in_cell(value: object) -> str:
-    """Returns a value as the text of a cell, cut where it is long: nothing for None."""
+    """Returns a value as the text of a cell, shortened if it is long; '' for None."""
     if value is None:
         return ""
     texts = value if isinstance(value, tuple) else (value,)
@@ -96,7 +96,7 @@ def brief(value: object) -> str:
 
 
 def frame_of(columns: Mapping[str, Any], libraries: Iterable[str] = LIBRARIES) -> Any:
-    """Returns these columns as a table of the first of the libraries that is installed."""
+    """Returns these columns as a data frame of the first library that is installed."""
     for library in libraries:
         if find_spec(library) is not None:
             return getattr(import_module(library), LIBRARIES[library])(

@@ -1,4 +1,4 @@
-"""Settings and arrays checked by the types of their fields, in one wording.
+"""Checks settings and arrays by the annotated types of their fields, in one wording.
 
 A dataclass of settings says what each may be, `n_wedge: Annotated[int, Meta(ge=0, description=
 "pairs seen less often keep π_b")]`, and is a `Settings`. Types may be `int`, `float` (finite),
@@ -38,7 +38,7 @@ class Settings:
 
 
 def check_settings(instance: Any, error: arrays.ErrorType = InvalidParameter) -> None:
-    """Refuses values, but arrays, that their types do not allow; NumPy's become Python's."""
+    """Refuses values, except arrays, that their types do not allow; NumPy's become Python's."""
     for name, (kind, classes, words) in types_of(instance.__class__).items():
         value = getattr(instance, name)
         if not (isinstance(value, classes) or (isinstance(value, str) and value in words)):
@@ -49,7 +49,7 @@ def check_settings(instance: Any, error: arrays.ErrorType = InvalidParameter) ->
 
 @cache
 def parts_of(kind: Any) -> tuple[Meta, tuple[Any, ...], list[str], list[Any], list[Any]]:
-    """Returns the bounds of a type, all that it allows, and of that words, classes and tuples."""
+    """Splits a type into its bounds, its options, and the words, classes and tuples among them."""
     meta = next((part for part in getattr(kind, "__metadata__", ()) if type(part) is Meta), Meta())
     bare = get_args(kind)[0] if get_origin(kind) is Annotated else kind
     options = get_args(bare) if get_origin(bare) in (UnionType, Union) else (bare,)
@@ -114,9 +114,9 @@ def span_of(meta: Meta) -> str:
 
 @cache
 def types_of(settings: Any) -> dict[str, Any]:
-    """Returns the types of the fields of a dataclass, as `Annotated` has them, classes and words.
+    """Maps each field of a dataclass to its annotated type, its classes and its words.
 
-    Those of arrays, of mappings, and of tuples of any length, are left out.
+    Leaves out fields of arrays, of mappings, and of tuples of any length.
     """
     hints = get_type_hints(settings, include_extras=True)
     kinds = [(field.name, hints[field.name]) for field in dataclasses.fields(settings)]
@@ -147,11 +147,11 @@ def read_arrays(
     sizes: dict[str, int],
     names: Mapping[str, Callable[[int], str]],
 ) -> None:
-    """Checks and freezes the arrays of a noun, as the types of their fields say.
+    """Checks and freezes the arrays of a dataclass by the types of their fields.
 
-    `sizes` are those of axes; another one has the size of the first array that begins with it.
-    `names` are those of the items of an axis, for messages. Where a type is without None, a None
-    means zeros.
+    `sizes` has the size of each known axis; any other axis takes its size from the first array that
+    begins with it. `names` names the items of an axis in messages. A None means zeros if the type
+    does not allow None.
     """
     for name, kind, each, may_be_none in arrays_of(noun.__class__):
         values = getattr(noun, name)
@@ -184,7 +184,7 @@ def read_arrays(
 
 @cache
 def arrays_of(noun: Any) -> list[tuple[str, Any, Each, bool]]:
-    """Returns name, kind, `Each` and "may be None" of every array that a noun declares."""
+    """Returns (name, kind, `Each`, whether None is allowed) of each array that a class declares."""
     declared = []
     for name, kind in get_type_hints(noun, include_extras=True).items():
         for part in getattr(kind, "__metadata__", ()):

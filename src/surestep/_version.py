@@ -1,4 +1,4 @@
-"""The version of surestep and those of other packages, in a module that knows nothing of ours."""
+"""Returns versions of surestep and of other packages; imports no module of surestep."""
 
 from functools import cache
 

@@ -1,4 +1,4 @@
-"""Writes numbers and labels for readers: few digits, true minus signs, nothing that is obeyed."""
+"""Writes numbers and labels for readers: few digits, true minus signs, no control characters."""
 
 import math
 import re

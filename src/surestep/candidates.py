@@ -1,4 +1,4 @@
-"""Candidates: policies that may be taken, how hard each is to follow, and which one is the best.
+"""Compares candidate policies by their lower bound and by how hard they are to follow.
 
 People can follow a policy with one action in every state that it changes, and remember a small tree
 over the columns of the state. Such policies are preferred where they promise nearly as much.
@@ -24,11 +24,11 @@ ONE_ACTION = 1e6  # the size of a policy with one action in every state that it 
 
 
 class Tried(NamedTuple):
-    """A policy that may be taken, and the algorithm behind it.
+    """A candidate policy, and the algorithm that made it.
 
     Its size says how hard it is to follow: the number of rules of a tree, else `ONE_ACTION` or
-    `MIXED`. `left_out` is the place of a column that it does not look at. With further signals,
-    `spare` is its distance from the limit of each.
+    `MIXED`. `left_out` is the place of a column that it ignores. With further signals, `spare` is
+    its distance from the limit of each.
     """
 
     algorithm: Algorithm
@@ -53,7 +53,7 @@ class Candidate(NamedTuple):
 
     @property
     def n_wedge(self) -> int | None:
-        """Returns N∧ as the algorithm was asked for it; None where it has none."""
+        """Returns the N∧ in the settings of the algorithm; None if it has none."""
         return n_wedge_of(self.algorithm)
 
 
@@ -66,7 +66,7 @@ class Choice(NamedTuple):
 
     @property
     def best(self) -> Candidate:
-        """Returns the one that was taken."""
+        """Returns the chosen candidate."""
         return self.candidates[self.taken]
 
 
@@ -77,7 +77,7 @@ def new_trees(
     columns: Sequence[StateColumn],
     most: int,
 ) -> list[Tried]:
-    """Returns trees for the policy of a candidate, within its N∧; other than those known."""
+    """Grows trees for a candidate's policy within its N∧; leaves out trees already known."""
     inside = problem.within(problem.counts.visits <= (n_wedge_of(source.algorithm) or 0))
     policies = [one.policy for one in known if one.tree]
     return [
@@ -104,7 +104,7 @@ def with_one_action(policy: Policy, behavior: Policy) -> Policy:
 
 
 def check_may_choose(name: str, certifier: Certifier) -> None:
-    """Refuses a certifier by whose claims no policy may be chosen."""
+    """Refuses a certifier whose claims must not choose a policy."""
     check_certifier(certifier)
     if not certifier.may_choose:
         choosing = " or ".join(kind.__name__ for kind in CERTIFIERS.values() if kind.may_choose)
@@ -122,8 +122,8 @@ def in_numbers(lower: Iterable[Bound]) -> list[float]:
 def best_of(tried: Sequence[Tried], lower: Sequence[Bound]) -> int:
     """Returns the position of the largest bound; of equal ones, that of the largest N∧.
 
-    If the largest bound is above 0, the smallest candidate that has nine tenths of it is taken; of
-    those with one action in every state, and of others, the best.
+    If the largest bound is above 0, takes the smallest candidate with at least nine tenths of it;
+    of candidates of equal size, the one with the largest bound.
     """
     if not usable(lower):
         unless_refused(lower[0])
@@ -135,12 +135,12 @@ def best_of(tried: Sequence[Tried], lower: Sequence[Bound]) -> int:
 
 
 def n_wedge_setting(algorithm: Any) -> str | None:
-    """Returns the setting that says N∧, where the algorithm, or the class of one, has it."""
+    """Returns the name of the algorithm's setting for N∧; None if it has none."""
     names = [field.name for field in dataclasses.fields(algorithm)]
     return next((name for name in ("n_wedge", "spibb_n_wedge") if name in names), None)
 
 
 def n_wedge_of(algorithm: Algorithm) -> int | None:
-    """Returns N∧ as the algorithm was asked for it; None where it has none."""
+    """Returns the N∧ in the settings of the algorithm; None if it has none."""
     setting = n_wedge_setting(algorithm)
     return None if setting is None else int(getattr(algorithm, setting))

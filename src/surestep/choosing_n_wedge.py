@@ -1,4 +1,4 @@
-"""N∧ chosen by a certificate, without letting the choice spoil the claim.
+"""Chooses N∧ by a certificate's lower bounds, without letting the choice spoil the claim.
 
 The largest of several lower bounds, each of which may be too high by chance, is too high more often
 than any of them. Who may choose, and who must then certify, depends on the certificate:
@@ -149,7 +149,7 @@ class AutoNWedge:
         return np.stack(taken)
 
     def lighter(self) -> Self:
-        """Returns the same, which chooses with less work: as a stress test does in its worlds."""
+        """Returns a copy that chooses with less work, for the worlds of a stress test."""
         return replace(
             self,
             certifier=self.certifier.lightest(),
@@ -157,14 +157,14 @@ class AutoNWedge:
         )
 
     def algorithms(self, most_visits: int) -> list[Algorithm]:
-        """Returns the algorithm at each N∧ for so many visits of a pair, and those beside it."""
+        """Returns the algorithm at each N∧ of the grid, then the algorithms `beside`."""
         grid = self.grid or usual_grid(most_visits, self.least)
         return [*(with_n_wedge(self.algorithm, n_wedge) for n_wedge in grid), *self.beside]
 
     def tried(
         self, policies: Sequence[Policy], problem: Problem, algorithms: Sequence[Algorithm]
     ) -> list[Tried]:
-        """Returns what is tried: the policies of tables, and those that leave a column out."""
+        """Returns candidates: the given policies, and policies that ignore one column."""
         number = len(algorithms)
         found = [
             Tried(algorithms[place % number], policy, MIXED if place < number else ONE_ACTION)
@@ -192,7 +192,7 @@ class AutoNWedge:
         algorithms: Sequence[Algorithm],
         tried: Sequence[list[Tried]],
     ) -> list[Judged]:
-        """Returns what was tried in each problem, and trees beside it, with their bounds."""
+        """Returns the candidates of each problem, and trees grown from them, with their bounds."""
         found = self.judged_by(self.certifier, problems, algorithms, tried)
         left = [b for b, (_, lower, _) in enumerate(found) if max(in_numbers(lower)) <= 0]
         if self.otherwise is not None:
@@ -210,7 +210,7 @@ class AutoNWedge:
         algorithms: Sequence[Algorithm],
         tried: Sequence[list[Tried]],
     ) -> list[Judged]:
-        """Returns the same by one certifier; trees only where a candidate promises a gain."""
+        """Returns candidates with one certifier's bounds; grows trees if one promises a gain."""
 
         def bounds(places: Iterable[int], several: Iterable[list[Tried]]) -> list[list[Bound]]:
             return judge.choosing_bounds(
@@ -234,7 +234,8 @@ class AutoNWedge:
     ) -> list[Tried]:
         """Returns trees for candidates with one action that promise half as much as the best one.
 
-        They keep to the N∧ of their candidate, and to the limits. None where nothing is gained.
+        They keep to the N∧ of their candidate, and to the limits. The list is empty if no candidate
+        promises a gain.
         """
         bounds = in_numbers(lower)
         trees: list[Tried] = []
@@ -245,9 +246,9 @@ class AutoNWedge:
         return trees
 
     def tables(self, problem: Problem, algorithms: Sequence[Algorithm]) -> list[Improvement]:
-        """Returns the improvement by each algorithm; then with one action, where that is asked.
+        """Returns each algorithm's improvement; with `one_action`, then each with one action.
 
-        One that would never end with one action stays as it is.
+        A policy that would never end with one action stays unchanged.
         """
         made = [self.improvement(algorithm, problem) for algorithm in algorithms]
         alone = []
@@ -260,7 +261,7 @@ class AutoNWedge:
         return made + alone
 
     def improvement(self, algorithm: Algorithm, problem: Problem) -> Improvement:
-        """Returns the improvement within the limits; none where one beside cannot make any."""
+        """Returns the improvement within the limits; π_b if an algorithm of `beside` fails."""
         try:
             return limited(algorithm, self.limits).improve(problem)
         except (NeverEnds, NotConverged):

@@ -1,4 +1,4 @@
-"""Chooses a policy where further signals have limits, and promises the most of all of them."""
+"""Chooses the most promising policy if further signals have limits."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ from surestep.model import Improvement, Problem
 
 
 class Outlook(NamedTuple):
-    """The limits that a candidate should keep, and the gain that it should be shown to have."""
+    """The bounds expected for a candidate: its distances from the limits, and its gain."""
 
     kept: float  # minus how far the worst further signal is from its limit; 0 where all keep theirs
     first: float  # the bound of the first signal
@@ -37,7 +37,7 @@ class Outlook(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstrainedChoice:
-    """The constrained policy that promises the most of all signals, of several, or π_b.
+    """Chooses among constrained policies the one with the best bounds on all signals, or π_b.
 
     A limit that is just kept in the estimate can hardly be proved to be kept. So there are
     candidates that keep it with something to spare: `caution` times the distance from the estimate

@@ -34,7 +34,7 @@ LARGEST = 1e100  # of a number that says what may be earned: squares of it are f
 class Part(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
 ):
-    """A table of a description: no other keys than it declares, and nothing that was not given."""
+    """A base of the tables of a description: refuses undeclared keys, and omits keys not given."""
 
     def given(self) -> dict[str, Any]:
         """Returns the keys that were given, as JSON has them; a list of one text is that text."""
@@ -282,7 +282,7 @@ class SignalRule(Part, frozen=True):
 
     @property
     def stakes(self) -> dict[str, Any]:
-        """Returns the stakes that were given; of a cost, steps earn less than nothing."""
+        """Returns the stakes that were given; ranges of a cost are negated."""
         given = {name: getattr(self, name) for name in RANGES}
         if self.cost:
             given = {name: ends and (0.0 - ends[1], 0.0 - ends[0]) for name, ends in given.items()}
@@ -613,7 +613,7 @@ def with_first_signal(description: Description) -> Description:
 
 
 def in_words(**said: Any) -> dict[str, Any]:
-    """Returns arguments of Python functions as nested values; None: nobody said anything."""
+    """Nests arguments of Python functions as in a description; leaves out those that are None."""
     content = dict[str, Any]()
     for name, value in said.items():
         if value is not None:
@@ -627,7 +627,7 @@ def at(described_in: object, path: str) -> Any:
 
 
 def is_word(path: str, given: object) -> bool:
-    """Tells whether a word stands at a path such as 'limits.possible', and no file or table."""
+    """Tells whether the value at a path such as 'limits.possible' is a word, not a file."""
     words = {"behavior.policy": WORDS_FOR_BEHAVIOR, "limits.possible": (SEEN,)}
     return isinstance(given, str) and given in words.get(path, ())
 
@@ -646,7 +646,7 @@ def put(content: dict[str, Any], path: str, value: Any) -> None:
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any], within: str = "") -> dict[str, Any]:
-    """Merges nested values; those above win. `within` is the key that both stand at."""
+    """Merges nested values; `above` wins over `below`. `within` is the key of both."""
     both = dict(below)
     for name, value in above.items():
         inside = both.get(name)
@@ -734,7 +734,7 @@ def first_wrong(table: str, content: Mapping[str, Any]) -> str:
 
 
 def in_kinds(kinds: str) -> str:
-    """Returns kinds of values as a sentence has them: 'int | null' is a whole number."""
+    """Words the kinds of a value for a sentence: 'int | null' is 'a whole number'."""
     return " or ".join(KINDS.get(kind, kind) for kind in kinds.split(" | ") if kind != "null")
 
 
@@ -750,9 +750,9 @@ def read_toml(path: str | Path) -> dict[str, Any]:
 
 
 def description_of(files: Sequence[str], said: Mapping[str, Any]) -> Description:
-    """Returns the description of a log that is one (TOML), or of the files of one.
+    """Reads a description (TOML), or makes one for the files of a log.
 
-    What somebody said beside it stands above it.
+    Values in `said` win over those of the file.
     """
     if not any(str(file).endswith(SUFFIX) for file in files):
         return described(merged({"files": files}, said))
@@ -769,10 +769,10 @@ def description_of(files: Sequence[str], said: Mapping[str, Any]) -> Description
 
 
 def given_as(source: object, **words: Any) -> tuple[Description, object]:
-    """Returns the description of what somebody gave as a log, and the object where it is no file.
+    """Returns the description of a log, and the log itself if it is an object, not files.
 
     `source` is a description, one or several paths, a `LogSource`, counts, or a table in memory.
-    `words` are arguments of Python beside it, which stand above it; None: nothing was said.
+    `words` are further arguments of Python, which win; those that are None are left out.
     """
     told = in_words(**words)
     if isinstance(source, Description):
@@ -793,7 +793,7 @@ def given_as(source: object, **words: Any) -> tuple[Description, object]:
 
 
 def with_files(content: Mapping[str, Any], renamed: Callable[[str], Any]) -> dict[str, Any]:
-    """Returns nested values in which files have other names."""
+    """Returns nested values with every name of a file changed by `renamed`."""
 
     def each(value: Any) -> Any:
         if isinstance(value, Mapping):
@@ -846,7 +846,7 @@ def leaves(content: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, 
 def command(
     verb: str, description: Description, *more: str, quote: Callable[[str], str] = shlex.quote
 ) -> str:
-    """Returns the command that says all of a description, with options where there are some."""
+    """Returns the command line for a description: its options, and --set for all other keys."""
     content = description.given()
     files = several(content.pop("files", "LOG"))
     words = ["surestep", verb, *(f"./{x}" if x.startswith("-") else x for x in files)]  # no option
@@ -864,5 +864,5 @@ def command(
 
 
 def without_folders(description: Description) -> Description:
-    """Returns a description as a result keeps it: files by their names alone."""
+    """Returns a description for a result's record: names of files without folders."""
     return described(with_files(description.given(), lambda file: Path(file).name))

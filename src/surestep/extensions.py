@@ -49,7 +49,7 @@ _registered: dict[tuple[Sort, str], Extension] = {}  # by code, in this process
 
 
 class Shelf(Generic[Thing]):
-    """All things of one sort by name: those that are built in, and those of extensions."""
+    """All algorithms, kinds of certificates or environments by name: built-in ones and plug-ins."""
 
     def __init__(
         self, sort: Sort, built_in: Mapping[str, Thing], members: Sequence[str] = ()
@@ -84,7 +84,7 @@ class Shelf(Generic[Thing]):
         return [str(problem) for problem in self.outcomes() if isinstance(problem, SurestepError)]
 
     def outcomes(self) -> list[Extension | SurestepError]:
-        """Returns every extension, or the error that says why it cannot be used."""
+        """Returns each extension of this sort, or the error that says why it cannot be used."""
         own = [extension for (sort, _), extension in _registered.items() if sort == self.sort]
         return [*own, *(loaded(self, name) for name in installed(self.sort))]
 
@@ -170,7 +170,7 @@ def distribution(entry: EntryPoint) -> str:
 
 @cache
 def loaded(shelf: Shelf[Any], name: str) -> Extension | SurestepError:
-    """Returns the extension of an entry point, imported once, or why it cannot be used."""
+    """Imports the extension of an entry point once; returns it, or the error if it is unusable."""
     entry, *others = installed(shelf.sort)[name]
     by = distribution(entry)
     what = f"{SINGULAR[shelf.sort]} {name!r}"
@@ -194,12 +194,12 @@ def loaded(shelf: Shelf[Any], name: str) -> Extension | SurestepError:
 
 
 def registered() -> tuple[Extension, ...]:
-    """Returns what code registered in this process, for processes that work for it."""
+    """Returns the plug-ins that code registered in this process, to pass on to its workers."""
     return tuple(_registered.values())
 
 
 def know(extensions: Iterable[Extension]) -> None:
-    """Registers what another process, for which this one works, has registered."""
+    """Registers the plug-ins of the process for which this worker works."""
     _registered.update({(extension.sort, extension.name): extension for extension in extensions})
 
 

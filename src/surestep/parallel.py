@@ -221,7 +221,7 @@ def share_of_gpu(ray: Any) -> float:
 def as_told(
     function: Callable[[Task], Result], task: Task, extensions: tuple[Extension, ...], device: str
 ) -> Result:
-    """Calls `function(task)` on one thread, with the device and the extensions of the caller."""
+    """Calls `function(task)` on one thread, with the caller's device and plug-ins."""
     use_one_thread()
     os.environ[VARIABLE] = device
     know(extensions)

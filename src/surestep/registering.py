@@ -1,4 +1,4 @@
-"""`surestep.register`: an algorithm, a kind of certificate or an environment of one's own."""
+"""Registers algorithms, kinds of certificates and environments of users: `surestep.register`."""
 
 from typing import Any, TypeVar
 

@@ -1,4 +1,4 @@
-"""The values a report is made of: sections with sentences, lists, tables and pictures.
+"""Defines what a report consists of: sections with sentences, lists, tables and pictures.
 
 A page (`report/page.py`) and a terminal (`report/terminal.py`) show the same sections.
 """

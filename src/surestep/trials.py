@@ -1,4 +1,4 @@
-"""Trials: a policy proposed from data, claims about it, and the truth, where it is known.
+"""Runs trials: proposes a policy from data, makes claims about it, and compares with the truth.
 
 Stress tests and experiments share these three acts. A refusal is an answer: where no policy is
 proposed π_b stays, and where nothing is claimed there is a code for the reason.
@@ -49,11 +49,11 @@ def proposed_together(
 def proposed_each(
     improver: Improver, problems: Sequence[Problem], judges: Sequence[Certifier] = ()
 ) -> Proposed:
-    """Returns the proposals of data sets on the same terms, at once those that can be a batch.
+    """Returns the policy proposed for each data set; plans data sets of one shape together.
 
-    Where there are judges, each from what its judge leaves to the choice. π_b stays where so few
-    episodes leave nothing, where every candidate for N∧ is refused, and where π_b never ends in the
-    estimate, as recordings that were cut may have it.
+    With `judges`, each policy is made from the training part that its judge allows. π_b stays if
+    that part is too small, if every candidate for N∧ is refused, or if π_b never ends in the
+    estimate, which may happen if recordings were cut.
     """
     policies = [problem.behavior.probability for problem in problems]
     n_wedge = None
