@@ -98,7 +98,7 @@ def stake_for(goal: Figures, spread: Figures) -> Figures:
 
 
 class Bet(NamedTuple):
-    """A bet on the first `complete` [R] values of series [R, M]."""
+    """A bet on the first `complete` [R] values of R series of M values."""
 
     series: FloatArray
     complete: IntArray
@@ -114,7 +114,7 @@ class Bet(NamedTuple):
 
     @property
     def limits(self) -> tuple[float, float]:
-        """Returns the least value, and the greatest that there is: nothing is won against it."""
+        """Returns the least possible value, and the greatest observed; no bet refutes that one."""
         if self.turns.cycle > 1:
             return self.turns.limits
         least = self.turns.limits[0]
@@ -122,7 +122,7 @@ class Bet(NamedTuple):
         return least, float(self.series.max(initial=least, where=there))
 
     def search(self, limits: tuple[float, float]) -> tuple[float, int]:
-        """Returns the mean, or gain, to try first, and how many to try."""
+        """Returns the mean, or gain, to test first, and the number of tests."""
         if self.at_least is not None:
             return self.at_least, 1
         least, most = limits
@@ -132,12 +132,12 @@ class Bet(NamedTuple):
 
 
 def on_one_mean(stake: float, least: float) -> Turns:
-    """Returns the stake on values of one kind, each of `least` or more, as one on kinds in turn."""
+    """Returns the stake on values of one kind, each at least `least`, as `Turns` of cycle 1."""
     return Turns(1, 1.0, stake, 0.0, 0.0, 0.0, LARGEST_SHARE, (least, math.inf))
 
 
 def limits_of(bets: Sequence[Bet]) -> list[float]:
-    """Returns L of each of several bets on as many series each, and with one q, made together."""
+    """Returns L of each bet, all computed in one call; all have the same number of series and q."""
     if not bets:
         return []
     lower = np.empty(len(bets))
@@ -189,7 +189,7 @@ class ReturnsBet(NamedTuple):
 
 
 class Terms(Protocol):
-    """What a bet needs to know of the course of two policies, on pairs or on nodes."""
+    """The discount and the bounds of returns that a bet needs, of courses on pairs or on nodes."""
 
     @property
     def discount(self) -> float:
@@ -217,7 +217,7 @@ class BetPlan(NamedTuple):
 
 
 class Fold(NamedTuple):
-    """A first fold that plans: its stacks, the course on them, and the bet that is to be made."""
+    """A first fold, which plans: its stacks, the course on them, and the kind of bet to plan."""
 
     stacks: Any  # of pairs, or of nodes; those who roll out know which
     course: Any  # `Terms`, and what rollouts need
@@ -236,7 +236,7 @@ class ExpectedBets(NamedTuple):
     stakes: FloatArray  # [F, W, 1], or where policies take turns [F, W, 4]: those of `Turns`
 
     def plan(self, fold: Fold, way: Way, place: tuple[int, int]) -> BetPlan:
-        """Returns the bet at that place, which is one of this fold on this way."""
+        """Returns the bet at a place: that of this fold on this way."""
         stakes = self.stakes[place].tolist()
         if way.who <= OURS:
             turns = on_one_mean(stakes[0], least_of(way.who, fold.course))
@@ -262,10 +262,10 @@ def tally_pairs(folds: Sequence[Fold], ways: Sequence[Sequence[Way]], runs: int)
 def plans_at(
     folds: Sequence[Fold], runs: int, tally: Tally = tally_pairs, clearly: float = CLEARLY
 ) -> list[BetPlan]:
-    """Returns the bet of each fold on both policies at once, or in turn where it expects more.
+    """Returns the best bet of each fold: on both policies at once, or in turn if clearly better.
 
-    That has to be clearly more; where rounds are of π_I alone, the bet is on these. All folds are
-    rolled out together, in so many runs; `tally` adds up their rounds.
+    A bet in turn has to expect more by `clearly`; a fold with `alone` bets on rounds of π_I alone.
+    All folds are rolled out together in `runs` runs; `tally` adds up their rounds.
     """
     levels = Levels.of(folds)
     sides = (BOTH, OURS, THEIRS)
@@ -294,7 +294,7 @@ def plans_at(
 
 
 class Levels(NamedTuple):
-    """The figures of F folds that bets go by [F, 1]."""
+    """The figures [F, 1] of F folds that determine their bets."""
 
     ratio: FloatArray
     goal: FloatArray  # ln(q/δ)
@@ -304,7 +304,7 @@ class Levels(NamedTuple):
 
     @classmethod
     def of(cls, folds: Sequence[Fold]) -> Levels:
-        """Returns the figures of folds."""
+        """Computes the figures of these folds."""
         figures = [
             (
                 fold.ratio,
@@ -319,12 +319,12 @@ class Levels(NamedTuple):
         return cls(ratio, goal, together, closest, np.array(least))
 
     def largest_stake(self, above_least: FloatArray) -> FloatArray:
-        """Returns the largest stake on means that lie so far above the least value."""
+        """Returns the largest stake on means at this distance above the least value."""
         return LARGEST_SHARE / np.maximum(above_least, self.closest)
 
 
 def bets_alone(levels: Levels, whos: Sequence[int], tallies: Tallies) -> ExpectedBets:
-    """Returns bets on rounds of one kind, each with the limit that rounds on fold 1 let it expect.
+    """Returns bets on rounds of one kind, each with the lower limit expected from fold 1.
 
     With mean x̄ and variance v of the rounds, m of them to be expected on fold 2, and the stake λ,
     the lower limit to be expected is x̄ − ln(q/δ)/(λm) − λv/2.
@@ -342,7 +342,7 @@ def bets_alone(levels: Levels, whos: Sequence[int], tallies: Tallies) -> Expecte
 
 
 def bets_in_turn(levels: Levels, tallies: Tallies) -> ExpectedBets:
-    """Returns bets on rounds in turn, each with the limit that rounds on fold 1 let it expect.
+    """Returns bets on rounds in turn, each with the lower limit expected from fold 1.
 
     With means x̄, x̄′ and variances v, v′ of both kinds of rounds, m and m′ of them to be expected,
     and the stakes Λ/m and Λ/m′, that is x̄ + x̄′ − ln(q/wδ)/Λ − Λ (v/m + v′/m′)/2.
@@ -368,7 +368,7 @@ def bets_in_turn(levels: Levels, tallies: Tallies) -> ExpectedBets:
 
 
 def kinds_of(who: int, rounds: Rounds) -> list[FloatArray]:
-    """Returns the outcomes of complete rounds, flat; in turn, those of π_I and those of π_b."""
+    """Returns the outcomes of complete rounds, flat; of rounds in turn, first π_I's, then π_b's."""
     if who <= OURS:
         return [rounds.values]
     place = np.arange(rounds.differences.shape[1])
@@ -395,7 +395,7 @@ def span_of(course: Terms) -> float:
 
 
 def least_of(who: int, course: Terms) -> float:
-    """Returns the least that a round can give, and a little less, for the rounding of sums."""
+    """Returns the least outcome of a round, less a little for the rounding of sums."""
     low, high = course.limits
     exact = {BOTH: low - high, OURS: low, THEIRS: -high}[who]
     return exact - SAME * max(abs(low), abs(high), SAME)

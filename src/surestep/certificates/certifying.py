@@ -113,7 +113,7 @@ def certify_many(
     policies: Sequence[Policy],
     certifier: Certifier | Sequence[Certifier],
 ) -> list[Claim]:
-    """Returns the certificate of each problem and its policy; a refusal is an answer too.
+    """Returns the certificate of each problem and its policy, or the refusal.
 
     Parameters
     ----------
@@ -168,8 +168,8 @@ def certify_many(
 def certify_jointly(certifier: Any, problem: Problem, policy: Policy) -> Certificate:
     """Returns the claim about the first signal, with the claims about every signal at once.
 
-    Refused where nothing is claimed of the first. Where not all signals may be said to hold
-    together, none is said to.
+    Refuses if the first signal has no claim. If the limits cannot all be claimed to hold together,
+    no joint claim is made.
     """
     whole = arrays.altered(problem, signals=())
     first = Signal(name=problem.name, problem=whole, cost=problem.cost)
@@ -211,7 +211,7 @@ def number_of(bound: Bound) -> float | None:
 
 
 def values_of(signal: Signal, policies: Sequence[Policy]) -> list[float | None]:
-    """Returns the estimate of a signal under policies, as people see it; None where it has none."""
+    """Returns a signal's estimate under each policy, costs as positive numbers, or None."""
     problem = stopped(signal.problem)
     model = problem.estimate()
     reach = problem.reach
@@ -232,7 +232,7 @@ def values_of(signal: Signal, policies: Sequence[Policy]) -> list[float | None]:
 def accepted(claim: Certificate, certifier: Certifier, problem: Problem) -> Certificate:
     """Adds the premises of the problem to a claim; refuses one under another kind's name.
 
-    A kind that is not built in proves nothing here, and the standing says so.
+    A claim of a plug-in stands by extension, never as proved.
     """
     arrays.expect("certificate", claim, Certificate)
     if claim.kind != certifier.name:
@@ -365,7 +365,7 @@ def certifier_of(certificate: Certificate) -> Certifier:
 
 
 def must_agree(path: str, claimed: object, expected: object, slack: float = 0.0) -> None:
-    """Refuses a certificate with a part that differs from the one computed from the data."""
+    """Refuses a certificate with a part that differs from the part computed from the data."""
     # Other programs may write the double 4.0 as 4.
     if (
         arrays.is_number(claimed)

@@ -30,7 +30,7 @@ Again = Callable[[Problem], Sequence[Policy]]  # the policies that other data le
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """The needs of a kind of certificate beside counts; one that holds out has `training`."""
+    """The needs of a kind of certificate besides counts."""
 
     episodes: bool = False  # the log itself, not its counts alone
     held_out: bool = False  # a part of the log that had no part in choosing the policy
@@ -54,7 +54,7 @@ class WithRanges(Settings):
 
 
 def refuse_settings(wrong: Mapping[str, bool]) -> None:
-    """Refuses settings that do not go together, by the first sentence that is true of them."""
+    """Refuses settings with the first sentence of `wrong` whose condition is true."""
     for refusal, holds in wrong.items():
         if holds:
             raise InvalidParameter(refusal)
@@ -67,7 +67,7 @@ def range_of(settings: object, what: str) -> tuple[float, float] | None:
 
 
 def usable_discount(problem: Problem) -> float:
-    """Returns γ; refused where pairs have their own, or where values differ beyond all numbers."""
+    """Returns γ; refuses discounts per pair, and value bounds whose difference is infinite."""
     low, high = problem.value_bounds
     if not isinstance(problem.discount, float):
         raise CertificateRefused(Statement("discount-per-pair"))
@@ -101,7 +101,7 @@ def tried(make: Callable[..., Made], *given: Any) -> Made | CertificateRefused:
 
 
 def unless_refused(answer: Made | CertificateRefused) -> Made:
-    """Returns an answer; raises it where it is a refusal."""
+    """Returns an answer, or raises it if it is a refusal."""
     if isinstance(answer, CertificateRefused):
         raise answer
     return answer
@@ -115,7 +115,7 @@ def usable(answers: Iterable[Made | CertificateRefused]) -> list[Made]:
 def answered(
     before: Iterable[object], answers: Iterable[Made | CertificateRefused]
 ) -> list[Made | CertificateRefused]:
-    """Puts the answers in the places of usable questions; refusals keep their places."""
+    """Puts the answers in the places of the usable questions; refusals stay in theirs."""
     following = iter(answers)
     return [one if isinstance(one, CertificateRefused) else next(following) for one in before]
 
@@ -150,7 +150,7 @@ def claim_of(
 
 
 def nothing_changed(problem: Problem, policy: Policy) -> tuple[Statement, ...]:
-    """Returns the note on a policy that is π_b, if it is, and is compared with it."""
+    """Returns the note that the policy is π_b, or nothing if it differs or claims are absolute."""
     same = bool((policy.probability == problem.behavior.probability).all())
     return (Statement("nothing-changed"),) if same and not problem.alone else ()
 
@@ -186,7 +186,7 @@ def bound_of(claim: Claim) -> Bound:
 
 
 class Question(NamedTuple):
-    """A policy for a problem, about which a certifier is asked."""
+    """A policy for a problem, and the certifier that is to certify it."""
 
     certifier: Any
     problem: Problem
@@ -196,7 +196,7 @@ class Question(NamedTuple):
 
 
 class SignalPart(NamedTuple):
-    """A signal with the problem that its limit is tested on, and the problem that is shown."""
+    """A signal, its limit, the problem that tests the limit, and the problem of the shown bound."""
 
     signal: Signal
     limit: float
@@ -205,7 +205,7 @@ class SignalPart(NamedTuple):
 
     @classmethod
     def of(cls, signal: Signal) -> SignalPart:
-        """Returns the part; of a chance, a number is a limit of its own, and itself is shown."""
+        """Makes the part of a signal; for a chance, the chance itself is shown, not its change."""
         problem = signal.problem
         if problem.reach is None:
             return cls(signal, -signal.margin, problem, problem)
@@ -284,12 +284,12 @@ class Certifier:
 
     @property
     def rank(self) -> int:
-        """Returns r = ⌊δ(n + 1)⌋, n at most: a claim by n draws is the r-th smallest of them."""
+        """Returns r = ⌊δ(n + 1)⌋, at most n: a claim by n draws is the r-th smallest of them."""
         return min(math.floor(self.delta * (self.draws + 1) + 1e-9), self.draws)
 
     @property
     def noise(self) -> tuple[float, float] | None:
-        """Returns the bounds of single rewards where it takes them for noisy; by default None."""
+        """Returns the bounds of single rewards if it takes rewards for noisy, else None."""
         return None
 
     @classmethod
@@ -404,7 +404,7 @@ class Certifier:
         return self.lighter()
 
     def has_prior(self, name: str, weight: float | None) -> bool:
-        """Tells whether it believes in this prior; worlds drawn from it would hardly refute it.
+        """Tells whether the certifier has this prior; worlds drawn from it would hardly refute it.
 
         Parameters
         ----------

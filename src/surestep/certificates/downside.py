@@ -48,7 +48,7 @@ def worst_figures(
     delta: float,
     seed: int,
 ) -> dict[str, Scalar]:
-    """Returns the figures of a claim about the worst share of returns; None where none is made.
+    """Returns the figures of a claim about the worst share of returns; its bound may be None.
 
     `stacks` are those of both folds; fold 2 has `ratio` times the size of fold 1.
     """

@@ -90,7 +90,7 @@ class ModelDraws:
         return 1 + len(self.others)
 
     def apart(self) -> list[ModelDraws]:
-        """Returns the posterior under each prior by itself."""
+        """Returns one posterior for each prior."""
         return [replace(self, rows=rows, others=()) for rows in (self.rows, *self.others)]
 
 
@@ -102,7 +102,7 @@ class Gains(NamedTuple):
 
 
 class DrawnQuestion(NamedTuple):
-    """The policies that are compared in models of one posterior."""
+    """The policies to compare in the models of one posterior."""
 
     models: ModelDraws
     behavior: arrays.FloatArray  # [K]
@@ -382,7 +382,7 @@ def iterated(
 def step_bounds(
     models: ModelDraws, chunk: Chunk, everyone: Sequence[arrays.FloatArray]
 ) -> arrays.FloatArray:
-    """Returns a bound on the discounted steps of each policy in each drawn model [B, P].
+    """Bounds the discounted number of steps of each policy in each drawn model [B, P].
 
     That is 1/(1 − γ), or without a discount max w/θ for the expected number w > 0 of steps, if
     w − P w ≥ θ > 0; ∞ where doubles cannot prove that an episode ends.
@@ -575,7 +575,7 @@ def posteriors_of(data_sets: Sequence[ModelDraws], used: Sequence[arrays.BoolArr
 
 
 def sharing(data_sets: Sequence[ModelDraws], used: Sequence[arrays.BoolArray]) -> list[list[int]]:
-    """Groups the places of data sets whose rows and starts are drawn alike, as of signals."""
+    """Groups the places of data sets that share rows, starts and seed, as signals do."""
     different: dict[tuple[object, ...], list[int]] = {}
     for place, (models, taken) in enumerate(zip(data_sets, used, strict=True)):
         laws = [np.asarray(law) for rows in (models.rows, *models.others) for law in rows]

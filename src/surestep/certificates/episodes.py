@@ -1,4 +1,4 @@
-"""Whole episodes as evidence: which of them may choose a policy, and how far they are recorded."""
+"""Splits logs into episodes that may choose a policy and episodes that judge it."""
 
 from dataclasses import replace
 from typing import Any
@@ -15,9 +15,9 @@ from surestep.offpolicy.weights import unsupported_pairs
 
 
 def training_part(problem: Problem, train_share: float, seed: int | None) -> Problem:
-    """Returns the problem that a policy may be chosen from, if the other episodes are to judge it.
+    """Returns the problem of the episodes that may choose a policy; the others are to judge it.
 
-    Counts, sums and ends that only the others show are left out.
+    Leaves out counts, sums and ends that only the other episodes show.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def training_part(problem: Problem, train_share: float, seed: int | None) -> Pro
 
 
 def held_out_part(problem: Problem, train_share: float, seed: int | None) -> Problem:
-    """Returns the problem that the rest poses, which had no part in choosing the policy."""
+    """Returns the problem of the held-out episodes, which did not choose the policy."""
     log = log_of(problem)
     _, rest = parts_of_log(log, train_share, seed)
     if rest is None:
@@ -113,7 +113,7 @@ def too_few(what: str, whole: int, train: int, test: int, least: int) -> Certifi
 
 
 def counts_of_part(problem: Problem, part: DecisionLog, does: str) -> Counts:
-    """Returns the counts of a part of a log; refused where no row says where it led."""
+    """Returns the counts of a part of a log; refuses a part in which no row has a next state."""
     if (part.next_state == UNKNOWN).all():
         raise InvalidLog(
             f"no row of the part of the log that {does} says where it led; expected one that does: "
@@ -184,7 +184,7 @@ def known_ends(problem: Problem, part: DecisionLog) -> arrays.BoolArray:
 def parts_of_log(
     log: DecisionLog, train_share: float, seed: int | None
 ) -> tuple[DecisionLog | None, DecisionLog | None]:
-    """The log in two parts as `split_episodes` makes them; a single episode is split in time.
+    """Splits a log as `split_episodes` does; a single episode is split in time.
 
     Where rows of several episodes lie between each other, the first part is all that was decided
     before the first row of the first episode that is not in it: what follows of an episode that
@@ -212,7 +212,7 @@ def parts_of_log(
 
 
 def counts_like(whole: Counts, part: DecisionLog, terminal: arrays.BoolArray) -> Counts:
-    """The counts of a part of the log, with rewards of the kind that the whole ones have."""
+    """Returns the counts of a part of the log, with the kind of rewards of the whole."""
     seen = part.counts()
     rewards = whole.rewards
     shape = (seen.offsets, seen.successor, seen.times)
@@ -243,7 +243,7 @@ def with_ends(problem: Problem) -> Counts:
 
 
 def recorded_log(problem: Problem, horizon: int | None) -> DecisionLog:
-    """The log up to the horizon; refused where recording stopped before, and no episode was over.
+    """Returns the log up to the horizon; refuses a recording that stopped before it and the end.
 
     Without a horizon, every episode must be over.
     """
@@ -266,7 +266,7 @@ def over_at_last(log: DecisionLog) -> arrays.BoolArray:
 
 
 def check_known_support(problem: Problem, policy: Policy) -> None:
-    """Refuses, unless the log's rows name their chances, an estimated π_b or one that π exceeds."""
+    """Refuses an estimated π_b, or one that π exceeds, unless rows record their propensities."""
     if problem.log is not None and problem.log.propensity is not None:
         return
     if problem.behavior_is_estimated:

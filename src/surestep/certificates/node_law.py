@@ -13,7 +13,7 @@ LEFT_OVER = 0.05  # of the discounted steps, that rollouts leave out
 
 
 def estimated_law(structure: Structure, stacks: NodeStacks) -> arrays.FloatArray:
-    """Returns the cumulated chances of the values of every node, by their frequencies [K, V]."""
+    """Returns the cumulative chances [K, V] of the values of every node, by their frequencies."""
     possible = np.arange(structure.node_sizes.max()) < structure.node_sizes[:, np.newaxis]
     counts = PRIOR * possible
     node = np.repeat(np.arange(structure.num_nodes), np.diff(stacks.offsets))
@@ -30,7 +30,7 @@ def stepped(
     action: arrays.IntArray,
     numbers: arrays.FloatArray,
 ) -> arrays.IntArray:
-    """Returns all values of steps that are drawn from the law of the nodes, by numbers [N, D]."""
+    """Draws steps from the law of the nodes by random numbers [N, D]; returns all their values."""
     columns = state.shape[1]
     values = np.zeros((len(state), 2 * columns + 2), np.int64)
     values[:, :columns] = state

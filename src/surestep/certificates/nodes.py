@@ -232,7 +232,7 @@ class NodeStitched(common.WithRanges):
     def folds(
         self, training: FactoredProblem, stacks: NodeStacks, policy: ColumnRules | Policy
     ) -> list[Fold]:
-        """Returns the bets to plan for a policy: against rollouts of π_b, against its returns.
+        """Returns the folds that plan bets for a policy: against rollouts of π_b, or its returns.
 
         Parameters
         ----------
@@ -360,10 +360,10 @@ class NodeStitched(common.WithRanges):
 
 
 def paid_node_returns(problem: FactoredProblem) -> arrays.FloatArray:
-    """Returns the return of every episode, and the most that is left where a clock cut it.
+    """Returns each episode's return, plus the most that may follow if a clock cut it.
 
-    It is that of `certificates.practice`: no more than the greatest return, and that one where
-    nobody knows what came of the last step.
+    These are the returns Y of `certificates.practice`: at most the greatest return, and equal to it
+    if the outcome of the last step is unknown.
     """
     log = problem.log
     last = log.offsets[1:] - 1
@@ -379,12 +379,12 @@ def paid_node_returns(problem: FactoredProblem) -> arrays.FloatArray:
 
 
 def node_stacks(log: FactoredLog) -> NodeStacks:
-    """Returns the draws of every node in the order of decisions; below 0 where nobody saw them."""
+    """Returns the draws of every node in the order of decisions; a draw not recorded is below 0."""
     return node_draws(log)[0]
 
 
 def node_draws(log: FactoredLog) -> tuple[NodeStacks, arrays.IntArray]:
-    """Returns the same with the place of every entry: its row times D, plus its column."""
+    """Returns the stacks of nodes, and the place of each entry: its row times D plus its column."""
     structure = log.structure
     values = log.values()
     columns = structure.target.size
@@ -464,7 +464,7 @@ def rules_of(policy: ColumnRules) -> Rules:
 
 
 def strides_of(sizes: arrays.IntArray) -> arrays.IntArray:
-    """Returns what each digit of a number with digits of such sizes is worth."""
+    """Returns the place value of each digit of a mixed-radix number with these sizes."""
     return np.append(np.cumprod(sizes[:0:-1])[::-1], 1)
 
 

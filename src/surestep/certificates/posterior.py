@@ -222,7 +222,7 @@ class Posterior(common.WithRanges, common.Certifier):
         return told | (ends("reward", known.possible_rewards) if noisy == "bounded" else {})
 
     def lighter(self) -> Posterior:
-        """Returns the same with at most 99 draws, or as many as δ needs: to compare by.
+        """Returns the certifier with at most 99 draws, or as many as δ needs, to compare policies.
 
         Returns
         -------
@@ -232,7 +232,7 @@ class Posterior(common.WithRanges, common.Certifier):
         return replace(self, draws=min(self.draws, max(FEW_DRAWS, arrays.least_draws(self.delta))))
 
     def lightest(self) -> Posterior:
-        """Returns the same with few draws, three times as many as δ needs: to count wrong claims.
+        """Returns the certifier with three times as many draws as δ needs, to count wrong claims.
 
         Returns
         -------
@@ -242,7 +242,7 @@ class Posterior(common.WithRanges, common.Certifier):
         return replace(self, draws=min(self.draws, 3 * arrays.least_draws(self.delta) + 2))
 
     def has_prior(self, name: str, weight: float | None) -> bool:
-        """Tells whether this is its prior, one of two in which a cautious one believes.
+        """Tells whether this is its prior; "cautious" includes the prior "weight".
 
         Parameters
         ----------
@@ -365,7 +365,7 @@ class Posterior(common.WithRanges, common.Certifier):
     def joint_bounds(
         judges: Sequence[Posterior], parts: Sequence[common.SignalPart], policy: Policy
     ) -> common.JointBounds:
-        """Returns bounds for several signals: r-th smallest gains, and such as hold at once.
+        """Returns bounds for several signals: each r-th smallest gain, and joint bounds.
 
         Parameters
         ----------
@@ -421,7 +421,7 @@ class Posterior(common.WithRanges, common.Certifier):
 
 
 def for_choosing(settings: Posterior, problem: Problem) -> Posterior:
-    """Returns the certifier with other draws, as many as a choice in the problem goes by."""
+    """Returns the certifier with other draws, as many as choosing in this problem takes."""
     # The part that it would hold out is held out already.
     other = replace(settings, seed=(settings.seed + CHOOSING) % SEEDS, train_share=0.0)
     wide = np.count_nonzero(problem.counts.times) > WIDE_TO_CHOOSE
@@ -429,7 +429,7 @@ def for_choosing(settings: Posterior, problem: Problem) -> Posterior:
 
 
 def judged_part(settings: Posterior, problem: Problem) -> Problem:
-    """Returns the part of the problem that is looked at: all that chose no policy."""
+    """Returns the part of the problem that did not choose the policy."""
     return problem if settings.train_share == 0 else held_out_part(problem, *split_of(settings))
 
 
@@ -564,7 +564,7 @@ def drawn_each(
 def question_of(
     problem: Problem, policies: Sequence[Policy], settings: Posterior
 ) -> tuple[DrawnQuestion, arrays.IntArray]:
-    """Returns the comparison of all different policies, and which of them each policy is."""
+    """Returns the question about all distinct policies, and the place of each policy in it."""
     # Bytes that begin with the highest rise with the chances: the order is that of the rows.
     keys = [policy.probability.astype(">f8").tobytes() for policy in policies]
     different = sorted(set(keys))
@@ -576,9 +576,9 @@ def question_of(
 
 
 def least_gains_each(questions: Sequence[DrawnQuestion], draws: int, memory: int) -> list[Gains]:
-    """Returns the gains of each question, as small as under any of its priors.
+    """Returns the gains of each question, by rank the smallest under any of its priors.
 
-    Where there are several, one more is against each policy; see `adverse_questions`.
+    If there are several priors, one more works against each policy; see `adverse_questions`.
     """
     every = drawn_gains_each(questions, draws, memory)
     against = [
@@ -596,7 +596,7 @@ def least_gains_each(questions: Sequence[DrawnQuestion], draws: int, memory: int
 
 
 def least_of(every: Sequence[Gains]) -> Gains:
-    """Returns the gains under the first prior, made as small as under any other one.
+    """Returns the gains under the first prior, lowered to the smallest of equal rank.
 
     That is, each is no more than the gain of the same rank under any other prior.
     """
@@ -608,7 +608,7 @@ def least_of(every: Sequence[Gains]) -> Gains:
 
 
 def model_draws(problem: Problem, settings: Posterior) -> ModelDraws:
-    """Returns the posterior over models, once problem and settings are known to suit each other."""
+    """Checks that problem and settings suit each other; returns the posterior over models."""
     priors = priors_of(problem, settings.prior, float(settings.prior_weight))
     problem = stopped(problem)
     discount = common.usable_discount(problem)

@@ -54,7 +54,7 @@ def check_values(problem: Problem, *, ends: bool = True) -> None:
 
 
 def always_alike(counts: Counts, slack: float) -> bool:
-    """Tells whether each pair or transition is known to earn the same every time.
+    """Tells whether every pair or transition is known to earn the same each time.
 
     Rewards that differ by less than `slack`, or in the last digits alone, count as the same. Where
     one varies, others may vary too that were seen too seldom to show it, so none counts as exact.

@@ -94,12 +94,12 @@ SHELF: Shelf[type[Any]] = Shelf("certificates", CERTIFIERS, (*MEMBERS, "told"))
 
 
 def only_believed(kind: str) -> bool:
-    """Tells whether the claims of a kind are beliefs: by draws, or as it is not built in."""
+    """Tells whether the claims of a kind are beliefs: those of a posterior, and of plug-ins."""
     return kind not in BUILT_IN or kind == Posterior.name
 
 
 def may_be_believed(place: int, kind: str, *, apart: bool) -> bool:
-    """Tells whether the claim at a place among several is a belief that may be held.
+    """Tells whether a claim counts as a belief; `place` is its place among the claims.
 
     The stress test measures the first of these claims, and the page shows it. `apart` says that the
     data of the claim had no part in choosing the policy. The stress test measures a kind that is
@@ -192,7 +192,7 @@ class Asked(NamedTuple):
 
 
 def told_to(kind: type[Any], known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the settings of a kind that follow from the known facts, beside those given."""
+    """Returns the settings of a kind that follow from known facts, for settings not given."""
     told = kind.told(known, given)
     for what in ("reward", "return"):  # both ends come from one source
         both = ends(what, None)

@@ -54,7 +54,7 @@ def stacks_of(log: DecisionLog) -> Stacks:
 
 
 def tails_of_set(problem: Problem, policy: Policy, models: RectangularSet) -> Tails:
-    """Returns the worst that a model of the set leaves to π_I, the best that one leaves to π_b."""
+    """Returns, over models of the set, the least values of π_I and the greatest values of π_b."""
     low, high = problem.value_bounds
     worst = worst_value(models, policy, np.full(problem.num_states, low))
     best = best_value(models, problem.behavior, np.full(problem.num_states, high))
@@ -157,7 +157,7 @@ def tally_each(
 
 
 def rolled_together(cases: Sequence[Case], series: int) -> Iterator[list[int]]:
-    """Yields the places of cases over the same pairs, not too many of many pairs or long series."""
+    """Yields the places of cases over the same pairs, in groups that fit in memory."""
     groups: dict[tuple[object, ...], list[int]] = {}
     for place, case in enumerate(cases):
         offsets, _, starts, *_, discount, _, counted = case.course
@@ -198,9 +198,9 @@ def roll_out_group(
 
 
 def walks_of(each: Sequence[Case], ways: Sequence[Sequence[Way]]) -> list[list[int]]:
-    """Returns the places of cases that take the same steps in the same ways, walk by walk.
+    """Groups the places of cases that take the same steps in the same ways.
 
-    They are those of several signals, and those that differ in δ, or in what a cut is worth.
+    Such cases are several signals, or differ in δ only, or in the worth of a cut.
     """
 
     def digest(*parts: arrays.AnyArray) -> bytes:

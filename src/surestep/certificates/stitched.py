@@ -216,7 +216,7 @@ class Stitched(common.WithRanges, common.Certifier):
     compares_many: ClassVar = True
 
     def lighter(self) -> Stitched:
-        """Returns the same with at most 96 series.
+        """Returns the certifier with at most 96 series.
 
         Returns
         -------
@@ -343,7 +343,7 @@ class Stitched(common.WithRanges, common.Certifier):
 
 
 def levels_of(certifier: Stitched, *, robust: bool, returns: bool) -> tuple[float, float]:
-    """Returns the parts of δ for bets on rounds, and for the bet on returns of practice."""
+    """Returns the shares of δ for bets on rounds, and for the bet on returns of practice."""
     left = (1 - certifier.tails) * certifier.delta if robust else certifier.delta
     share = certifier.practice if returns else 0.0
     return (1 - share) * left, share * left
@@ -352,9 +352,9 @@ def levels_of(certifier: Stitched, *, robust: bool, returns: bool) -> tuple[floa
 def planned_for(
     certifier: Stitched, training: Problem, policies: Sequence[Policy]
 ) -> dict[int, Planning]:
-    """Returns the planning of a training part for each policy, by the place of the policy.
+    """Maps the place of each policy to its planning on the training part.
 
-    π_b is left out where it would be compared with itself.
+    Leaves out π_b if it would be compared with itself.
     """
     common.check_delta(certifier.delta, "a bet", SMALLEST_LEVEL)
     training = stopped(training)
@@ -388,7 +388,7 @@ def course_for(certifier: Stitched, problem: Problem, policy: Policy) -> Course:
 
 
 def judging_of(certifier: Stitched, problem: Problem, policy: Policy) -> Judging:
-    """Returns the policy with both folds of the log; refused where the log cannot judge it."""
+    """Sets up the judging of a policy by both folds; refuses a log that cannot judge it."""
     whole = problem
     problem = stopped(problem)
     common.usable_discount(problem)
@@ -414,7 +414,7 @@ def judging_of(certifier: Stitched, problem: Problem, policy: Policy) -> Judging
 
 
 def planning_of(certifier: Stitched, problem: Problem, policy: Policy, folds: Folds) -> Planning:
-    """Returns the planning of fold 1 for the policy, without a robust set."""
+    """Sets up the planning on fold 1 for the policy, without a robust set."""
     # An end that only the second fold shows is on its stacks; plans must not know of it.
     over = episodes.known_ends(problem, folds.first)
     if problem.reach is not None:  # which the problem itself names
@@ -478,7 +478,7 @@ def robust_tails(certifier: Stitched, problem: Problem, policy: Policy) -> Tails
 def foreseen_tails(
     certifier: Stitched, problem: Problem, policy: Policy, folds: Folds
 ) -> Tails | None:
-    """Returns the bounds that a robust set puts to cuts, as fold 1 foresees it, if any."""
+    """Foresees from fold 1 the bounds of a robust set on values at cuts; None without a set."""
     if not may_have_tails(certifier, problem, folds.first):  # fold 2 must not decide it
         return None
     return robust_tails(
@@ -550,7 +550,7 @@ def assumptions_of(
 
 
 class Planning(NamedTuple):
-    """A course of two policies on fold 1, which is to plan for them."""
+    """The course of two policies on fold 1, from which their bets are planned."""
 
     certifier: Stitched
     stacks: Stacks
@@ -561,9 +561,9 @@ class Planning(NamedTuple):
     returns: arrays.FloatArray | None = None  # of practice, where they may be compared with
 
     def folds(self) -> list[Fold]:
-        """Returns the fold as it plans without a robust set, and with one if there is any.
+        """Returns the ways to plan on fold 1: without a robust set, and with one if there is one.
 
-        Both come again for rounds of π_I alone, where these may be held against returns.
+        If returns of practice may be compared with, both ways are added for rounds of π_I alone.
         """
         certifier, stacks, plain, ratio, tails, alone, returns = self
         courses = [plain] if tails is None else [plain, plain._replace(tails=tails)]
@@ -579,7 +579,7 @@ class Planning(NamedTuple):
 
 
 class Judging(NamedTuple):
-    """A policy that is to be judged by the second fold of a problem's log."""
+    """A policy, and the folds of the log that plan and judge its claim."""
 
     certifier: Stitched
     problem: Problem
@@ -602,7 +602,7 @@ class Judging(NamedTuple):
     def against_returns(
         self, fold: Fold, lower: float, figures: dict[str, Scalar]
     ) -> tuple[float, dict[str, Scalar]]:
-        """Returns a limit of π_I alone less U_b, where returns of practice are compared with."""
+        """Subtracts U_b from a limit of π_I alone if the fold compares with returns of practice."""
         certifier, problem, _, folds, *_ = self
         if fold.baseline is None:
             return lower, figures
@@ -644,7 +644,7 @@ class Judging(NamedTuple):
 
 
 def plans_of(planning: Sequence[Planning], runs: int = PLANNING_RUNS) -> list[BetPlan]:
-    """Returns the plan that each fold 1 expects the most of; all of them are made at once."""
+    """Returns the plan with the highest expected limit of each fold 1; plans them together."""
     folds = [one.folds() for one in planning]
     plans = iter(plans_at([fold for several in folds for fold in several], runs) if folds else [])
     return [max((next(plans) for _ in several), key=lambda plan: plan.score) for several in folds]

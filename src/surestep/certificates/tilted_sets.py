@@ -79,7 +79,7 @@ def tilted_lower(certifier: Robust, problem: Problem, policy: Policy, odds: floa
 
 
 def scaled(case: Case, kept: arrays.FloatArray, most: arrays.FloatArray) -> RectangularSet:
-    """Returns all laws within [αl, βu], and as little reward as they allow; by α and β [K]."""
+    """Returns the set of all laws within [αl, βu], with the least rewards that α [K] allows."""
     worlds = case.models.models
     rows = worlds.rows
     assert isinstance(rows, IntervalRows)

@@ -322,7 +322,7 @@ def set_rows(observed: Observed, num_states: int, share: float, terms: SetTerms)
 
 
 def over_support(earned: Earnings, counts: Counts, support: Successors | None) -> Earnings:
-    """Moves the earnings of steps from the transitions of the counts to those of the support."""
+    """Maps the earnings of steps from the transitions of the counts to those of the support."""
     if support is None:
         return earned
     place = support.places(counts)
