@@ -1,4 +1,4 @@
-"""A stress test of a certificate: the whole pipeline in worlds where the truth is known."""
+"""Runs stress tests of certificates: the whole pipeline in worlds where the truth is known."""
 
 from surestep.rehearsal.rehearse import calibrate, rehearse
 from surestep.rehearsal.result import (

@@ -1,4 +1,4 @@
-"""The estimated MDP made whole: rows for the pairs that the data never visits, filled in by rule.
+"""Completes the estimated MDP: a rule fills in the rows of pairs that the data never visits.
 
 Where there is data, every completion is the maximum-likelihood estimate; they differ in what they
 say about the rest. So none is the truth, and together they show how much rests on what is unknown.
@@ -58,9 +58,9 @@ def completed(problem: Problem, fill: Fill) -> FiniteMDP:
 
 
 def within_support(problem: Problem, rows: CompletedRows, filled: arrays.IntArray) -> CompletedRows:
-    """Returns the rows without successors that cannot come.
+    """Removes impossible successors from rows, and rescales what is left.
 
-    Of the `filled` pairs, one that is left with nothing goes anywhere that it may.
+    A `filled` pair that is left without successors leads to all its possible ones alike.
     """
     if problem.support is None:
         return rows
@@ -157,10 +157,10 @@ def mdp_of_rows(problem: Problem, rows: CompletedRows) -> FiniteMDP:
 def rewards_at(
     counts: Counts, pair: arrays.IntArray, successor: arrays.IntArray
 ) -> arrays.FloatArray:
-    """Returns the rewards of transitions: known or observed.
+    """Returns the rewards of transitions: known, observed, or else a mean.
 
-    Otherwise it is the mean of what entering the successor earned, and where nobody did, the mean
-    of all.
+    The mean is that of all rewards on entering the same successor, or of all rewards if it was
+    never entered.
     """
     settled, value = settled_rewards(counts)
     if counts.rewards.per == "pair":
@@ -177,7 +177,7 @@ def rewards_at(
 
 
 def settled_rewards(counts: Counts) -> tuple[arrays.BoolArray, arrays.FloatArray]:
-    """Returns which rewards, of pairs [K] or transitions [T], are known or observed; and them."""
+    """Marks the known or observed rewards of pairs [K] or transitions [T], and returns them."""
     rewards = counts.rewards
     observed = counts.visits if rewards.per == "pair" else counts.times
     if rewards.known:

@@ -235,7 +235,7 @@ def run_blocks(
     progress: Progress | None,
     time_limit: float | None,
 ) -> list[Outcomes]:
-    """Returns the outcomes of the blocks, in order; of the first ones where time was over."""
+    """Returns the outcomes of the blocks in order, up to the first one unfinished in time."""
     until = math.inf if time_limit is None else monotonic() + time_limit
     outcomes = [None if kept is None else kept.read(block) for block in blocks]
     missing = [place for place, outcome in enumerate(outcomes) if outcome is None]
@@ -257,7 +257,7 @@ def run_blocks(
 
 
 def run_elsewhere(code: str, block: WorldBlock) -> Outcomes:
-    """Runs a block on another machine; refused where that has other code than this process."""
+    """Runs a block on another machine; refuses a machine whose code differs from this process's."""
     if code_here() != code:
         raise SurestepError(
             f"{platform.node()} would make a block with other sources or versions than the process "
@@ -267,7 +267,7 @@ def run_elsewhere(code: str, block: WorldBlock) -> Outcomes:
 
 
 def equal_actions(problem: Problem, judges: Sequence[Certifier | None]) -> ActionsAlike:
-    """Returns the kind of worlds of luck alone, with noise where one of the judges expects some."""
+    """Returns the kind of worlds with equal actions, with noise if one of the judges expects it."""
     noises = [judge.noise for judge in judges if judge is not None and judge.noise is not None]
     return ActionsAlike(noises[0] if noises and not problem.counts.rewards.known else None)
 
@@ -359,7 +359,7 @@ def calibrated(plan: RehearsalPlan, outcomes: list[Outcomes], tolerance: float) 
 def claims_of_rank(
     calibration: Calibration | None, outcomes: list[Outcomes]
 ) -> arrays.FloatArray | None:
-    """Returns the claims L by the calibrated rank [W, Z]; None where there is none."""
+    """Returns the claims L [W, Z] by the calibrated rank; None without calibration."""
     if calibration is None or calibration.rank == 0:
         return None
     return np.concatenate([outcome.draws[:, :, calibration.rank - 1] for outcome in outcomes])
@@ -396,7 +396,7 @@ def planned(
     family: Sequence[WorldKind] | None,
     belief: Certifier | None = None,
 ) -> RehearsalPlan:
-    """Checks the arguments of a stress test; returns its plan, in which certifiers are lighter."""
+    """Checks the arguments of a stress test; returns its plan, with lighter certifiers."""
     arrays.expect("problem", problem, Problem)
     if not hasattr(algorithm, "improve"):
         raise InvalidParameter(f"algorithm is {algorithm!r}, expected one of surestep.algorithms")
@@ -440,7 +440,7 @@ def read_sizes(sizes: Sequence[float]) -> tuple[float, ...]:
 
 
 class RehearsalPlan(NamedTuple):
-    """A plan of a stress test: the pipeline to run, the worlds, and the seed."""
+    """The plan of a stress test: the pipeline to run, the worlds, and the seed."""
 
     problem: Problem
     algorithm: Improver
@@ -503,7 +503,7 @@ class Source(NamedTuple):
 
 
 class Outcomes(NamedTuple):
-    """Gains and claims that came out, world by world [B] and size by size [Z]."""
+    """The true gains and the claims of a stress test, by world [B] and data size [Z]."""
 
     gain: arrays.FloatArray  # [B, Z] the true Δ of the policy that the pipeline proposed
     claim: arrays.FloatArray  # [B, Z] L; NaN where none was made
@@ -547,10 +547,10 @@ def run_block(block: WorldBlock) -> Outcomes:
 
 
 def at_once(plan: RehearsalPlan, sources: Sequence[Source]) -> list[list[Source]]:
-    """Returns sources that follow each other, in groups that may be held at a time.
+    """Groups consecutive sources so that the data of each group fit in memory.
 
-    A group goes beyond that by less than one source. Episodes are expected to be as long as those
-    of the problem; a single one is a stream.
+    A group exceeds the limit by less than one source. Episodes are expected to be as long as those
+    of the problem; a single episode takes all its steps.
     """
     mean_length = float(plan.problem.counts.visits.sum() / plan.problem.counts.starts.sum())
     groups: dict[int, list[Source]] = {}
@@ -596,7 +596,7 @@ def judged(
 
 
 def seeded(certifier: Certifier, seed: int) -> Certifier:
-    """Returns the certifier with a seed of the world's own, where it has one."""
+    """Returns the certifier with this seed, if it has a seed."""
     own = {"seed": seed} if hasattr(certifier, "seed") else {}
     return replace(certifier, **own)  # type: ignore[type-var]
 
@@ -647,5 +647,5 @@ class KeptBlocks(NamedTuple):
         self.folder.write(key, self.made_by(block), outcomes._asdict())
 
     def made_by(self, block: WorldBlock) -> str:
-        """Returns a digest of all that decides the outcomes of a block."""
+        """Returns a digest of everything that the outcomes of a block depend on."""
         return digest_of((self.made_with, block.plan.seed, block[1:]))

@@ -1,4 +1,4 @@
-"""The outcomes of a stress test: how often claims were wrong, and how much more data would help.
+"""Summarises a stress test: how often claims were wrong, and how much more data would help.
 
 **Calibration** finds the rank of its own draws that worlds of other kinds leave to a certificate. A
 certificate from K draws claims the r-th smallest, with r = ⌊δ(K+1)⌋ by its own prior. In a world
@@ -108,7 +108,7 @@ def calibrated_rank(below_truth: arrays.IntArray, draws: int, delta: float) -> i
 def draws_below(
     draws: arrays.FloatArray, gain: arrays.FloatArray, tolerance: float
 ) -> arrays.IntArray:
-    """Returns how many of the draws [W, K] do not exceed the truth [W]; all, where refused."""
+    """Counts the draws [W, K] that do not exceed the truth [W]; refusals (NaN) count as such."""
     exceeding = draws > (gain + tolerance)[:, np.newaxis]  # a refusal (NaN) exceeds nothing
     return np.asarray(draws.shape[1] - np.count_nonzero(exceeding, axis=1))
 
@@ -376,7 +376,7 @@ class Rehearsal:
         return luck_limit(self.luck, self.delta)
 
     def luck_bound_of_beliefs(self, delta: float) -> float | None:
-        """Returns the same for claims that are only believed.
+        """Returns `luck_bound` for claims that are only believed.
 
         Parameters
         ----------
@@ -392,7 +392,7 @@ class Rehearsal:
 
     @property
     def believes_its_claim(self) -> bool:
-        """Tells whether the belief is the claim itself, and no other claim beside it."""
+        """Tells whether the belief is the claim itself, not a second claim."""
         return np.array_equal(self.luck, self.lucky_belief, equal_nan=True)
 
     @property

@@ -1,4 +1,4 @@
-"""A world of a stress test: a model that counts as true, and the data that π_b collects there.
+"""Draws the data of a stress test: logs or counts that π_b collects in a model taken as true.
 
 Episodes of a world end where the world says so, or after the most steps that one is recorded. Where
 a log shows an episode cut off, that is the length of its longest; where every episode was recorded
@@ -39,7 +39,7 @@ class Residuals(NamedTuple):
     def of(cls, problem: Problem, truth: FiniteMDP) -> Self | None:
         """Returns the differences for the transitions of a model; None where rewards never vary.
 
-        Rewards that are known do not.
+        Known rewards never vary.
         """
         log = problem.log
         if log is None or problem.counts.rewards.known:
@@ -74,12 +74,12 @@ class Residuals(NamedTuple):
         return cls(value, ends[0], ends[1] - ends[0], np.clip(room, 0.0, 1.0))
 
     def draws(self, place: arrays.IntArray, rng: np.random.Generator) -> arrays.FloatArray:
-        """Draws one for each of these transitions [n], with replacement."""
+        """Draws one difference for each of these transitions [n], with replacement."""
         drawn = (rng.random(place.size) * self.length[place]).astype(np.int64)
         return np.asarray(self.scale[place] * self.value[self.begin[place] + drawn])
 
     def sums(self, times: arrays.IntArray, rng: np.random.Generator) -> arrays.FloatArray:
-        """Draws the sum of so many of each transition [T]."""
+        """Draws, for each transition [T], the sum of `times` differences."""
         many = times > np.maximum(self.length, MANY)
         place = np.repeat(np.arange(times.size), np.where(many, 0, times))
         total = np.bincount(place, self.draws(place, rng), times.size).astype(np.float64)
@@ -101,7 +101,7 @@ class Data(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """A model in which π_b acts anew."""
+    """A world whose data are new episodes of π_b in a model."""
 
     truth: FiniteMDP
     sampler: CountSampler
@@ -114,7 +114,7 @@ class Simulated:
         behavior: Policy,
         noise: tuple[float, float] | Residuals | None = None,
     ) -> Self:
-        """Returns the world of that truth."""
+        """Makes the world with this model as its truth."""
         # A log does not show what ends are worth, so the sampler must not either.
         return cls(
             truth,
@@ -134,7 +134,7 @@ class Simulated:
         return Data(times, earned, starts)
 
     def record(self, episodes: int, horizon: int, rng: np.random.Generator) -> Data:
-        """Draws the log of such episodes."""
+        """Draws the log of such episodes, step by step."""
         log = sample_log(self.sampler.mdp, self.sampler.policy, episodes, horizon, rng)
         place = places_in(self.truth, log)
         size = self.truth.num_transitions
@@ -161,7 +161,7 @@ class Simulated:
 
 @dataclass(frozen=True, slots=True)
 class Resampled:
-    """A model that was estimated from a log, and the episodes of that log."""
+    """A world whose data are episodes of a log, drawn again, and whose truth is a model of it."""
 
     truth: FiniteMDP
     log: DecisionLog
@@ -169,7 +169,7 @@ class Resampled:
 
     @classmethod
     def of(cls, truth: FiniteMDP, log: DecisionLog) -> Self:
-        """Returns the world of a truth whose transitions include those of the log."""
+        """Makes the world of a model whose transitions include those of the log."""
         known = log.with_outcomes()
         return cls(truth, known, places_in(truth, known))
 
@@ -185,7 +185,7 @@ class Resampled:
         return data._replace(log=self.log.episodes(chosen))
 
     def data_of(self, copies: arrays.IntArray) -> Data:
-        """Counts so many copies of each episode [E]."""
+        """Returns the data of a log with this many copies of each episode [E]."""
         by_step = np.repeat(copies, arrays.run_lengths(self.log.episode_offsets))
         size = self.truth.num_transitions
         first = self.log.state[self.log.episode_offsets[:-1]]
@@ -215,13 +215,13 @@ LONGER = 10  # the longest episode, in observed ones, where none was cut off
 
 
 class DataSize(NamedTuple):
-    """An amount of data: so many episodes of at most so many steps."""
+    """An amount of data: a number of episodes, and the most steps of each."""
 
     episodes: int
     horizon: int
 
     def times(self, factor: float) -> "DataSize":
-        """Returns so many times the data, rounded, and at least one episode of one step."""
+        """Returns the size times a factor, rounded; at least one episode of one step."""
         if self.episodes == 1:
             return DataSize(1, max(1, round(factor * self.horizon)))
         return DataSize(max(1, round(factor * self.episodes)), self.horizon)
@@ -264,7 +264,7 @@ def horizon_for(mdp: FiniteMDP, policy: Policy, mean_length: float) -> int:
 
 
 def problem_of(problem: Problem, truth: FiniteMDP, data: Data) -> Problem:
-    """Returns the problem that data pose, with the terms and known rewards of the given one."""
+    """Returns the problem of new data, with the terms and known rewards of the given problem."""
     counts = problem.counts
     logged = counts.rewards
     kept = data.times > 0

@@ -1,4 +1,4 @@
-"""Kinds of worlds for stress tests: each makes worlds from the data of a problem.
+"""Makes the simulated worlds of stress tests from the data of a problem, by kind.
 
 A kind of world is a frozen settings object with one method, `world`. A world knows its truth, and
 draws the data that π_b would have collected there. Where `is_one_world`, all worlds of the kind
@@ -280,7 +280,7 @@ def acting_anew(problem: Problem, truth: FiniteMDP) -> Simulated:
 
 
 def completion_ends(problem: Problem, fill: Fill) -> bool:
-    """Tells whether π_b ends for certain in a completion, and if asked, on the way to it."""
+    """Tells whether π_b ends for certain in a completion, and in the models that lead to it."""
     try:
         return ends_under_behavior(problem, completed(problem, fill))
     except NeverEnds:
