@@ -1,1 +1,1 @@
-"""What came after a result: the mathematics of pilots, and of watching a policy that is in use."""
+"""Follows up a result: the mathematics of pilots, and of watching a policy that is in use."""

@@ -1,4 +1,4 @@
-"""Bets on a pilot: what episodes of two arms prove, after every one of them at once.
+"""Computes what the episodes of a pilot's two arms prove, valid after every episode.
 
 **The pilot.** Episode t gets the new policy with chance π_t, fixed before it starts; A_t says
 whether it does. It returns G_t in [lo, hi], declared beforehand. Let m₀ in [lo, hi] be fixed
@@ -77,7 +77,7 @@ CELLS = 200  # of the range of returns, for each of two means
 
 
 class Wager(NamedTuple):
-    """What is fixed before the first episode: the range of returns, and what stakes follow from."""
+    """The settings of a bet, fixed before the first episode: ranges, and figures behind stakes."""
 
     low: float
     high: float
@@ -94,7 +94,7 @@ class Wager(NamedTuple):
 
 
 class Series(NamedTuple):
-    """Numbers whose means are bounded from below, one an episode."""
+    """One number for each episode, whose mean the bets bound from below."""
 
     value: FloatArray  # [n]
     least: FloatArray  # [n] that the value can be
@@ -115,14 +115,14 @@ def gains(wager: Wager, new: BoolArray, chance: FloatArray, returns: FloatArray)
 
 
 def levels(wager: Wager, new: BoolArray, chance: FloatArray, returns: FloatArray) -> Series:
-    """Returns numbers whose mean is that of the new policy alone."""
+    """Returns the series whose mean is the mean return of the new policy alone."""
     value = wager.middle + np.where(new, (returns - wager.middle) / chance, 0.0)
     least = wager.middle - (wager.middle - wager.low) / chance
     return Series(value, least, np.sqrt(chance), wager.low, wager.high)
 
 
 def reached(series: Series, wager: Wager, claims: FloatArray) -> FloatArray:
-    """Returns after how many episodes each claim is refuted; ∞ where it is not."""
+    """Returns the number of episodes after which each claim is refuted, or ∞."""
     when = np.empty(claims.size, np.int64)
     first_reached(
         series.value, series.least, series.weight, wager.stakes, claims, 1 / wager.delta, when
@@ -174,7 +174,7 @@ def past_bounds(wager: Wager, control: FloatArray, new: FloatArray, looks: IntAr
 
 
 def capital_of(stakes: FloatArray, won: FloatArray) -> FloatArray:
-    """Returns the products over episodes of 1 and what each stake wins; `won` [n, C + 1]."""
+    """Returns the capital of each stake: Π (1 + stake · won) over episodes; `won` [n, C + 1]."""
     logs = np.stack([np.log1p(stake * won).sum(axis=0) for stake in stakes])
     return np.asarray(np.exp(np.minimum(logs, 300.0)))
 

@@ -1,4 +1,4 @@
-"""Episodes: what whole cases returned after a policy was made, in the order of their starts.
+"""Holds the returns of whole episodes that came after a result, in the order of their starts.
 
 **What a return may be.** An episode that is over returned G. One that a clock cut after H steps
 returned what it earned so far, and γ^H times a value that nobody saw; so `lowest` and `highest` are
@@ -16,7 +16,7 @@ from surestep._arrays import AnyArray, BoolArray, FloatArray
 
 
 class Measure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A number that whole episodes return: more is better, costs are below 0."""
+    """A number that whole episodes return, with its range: more is better, costs are below 0."""
 
     name: str
     low: float  # the least return of an episode
@@ -48,7 +48,7 @@ class Episodes:
     def after(self, past: Self, names: tuple[str, str]) -> Self:
         """Returns these episodes after past ones, as two arms with these names.
 
-        Past ones without an end may have returned anything.
+        Past episodes without an end may have returned anything.
         """
         both = [past, self]
         open_ended = np.where(past.pending, np.inf, 0.0)

@@ -1,4 +1,4 @@
-"""Plans of pilots, and what episodes prove of one: better, worse, or neither yet.
+"""Plans pilots, and judges from their episodes whether the new policy is better or worse.
 
 A plan is fixed before the first episode. `judged` looks at the episodes in the order of their
 starts, by the bets of `followup.bets`. Several measures are judged by intersection and union: a
@@ -72,7 +72,7 @@ class PilotPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def schedule(self) -> list[tuple[str, float]]:
-        """Returns from which date on the new policy has which chance."""
+        """Returns pairs of a date and the chance of the new policy from that date on."""
         return self.share if isinstance(self.share, list) else [(self.made, self.share)]
 
     def chances(self, episodes: Episodes) -> FloatArray:
@@ -99,7 +99,7 @@ def seconds(date: str) -> float:
 
 
 def dated(episodes: Episodes, why: str) -> FloatArray:
-    """Returns when episodes began; refused where no column says so."""
+    """Returns the start times of episodes; refuses rows without a column of times."""
     if episodes.starts is None:
         raise InvalidLog(
             f"the plan has dates ({why}), but no column says when episodes began; expected one, "
@@ -110,7 +110,7 @@ def dated(episodes: Episodes, why: str) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureAnswer:
-    """What the episodes say about one measure, and how that went over time.
+    """The bounds on one measure by the episodes, now and over time.
 
     Parameters
     ----------
@@ -145,18 +145,18 @@ class MeasureAnswer:
 
     @property
     def passed(self) -> bool:
-        """Tells whether the lower bound exceeds what it has to."""
+        """Tells whether the lower bound exceeds the level that it has to exceed."""
         return self.lower > self.above
 
     @property
     def broken(self) -> bool:
-        """Tells whether the upper bound is below that."""
+        """Tells whether the upper bound is below the level that the lower bound has to exceed."""
         return self.upper < self.above
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PilotAnswer:
-    """What a pilot has shown so far.
+    """The answer of a pilot so far.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ class PilotAnswer:
 
 
 class Forecast(NamedTuple):
-    """What to expect of a pilot, by simulated ones in worlds that the log allows."""
+    """The forecast of a pilot, from simulated pilots in worlds that the log allows."""
 
     worlds: int
     gain: float  # as the result estimates it
@@ -289,7 +289,7 @@ def toml_of(plan: PilotPlan) -> str:
 def judged(
     plan: PilotPlan, digest: str, episodes: Episodes, today: str, drift: str = ""
 ) -> PilotAnswer:
-    """Returns what episodes show by a plan; `drift` says why a past control shows nothing."""
+    """Judges episodes by a plan; `drift` says why a past control allows no claim."""
     ours, theirs = ([one.name for one in x.measures] for x in (plan, episodes))
     if ours != theirs:
         raise InvalidParameter(
@@ -363,7 +363,7 @@ def arms(plan: PilotPlan, episodes: Episodes) -> BoolArray:
 
 
 def ends_of(plan: PilotPlan, episodes: Episodes) -> list[FloatArray]:
-    """Returns the least and the most [2, E] of each measure; refused beyond the declared range.
+    """Returns the least and greatest return [2, E] per measure; refuses any beyond its range.
 
     A pending episode may return anything within it.
     """
@@ -384,9 +384,9 @@ def ends_of(plan: PilotPlan, episodes: Episodes) -> list[FloatArray]:
 
 
 def wagers(plan: PilotPlan, measure: Measure) -> tuple[bets.Wager, bets.Wager]:
-    """Returns the bet that a measure is better, and for the mirrored range the one that it is not.
+    """Returns the bet that a measure is better, and the bet on mirrored returns that it is worse.
 
-    The other way round any measure may speak, so δ is shared.
+    Any one measure can show that a pilot is worse, so the second bets share δ.
     """
     low, high, middle, variance = measure.low, measure.high, measure.middle, measure.variance
     less = plan.delta / len(plan.measures)

@@ -46,7 +46,7 @@ ROUNDING = 1e-9  # added to ln A, for what rounding may add to ln M
 
 
 class Level(NamedTuple):
-    """A lower bound that mean returns, or gains over a holdout, must not fall below."""
+    """A level below which mean returns, or gains over a holdout, must not fall."""
 
     name: str
     value: float | None  # None: there is none
@@ -149,7 +149,7 @@ class Watch:
 
 
 class Detection(NamedTuple):
-    """What a detector saw: ln M after every episode, and the alarm.
+    """The course of a detector: ln M after every episode, and the alarm.
 
     `alarm` is the place of the episode that raised it, `since` that of the first episode after the
     change, by the smallest stake: the start from which its bets won the most. Both are None without
@@ -191,7 +191,7 @@ def detect(
 
 
 def paired(returns: FloatArray, held_out: BoolArray) -> tuple[FloatArray, IntArray]:
-    """Compares each episode of the holdout with those of the new policy since the one before.
+    """Compares each holdout episode with the new policy's episodes since the previous one.
 
     Returns the mean of the latter less the former [m], and the places [m] of the former among all.
     An episode of the holdout without such neighbours is left out. If the new policy is better by
