@@ -1,4 +1,4 @@
-"""From a problem to a better policy: every algorithm is settings with one verb, `improve`."""
+"""Improves policies: every algorithm is a class of settings with one method, `improve`."""
 
 from surestep.algorithms.batch import ImprovementBatch, improve_batch
 from surestep.algorithms.constrained import Constrained

@@ -1,4 +1,4 @@
-"""Algorithms on many data sets of one shape, in one call."""
+"""Runs algorithms on many data sets of one shape in one call."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -115,7 +115,7 @@ def improve_batches(
 
 
 def improved_singly(algorithm: Improver, problems: Sequence[Problem]) -> ImprovementBatch:
-    """Returns the improvements of one problem after the other."""
+    """Improves one problem after the other; returns all improvements."""
     improvements = [algorithm.improve(problem) for problem in problems]
     return ImprovementBatch(
         np.stack([improvement.policy.probability for improvement in improvements]),
@@ -128,7 +128,7 @@ def improved_singly(algorithm: Improver, problems: Sequence[Problem]) -> Improve
 def improved_together(
     algorithms: Sequence[Improver], problems: ProblemBatch
 ) -> dict[int, ImprovementBatch]:
-    """Returns the improvements of all algorithms that are compiled, by their places."""
+    """Runs the algorithms that are compiled together; maps their places to their improvements."""
     n_wedges = {}
     for place, algorithm in enumerate(algorithms):
         inner = algorithm.algorithm if isinstance(algorithm, Limited) else algorithm
@@ -138,7 +138,7 @@ def improved_together(
         trusted = TRUST_ALL
         if isinstance(inner, SPIBB | TwoSuccessorSPIBB | BetaSPIBB):
             trusted = used_n_wedge(inner, problems)
-        # One that keeps π_b up to its N∧ may keep to limits by itself.
+        # An algorithm that keeps π_b up to its N∧ may keep to the limits without help.
         if not isinstance(algorithm, Limited) or algorithm.limits.follow_from(trusted):
             n_wedges[place] = trusted
     counts = problems.counts
@@ -151,7 +151,7 @@ def improved_together(
 
 
 def is_compiled(algorithm: object) -> bool:
-    """Tells whether data sets are planned at once; not where a subclass improves otherwise."""
+    """Tells whether data sets are planned at once; False for a subclass with its own `improve`."""
     kind = type(algorithm)
     return any(issubclass(kind, known) and kind.improve is known.improve for known in COMPILED)
 

@@ -1,8 +1,7 @@
 """Merges states that differ in one column only, for states that are too fine for their data.
 
-What is learned of merged states is a policy of the states as they are: it does the same in all that
-were merged. A certificate that judges it still tells them apart, so that nothing is assumed of the
-column that was left out.
+The policy learned on merged states acts alike in all states that were merged. A certificate that
+judges it still tells them apart, so nothing is assumed about the column that was left out.
 """
 
 from collections.abc import Sequence
@@ -18,10 +17,10 @@ from surestep.model.numbering import merged_log
 def without_column(
     problem: Problem, log: DecisionLog, columns: Sequence[StateColumn], left_out: int
 ) -> tuple[Problem, arrays.IntArray]:
-    """Returns the problem of a log without one column of its states, and the new pair of each [K].
+    """Merges states that differ in one column only; returns the problem and each pair's new pair.
 
-    π_b is weighed by visits. A merged pair is closed where one of its pairs is closed for another
-    reason than few visits, which the caller leaves to the merged counts.
+    π_b of a merged state is the mean over its states, weighted by visits. A merged pair is closed
+    if one of its pairs is closed in `problem`; the caller closes pairs with few visits afterwards.
     """
     pairs = problem.counts.pairs
     codes = [column.code for place, column in enumerate(columns) if place != left_out]
@@ -42,9 +41,10 @@ def without_column(
 
 
 def spread(policy: Policy, coarse: Problem, pair: arrays.IntArray, behavior: Policy) -> Policy:
-    """Returns a policy of merged states as one of the states; they are as before where it is.
+    """Maps a policy of merged states back to all states; π_b stays where it does not change.
 
-    Where it changes merged states, it must take one action; states without it are as before.
+    The policy must take one action in each merged state that it changes. States without that action
+    keep π_b.
     """
     taken = ((policy.probability == 1.0) & (coarse.behavior.probability < 1.0))[pair]
     changed = np.isin(behavior.pairs.state, behavior.pairs.state[taken])

@@ -113,7 +113,7 @@ class Constrained(Provable):
         return self.explained(bounded, bounded.best(self.rounds))
 
     def bounded(self, problem: Problem) -> Bounded:
-        """Returns the program of a problem with its limits, for any number of rounds.
+        """Makes the program of a problem with its limits, for any number of rounds.
 
         Parameters
         ----------
@@ -170,7 +170,7 @@ class Limit(NamedTuple):
 
     @classmethod
     def of(cls, problem: Problem, signal: Signal | None = None) -> Limit:
-        """Returns the limit of a signal, or of the first one, which must not get worse."""
+        """Makes the limit of a signal, or of the first signal, which must not get worse."""
         part = problem if signal is None else signal.problem
         model = stopped(part).estimate()
         reach = part.reach
@@ -185,7 +185,7 @@ class Limit(NamedTuple):
         return cls(signal.name, model, reach, value, error, least, origin)
 
     def found(self, policy: Policy) -> tuple[float, float]:
-        """Returns ρ of a policy or NEVER, and how far it and the limit may be off."""
+        """Returns ρ of a policy, or NEVER, and a bound on the errors of ρ and the limit."""
         try:
             value, error = values_with_error(self.model, self.reach, policy)
         except NeverEnds:
@@ -194,7 +194,7 @@ class Limit(NamedTuple):
 
 
 class Bounded(NamedTuple):
-    """The program of a problem with limits, that of the first signal first."""
+    """The linear program of a problem with its limits; the first signal's limit comes first."""
 
     problem: Problem
     price: float
@@ -229,7 +229,7 @@ class Bounded(NamedTuple):
     def best(
         self, rounds: float, spare: Mapping[str, float] = NOTHING, without: str | None = None
     ) -> Policy | None:
-        """Returns the best policy within the limits, with something to spare; None: there is none.
+        """Returns the best policy within the limits by `spare`; None if there is none.
 
         `without` is the name of a signal whose limit does not count.
         """
@@ -255,7 +255,7 @@ class Bounded(NamedTuple):
         return None
 
     def ratio(self, rows: arrays.FloatArray, found: arrays.FloatArray) -> arrays.FloatArray:
-        """Returns what visits of the program say, over what they stand for; else 1 [J]."""
+        """Returns row value / true value [J] where the program's row approximates it, else 1."""
         usual = self.limits[0].model.discount
         stand_in = np.array(
             [x.reach is not None or (x.model.discount != usual).any() for x in self.limits]
@@ -267,7 +267,7 @@ class Bounded(NamedTuple):
     def judged(
         self, policy: Policy, least: arrays.FloatArray
     ) -> tuple[arrays.FloatArray, arrays.FloatArray]:
-        """Returns ρ of each signal [J], and by how much it surely falls short of the least."""
+        """Returns ρ of each signal [J], and how far it surely falls below its least."""
         found, error = np.array([limit.found(policy) for limit in self.limits]).T
         return found, least - found - error
 
@@ -277,7 +277,7 @@ class Bounded(NamedTuple):
         return tuple(x.name for x, missing in zip(self.limits, short, strict=True) if missing > 0)
 
     def freed(self, policy: Policy, least: arrays.FloatArray, rounds: float) -> Policy:
-        """Returns the policy with the best actions in unsafe states and in those after them."""
+        """Returns the policy with the best actions in and after unsafe states."""
         if not self.unsafe.any():
             return policy
         pairs = policy.pairs
@@ -297,7 +297,7 @@ class Bounded(NamedTuple):
         return found if (short <= 0).all() and gained[0] > floor[0] else policy
 
     def kept_by(self, policy: Policy, rounds: float, spare: Mapping[str, float]) -> tuple[str, ...]:
-        """Returns for each pair [K] whose limits, each alone, keep it from being taken more often.
+        """Names for each pair [K] the signals whose limit keeps it from being taken more often.
 
         These are pairs that the best policy without that limit clearly takes more often.
         """

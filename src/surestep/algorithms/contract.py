@@ -1,4 +1,4 @@
-"""The contract of an algorithm: settings, one verb, and the promises it makes.
+"""Defines what an algorithm is: settings, the method `improve`, and the promises it makes.
 
 An algorithm *declares* its promises, and one suite of tests holds every algorithm to exactly those.
 
@@ -73,18 +73,18 @@ class Algorithm(Improver, Protocol):
 
 
 def tie_of(q: arrays.FloatArray) -> float:
-    """Returns how close two values count as equal: a share of the largest, beyond rounding."""
+    """Returns the difference up to which values count as equal: a share of the largest |q|."""
     return TIE_TOLERANCE * float(np.abs(q).max())
 
 
 def ends_of_episodes(problem: Problem) -> arrays.BoolArray:
-    """Returns the pairs [K] of states in which episodes are known to end."""
+    """Marks the pairs [K] of states in which episodes are known to end."""
     ends: arrays.BoolArray = problem.counts.terminal[problem.counts.pairs.state]
     return ends
 
 
 def with_known_reward(counts: Counts) -> arrays.BoolArray:
-    """Returns the transitions [T] that were seen, or whose reward is known all the same."""
+    """Marks the transitions [T] that were seen, or whose reward is known without data."""
     known_beforehand = counts.rewards.known and counts.rewards.per == "transition"
     return (counts.times > 0) | known_beforehand
 

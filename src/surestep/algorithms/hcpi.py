@@ -179,9 +179,9 @@ def trained(problem: Problem, train: DecisionLog) -> tuple[Policy, arrays.FloatA
 def differences(
     problem: Problem, log: DecisionLog, policy: Policy, estimator: Estimator
 ) -> arrays.FloatArray | None:
-    """Estimates by how much the policy would have earned more than π_b did, each episode [E].
+    """Estimates how much more than π_b the policy would have earned in each episode [E].
 
-    None where the log cannot tell: no weight is left, or it is too large for a double.
+    Returns None if the log cannot tell: no weight is left, or one is too large for a double.
     """
     try:
         weights = importance_weights(log, policy, problem.behavior)

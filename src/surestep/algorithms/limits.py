@@ -36,7 +36,7 @@ class Limits:
         arrays.keep(self, allowed=self.allowed)
 
     def follow_from(self, n_wedge: int) -> bool:
-        """Tells whether every closed pair is seen at most N∧ times anyway."""
+        """Tells whether every pair that the limits close has at most N∧ visits."""
         return self.allowed is None and self.least_visits <= n_wedge + 1
 
     def closed(self, counts: Counts) -> arrays.BoolArray:
@@ -56,7 +56,7 @@ NO_LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limited:
-    """An algorithm within limits."""
+    """An algorithm whose proposals keep to the limits."""
 
     algorithm: Algorithm
     limits: Limits
@@ -79,17 +79,17 @@ class Limited:
 
 
 def limited(algorithm: Algorithm, limits: Limits) -> Algorithm | Limited:
-    """Returns the algorithm within limits; as it is where these close nothing."""
+    """Returns the algorithm within the limits; the algorithm itself if there are none."""
     return algorithm if limits == NO_LIMITS else Limited(algorithm=algorithm, limits=limits)
 
 
 def kept(problem: Problem, policy: Policy) -> Policy:
-    """Returns the policy with the chances of π_b on the pairs that are closed."""
+    """Returns the policy with the probabilities of π_b on closed pairs."""
     return kept_where(~problem.open_pairs(), policy, problem.behavior)
 
 
 def kept_where(kept: arrays.BoolArray, policy: Policy, behavior: Policy) -> Policy:
-    """Returns the policy with the chances of π_b on the pairs `kept` [K].
+    """Returns the policy with the probabilities of π_b on the pairs `kept` [K].
 
     The other pairs of a state share what is left in the proportions of the policy, or of π_b where
     the policy has nothing there.

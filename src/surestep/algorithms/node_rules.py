@@ -36,7 +36,7 @@ MOST_ACTIONS = 64  # of which trees choose, the most frequent ones
 
 
 class FoundRules(NamedTuple):
-    """Rules that were found, in words and as a policy, and the L that is expected of them."""
+    """A list of rules, in words and as a policy, with the L expected of it (NaN if unknown)."""
 
     policy: ColumnRules
     rules: tuple[Rule, ...]
@@ -52,7 +52,7 @@ def find_rules(
     *,
     most: int = 12,
 ) -> FoundRules:
-    """Returns the rules to take: local rules of groups; without such, trees over all columns.
+    """Returns the best rules: local rules of groups, or trees over all columns if there are none.
 
     `templates` has the actions of each group, such as `reboot_@`.
     """
@@ -298,7 +298,7 @@ def tree_lists(
 
 
 def list_of(structure: Structure, rules: Sequence[Rule], default: str) -> FoundRules:
-    """Returns a list of rules over all columns, of which nothing is expected yet."""
+    """Makes a list of rules over all columns, without an expected L."""
     policy = ColumnRules.of(structure, rules, default)
     return FoundRules(policy, tuple(rules), default, math.nan)
 
@@ -306,10 +306,10 @@ def list_of(structure: Structure, rules: Sequence[Rule], default: str) -> FoundR
 def tree_rules(
     structure: Structure, tree: Tree, state: arrays.IntArray, actions: Sequence[str]
 ) -> FoundRules:
-    """Returns the leaves of a tree over states [N, C] as rules; the rest has the commonest action.
+    """Turns the leaves of a tree over states [N, C] into rules; the default is the top action.
 
-    A leaf has the values of a column between its least and its greatest, and those that no state
-    has up to the next one.
+    A rule has the ranges of values that the leaf's states have in each column; a range extends over
+    values that no state has, up to the next one.
     """
     often = Counter(leaf.action for leaf in tree)
     rest = max(tree, key=lambda leaf: (often[leaf.action], int(leaf.states.sum()))).action

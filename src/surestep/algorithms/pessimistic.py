@@ -1,4 +1,4 @@
-"""Planning by lower bounds: the worst MDP of a set around the estimate, or values less a bonus.
+"""Plans by lower bounds: in the worst MDP of a set around the estimate, or with a bonus subtracted.
 
 The set has an L1 ball around every row. Mass may go to any state; where nothing is known about the
 reward of a transition it earns the mean reward of its pair. A pair never visited is worth the lower
@@ -253,7 +253,7 @@ def ball_around(
 ) -> RectangularSet:
     """Makes balls of radius √((2/N) (ln(factor·|S||A|/δ) + log_subsets)), at most 2, by pair.
 
-    `log_subsets` is None where there is but one distribution: then the radius is 0.
+    `log_subsets` is None if there is only one distribution: then the radius is 0.
     """
     visits = problem.counts.visits
     center = estimate_with_known_rewards(problem)

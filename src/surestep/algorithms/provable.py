@@ -119,10 +119,10 @@ class NoSolution(NotConverged):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """The program of a problem, but for the limits of d; variables are d [K], u [K], Σ_a d [S].
+    """The linear program of a problem, without limits of d; variables: d [K], u [K], Σ_a d [S].
 
-    It may have further rows, of which Σ_k d_k row_k is to be at least so much, and pairs that keep
-    the share of π_b.
+    It may have further rows, with a lower limit on each Σ_k d_k row_k, and pairs that keep the
+    share of π_b.
     """
 
     problem: Problem
@@ -144,7 +144,7 @@ class Program:
         rows: Sequence[FloatArray] = (),
         kept: BoolArray | None = None,
     ) -> Program:
-        """Returns the program of a problem, in its estimate unless another model is given."""
+        """Makes the program of a problem, in its estimated MDP unless another model is given."""
         behavior = problem.behavior
         estimate = problem.estimate() if estimate is None else estimate
         value = evaluate(estimate, behavior)
@@ -191,7 +191,7 @@ class Program:
         )
 
     def limits(self, rounds: float) -> FloatArray:
-        """Returns the most d [K] that leaves m rounds."""
+        """Returns the largest d [K] that leaves m rounds."""
         n = self.problem.counts.visits
         read = self.reads()
         visits = arrays.run_sums(self.visits, self.estimate.pairs.offsets)
@@ -225,7 +225,7 @@ class Program:
 
     @property
     def slack(self) -> FloatArray:
-        """Returns how much less than asked for a row [J] may be, as the solver may be off."""
+        """Returns the amount by which a row [J] may miss its lower limit through solver error."""
         slack: FloatArray = ACCURACY * (1 + self.visits.sum()) * self.scale
         return slack
 
@@ -235,7 +235,7 @@ class Program:
         return np.array([arrays.largest_magnitude(row) or 1.0 for row in self.rows])
 
     def solved(self, limits: FloatArray, least: FloatArray = ANYTHING) -> FloatArray:
-        """Returns d [K] within limits, with so much of each row [J] at least; −∞: any."""
+        """Solves for d [K] within limits, with each row [J] at least `least` (−∞: no limit)."""
         states = self.value.size
         enough = np.concatenate([np.zeros(limits.size), (self.slack - least) / self.scale])
         used = np.isfinite(enough)
@@ -266,7 +266,7 @@ class Program:
 
 
 def check_program_size(problem: Problem, name: str) -> None:
-    """Refuses a value that is no problem, and more pairs than a linear program takes."""
+    """Refuses a value that is not a problem, and more pairs than the linear program allows."""
     arrays.expect("problem", problem, Problem)
     number = problem.counts.pairs.num_pairs
     if number > MOST_PAIRS:
@@ -289,7 +289,7 @@ def free_pairs(problem: Problem) -> BoolArray:
 
 
 def policy_with_visits(visits: FloatArray, problem: Problem) -> Policy:
-    """Returns the policy with these visits [K]; π_b in states that hardly have any, or that stay.
+    """Returns the policy with these visits [K]; π_b in states with hardly any visits.
 
     To the last bit, no pair that is closed or was never seen is taken more often than by π_b. Where
     no other pair has visits, that leaves π_b: other differences are errors of the solver.

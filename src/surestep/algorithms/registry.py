@@ -1,4 +1,4 @@
-"""All algorithms by name, and their settings as JSON can hold them."""
+"""Finds algorithms by name, and converts their settings to JSON and back."""
 
 import dataclasses
 from typing import Any, NamedTuple
@@ -142,7 +142,7 @@ def make_algorithm(name: str, /, **settings: Any) -> Algorithm:
 
 
 def needs_log(algorithm: Improver) -> bool:
-    """Tells whether the algorithm looks at whole episodes, so that counts are not enough for it."""
+    """Tells whether the algorithm needs whole episodes, not counts alone."""
     own = getattr(algorithm, "algorithm", algorithm)  # of one with a floor, or with N∧ to choose
     return bool(getattr(own, "looks_at_log", False))
 

@@ -49,13 +49,13 @@ class StateColumn(NamedTuple):
 
 
 class Leaf(NamedTuple):
-    """Visited states [S], and the number of their action plus one; 0: as before."""
+    """A leaf: its visited states [S], and the number of its action plus one; 0 keeps π_b."""
 
     states: BoolArray
     action: int
 
     def values(self, columns: Sequence[StateColumn]) -> list[set[int]]:
-        """Returns the values of each column; the leaf has all visited states with these."""
+        """Returns the set of values that the leaf's states have in each column."""
         return [set(column.code[self.states].tolist()) for column in columns]
 
 
@@ -84,19 +84,19 @@ def grow(problem: Problem, table: Policy, columns: Sequence[StateColumn], most: 
 
 
 def ends(problem: Problem, policy: Policy) -> bool:
-    """Tells whether a policy has a value in the estimated MDP: it ends, or later counts less."""
+    """Tells whether a policy has a value in the estimated MDP: it ends, or γ is below 1."""
     return bool(
         problem.discount != 1 or endless_circle(problem.estimate(), policy.probability).size == 0
     )
 
 
 def number_of_rules(tree: Tree) -> int:
-    """Counts the rules that say a tree; the last, else, is for all leaves of one action."""
+    """Counts the rules of a written tree; the last, "else", is for all leaves of one action."""
     return len(tree) - max(Counter(leaf.action for leaf in tree).values()) + 1
 
 
 def gains(problem: Problem, table: Policy, free: BoolArray) -> FloatArray:
-    """Returns G [S, 1 + A]; the first column is that of as before."""
+    """Returns the gains G [S, 1 + A] of each action; the first column is for keeping π_b."""
     pairs = problem.counts.pairs
     model = problem.estimate()
     q = q_values(model, evaluate(model, table))
@@ -129,7 +129,7 @@ def trees_of(gain: FloatArray, columns: Sequence[StateColumn], most: int) -> lis
 def best_split(
     gain: FloatArray, columns: Sequence[StateColumn], leaf: Leaf
 ) -> tuple[float, Leaf, list[Leaf]]:
-    """Returns how much the best split of a leaf adds, the leaf, and its two sides, if any adds."""
+    """Returns the gain of the best split of a leaf, the leaf, and both sides (none if no gain)."""
     own = gain[leaf.states]
     regret = np.maximum(own - np.sort(own, axis=1)[:, -2:-1], 0.0)
     best = (0.0, leaf, list[Leaf]())
@@ -150,14 +150,14 @@ def best_split(
 
 
 def merit(worth: FloatArray) -> FloatArray:
-    """Returns the gain of the best action, and a little for purity, of gains and regrets [2, …]."""
+    """Returns the best action's gain, plus a little for purity, from gains and regrets [2, …]."""
     gain, regret = worth
     pure = (regret**2).sum(axis=-1) / np.maximum(regret.sum(axis=-1), np.finfo(float).tiny)
     return np.asarray(gain.max(axis=-1) + PURITY * pure)
 
 
 def sets_of(worth: FloatArray) -> BoolArray:
-    """Returns sets [P, V] of values without an order: single ones, and those of pairs of actions.
+    """Returns sets [P, V] of unordered values to split by: single ones, and by pairs of actions.
 
     Of actions a and b, these are the values whose worth [V, 1 + A] by a is at least that by b.
     """
@@ -177,9 +177,10 @@ def merged(tree: Tree, columns: Sequence[StateColumn]) -> Tree:
 
 
 def followed(problem: Problem, tree: Tree, free: BoolArray) -> tuple[Policy, int]:
-    """Returns the policy of a tree, and how many visited states are exceptions.
+    """Returns the policy of a tree, and the number of visited states that are exceptions.
 
-    It is π_b where a leaf says so, and where its action is not free: the exceptions.
+    The policy is π_b in leaves that keep it, and in exceptions: states whose leaf has an action
+    that is not free.
     """
     pairs = problem.counts.pairs
     probability = problem.behavior.probability.copy()
