@@ -197,7 +197,7 @@ class FactoredLog(arrays.ByValue, arrays.Frozen):
         return np.asfortranarray(both, np.int16)
 
     def drawn(self, d: int, values: arrays.IntArray) -> arrays.IntArray:
-        """Returns what each step drew for the d-th decided column.
+        """Returns the value that each step drew for the d-th decided column.
 
         Parameters
         ----------

@@ -87,7 +87,7 @@ class Ranges(NamedTuple):
 
 
 def for_ever(reward: float, discount: float) -> float:
-    """Returns r/(1−γ) of the numbers as printed: 20 for 1 and 0.95, not 20 − 2·10⁻¹⁴."""
+    """Computes r/(1−γ) from the decimals as printed: 20 for 1 and 0.95, not 20 − 2·10⁻¹⁴."""
     if reward == 0:
         return 0.0
     try:
@@ -158,6 +158,6 @@ class Known(NamedTuple):
 
 
 def ends(what: str, bounds: tuple[float, float] | None) -> dict[str, float | None]:
-    """Returns the settings that bound rewards or returns."""
+    """Returns the two settings that bound rewards or returns, such as `reward_low`."""
     low, high = (None, None) if bounds is None else bounds
     return {f"{what}_low": low, f"{what}_high": high}

@@ -1,4 +1,4 @@
-"""Defines structures: what every column of the next state depends on, as nodes that logs fill.
+"""Defines structures: the dependencies of every column of the next state, as nodes.
 
 A node is a column, the values of its parents, and the part of the action that matters to it. The
 columns of a group share their nodes. `Structure.read` turns tables of a description into arrays.
@@ -207,7 +207,7 @@ class Structure(arrays.ByValue, arrays.Frozen):
 
 
 class Source(NamedTuple):
-    """A column that a parent looks at, or the value that counts in place of one."""
+    """A column that is a parent, or a fixed value beyond the edge of a row of columns."""
 
     place: int  # in a row of values; −1 for a fixed value
     values: tuple[str, ...]
@@ -223,7 +223,7 @@ class Member(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """The nodes of one column, or one term of the reward: where they begin, and what they add."""
+    """The place of the nodes of one column, or of one term of the reward: a start and strides."""
 
     first: int
     terms: list[tuple[int, int]]  # places and strides
@@ -254,7 +254,7 @@ class Reader:
         self.edges: dict[str, int | None] = {}
 
     def add(self, name: str, entry: Mapping[str, Any]) -> None:
-        """Reads one table."""
+        """Reads the table of one column, or of the reward."""
         if name == REWARD and "values" not in entry:
             check_keys(name, entry, ("terms", "values"))
             for term in entry.get("terms", ()):
@@ -339,7 +339,7 @@ class Reader:
         return found
 
     def parts_of(self, name: str, action: object, member: Member) -> tuple[list[str], list[int]]:
-        """Returns the parts of the action that matter, and the part of every action."""
+        """Returns the names of the parts of the action that matter, and the part of each action."""
         if action == "all":
             return [*self.actions], [*range(len(self.actions))]
         if action == "none":
@@ -422,7 +422,7 @@ class Reader:
         self.worth += worth.values()
 
     def structure(self) -> Structure:
-        """Returns what was read; every column needs its table."""
+        """Returns the structure that was read; refuses a column without a table."""
         for name in self.columns:
             if name not in self.decided:
                 raise InvalidParameter(
@@ -467,7 +467,7 @@ def size_of(sources: Sequence[Source]) -> int:
 
 
 def looked(first: int, parents: Sequence[Sequence[Source]], parts: int, part: list[int]) -> Looked:
-    """Returns where the nodes of a column lie: the part of the action counts least."""
+    """Returns the places of the nodes of a column; the part of the action has stride 1."""
     stride, terms = parts, []
     for sources in reversed(parents):
         first += sum(stride * source.value for source in sources)
@@ -477,7 +477,7 @@ def looked(first: int, parents: Sequence[Sequence[Source]], parts: int, part: li
 
 
 def sums_of(each: Sequence[Looked]) -> Sums:
-    """Joins what columns look at into arrays."""
+    """Joins the places of several columns, or terms of the reward, into arrays."""
     terms = [term for one in each for term in one.terms]
     return Sums(
         np.array([one.first for one in each], np.int64),
