@@ -1,4 +1,4 @@
-"""Planning in a known MDP: values, best policies and visits, each with a proven error."""
+"""Plans in a known MDP: computes values, best policies and visits, each with a proven error."""
 
 from surestep.model.policy import Plan
 from surestep.planning.evaluation import (

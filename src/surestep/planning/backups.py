@@ -22,7 +22,7 @@ from surestep.planning.proof import TIE_TOLERANCE
 
 
 class FixedRows(NamedTuple):
-    """A model of a set or of a batch, with the expected rewards of its pairs."""
+    """One model, taken out of a set or a batch, with the expected rewards of its pairs."""
 
     pairs: Pairs
     discount: arrays.FloatArray  # [K]

@@ -152,7 +152,7 @@ def worst_value(
 
 
 def risen(models: RectangularSet, policy: Policy | None, floor: FloatArray | None) -> Plan:
-    """Returns proven lower bounds on values, by sweeps from the floor until they rise no more.
+    """Computes proven lower bounds on values, by sweeps from the floor until they rise no more.
 
     Each sweep is lowered by its largest possible rounding error.
     """

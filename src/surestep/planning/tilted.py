@@ -41,17 +41,17 @@ SETTLED = 1e-11  # of the largest value: a change that ends the iteration; the s
 
 
 def chance_taken(policy: Policy, behavior: Policy) -> FloatArray:
-    """Returns p = π_b(a|s) [K], and 1 in states where π_I does as π_b and nothing is tilted."""
+    """Returns p = π_b(a|s) [K], but 1 in states where π_I equals π_b, so that nothing is tilted."""
     moved = run_sums(np.abs(policy.probability - behavior.probability), policy.pairs.offsets)
     return np.where(moved[policy.pairs.state] > UNCHANGED, behavior.probability, 1.0)
 
 
 class WorstCase:
-    """A policy in the worst case that odds Γ allow, beside what π_b earns, in each of B models.
+    """Computes a policy's gain over π_b in the worst case that odds Γ allow, in each of B models.
 
-    Each transition has two rewards [2, B, T], which come with the shares [2, B, T]. Of all rewards
-    between two ends with a given mean, those at the ends have the lowest tail. `starts` [B, S] are
-    the start distributions of the models.
+    Each transition has two rewards [2, B, T] with chances `shares` [2, B, T]. Among rewards with a
+    given mean between two ends, rewards at the ends have the lowest tail. `starts` [B, S] are the
+    start distributions of the models.
     """
 
     def __init__(
