@@ -1,4 +1,4 @@
-"""Bounds of the paper, as published: the loss that N visits allow, and the visits a loss takes."""
+"""Computes the paper's published bounds: the loss ζ that N visits allow, and N for a given ζ."""
 
 from surestep.bounds.loss import (
     BOUNDS,
