@@ -1,6 +1,6 @@
 """Lower bounds on the mean of independent values of one distribution, at level 1 − δ.
 
-Those that are given how far the values can go are proved for every number of values. `student_t`
+Intervals that take bounds of the values are proved for every number of values. `student_t`
 and `bca_bootstrap` are right in the limit of many episodes only: they promise nothing before.
 
 **Betting against small means**, for values that are bounded below only.
@@ -220,7 +220,7 @@ def read_values(
 
 
 def log_inverse(delta: float) -> float:
-    """ln(1/δ) for a δ strictly between 0 and 1."""
+    """Returns ln(1/δ) for a δ strictly between 0 and 1."""
     check_setting("delta", delta, Delta)
     return -math.log(delta)
 

@@ -1,4 +1,4 @@
-"""Importance weights: how much likelier a policy acts as a log shows than the policy behind it."""
+"""Computes importance weights: how much likelier a policy is to act as a log than π_b."""
 
 from dataclasses import dataclass
 
