@@ -86,12 +86,12 @@ class SplitChains(arrays.Frozen):
         return self.pairs.num_states - self.original.num_states
 
     def children(self, own: arrays.Kind, below: arrays.Kind) -> arrays.Kind:
-        """Returns what each child has [T+X]: `own` of its transition [T], or of all `below` it."""
+        """Returns values of children [T+X]: `own` [T] of states, `below` [T] of auxiliary states."""
         is_state = self.child < self.original.num_states
         return np.where(is_state, own[self.first], below[self.first])  # type: ignore[return-value]
 
     def of_pairs(self, own: arrays.FloatArray, below: arrays.FloatArray) -> arrays.FloatArray:
-        """Returns the same for the children of pairs, and 0 for those of auxiliary states."""
+        """Returns `children` of pairs, and 0 for the children of auxiliary states."""
         values = self.children(own, below)
         values[self.offsets[self.original.num_pairs] :] = 0.0
         return values
@@ -124,7 +124,7 @@ def sums_from(values: arrays.FloatArray, offsets: arrays.IntArray) -> arrays.Flo
 
 
 def counts_from(times: arrays.IntArray, offsets: arrays.IntArray) -> arrays.IntArray:
-    """Returns the same of counts, without rounding."""
+    """Returns `sums_from` of counts, without rounding."""
     before = arrays.offsets_of(times)
     return np.repeat(before[offsets[1:]], arrays.run_lengths(offsets)) - before[:-1]
 
