@@ -86,7 +86,7 @@ class SplitChains(arrays.Frozen):
         return self.pairs.num_states - self.original.num_states
 
     def children(self, own: arrays.Kind, below: arrays.Kind) -> arrays.Kind:
-        """Returns values of children [T+X]: `own` [T] of states, `below` [T] of auxiliary states."""
+        """Returns values of children [T+X]: `own` [T] of states, `below` [T] of auxiliary ones."""
         is_state = self.child < self.original.num_states
         return np.where(is_state, own[self.first], below[self.first])  # type: ignore[return-value]
 
