@@ -1,4 +1,4 @@
-"""Bounds of the paper's Table 1: from the number of visits to a radius, and from it to a loss ζ.
+"""Computes the bounds of the paper's Table 1: a radius from N visits, and a loss ζ from a radius.
 
 A radius is about the bound's own model, and each bound says what it covers. A `row` radius bounds
 the L1 error of a whole row of the estimated MDP, ‖P̂(·|s,a) − P(·|s,a)‖₁. A `split` radius is about
@@ -160,12 +160,12 @@ class ProblemSize:
 
     @property
     def log_pairs(self) -> float:
-        """ln(|S||A|)."""
+        """Returns ln(|S||A|)."""
         return math.log(self.states) + math.log(self.actions)
 
     @property
     def log_split_share(self) -> float:
-        """ln δ_T with δ_T = δ / (|S|²|A|²): the share of δ that one split gets (Theorem 4)."""
+        """Returns ln δ_T, with δ_T = δ / (|S|²|A|²) the share of δ of one split (Theorem 4)."""
         return math.log(self.delta) - 2 * self.log_pairs
 
 
@@ -314,7 +314,7 @@ def odds_against(a: arrays.FloatArray, log_share: float) -> arrays.FloatArray:
 
 
 def read_visits(visits: object) -> arrays.FloatArray:
-    """Visit counts of at least 1, as doubles; a whole number beyond all doubles is infinite."""
+    """Returns visit counts of at least 1 as doubles; a number beyond all doubles is infinite."""
     if isinstance(visits, int) and visits > LARGEST_DOUBLE:
         return np.asarray(np.inf)
     given = float(visits) if isinstance(visits, int) else visits  # NumPy's integers have 64 bits
