@@ -109,7 +109,7 @@ class AutoNWedge:
         arrays.expect("problem", problem, Problem)
         algorithms = self.algorithms(int(problem.counts.visits.max()))
         made = self.tables(problem, algorithms)
-        several = self.tried([each.policy for each in made], problem, algorithms)
+        several = self.tried([improvement.policy for improvement in made], problem, algorithms)
         ((tried, lower, judge),) = self.judged([problem], algorithms, [several])
         # Without a column, other visits than those of the states are compared with N∧.
         made += [
@@ -166,12 +166,12 @@ class AutoNWedge:
     ) -> list[Tried]:
         """Returns candidates: the given policies, and policies that ignore one column."""
         number = len(algorithms)
-        found = [
+        candidates = [
             Tried(algorithms[place % number], policy, MIXED if place < number else ONE_ACTION)
             for place, policy in enumerate(policies)
         ]
         if not self.one_action or len(self.columns) < 2 or problem.log is None:
-            return found
+            return candidates
         inside = problem if self.limits.allowed is None else problem.within(~self.limits.allowed)
         scarce = replace(self.limits, allowed=None)
         grid = algorithms[: number - len(self.beside)]
@@ -183,8 +183,8 @@ class AutoNWedge:
                     alone = with_one_action(made.policy, coarse.behavior)
                     policy = spread(alone, coarse, pair, problem.behavior)
                     if ends(problem, policy):
-                        found.append(Tried(algorithm, policy, ONE_ACTION, (), left_out))
-        return found
+                        candidates.append(Tried(algorithm, policy, ONE_ACTION, (), left_out))
+        return candidates
 
     def judged(
         self,
@@ -193,15 +193,15 @@ class AutoNWedge:
         tried: Sequence[list[Tried]],
     ) -> list[Judged]:
         """Returns the candidates of each problem, and trees grown from them, with their bounds."""
-        found = self.judged_by(self.certifier, problems, algorithms, tried)
-        left = [b for b, (_, lower, _) in enumerate(found) if max(in_numbers(lower)) <= 0]
+        answers = self.judged_by(self.certifier, problems, algorithms, tried)
+        left = [b for b, (_, lower, _) in enumerate(answers) if max(in_numbers(lower)) <= 0]
         if self.otherwise is not None:
             others = self.judged_by(
                 self.otherwise, [problems[b] for b in left], algorithms, [tried[b] for b in left]
             )
             for b, judged in zip(left, others, strict=True):
-                found[b] = judged
-        return found
+                answers[b] = judged
+        return answers
 
     def judged_by(
         self,
@@ -219,15 +219,15 @@ class AutoNWedge:
                 lambda part: [made.policy for made in self.tables(part, algorithms)],
             )
 
-        found = [
+        answers = [
             (several, lower, judge)
             for several, lower in zip(tried, bounds(range(len(tried)), tried), strict=True)
         ]
-        trees = [self.trees_for(problems[b], *found[b][:2]) for b in range(len(found))]
+        trees = [self.trees_for(problems[b], *answers[b][:2]) for b in range(len(answers))]
         grown = {b: several for b, several in enumerate(trees) if several}
         for b, lower in zip(grown, bounds(grown, grown.values()), strict=True):
-            found[b] = (tried[b] + grown[b], found[b][1] + lower, judge)
-        return found
+            answers[b] = (tried[b] + grown[b], answers[b][1] + lower, judge)
+        return answers
 
     def trees_for(
         self, problem: Problem, tried: Sequence[Tried], lower: Sequence[Bound]

@@ -116,17 +116,17 @@ class ConstrainedChoice:
         best = max(promised)
         if not self.one_action or best.kept < 0 or best.first <= 0:
             return []
-        found: list[Tried] = []
+        simple: list[Tried] = []
         for one, outlook in zip(tried, promised, strict=True):
             if outlook.kept == 0 and outlook.first >= best.first / 2:
                 policy = with_one_action(one.policy, problem.behavior)
                 alone = one._replace(policy=policy, size=ONE_ACTION)
-                found += [alone] if ends(problem, policy) else []
+                simple += [alone] if ends(problem, policy) else []
                 if self.rules:
                     # Other actions than those of the candidate may break the limits.
                     inside = problem.within(policy.probability < 1)
-                    found += new_trees(found, alone, inside, self.columns, self.rules)
-        return found
+                    simple += new_trees(simple, alone, inside, self.columns, self.rules)
+        return simple
 
 
 def candidate(

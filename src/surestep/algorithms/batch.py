@@ -107,9 +107,9 @@ def improve_batches(
         return [improved_singly(algorithm, problems) for algorithm in algorithms]
     together = improved_together(algorithms, problems)
     missing = len(together) < len(algorithms)
-    each = [problems.problem(i) for i in range(problems.counts.num_data_sets if missing else 0)]
+    singles = [problems.problem(i) for i in range(problems.counts.num_data_sets if missing else 0)]
     return [
-        together[place] if place in together else improved_singly(algorithm, each)
+        together[place] if place in together else improved_singly(algorithm, singles)
         for place, algorithm in enumerate(algorithms)
     ]
 
@@ -178,9 +178,9 @@ def bootstrapped_batches(
         size, room_to_evaluate(plan), models, behavior[np.newaxis], plan, start, np.empty(size)
     )
     least = np.array([int(min(n_wedge, LARGEST_TOTAL)) for n_wedge in n_wedges])  # of visits
-    each = np.tile(start, (len(n_wedges), 1))
+    starts = np.tile(start, (len(n_wedges), 1))
     policy, value, _, iterations = best_of_each(
-        models, Allowed(behavior, counts.visits, least), plan, each, "on data set"
+        models, Allowed(behavior, counts.visits, least), plan, starts, "on data set"
     )
     finite = np.isfinite(value).all(axis=1)
     if not finite.all():
@@ -188,7 +188,7 @@ def bootstrapped_batches(
             f"the values of data set {int(np.argmin(finite)) % size} are too large for doubles; "
             "scale the rewards down"
         )
-    parts = [slice(first, first + size) for first in range(0, len(each), size)]
+    parts = [slice(first, first + size) for first in range(0, len(starts), size)]
     return [
         ImprovementBatch(
             policy[part], value[part], iterations[part], None if n_wedge == TRUST_ALL else n_wedge

@@ -148,12 +148,12 @@ class Constrained(Provable):
             The policy, with `kept_by` and `unmet`.
         """
         problem = bounded.problem
-        found = problem.behavior if policy is None else policy
-        made = improvement_of(problem, found, n_wedge=self.n_wedge)
+        chosen = problem.behavior if policy is None else policy
+        made = improvement_of(problem, chosen, n_wedge=self.n_wedge)
         if not problem.signals:
             return made
         return replace(
-            made, kept_by=bounded.kept_by(found, self.rounds, spare), unmet=bounded.broken(found)
+            made, kept_by=bounded.kept_by(chosen, self.rounds, spare), unmet=bounded.broken(chosen)
         )
 
 
@@ -245,12 +245,12 @@ class Bounded(NamedTuple):
             except NoSolution:
                 return None
             policy = kept_policy(visits, program.problem)
-            found, short = self.judged(policy, least)
+            worth, short = self.judged(policy, least)
             if (short <= 0).all():
                 return self.freed(policy, least, rounds)
-            if (found <= NEVER).any():
+            if (worth <= NEVER).any():
                 return None
-            more = BEYOND * short * self.ratio(program.rows @ visits, found) + program.slack
+            more = BEYOND * short * self.ratio(program.rows @ visits, worth) + program.slack
             asked = np.where(short > 0, asked + more, asked)
         return None
 
@@ -268,8 +268,8 @@ class Bounded(NamedTuple):
         self, policy: Policy, least: arrays.FloatArray
     ) -> tuple[arrays.FloatArray, arrays.FloatArray]:
         """Returns ρ of each signal [J], and how far it surely falls below its least."""
-        found, error = np.array([limit.found(policy) for limit in self.limits]).T
-        return found, least - found - error
+        worth, error = np.array([limit.found(policy) for limit in self.limits]).T
+        return worth, least - worth - error
 
     def broken(self, policy: Policy) -> tuple[str, ...]:
         """Returns the names of the signals whose limits a policy breaks in the estimate."""
@@ -292,9 +292,9 @@ class Bounded(NamedTuple):
             visits = program.solved(program.limits(rounds), floor)
         except NoSolution:
             return policy
-        found = kept_policy(visits, start)
-        gained, short = self.judged(found, least)
-        return found if (short <= 0).all() and gained[0] > floor[0] else policy
+        better = kept_policy(visits, start)
+        gained, short = self.judged(better, least)
+        return better if (short <= 0).all() and gained[0] > floor[0] else policy
 
     def kept_by(self, policy: Policy, rounds: float, spare: Mapping[str, float]) -> tuple[str, ...]:
         """Names for each pair [K] the signals whose limit keeps it from being taken more often.
@@ -324,8 +324,8 @@ def values_with_error(
 ) -> tuple[arrays.FloatArray, float]:
     """Returns V of a policy [S], or its chance within `reach.within` steps, and an error bound."""
     if reach is None or reach.within is None:
-        found = evaluate_with_bound(model, policy)
-        return found.value, found.error_bound
+        evaluation = evaluate_with_bound(model, policy)
+        return evaluation.value, evaluation.error_bound
     pair = arrays.run_owners(model.offsets)
     chance = model.probability * policy.probability[pair]
     onwards = matrix([(chance, model.pairs.state[pair], model.successor)], (reach.states.size,) * 2)

@@ -166,7 +166,7 @@ def improvement_of(
     arrays.expect("policy", policy, Policy)
     check_same_pairs("the problem", problem.counts.pairs, "the policy", policy.pairs)
     estimate = problem.estimate()
-    found = evaluate_with_bound(estimate, policy)
+    evaluation = evaluate_with_bound(estimate, policy)
     return Improvement.of(
-        problem, found.plan(policy, iterations, q_values(estimate, found.value)), n_wedge
+        problem, evaluation.plan(policy, iterations, q_values(estimate, evaluation.value)), n_wedge
     )

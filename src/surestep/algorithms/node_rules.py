@@ -60,18 +60,18 @@ def find_rules(
     law = estimated_law(structure, node_stacks(training.log))
     often = np.bincount(training.log.action, minlength=structure.num_actions)
     frequent = [structure.actions[a] for a in np.argsort(-often, kind="stable")]
-    found: list[FoundRules] = []
+    lists: list[FoundRules] = []
     for group, actions in templates.items():
         members = [member_action(structure, group, action) for action in actions]
         idle = [action for action in frequent if not any(action in own for own in members)]
         for action, default in itertools.product(actions, (idle or frequent)[:MOST_DEFAULTS]):
             search = NodeRules(group=group, action=action, default=default, certifier=certifier)
-            found += search.lists(training, law)
-    if not found:
-        found = tree_lists(training, law, frequent[:MOST_ACTIONS], most)
-    found = [one for one in found if len(one.rules) < most]
-    plans = certifier.expected(training, [one.policy for one in found])
-    scored = [one._replace(expected=x.score) for one, x in zip(found, plans, strict=True)]
+            lists += search.lists(training, law)
+    if not lists:
+        lists = tree_lists(training, law, frequent[:MOST_ACTIONS], most)
+    lists = [one for one in lists if len(one.rules) < most]
+    plans = certifier.expected(training, [one.policy for one in lists])
+    scored = [one._replace(expected=x.score) for one, x in zip(lists, plans, strict=True)]
     best = max(scored, key=lambda one: one.expected)
     enough = ENOUGH * best.expected if best.expected > 0 else best.expected
     return min(
@@ -145,9 +145,9 @@ class NodeRules:
         FoundRules
             The rules, and the L that is expected of them.
         """
-        found = self.lists(training, estimated_law(training.structure, node_stacks(training.log)))
-        plans = self.certifier.expected(training, [one.policy for one in found])
-        best = max(zip(found, plans, strict=True), key=lambda pair: pair[1].score)
+        lists = self.lists(training, estimated_law(training.structure, node_stacks(training.log)))
+        plans = self.certifier.expected(training, [one.policy for one in lists])
+        best = max(zip(lists, plans, strict=True), key=lambda pair: pair[1].score)
         return best[0]._replace(expected=best[1].score)
 
     def lists(self, training: FactoredProblem, law: arrays.FloatArray) -> list[FoundRules]:
@@ -167,15 +167,15 @@ class NodeRules:
         """
         rng = np.random.default_rng(self.seed)
         rules: tuple[Rule, ...] = ()
-        found: dict[tuple[str, ...], tuple[Rule, ...]] = {}
+        distinct: dict[tuple[str, ...], tuple[Rule, ...]] = {}
         for _ in range(self.rounds):
             rules = better_rules(self, training, law, rules, rng)
-            found.setdefault(tuple(map(str, rules)), rules)
+            distinct.setdefault(tuple(map(str, rules)), rules)
         return [
             FoundRules(
                 self.policy(training.structure, one), one, self.default, math.nan, self.group
             )
-            for one in found.values()
+            for one in distinct.values()
         ]
 
     def policy(self, structure: Structure, rules: Sequence[Rule]) -> ColumnRules:
@@ -278,8 +278,8 @@ def tree_lists(
     rng = np.random.default_rng(0)
     whole = np.flatnonzero((log.state >= 0).all(axis=1))
     tried = np.array([structure.actions.index(action) for action in actions])
-    found = [list_of(training.structure, (), action) for action in actions]
-    policy = found[0].policy
+    lists = [list_of(training.structure, (), action) for action in actions]
+    policy = lists[0].policy
     for _ in range(rounds):
         state = log.state[rng.choice(whole, states)].astype(np.int64)
         index = np.repeat(np.arange(states), tried.size)
@@ -292,9 +292,9 @@ def tree_lists(
         never = np.full((states, 1), 2 * gain.sum() - 1.0)  # nothing is known of as before
         columns = [StateColumn(code=code, ordered=True) for code in state.T]
         trees = trees_of(np.hstack([never, gain]), columns, most)
-        found += [tree_rules(structure, tree, state, actions) for tree in trees]
-        policy = found[-1].policy
-    return [*{str(one.rules) + one.default: one for one in found}.values()]
+        lists += [tree_rules(structure, tree, state, actions) for tree in trees]
+        policy = lists[-1].policy
+    return [*{str(one.rules) + one.default: one for one in lists}.values()]
 
 
 def list_of(structure: Structure, rules: Sequence[Rule], default: str) -> FoundRules:

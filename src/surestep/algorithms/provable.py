@@ -106,10 +106,10 @@ class Provable(Settings):
         check_program_size(problem, self.name)
         program = Program.of(problem, self.price)
         policy = policy_with_visits(program.solved(program.limits(self.rounds)), problem)
-        found = improvement_of(problem, policy)
+        improvement = improvement_of(problem, policy)
         initial = program.estimate.initial
-        if initial @ found.plan.value >= initial @ program.value:
-            return found
+        if initial @ improvement.plan.value >= initial @ program.value:
+            return improvement
         return improvement_of(problem, problem.behavior)
 
 
@@ -299,15 +299,15 @@ def policy_with_visits(visits: FloatArray, problem: Problem) -> Policy:
     state = pairs.state
     behavior = problem.behavior.probability
     total = arrays.run_sums(visits, offsets)[state]
-    found = np.divide(visits, total, out=behavior.copy(), where=total > LEAST_VISITED)
+    chances = np.divide(visits, total, out=behavior.copy(), where=total > LEAST_VISITED)
     free = free_pairs(problem)
-    least = np.where(free, 0.0, np.minimum(found, behavior))
-    more = np.where(free, found, 0.0)
+    least = np.where(free, 0.0, np.minimum(chances, behavior))
+    more = np.where(free, chances, 0.0)
     taken = arrays.run_sums(more, offsets)
     share = (1 - arrays.run_sums(least, offsets)) / np.maximum(taken, LEAST_VISITED)
-    found = least + more * share[state]
-    moved = (arrays.run_sums(np.abs(found - behavior), offsets) > SAME) & (taken > LEAST_VISITED)
-    return Policy(pairs, np.where(moved[state] & (total > LEAST_VISITED), found, behavior))
+    chances = least + more * share[state]
+    moved = (arrays.run_sums(np.abs(chances - behavior), offsets) > SAME) & (taken > LEAST_VISITED)
+    return Policy(pairs, np.where(moved[state] & (total > LEAST_VISITED), chances, behavior))
 
 
 def standard_errors(problem: Problem, estimate: FiniteMDP, value: FloatArray) -> FloatArray:

@@ -114,7 +114,7 @@ def trees_of(gain: FloatArray, columns: Sequence[StateColumn], most: int) -> lis
     """Returns trees for gains [S, 1 + A], each grown from the one before."""
     root = Leaf(np.asarray(gain.any(axis=1)), int(gain.sum(axis=0).argmax()))
     splits = [best_split(gain, columns, root)]
-    found = list[Tree]()
+    trees = list[Tree]()
     while len(splits) < MOST_LEAVES:
         splits.sort(key=lambda split: split[0])
         _, _, sides = splits.pop()
@@ -122,8 +122,8 @@ def trees_of(gain: FloatArray, columns: Sequence[StateColumn], most: int) -> lis
         tree = merged([leaf for _, leaf, _ in splits], columns)
         if len(sides) < 2 or number_of_rules(tree) > most:
             break
-        found.append(tree)
-    return [tree for tree in found if len(tree) > 1]
+        trees.append(tree)
+    return [tree for tree in trees if len(tree) > 1]
 
 
 def best_split(

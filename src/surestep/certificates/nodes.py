@@ -225,8 +225,8 @@ class NodeStitched(common.WithRanges):
         draws = max(training.log.num_steps * training.structure.target.size, 1)
         runs = int(np.clip(PLANNED_DRAWS // draws, 1, MOST_PLANNING_RUNS))
         plans = plans_at(folds, runs, tally_nodes, clearly=CLEARLY)
-        each = len(plans) // len(policies)
-        several = [plans[first : first + each] for first in range(0, len(plans), each)]
+        per_policy = len(plans) // len(policies)
+        several = [plans[first : first + per_policy] for first in range(0, len(plans), per_policy)]
         return [max(ways, key=lambda plan: plan.score) for ways in several]
 
     def folds(
@@ -431,12 +431,12 @@ def nodes_at(
     sizes = [
         len(structure.values[place - columns if place >= columns else place]) for place in missing
     ]
-    found = set()
+    places = set()
     for filled in itertools.product(*map(range, sizes)):
         row = values.copy()
         row[missing] = filled
-        found.add(int(nodes.at(d, row[np.newaxis], action)[0]))
-    return sorted(found)
+        places.add(int(nodes.at(d, row[np.newaxis], action)[0]))
+    return sorted(places)
 
 
 def rules_of(policy: ColumnRules) -> Rules:

@@ -367,7 +367,7 @@ def ends_of(plan: PilotPlan, episodes: Episodes) -> list[FloatArray]:
 
     A pending episode may return anything within it.
     """
-    found = list[FloatArray]()
+    all_ends = list[FloatArray]()
     for m, measure in enumerate(plan.measures):
         ends = np.stack([episodes.lowest[m], episodes.highest[m]])
         slack = SAME * (measure.high - measure.low)
@@ -379,8 +379,8 @@ def ends_of(plan: PilotPlan, episodes: Episodes) -> list[FloatArray]:
                 f"nothing can be claimed{others}"
             )
         declared = [[measure.low], [measure.high]]
-        found.append(np.where(episodes.pending, declared, ends.clip(measure.low, measure.high)))
-    return found
+        all_ends.append(np.where(episodes.pending, declared, ends.clip(measure.low, measure.high)))
+    return all_ends
 
 
 def wagers(plan: PilotPlan, measure: Measure) -> tuple[bets.Wager, bets.Wager]:

@@ -201,7 +201,7 @@ def paired(returns: FloatArray, held_out: BoolArray) -> tuple[FloatArray, IntArr
     places = np.flatnonzero(held_out)
     ours = np.diff(np.cumsum(np.where(held_out, 0.0, returns))[places], prepend=0.0)
     number = np.diff(np.cumsum(~held_out)[places], prepend=0)
-    places, ours, number = (each[number > 0] for each in (places, ours, number))
+    places, ours, number = (values[number > 0] for values in (places, ours, number))
     return ours / number - returns[places], places
 
 

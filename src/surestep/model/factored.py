@@ -213,10 +213,10 @@ class FactoredLog(arrays.ByValue, arrays.Frozen):
         """
         target = self.structure.target
         columns = len(self.structure.columns)
-        found = values[:, columns + target[d]].copy()
+        numbers = values[:, columns + target[d]].copy()
         if columns in target[:d]:
-            found[self.ended] = MISSING - 1
-        return found
+            numbers[self.ended] = MISSING - 1
+        return numbers
 
     def known_parents(self, d: int, values: arrays.IntArray) -> arrays.BoolArray:
         """Returns whether all parents of the d-th decided column are known.
@@ -435,15 +435,15 @@ class ColumnRules(arrays.ByValue, arrays.Frozen):
         tuple of arrays of int [N]
             The rules, counted from 0, or R where none holds; and the actions without chance.
         """
-        found = np.full(len(state), self.num_rules)
+        rule = np.full(len(state), self.num_rules)
         taken = np.full(len(state), self.choice[-1])
         values = np.where(self.slots < 0, self.edge, state[:, self.slots])
         for r in reversed(range(self.num_rules)):
             holds = ((values >= self.low[r]) & (values <= self.high[r])).all(axis=2)
             there = holds.any(axis=1)
-            found[there] = r
+            rule[there] = r
             taken[there] = self.member_actions[holds[there].argmax(axis=1), self.choice[r]]
-        return found, taken
+        return rule, taken
 
     def act(
         self, state: arrays.IntArray, rng: np.random.Generator | None = None

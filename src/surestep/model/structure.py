@@ -46,10 +46,10 @@ class Sums(arrays.ByValue, arrays.Frozen):
         """Returns the places of column d for rows of values [N, …] and their actions [N]."""
         terms = slice(self.offsets[d], self.offsets[d + 1])
         actions = self.part.size // self.first.size
-        found: arrays.IntArray = self.first[d] + self.part[d * actions + action]
+        places: arrays.IntArray = self.first[d] + self.part[d * actions + action]
         for place, stride in zip(self.place[terms], self.stride[terms], strict=True):
-            found += stride * values[:, place]
-        return found
+            places += stride * values[:, place]
+        return places
 
 
 @noun("columns", "num_actions", "num_nodes")
@@ -320,7 +320,7 @@ class Reader:
 
     def sources_of(self, name: str, parent: str, member: Member) -> list[Source]:
         """Returns the columns of a parent; where it is a sum, the numbers of values are added."""
-        found = []
+        sources = []
         for word in (part.strip() for part in parent.split("+")):
             bare = word.removeprefix(NEXT)
             shift = len(self.columns) if word != bare else 0
@@ -335,8 +335,8 @@ class Reader:
                     f"structure.{name} has the parent {word!r}, which is not decided before it; "
                     "put its table first"
                 )
-            found.append(source._replace(place=source.place + shift if source.place >= 0 else -1))
-        return found
+            sources.append(source._replace(place=source.place + shift if source.place >= 0 else -1))
+        return sources
 
     def parts_of(self, name: str, action: object, member: Member) -> tuple[list[str], list[int]]:
         """Returns the names of the parts of the action that matter, and the part of each action."""

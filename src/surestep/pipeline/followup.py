@@ -377,18 +377,18 @@ def simulated(plan: PilotPlan, worlds: Sequence[World], share: float) -> FloatAr
     many = min(16 * plan.episodes, MOST)
     # The bound by a past control takes longer: fewer episodes, and 16 looks.
     looks = np.unique(np.geomspace(1, min(many, 2_000), 16).astype(np.int64))
-    found = list[float]()
+    needed = list[float]()
     pilots = 1 if plan.control == "past" else PILOTS
     for ours, theirs in [world for world in worlds for _ in range(pilots)]:
         if plan.control == "past":
             bounds = bets.past_bounds(wager, theirs, rng.choice(ours, looks[-1]), looks)
-            found.append(float(min(looks[bounds > 0], default=np.inf)))
+            needed.append(float(min(looks[bounds > 0], default=np.inf)))
         else:
             new = rng.random(many) < share
             returns = np.where(new, rng.choice(ours, many), rng.choice(theirs, many))
             series = bets.gains(wager, new, np.full(many, share), returns)
-            found.append(float(bets.reached(series, wager, np.zeros(1))[0]))
-    return np.array(found)
+            needed.append(float(bets.reached(series, wager, np.zeros(1))[0]))
+    return np.array(needed)
 
 
 def watch(

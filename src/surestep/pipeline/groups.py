@@ -156,23 +156,23 @@ def estimated(question: Assignment, policy: Policy, delta: float) -> list[GroupG
     gains = list[GroupGain]()
     for group in question.groups:
         part = group.judged
-        found = group.shown
+        group_gain = group.shown
         with suppress(NeverEnds, NotConverged):
             if not group.by_state:
                 model = part.estimate()
                 after = [part.single_discount * evaluate(model, one) for one in (policy, behavior)]
                 inside = np.isin(np.asarray(given.log.number), group.numbers)
                 why = untold(given, inside, more * occupancy(model, policy), after)
-                found = replace(found, untold=why)
-            if group.by_state or found.untold is None:
+                group_gain = replace(group_gain, untold=why)
+            if group.by_state or group_gain.untold is None:
                 gain, low, high = gain_interval(
                     part,
                     policy,
                     delta,
                     question.training.counts if behavior.estimated else None,
                 )
-                found = replace(found, gain=gain, low=low, high=high, untold=None)
-        gains.append(found)
+                group_gain = replace(group_gain, gain=gain, low=low, high=high, untold=None)
+        gains.append(group_gain)
     return gains
 
 

@@ -187,7 +187,7 @@ def returns_of(
     description = described(record.description)
     cut = ~steps.terminated[steps.episode_offsets[1:] - 1]
     lengths = run_lengths(steps.episode_offsets)
-    found = list[FloatArray]()
+    returns = list[FloatArray]()
     rules = [None, *[*description.signals.values()][1:]]
     for one, rule in zip(measures_of(record), rules, strict=False):
         log = steps if rule is None else source.of_signal(rule).load(steps.pairs, stopped=True)
@@ -196,7 +196,7 @@ def returns_of(
         so_far = earned[steps.episode_offsets[:-1]]
         left = np.where(cut, one.discount**lengths, 0.0)
         low, high = with_zero((one.low, one.high))
-        found.append(np.stack([so_far + left * low, so_far + left * high, so_far]))
+        returns.append(np.stack([so_far + left * low, so_far + left * high, so_far]))
     if description.unsafe.states is not None:
         within = description.unsafe.within
         unsafe = np.append(unsafe_states(description.unsafe.states, words), False)  # UNKNOWN
@@ -206,5 +206,5 @@ def returns_of(
         )
         met = -np.minimum(run_sums(reached.astype(np.float64), steps.episode_offsets), 1.0)
         open_still = cut & (lengths < (np.inf if within is None else within))
-        found.append(np.stack([np.where(open_still, -1.0, met), met, met]))
-    return np.stack(found, axis=1)
+        returns.append(np.stack([np.where(open_still, -1.0, met), met, met]))
+    return np.stack(returns, axis=1)

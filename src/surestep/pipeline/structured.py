@@ -230,13 +230,13 @@ def certifier_for(description: keys.Description, episodes: int) -> NodeStitched:
 
 def templates_of(description: keys.Description) -> dict[str, list[str]]:
     """Returns the actions of the members of each group, such as reboot_@."""
-    found = dict[str, list[str]]()
+    templates = dict[str, list[str]]()
     for name, table in description.structure.items():
         parts = table.get("action")
         if "*" in name and isinstance(parts, Mapping):
             said = [one for several in parts.values() for one in keys.several(several)]
-            found[name] = [one for one in said if HERE in one]
-    return {name: actions for name, actions in found.items() if actions}
+            templates[name] = [one for one in said if HERE in one]
+    return {name: actions for name, actions in templates.items() if actions}
 
 
 def written(found: FoundRules) -> WrittenRules:

@@ -203,8 +203,8 @@ def comparison(folder: Path, saved: Result, made: Result, moved: str) -> Verific
             ours, theirs = (values_in(name, files[name]) for files in (kept, again))
         if name == CERTIFICATE:
             ours[VERDICT] = json.loads(read_whole(folder / name)).get(VERDICT)
-        if found := difference(name, ours, theirs):
-            return Verification("refuted", "; ".join(filter(None, (found, moved))))
+        if differing := difference(name, ours, theirs):
+            return Verification("refuted", "; ".join(filter(None, (differing, moved))))
     return Verification("same values", moved or f"{changed[0]} has other bytes")
 
 
