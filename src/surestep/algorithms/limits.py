@@ -26,7 +26,7 @@ ROUNDING = 1e-12  # of a probability
 @noun("least_visits", "allowed")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Limits:
-    """Pairs seen fewer than `least_visits` times, and all but those allowed, are closed."""
+    """Limits that close pairs seen fewer than `least_visits` times, and pairs not in `allowed`."""
 
     least_visits: Annotated[int, Meta(ge=0, description="pairs seen less often are left alone")] = 0
     allowed: arrays.BoolArray | None = None  # [K]; None: all
@@ -103,7 +103,7 @@ def kept_where(kept: arrays.BoolArray, policy: Policy, behavior: Policy) -> Poli
     left = 1.0 - arrays.run_sums(fixed, offsets)
     total = arrays.run_sums(free, offsets)
     scale = np.divide(left, total, out=np.ones_like(left), where=total > 0)
-    changed = policy.probability != behavior.probability  # what is the same stays so, to the bit
+    changed = policy.probability != behavior.probability  # equal chances stay equal to the bit
     touched = (arrays.run_sums(kept * 1, offsets) > 0) & (arrays.run_sums(changed * 1, offsets) > 0)
     return Policy(
         policy.pairs,

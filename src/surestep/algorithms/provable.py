@@ -48,11 +48,11 @@ from surestep.planning.evaluation import evaluate, occupancy
 MOST_PAIRS = 100_000
 LEFT = 0.03  # γ^t where rollouts are taken to be cut
 MOST_STEPS = 10_000  # of a rollout
-KAPPA = (0.5, 8.0)  # limits of κ, beyond which M̂ says more of its own errors than of reads
+KAPPA = (0.5, 8.0)  # limits of κ; beyond them, errors of M̂ outweigh reads
 ACCURACY = 1e-10  # of the program, which has costs of 1 at most
 LEAST_VISITED = 1e-9  # discounted visits of a state below which it is not visited
-INFEASIBLE = 2  # linprog's word for it
-ANYTHING: FloatArray = np.zeros(0)  # of no rows
+INFEASIBLE = 2  # the status in linprog
+ANYTHING: FloatArray = np.zeros(0)  # lower limits for no rows
 SAME = 1e-6  # smaller changes of probabilities are errors of the solver
 
 
