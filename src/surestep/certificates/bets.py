@@ -77,10 +77,10 @@ HALVINGS = 60  # of the bisection
 HALVINGS_IN_TURN = 16  # of the one through pairs of means, whose cells are coarser than 2⁻¹⁵
 TOGETHER = 0.8  # w: of the capital, the part that bets on two means at once
 ROUNDING = 1e-9  # of the goal, for what rounding may add to a capital
-PLANNING, CERTIFYING = 1, 2  # what random numbers are for: never the same ones
+PLANNING, CERTIFYING = 1, 2  # streams of random numbers, never shared
 PLANNING_SEED = 0  # of all plans: near ties are decided alike, whatever seed certifies
 PLANNING_RUNS = 8  # runs on fold 1 for each policy among which one is chosen
-LAST_PLANNING_RUNS = 64  # for the one that is certified: as many as leave its plan to the data
+LAST_PLANNING_RUNS = 64  # for the certified policy: enough that data decide its plan
 MOST_ROUNDS = 100_000  # of a run: rollouts that are cut at once would never end
 SMALLEST_SPREAD = 1e-3  # of X, relative to its range
 CLEARLY = 0.01  # of the range of returns: what rollouts in turn must promise more than paired ones
@@ -104,7 +104,7 @@ class Bet(NamedTuple):
     complete: IntArray
     delta: float
     turns: Turns  # with a cycle of 1 where all values are of one kind; see `on_one_mean`
-    at_least: float | None = None  # where no more is asked for than whether L is that
+    at_least: float | None = None  # a level: then only L ≥ this is tested
     one_of: int = ONE_OF  # q
 
     @property
@@ -172,7 +172,7 @@ class ReturnsBet(NamedTuple):
 
     @classmethod
     def of(cls, returns: FloatArray, ratio: float, delta: float, course: Terms) -> ReturnsBet:
-        """Plans by returns of fold 1; fold 2 is so many times as large."""
+        """Plans the bet from returns of fold 1; fold 2 is `ratio` times as large."""
         centre = float(returns.mean())
         closest = SMALLEST_SPREAD * span_of(course)
         number = ratio * returns.size
@@ -219,13 +219,13 @@ class BetPlan(NamedTuple):
 class Fold(NamedTuple):
     """A first fold, which plans: its stacks, the course on them, and the kind of bet to plan."""
 
-    stacks: Any  # of pairs, or of nodes; those who roll out know which
-    course: Any  # `Terms`, and what rollouts need
+    stacks: Any  # of pairs, or of nodes, as `tally` expects
+    course: Any  # has `Terms`, and the arrays for rollouts
     ratio: float  # the size of the second fold relative to this one
     delta: float
     alone: bool = False  # rounds are of π_I alone
     robust: bool = False  # with robust tails
-    baseline: ReturnsBet | None = None  # which takes the place of rounds of π_b
+    baseline: ReturnsBet | None = None  # replaces rounds of π_b
     one_of: int = ONE_OF  # q
 
 

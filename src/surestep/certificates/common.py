@@ -191,8 +191,8 @@ class Question(NamedTuple):
     certifier: Any
     problem: Problem
     policy: Policy
-    at_least: float | None = None  # where no more is asked for than whether the gain is that
-    planned_for: float | None = None  # the δ of the plan, where it is that of another question
+    at_least: float | None = None  # a level: then only gain ≥ this is tested
+    planned_for: float | None = None  # the δ of the plan, if another question made it
 
 
 class SignalPart(NamedTuple):
@@ -221,7 +221,7 @@ class JointBounds(NamedTuple):
     first: Claim
     tested: list[Bound]  # of the tested problems, each at δ
     shown: list[Bound]  # of the shown problems, all at once
-    together: bool = True  # whether several limits that are kept may be said to hold at once
+    together: bool = True  # whether several kept limits may be claimed jointly
 
 
 class Certifier:

@@ -100,7 +100,7 @@ def held_out_part(problem: Problem, train_share: float, seed: int | None) -> Pro
 
 
 def log_of(problem: Problem) -> DecisionLog:
-    """Returns the log of a problem; refused where there is none."""
+    """Returns the log of a problem; refuses a problem without one."""
     if problem.log is None:
         raise CertificateRefused(Statement("no-log"))
     return problem.log

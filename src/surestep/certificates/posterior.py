@@ -422,7 +422,7 @@ class Posterior(common.WithRanges, common.Certifier):
 
 def for_choosing(settings: Posterior, problem: Problem) -> Posterior:
     """Returns the certifier with other draws, as many as choosing in this problem takes."""
-    # The part that it would hold out is held out already.
+    # The held-out part is not in this problem, so nothing more is held out.
     other = replace(settings, seed=(settings.seed + CHOOSING) % SEEDS, train_share=0.0)
     wide = np.count_nonzero(problem.counts.times) > WIDE_TO_CHOOSE
     return other.lighter().lightest() if wide else other.lighter()

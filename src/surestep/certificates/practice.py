@@ -100,7 +100,7 @@ class BehaviorDoubt(NamedTuple):
         return float((arrays.run_sums(squares, offsets) / (total + 1)).sum())
 
     def draws(self, number: int, seed: int) -> arrays.FloatArray:
-        """Draws ρ(π_b) − ρ(π̂_b) so many times; a seed gives all signals the same π_b."""
+        """Draws `number` values of ρ(π_b) − ρ(π̂_b); equal seeds give all signals the same π_b."""
         rng = np.random.default_rng((seed, BEHAVIOR))
         drawn = np.empty(number)
         several = max(AT_ONCE // self.alpha.size, 1)

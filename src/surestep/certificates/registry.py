@@ -35,9 +35,9 @@ class NoClaim(Settings, Certifier):
     so, with the reason, instead of leaving a gap that a reader might overlook.
     """
 
-    code: str  # of the refusal: why there is no other, for programs
+    code: str  # of the refusal of the requested claim, for programs
     asked: str | None = None  # the kind that was asked for; None where it is not known
-    refusal: str  # the same in words
+    refusal: str  # the sentence of the refusal
     delta: Delta = 0.1
 
     name: ClassVar = NO_CLAIM
@@ -63,9 +63,7 @@ CERTIFIERS: dict[str, type[Any]] = {
 }
 
 
-BUILT_IN = frozenset(
-    {*CERTIFIERS, NodeStitched.name}
-)  # what other kinds call proved is at most believed
+BUILT_IN = frozenset({*CERTIFIERS, NodeStitched.name})  # claims of other kinds are believed at most
 MEMBERS = ("name", "value_figures", "needs", "may_choose", "delta", "certify")
 BY_EXTENSION: Standing = "by-extension"
 OF_REWARDS = ("reward", "return", "ending", "extreme")  # names of settings begin with them
@@ -211,7 +209,7 @@ def certifier_for(certifier: Any, signal: Signal) -> Any:
 
 
 def kinds() -> tuple[str, ...]:
-    """Returns the names of all kinds; nobody asks for no claim."""
+    """Returns the names of all kinds of certificates, without `NoClaim`."""
     return tuple(name for name in SHELF.everything() if name != NoClaim.name)
 
 

@@ -222,7 +222,7 @@ class Case(NamedTuple):
 
     @classmethod
     def of(cls, certifier: Robust, problem: Problem, policy: Policy) -> Case:
-        """Returns the case; refused where there is no such set."""
+        """Builds the set for a policy; refuses a problem without one."""
         common.usable_discount(problem)
         problem = stopped(problem)
         terms = set_terms(certifier)
@@ -346,7 +346,7 @@ def with_lower(both: BothPolicies, gap: Plan) -> BothPolicies:
 
 
 def compare(case: Case, ours: Plan, theirs: Plan, best: Plan) -> BothPolicies:
-    """Returns both values on the safe side of their errors; refused where bounds are wrong."""
+    """Returns both values, less their errors; refuses value bounds that the data contradict."""
     worlds = case.models.models
     low, high = case.problem.value_bounds
     our_low, their_low = (np.maximum(plan.value - plan.error_bound, low) for plan in (ours, theirs))
@@ -388,7 +388,7 @@ def backups(
 
 
 def difference_models(models: RectangularSet, gain: arrays.FloatArray) -> RectangularSet:
-    """Returns the same rows, with A(s) as the reward of every step from s, also of the last."""
+    """Returns the models with A(s) as the reward of every step from s, the last one included."""
     earnings = Earnings.of_pairs(gain[models.pairs.state], models.rows.offsets)
     return RectangularSet(models.pairs, models.discount, models.rows, earnings, earnings)
 

@@ -417,7 +417,7 @@ def planning_of(certifier: Stitched, problem: Problem, policy: Policy, folds: Fo
     """Sets up the planning on fold 1 for the policy, without a robust set."""
     # An end that only the second fold shows is on its stacks; plans must not know of it.
     over = episodes.known_ends(problem, folds.first)
-    if problem.reach is not None:  # which the problem itself names
+    if problem.reach is not None:  # the problem itself names these ends
         over = over | problem.reach.states
     course = course_for(certifier, problem, policy)._replace(over=over)
     return Planning(
@@ -471,7 +471,7 @@ def robust_tails(certifier: Stitched, problem: Problem, policy: Policy) -> Tails
         return tails_of_set(problem, policy, uncertainty_of(problem, terms).models)
     except RefutedBounds:
         raise
-    except CertificateRefused:  # rewards, of which not enough is known
+    except CertificateRefused:  # not enough is known of the rewards
         return None
 
 
@@ -495,7 +495,7 @@ def planning_split(certifier: Stitched) -> tuple[float, int | None]:
 
 
 def folds_of(certifier: Stitched, log: DecisionLog) -> Folds:
-    """Returns both parts of the log; refused where one is too small.
+    """Returns both parts of the log; refuses a log with a part that is too small.
 
     A log that is one stream is split by its steps, and a start of the second part is no start.
     """
@@ -556,7 +556,7 @@ class Planning(NamedTuple):
     stacks: Stacks
     course: Course
     ratio: float  # the size of the second fold relative to the first
-    tails: Tails | None  # those of a robust set
+    tails: Tails | None  # by a robust set
     alone: bool = False  # rounds are of π_I alone
     returns: arrays.FloatArray | None = None  # of practice, where they may be compared with
 
@@ -738,9 +738,9 @@ def figures_of(way: Way, rounds: Rounds) -> dict[str, Scalar]:
 
 
 def grown(problem: Problem, factor: float) -> Problem:
-    """Returns counts of so many times as much data that looks the same, to foresee its robust set.
+    """Multiplies the counts by a factor, to foresee the robust set of that much data.
 
-    The set that certifies comes from all of the log, of which the problem here is a part.
+    The set that certifies is made from the whole log, of which this problem is a part.
     """
     counts = problem.counts
     rewards = problem.counts.rewards

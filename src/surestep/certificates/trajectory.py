@@ -378,7 +378,7 @@ def check_rewards(log: DecisionLog, low: float, high: float) -> None:
 
 
 def parts_of(log: DecisionLog, settings: Trajectory) -> tuple[DecisionLog | None, DecisionLog]:
-    """Returns the training part, if there is one, and the test part; refused where small.
+    """Returns the training part, or None, and the test part; refuses parts that are too small.
 
     Both are of whole episodes: those that a split in time has cut are left out.
     """
