@@ -144,7 +144,7 @@ def bounds_over_time(series: Series, wager: Wager) -> FloatArray:
     """Returns L after each episode [n], rounded down to one of `POINTS` numbers."""
     claims = np.linspace(series.floor, lower_bound(series, wager), POINTS)
     when = np.maximum.accumulate(reached(series, wager, claims))  # rounding may swap equal ones
-    when[0] = 0  # what is certain
+    when[0] = 0  # the floor is certain
     after = np.arange(1, series.value.size + 1)
     return np.asarray(claims[np.searchsorted(when, after, side="right") - 1])
 
