@@ -217,7 +217,7 @@ def certify_result(
             made.check_may_judge(certifier)
             claims.append(certify(made.problem, made.policy, certifier))
         checks = saved.record.checks
-        if not made.same_log:  # those that may forbid a proof
+        if not made.same_log:  # checks that may forbid a proof
             checks = tuple(
                 check for check in checks_of(source) if CHECKS[check.code].forbids_proof is not None
             )
@@ -332,13 +332,13 @@ class SavedPolicy:
     """A saved policy, with the problem of the log that is to judge it."""
 
     terms: Terms
-    certifiers: tuple[Certifier, ...]  # those that were asked for
-    splits: frozenset[tuple[float, int | None]]  # those by which this log made the policy
+    certifiers: tuple[Certifier, ...]  # for the kinds that the caller asked for
+    splits: frozenset[tuple[float, int | None]]  # of this log, by which the policy was made
     problem: Problem
     policy: Policy
-    chosen_by: IntArray  # [K] how often each pair was visited in what chose the policy
+    chosen_by: IntArray  # [K] visits in the data that chose the policy
     same_log: bool
-    shares_files: bool  # a file of this log is one that the policy was made from
+    shares_files: bool  # the policy was made from a file of this log
 
     @classmethod
     def of(
@@ -364,7 +364,7 @@ class SavedPolicy:
             terms = replace(terms, stakes=described({"stakes": stakes}).stakes)
         facts = DataFacts.of(counts)
         if not same_log and "running" in record.defaults:
-            # Nobody declared what steps may earn: what the log of the result shows, they may too.
+            # Without declared ranges, steps may earn what the log of the result shows.
             shown = [getattr(record.parameters, name) for name in Ranges._fields]
             facts = facts._replace(ranges=Ranges(*map(hull, zip(facts.ranges, shown, strict=True))))
         parts = assemble(counts, **given_in(saved)) if same_log else other_log(saved, counts, log)
@@ -374,7 +374,7 @@ class SavedPolicy:
             made = [Asked.of(text).make_with(told) for text in record.parameters.certificates]
             splits = {split_of(certifier) for certifier in made if holds_out(certifier)}
         told = told._replace(
-            # All of a log may judge what was made without it.
+            # The whole log may judge a policy that was made without it.
             split=told.split if splits else Split(0.0, "adaptive"),
             delta=told.delta if delta is None else delta,
         )

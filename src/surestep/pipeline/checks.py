@@ -48,7 +48,7 @@ from surestep.results.record import Baseline, Estimates
 from surestep.results.table import PolicyTable
 
 MOST_CHECKED = 1_000_000  # rows of a log that is loaded for checks alone; episodes of a larger one
-LEAST_DRAWN = 20  # episodes, on average; fewer than that may be none at all
+LEAST_DRAWN = 20  # mean episodes of a sample; a smaller sample may be empty
 
 
 def inspection_checks(source: LogSource, facts: LogFacts) -> tuple[Check, ...]:
@@ -78,7 +78,7 @@ def hidden_in(
     columns = {
         name: texts
         for name, texts in zip(source.columns.present, zip(*labels, strict=True), strict=False)
-        if name not in before  # and what is remembered was known at any rate
+        if name not in before  # columns of the past were known when it was decided
     }
     checks = [outcomes.check(log, columns)]
     roles = source.columns
@@ -105,7 +105,7 @@ def log_of_facts(
         return "too-large", None
     try:
         log = part.load(stopped=True)
-    except SurestepError:  # nobody says how episodes end
+    except SurestepError:  # the log does not say how episodes end
         return "refused", None
     never_left = np.bincount(log.state, minlength=log.pairs.num_states) == 0
     return by_appearance(log, never_left).log(log), part  # as in a result
@@ -170,7 +170,7 @@ def hidden_causes(
     """Returns the claims that hidden causes may undo, or the code of why that is not checked."""
     problem = question.problem
     if not problem.behavior_is_estimated:
-        # A trial or a recorded chance decided by nothing else; a table is what somebody says.
+        # In a trial, or with recorded chances, no hidden cause decided; a table is only a claim.
         return "behavior-known" if behavior in ("uniform", "propensities") else "behavior-given"
     belief = belief_in(certificates)
     claims = [one for one in (certificates[0], belief) if one is not None and (one.lower or 0) > 0]
@@ -198,7 +198,7 @@ def hidden_causes(
 def robust_claim(
     question: Assignment, policy: Policy, certificates: tuple[Certificate, ...]
 ) -> Callable[[float], float] | None:
-    """Returns the robust claim by the odds of hidden causes; None where none is above 0."""
+    """Returns the robust claim as a function of the odds Γ; None if no claim is above 0."""
     for judge, claim in zip(question.certifiers, certificates, strict=True):
         if isinstance(judge, Robust) and (claim.lower or 0) > 0 and tilts(judge, question.problem):
             return partial(tilted_lower, judge, question.problem, policy)

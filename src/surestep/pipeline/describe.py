@@ -20,7 +20,7 @@ from surestep.io.logs.tables import connected, find_table, plain_text, types_of
 from surestep.io.sql import sql_name, sql_text
 
 FEW = 30  # different values of a column that may be a part of the state as it is
-FIRST_ROWS = "(SELECT * FROM log LIMIT 100_000)"  # which are looked at
+FIRST_ROWS = "(SELECT * FROM log LIMIT 100_000)"  # the rows to look at
 # Words in names of columns that tell what they are, where none has a name of the role itself.
 HINTS = {
     "episode": ("case", "patient", "stay", "session", "user", "customer", "trace", "id"),
@@ -110,7 +110,7 @@ def told_after(
         dict(zip(names, values, strict=True)), np.arange(len(rows)), offsets
     )
     there = {name: [text for text in texts if text] for name, texts in told.items()}
-    return {name: texts for name, texts in there.items() if texts}  # not of missing ones
+    return {name: texts for name, texts in there.items() if texts}  # '' is no value
 
 
 def look(database: Any, types: Mapping[str, str], description: Description) -> list[Column]:

@@ -56,14 +56,14 @@ class Evidence:
     """The counted log, the behavior policy, the terms, and where all of it came from."""
 
     terms: Terms
-    certifiers: tuple[Certifier, ...]  # those of the terms; the result stands by the first
+    certifiers: tuple[Certifier, ...]  # of the terms; the first is the main one
     counts: LabelledCounts
     assembly: Assembly
     resting: tuple[Label, ...]  # states in which nothing is decided, in the order of labels
-    kinds: Mapping[str, Any]  # of what was given beside the log, as in `Parameters`
+    kinds: Mapping[str, Any]  # the kinds of input beside the log, as in `Parameters`
     description: keys.Description
     files: tuple[InputFile, ...]
-    defaults: tuple[str, ...]  # of the above, what nobody said
+    defaults: tuple[str, ...]  # names of the parameters left to defaults
     source: LogSource | CountsSource
     facts: DataFacts
     guideline: PairTable | None = None
@@ -91,7 +91,7 @@ def gather(
     given = {name: keys.at(log.description, path) for name, path in SOURCES.items()}
     given |= objects or {}
     said = log.description.given()
-    for role in objects or {}:  # which no description can name
+    for role in objects or {}:  # objects have no names in a description
         keys.put(said, SOURCES[role], None)
     source = log if isinstance(log, LogSource) else None
     if source is not None:
@@ -420,7 +420,7 @@ def policy_of(table: PairTable, assembly: Assembly, behavior: Policy) -> Policy:
 
 
 def within(assembly: Assembly, limits: PairTable) -> Assembly:
-    """Returns the assembly with the pairs that may be recommended; refused where none may."""
+    """Returns the assembly with the pairs that may be recommended; refuses limits without any."""
     pairs = assembly.counts.pairs
     marked = limits.marked(assembly.vocabulary, pairs) & ~assembly.quiet[pairs.state]
     if not marked.any():

@@ -58,7 +58,7 @@ from surestep.results.table import UNCHANGED
 from surestep.results.unfinished import RUN
 
 WORLDS, PILOTS, DRAWN = 40, 5, 1_000  # worlds, pilots in each, and episodes that they draw from
-CHANCE = 0.8  # with which a pilot that is long enough proves a gain
+CHANCE = 0.8  # that a pilot of sufficient length proves a gain
 LEAST, MOST = 20, 20_000  # episodes of a pilot that is simulated
 SEED = 0
 WATCH_SETTINGS = ("within", "alpha", "holdout", "seasons", "time", "pending")
@@ -605,7 +605,7 @@ def watched_values(
             f"expected at most {number(high)}, as was declared; make the result again with a range "
             "that holds"
         )
-    # Of an episode that a clock cut, what speaks for the new policy.
+    # For an episode that a clock cut, the value that favours the new policy.
     values: FloatArray = np.where(held, episodes.lowest[m], episodes.highest[m])[:known]
     if held.any() and measure.at_most is None:
         values, places = paired(values, held[:known])

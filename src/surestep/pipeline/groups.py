@@ -50,8 +50,8 @@ from surestep.results.advantage_intervals import gain_interval
 from surestep.results.groups import Group, GroupGain, expected_gains
 
 LEAST = 30  # episodes of a group
-MOST_VALUES = 12  # of a column of the state that nobody named
-MOST_PAIRS = 5_000  # of a problem whose groups nobody named
+MOST_VALUES = 12  # of a column of the state, unless the user named it
+MOST_PAIRS = 5_000  # of a problem, unless the user named groups
 OTHER = "other"
 
 

@@ -294,7 +294,7 @@ def improve(
         raise InvalidParameter(
             "the description has a [structure]; expected surestep.pipeline.improve_structured"
         )
-    check_there(description)  # before it is told what was not said of the log
+    check_there(description)  # before the warning of what the description leaves open
     # Types that are registered nowhere are known by their objects alone.
     terms = Terms.of(description, algorithm=algorithm, certificates=certificates)
     reach(engine, address)
@@ -337,7 +337,7 @@ class Draft:
     def finished(self, progress: Progress, effort: Effort = ALONE) -> Findings:
         """Runs the stress test, or goes on with its finished parts; returns the findings with it.
 
-        Where a time limit leaves too few worlds, it is still without.
+        If a time limit leaves too few worlds, the findings are returned without a stress test.
         """
         if not self.how.sizes:
             return self.findings
@@ -391,7 +391,7 @@ def prepared(evidence: Evidence) -> Assignment:
         training = episodes.training_for(problem, split)
         if evidence.kinds["behavior"] in ESTIMATED:
             check_share(episodes.split_of(split)[0], episodes.log_of(problem).num_episodes)
-            # What certifies must have no part in the policy that it compares with.
+            # The data that certify must have no part in π_b.
             behavior = estimate_behavior(training.counts)
             problem, training = (part.with_behavior(behavior) for part in (problem, training))
         judging = episodes.held_out_part(problem, *episodes.split_of(split))
@@ -554,7 +554,7 @@ def estimates_of(
 
 
 def counted(evidence: Evidence, question: Assignment, policy: Policy) -> tuple[Total, ...]:
-    """Estimates what people count before and after, by the part that judges where there is one."""
+    """Estimates the totals under both policies, from the part that judges if there is one."""
     return totals_of(
         question.problem,
         question.training if question.judging is None else question.judging,

@@ -27,7 +27,7 @@ RARE_SHARE = 0.01  # of a state's rows
 DEVIATIONS = 5  # standard deviations of the number of rows, and one row for rounding
 NAMED = 3  # labels that a sentence lists
 
-# What a log is too thin for, and how it differs from the policy that is said to have made it.
+# Sentences on thin spots of a log, and on differences from the policy said to have made it.
 CAUTIONS: Mapping[str, str] = {
     "nothing to choose": "No state has two actions with more than {n_wedge:,} visits: with N∧ = "
     "{n_wedge:,} SPIBB changes nothing. Take a smaller N∧, coarser states, or more data.",
@@ -197,7 +197,7 @@ def thin_places(
 
 
 def fine_columns(facts: LogFacts, columns: ColumnMapping) -> Iterator[results.Caution]:
-    """Yields the columns of so many different numbers that they should be binned."""
+    """Yields cautions about columns with so many different numbers that they should be binned."""
 
     def rule(*names: str) -> str:
         number = 4 if len(names) > 1 else 10

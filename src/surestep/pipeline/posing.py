@@ -27,7 +27,7 @@ from surestep.pipeline.evidence import Assembly, CountsSource
 from surestep.pipeline.terms import DataFacts, Terms
 from surestep.planning.ends import refuse_endless
 
-# What asks for other tables, or comes out otherwise another time.
+# SQL that reads other tables, or gives another answer at another time.
 NO_CONDITION = re.compile(
     r"\bselect\b|;|--|/\*|\b(current_(date|time|timestamp)|localtime(stamp)?)\b|"
     r'\b(random|\w*uuid\w*|now|today|\w*current_\w+|transaction_timestamp)"?\s*\(',
@@ -72,7 +72,7 @@ def with_signals(
             refuse_endless(problem.estimate(), problem.behavior.probability)
         signals.append(
             Signal(
-                name=rule.states,  # which says what is to be avoided
+                name=rule.states,  # the condition says what is to be avoided
                 problem=chance,
                 margin=rule.not_worse_by or 0.0,
                 cost=True,

@@ -33,8 +33,8 @@ from surestep.results.record import (
 class Rehearsed(NamedTuple):
     """Settings of the stress test of a whole improvement."""
 
-    worlds: int  # of each kind; 0: none but those in which all actions are alike
-    sizes: Sequence[float] = ()  # of the data; none: not at all
+    worlds: int  # of each kind; 0: only worlds in which all actions are alike
+    sizes: Sequence[float] = ()  # of the data; none: no stress test
     seed: int = 0
     time_limit: float | None = None  # in seconds, where one decided the number of worlds
     why_none: str = DECLINED  # where there are no worlds, or none of other kinds
@@ -58,7 +58,7 @@ def record_of(
     parameters = parameters_of(evidence, problem, settled, rehearsal)
     defaults = (*evidence.defaults, *terms.defaults())
     said = said_of(evidence.description, terms)
-    if rehearsal.time_limit is not None:  # the number of worlds is what was reached
+    if rehearsal.time_limit is not None:  # the number of worlds reached in time
         defaults = tuple(name for name in defaults if name != "worlds")
         said = merged(said, in_words(worlds=rehearsal.worlds))
     description = described(said)

@@ -46,9 +46,9 @@ class Assignment(NamedTuple):
     training: Problem  # the part that may choose the policy: all where nothing is held out
     judging: Problem | None  # the rest, if anything is held out
     algorithm: Improving
-    told: Known  # what the certifiers were told
-    certifiers: tuple[Certifier, ...]  # the result stands by the first
-    belief: Certifier | None  # what is only believed, if that is not the first itself
+    told: Known  # facts from which certifiers take settings
+    certifiers: tuple[Certifier, ...]  # the first is the main one
+    belief: Certifier | None  # makes the belief, if the first does not
     numbering: Numbering | None = None  # of the problem, by first appearance
     groups: tuple[Group, ...] = ()
 
@@ -118,7 +118,7 @@ class Effort(NamedTuple):
     folder: Path | None = None
 
     def cores(self, worlds: int) -> int:
-        """Counts the processes for so many worlds of each kind: one alone uses all cores, too.
+        """Counts the processes to use: one for few worlds, since its kernels use all cores.
 
         Parameters
         ----------

@@ -79,7 +79,7 @@ class Terms:
     method: keys.MethodKeys
     behavior: keys.Behavior  # only its logger is set
     algorithm: Algorithm | None = None  # an object of Python, for which `method` has a text
-    certificates: Sequence[str | Certifier] | None = None  # likewise; the one to stand by first
+    certificates: Sequence[str | Certifier] | None = None  # likewise; the main one first
     has_episodes: bool = True  # what the data say, once they are known: whole ones, not counts
 
     @classmethod
@@ -236,7 +236,7 @@ class Terms:
         return own + [certifier.name for certifier in certifiers if needs_episodes(certifier)]
 
     def share_of(self, episodes: int) -> float:
-        """Returns the share of so many recorded episodes that chooses the policy."""
+        """Returns the share of the log that chooses the policy, for this number of episodes."""
         return self.of_split("train_share") or usual_train_share(episodes)
 
     def of_split(self, name: str) -> Any:
@@ -318,14 +318,14 @@ class Terms:
         name, settings, wedge = self.named
         least = 0
         if self.method.algorithm is None and problem.signals:
-            name = Constrained.name  # which has an N∧ as well
+            name = Constrained.name  # Constrained has an N∧ as well
         if "delta" in {field.name for field in dataclasses.fields(kind_of(name))}:
             settings.setdefault("delta", self.level)
         if wedge is not None and self.floor is None:
             settings.setdefault(wedge, self.method.n_wedge)
         elif wedge is not None and self.floor is not None:
             least = max(1, self.floor - 1)
-            if name in BOUND_OF:  # asked for an N∧ of SPIBB, it uses another one
+            if name in BOUND_OF:  # it converts an N∧ of SPIBB to its own
                 size = ProblemSize(problem.num_states, problem.num_actions, settings["delta"])
                 least = equivalent_n_wedge(least, size, given=BOUND_OF[name], wanted="spibb")
             settings[wedge] = least
@@ -409,7 +409,7 @@ class Terms:
 
 
 def usual_train_share(episodes: int) -> float:
-    """Returns the share of so many episodes that chooses the policy, where nobody says another.
+    """Returns the default share of the log that chooses the policy, for a number of episodes.
 
     Between a small log and a large one it falls with the logarithm. A single episode, which is
     split by its steps, counts as a large log.

@@ -40,7 +40,7 @@ from surestep.results.result import (
 )
 from surestep.results.unfinished import REHEARSAL, RUN, STRESS_TEST
 
-CLOSE = 1e-9  # relative or absolute: so far may numbers be apart
+CLOSE = 1e-9  # the largest difference of numbers, relative or absolute
 # Where the page has a number in full, to sort by; all others it shows rounded.
 IN_FULL = re.compile(r'data-key="(-?[0-9.]+(?:e[+-]?[0-9]+)?)"')
 PAGES = (CARD, REPORT)
@@ -269,7 +269,7 @@ def open_again(
     return open_source(keys.described(keys.merged(content, mine)), frame, memory_limit)
 
 
-# What is taken where nobody says anything, for keys that are no parameters of a record.
+# Defaults of keys that are not among the parameters of a record.
 TAKEN = {
     "stakes.unit": "per episode",
     "stakes.per": None,
@@ -279,7 +279,7 @@ TAKEN = {
     "signals.not_worse_by": 0.0,
     "signals.cost": False,
 }
-LEFT_OPEN = ("n_wedge", "running", "ending")  # what the data told is not what somebody declared
+LEFT_OPEN = ("n_wedge", "running", "ending")  # the data may have settled these
 
 
 def check_said(record: Record, own: keys.Description) -> tuple[str, ...]:
