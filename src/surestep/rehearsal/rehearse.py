@@ -54,11 +54,11 @@ SIZES = (0.5, 1.0, 2.0, 5.0, 10.0)
 MOST_OF_A_KIND = 1_000_000  # worlds
 LARGEST_SIZE = 1_000_000
 AGREEMENT = 1e-9  # of the largest value: more than evaluating the truth can be off
-LEAST_OF_LUCK = 10  # worlds in which all actions are alike: what is believed there is always told
+LEAST_OF_LUCK = 10  # worlds with equal actions: beliefs there are always counted
 MOST_FOR_DELTA = 100  # of them that a small δ asks for
 SMALL = 128  # states up to which worlds are worked on together
 TOGETHER = 5  # worlds of a block
-TOGETHER_ON_GPU = 250  # which fewer would leave idle
+TOGETHER_ON_GPU = 250  # a GPU would idle with fewer
 # The stages have worlds of their own.
 CALIBRATING = 0
 REPORTING = 1
@@ -156,7 +156,7 @@ def rehearse(
     factors = read_sizes(sizes)
     own_size = size_of(problem)
     data_sizes = tuple(own_size.times(factor) for factor in factors)
-    # As many as tell what luck alone claims in a share δ of them, unless that takes too many.
+    # Enough worlds to measure what luck alone claims in a share δ of them, up to a limit.
     least_lucky = max(LEAST_OF_LUCK, min(arrays.least_draws(certifier.delta), MOST_FOR_DELTA))
     alike = plan._replace(
         kinds=(equal_actions(problem, (certifier, belief)),), worlds=max(worlds, least_lucky)
@@ -445,7 +445,7 @@ class RehearsalPlan(NamedTuple):
     problem: Problem
     algorithm: Improver
     certifier: Certifier
-    belief: Certifier | None  # whose claim is only believed, beside the certifier
+    belief: Certifier | None  # a second certifier, whose claims are beliefs
     kinds: tuple[WorldKind, ...]
     seed: int
     worlds: int  # of each kind
@@ -510,7 +510,7 @@ class Outcomes(NamedTuple):
     draws: (
         arrays.FloatArray
     )  # [B, Z, n] the Δ_k behind the claim, sorted, NaN where none was made; or n 0
-    belief: arrays.FloatArray  # [B, Z] L of what is only believed; NaN where there is none
+    belief: arrays.FloatArray  # [B, Z] L of the belief; NaN where there is none
     outside: (
         arrays.FloatArray
     )  # [B, Z] by how much a true value lies outside of the value bounds, or 0
@@ -582,7 +582,7 @@ def judged(
     ]
     seeds = [int(source.rng.integers(2**63 - 1)) for source in sources]
     certifiers = [seeded(plan.certifier, seed) for seed in seeds]
-    # Of equal seeds, as a seed may decide which part of the log chooses.
+    # With equal seeds, since a seed may decide which part of the log chooses.
     believers = [] if plan.belief is None else [seeded(plan.belief, seed) for seed in seeds]
     splitters = next((one for one in (certifiers, believers) if one and holds_out(one[0])), [])
     policies = proposed_each(plan.algorithm, problems, splitters).policy

@@ -55,7 +55,7 @@ class Calibration:
 
     draws: int  # K
     rank_of_prior: int  # ⌊δ(K+1)⌋
-    ranks: tuple[int, ...]  # what each kind of world allows
+    ranks: tuple[int, ...]  # the rank that each kind of world allows
     family: tuple[str, ...]  # the kinds that calibrate
 
     @property
