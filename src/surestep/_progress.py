@@ -81,14 +81,14 @@ def bar(console: Console) -> Iterator[Progress]:
         parts.TimeRemainingColumn(),
         text("{task.fields[of]}"),
     )
-    # What is said meanwhile goes to standard output, wherever that leads; in a terminal, above.
+    # Other output goes to standard output; in a terminal, it is shown above the bar.
     above = is_terminal(sys.stdout)
     with parts.Progress(*columns, console=console, redirect_stdout=above) as drawn:
 
         def tell(what: str, done: int, total: int) -> None:
             what = visible(what)
             for task in drawn.tasks:
-                if task.description != what:  # its time is its own
+                if task.description != what:  # a new task starts its own clock
                     drawn.remove_task(task.id)
             now = drawn.task_ids[0] if drawn.task_ids else drawn.add_task(what, total=None, of="")
             # The last of several steps is still being worked on.

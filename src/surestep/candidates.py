@@ -18,7 +18,7 @@ from surestep.certificates.registry import CERTIFIERS, check_certifier
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model import Improvement, Policy, Problem
 
-NEARLY = 0.9  # of the largest bound: what a policy that people can follow has to promise
+NEARLY = 0.9  # of the largest bound: enough for a policy that people can follow
 MIXED = np.inf  # the size of a policy that may draw lots
 ONE_ACTION = 1e6  # the size of a policy with one action in every state that it changes
 
@@ -115,7 +115,7 @@ def check_may_choose(name: str, certifier: Certifier) -> None:
 
 
 def in_numbers(lower: Iterable[Bound]) -> list[float]:
-    """Returns bounds as numbers: −∞ where one is refused."""
+    """Returns bounds as numbers, −∞ for each refusal."""
     return [-np.inf if isinstance(bound, CertificateRefused) else bound for bound in lower]
 
 

@@ -102,7 +102,7 @@ class AutoNWedge:
         return self.choose(problem).best.improvement
 
     def choose(self, problem: Problem) -> Choice:
-        """Tries all candidates. Of equal bounds, the largest N∧ wins; refused where all are.
+        """Tries all candidates; of equal bounds, the largest N∧ wins. Refuses if all are refused.
 
         All of the problem chooses. Where a part of the log is held out, give the training part.
         """
@@ -111,7 +111,7 @@ class AutoNWedge:
         made = self.tables(problem, algorithms)
         several = self.tried([improvement.policy for improvement in made], problem, algorithms)
         ((tried, lower, judge),) = self.judged([problem], algorithms, [several])
-        # Without a column, other visits than those of the states are compared with N∧.
+        # If a column is left out, N∧ is compared with visits of merged states.
         made += [
             improvement_of(
                 problem,
@@ -123,7 +123,7 @@ class AutoNWedge:
         return Choice(tuple(map(Candidate, tried, made, lower)), best_of(tried, lower), judge)
 
     def choose_batch(self, batch: ProblemBatch, problems: Sequence[Problem]) -> arrays.FloatArray:
-        """π_I [B, K] of the candidate that each problem chooses; `batch` has the same problems.
+        """Returns π_I [B, K] of the candidate chosen in each problem; `batch` has these problems.
 
         All have one grid, that of the most visits: beyond its own, a problem only finds π_b again.
         Where every candidate is refused, π_b stays.

@@ -69,7 +69,7 @@ class ConstrainedChoice:
         return self.choose(problem).best.improvement
 
     def choose(self, problem: Problem) -> Choice:
-        """Tries all candidates; refused where the first signal has no bound for any.
+        """Tries all candidates; refuses if the first signal has no bound for any.
 
         All of the problem chooses. Where a part of the log is held out, give the training part.
         """

@@ -523,9 +523,9 @@ HOW_TO_READ = (  # a log
     "bins",
     "memory",
 )
-DEFAULT_CERTIFICATES = ("stitched", "posterior", "robust")  # the first is the one to stand by
+DEFAULT_CERTIFICATES = ("stitched", "posterior", "robust")  # the main one first
 DEFAULT_OF_COUNTS = ("robust",)  # counts cannot be split into two parts
-# What is taken where nobody says anything: whatever the data are, or in words.
+# Defaults of keys: values that hold for any data, or words.
 DEFAULTS: dict[str, Any] = {
     "behavior": "propensities, else estimate",
     "algorithm": "spibb",
@@ -542,7 +542,7 @@ DEFAULTS: dict[str, Any] = {
     "worlds": "10, or what δ needs, as far as that takes about a quarter of a minute of one core; "
     "beyond, only those that say how often beliefs are wrong",
 }
-# What Python says in one word: the path of the key. `behavior` is the policy itself.
+# Arguments of Python by one word, and the paths of their keys; `behavior` is the policy.
 PATHS = {
     name: f"{table}.{name}"
     for table in ("behavior", "stakes", "limits", "method")
@@ -563,7 +563,7 @@ FILE_KEYS = (
 )
 
 
-# ---- from what somebody said ------------------------------------------------------------------
+# ---- from values that a user gave -------------------------------------------------------------
 
 
 def described(content: Mapping[str, Any], source: str = "") -> Description:
@@ -622,7 +622,7 @@ def in_words(**said: Any) -> dict[str, Any]:
 
 
 def at(described_in: object, path: str) -> Any:
-    """Returns the value at a path such as 'stakes.discount'; None where nobody gave any."""
+    """Returns the value at a path such as 'stakes.discount'; None if there is none."""
     return attrgetter(path)(described_in)
 
 

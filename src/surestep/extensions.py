@@ -68,14 +68,14 @@ class Shelf(Generic[Thing]):
         return None if extension is None else extension.thing
 
     def get(self, name: object) -> Thing:
-        """Returns the thing of that name; refused where there is none."""
+        """Returns the thing of that name; refuses an unknown name."""
         thing = self.find(name)
         if thing is None:
             raise unknown(f"there is no {SINGULAR[self.sort]} {name!r}", name, self.everything())
         return thing
 
     def everything(self) -> dict[str, Thing]:
-        """Returns all things by name, the built-in ones first; without those that are broken."""
+        """Maps names to things, the built-in ones first; leaves out broken plug-ins."""
         working = [outcome for outcome in self.outcomes() if isinstance(outcome, Extension)]
         return {**self.built_in, **{extension.name: extension.thing for extension in working}}
 
@@ -89,7 +89,7 @@ class Shelf(Generic[Thing]):
         return [*own, *(loaded(self, name) for name in installed(self.sort))]
 
     def extension(self, name: str) -> Extension | None:
-        """Returns the extension of that name, if any; refused where it cannot be used."""
+        """Returns the extension of that name, if any; refuses one that cannot be used."""
         if (self.sort, name) in _registered:
             return _registered[self.sort, name]
         outcome = loaded(self, name) if name in installed(self.sort) else None
@@ -104,7 +104,7 @@ class Shelf(Generic[Thing]):
         return " and ".join(sorted(map(distribution, installed(self.sort).get(name, ()))))
 
     def add(self, name: str, thing: Thing) -> None:
-        """Registers a thing in this process; names that are built in or installed are refused."""
+        """Registers a thing in this process; refuses names that are built in or installed."""
         what = f"{SINGULAR[self.sort]} {name!r}"
         self.check_fits(name, what, thing)
         if name in installed(self.sort):
