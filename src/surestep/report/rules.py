@@ -97,12 +97,14 @@ def card_page(findings: Findings) -> str:
     often = sorted(range(table.num_deciding), key=lambda s: -findings.behavior_occupancy[s])
     rows = []
     for s in sorted(often[:MOST_ON_CARD]):
-        run = range(table.pairs.offsets[s], table.pairs.offsets[s + 1])
-        today = table.pairs.action[max(run, key=lambda k: table.behavior[k])]
+        run = slice(*table.pairs.offsets[s : s + 2])
+        mostly = table.pairs.action[run][table.behavior[run] > max(table.behavior[run]) - 1e-9]
+        today = words.actions[mostly[0]] if mostly.size == 1 else ()
         asked = [findings.guideline.get(words.states[s])] if findings.guideline else []
-        shown = (words.actions[today], *asked, rules.action(words.states[s]))
+        shown = (today, *asked, rules.action(words.states[s]))
         done = [x and ", ".join(called(x, words.action_columns, words.names)) for x in shown]
-        rows.append([*words.state_name(s), *(text or "as before" for text in done)])
+        new = [text or "as before" for text in done[1:]]
+        rows.append([*words.state_name(s), done[0] or "no one action", *new])
     middle = ["Guideline"] if findings.guideline else []
     reason = "a check failed" if failed(findings.record.checks) else findings.verdict
     harm = harm_words(findings.record)
