@@ -20,7 +20,7 @@ from surestep.io.logs.tables import connected, find_table, plain_text, types_of
 from surestep.io.sql import sql_name, sql_text
 
 FEW = 30  # different values of a column that may be a part of the state as it is
-FIRST_ROWS = "(SELECT * FROM log LIMIT 100_000)"  # which are looked at
+FIRST_ROWS = "first_rows"  # which are looked at
 # Words in names of columns that tell what they are, where none has a name of the role itself.
 HINTS = {
     "episode": ("case", "patient", "stay", "session", "user", "customer", "trace", "id"),
@@ -80,6 +80,7 @@ def describe(description: Description, folder: Path) -> str:
     It is to lie in the folder, and names its files from there.
     """
     with connected(find_table(description)) as database:
+        database.execute("CREATE TEMP TABLE first_rows AS SELECT * FROM log LIMIT 100_000")
         columns = look(database, types_of(database), description)
         guesses = guess(columns)
         after = told_after(database, columns, guesses)

@@ -492,8 +492,10 @@ def watch(
     for i, level in enumerate(levels):
         values, places, high = watched[max(i - 1, 0)]  # the first measure has two levels
         if level.value is not None:
-            below = min(level.value, high - 1e-9)  # what must never happen has the level `high`
-            seen = detect(values, below, high, within=within * many, alpha=alpha)
+            # What must never happen has the level `high`, and nothing lies above that.
+            seen = detect(
+                values, min(level.value, high - 1e-9), high, within=within * many, alpha=alpha
+            )
             levels[i] = level._replace(evidence=float(seen.evidence[-1:].sum()) / seen.goal)
             if seen.alarm is not None and seen.since is not None:
                 alarm, since = places[[seen.alarm, seen.since]].tolist()

@@ -103,9 +103,13 @@ def card_page(findings: Findings) -> str:
         asked = [findings.guideline.get(words.states[s])] if findings.guideline else []
         shown = (today, *asked, rules.action(words.states[s]))
         done = [x and ", ".join(called(x, words.action_columns, words.names)) for x in shown]
-        new = [text or "as before" for text in done[1:]]
-        rows.append([*words.state_name(s), done[0] or "no one action", *new])
-    middle = ["Guideline"] if findings.guideline else []
+        rows.append(
+            [
+                *words.state_name(s),
+                done[0] or "no one action",
+                *(text or "as before" for text in done[1:]),
+            ]
+        )
     reason = "a check failed" if failed(findings.record.checks) else findings.verdict
     harm = harm_words(findings.record)
     about = findings.record.description.get("about", {})
@@ -118,7 +122,12 @@ def card_page(findings: Findings) -> str:
             warning=WARNINGS.get(reason, f"Draft, not for use: {reason}."),
             rules=[(rule.text, exceptions(rule)) for rule in rules.rules],
             notes=[harm, *notes(rules)] if harm else notes(rules),
-            headings=[*words.state_columns, "Today, mostly", *middle, "New"],
+            headings=[
+                *words.state_columns,
+                "Today, mostly",
+                *["Guideline"] * bool(findings.guideline),
+                "New",
+            ],
             rows=rows,
             left=table.num_deciding - len(rows),
             style=asset("assets/card.css"),
