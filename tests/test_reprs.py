@@ -87,7 +87,7 @@ def instances():
     )
     return [
         *(world, mdp, mdp.pairs, mdp.marks, world.behavior, log, counts, counts.rewards, problem),
-        *(improvement, improvement.plan, models, two_successor(mdp), two_successor(mdp).trees),
+        *(improvement, improvement.plan, models, two_successor(mdp), two_successor(mdp).chains),
         *(batch, importance_weights(log, world.behavior, world.behavior)),
         ProblemBatch(
             counts=batch, behavior=world.behavior, discount=0.95, value_bounds=(-99.0, 99.0)

@@ -38,8 +38,9 @@ TRIES = {  # what an extra is for, in a line or two
     CORE: README,
     "cluster": "import ray",
     "icu": "from surestep.environments import make\nassert make('icu-sepsis').num_states > 700",
-    "plots": "from surestep.cli.main import main\n"
-    "main(['figure', 'n-wedge', '-o', 'FOLDER/n-wedge.png'])",
+    "plots": "from pathlib import Path\nfrom surestep._drawing import drawing, rendered\n"
+    "with drawing(3, 2) as figure:\n"
+    "    assert rendered(figure, 'png').startswith(b'\\x89PNG')",
     "rl": "import gymnasium\nfrom surestep.io import from_gymnasium\n"
     "assert from_gymnasium(gymnasium.make('FrozenLake-v1'), 0.9).num_states == 16",
     "states": "import sklearn",

@@ -21,7 +21,7 @@ import surestep.description as keys
 SOURCES = Path(__file__).parent.parent / "src" / "surestep"
 VERBS = {
     "pipeline/improve.py": ("improve",),
-    "pipeline/certify.py": ("certify_result", "check_certificates"),
+    "pipeline/certify.py": ("certify_result",),
     "pipeline/verify.py": ("verify_result",),
     "pipeline/rehearse.py": ("rehearse_log",),
     "io/logs/source.py": ("read_log",),

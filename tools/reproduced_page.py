@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from coverage_page import around_block
+from figure_3 import SETTING, ZETA, draw_n_wedge
 from surestep._files import write_together
 from surestep.bounds import n_wedge
 from surestep.experiments import read_run
-from surestep.figures.figure import SETTING, ZETA, Request, draw_n_wedge, draw_run, write_files
+from surestep.figures.figure import Request, draw_run, write_files
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGE, FOLDER = DOCS / "reproduced.md", DOCS / "reproduced"

@@ -389,8 +389,7 @@ def marked(places: AnyArray, size: int) -> BoolArray:
 
 def run_lengths(offsets: IntArray) -> IntArray:
     """Returns the length of each run; `np.diff` takes three times as long for few."""
-    lengths: IntArray = offsets[1:] - offsets[:-1]
-    return lengths
+    return np.subtract(offsets[1:], offsets[:-1])
 
 
 def run_owners(offsets: IntArray) -> IntArray:
@@ -428,8 +427,7 @@ def weighted_rows(rows: FloatArray, weight: FloatArray) -> FloatArray:
 
     A row's sum does not depend on how many others there are, as it may with BLAS.
     """
-    sums: FloatArray = (rows * weight).sum(axis=-1)
-    return sums
+    return np.asarray((rows * weight).sum(axis=-1))
 
 
 def not_rising(values: AnyArray, offsets: IntArray) -> BoolArray:
@@ -505,5 +503,4 @@ def normalised_runs(
             f"{words.what} of {words.name(i % filled.size)}{layer} sum to {sums.flat[i]:.10g}, "
             f"expected 1{words.remedy}{others}"
         )
-    rescaled: FloatArray = probability / np.repeat(np.where(rescale, sums, 1.0), lengths, axis=-1)
-    return rescaled
+    return np.asarray(probability / np.repeat(np.where(rescale, sums, 1.0), lengths, axis=-1))

@@ -123,11 +123,11 @@ def colour_of(method: str) -> str:
     return METHODS.get(method, OF_METHODS[zlib.crc32(method.encode()) % len(OF_METHODS)])
 
 
-def draw_levels(axes: Axes, levels: Mapping[str, float], *, upright: bool = False) -> None:
+def draw_levels(axes: Axes, levels: Mapping[str, float]) -> None:
     """Draws lines to compare with, through all of a panel, by their names."""
     for name, value in levels.items():
         look = LEVEL | {"linestyle": DASHES.get(name.split(" ")[0], ":"), "label": typeset(name)}
-        axes.axvline(value, **look) if upright else axes.axhline(value, **look)
+        axes.axhline(value, **look)
 
 
 def picture_format(path: Path) -> str:

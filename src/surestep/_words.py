@@ -1,12 +1,11 @@
 """Writes numbers and labels for readers: few digits, true minus signs, nothing that is obeyed."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
+from typing import Self
 
 THIN_SPACE = "\u202f"  # narrow, and no line breaks there
 UNITS = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
@@ -81,7 +80,7 @@ class Scale:
     decimals: int
 
     @classmethod
-    def of(cls, values: Iterable[float], digits: int = 3) -> Scale:
+    def of(cls, values: Iterable[float], digits: int = 3) -> Self:
         """Returns the scale on which the largest number has so many digits.
 
         >>> values = [0.0123, 8.55e-05, 2e-05, -2e-09]

@@ -4,8 +4,6 @@ A message names what was found, what was expected, and what to do. The same mess
 arguments to a caller in Python and of options to a user of the command line (`said`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -72,7 +70,7 @@ def speaking_of_options() -> Iterator[None]:
 
 
 @contextmanager
-def named_in_errors(name: object, kind: type[SurestepError]) -> Iterator[None]:
+def named_in_errors(name: object, kind: "type[SurestepError]") -> Iterator[None]:
     """Puts a name before the message of an error of this kind that is raised inside."""
     try:
         yield

@@ -3,8 +3,6 @@
 A page (`report/page.py`) and a terminal (`report/terminal.py`) show the same sections.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -46,17 +44,6 @@ class Key(NamedTuple):
     value: str
     meaning: str
     mood: Mood = "plain"
-
-
-class Item(NamedTuple):
-    """A line of a list: a sign, a title, a text, and a remark in smaller letters."""
-
-    title: str
-    text: str = ""
-    aside: str = ""
-    sign: str = ""
-    mood: Mood = "plain"
-    pictures: Sequence[Picture] = ()
 
 
 # ---- pictures: the values that are drawn --------------------------------------------------------
@@ -151,6 +138,17 @@ Picture = Bars | Strips | Histogram | Curves
 # ---- sections -----------------------------------------------------------------------------------
 
 
+class Item(NamedTuple):
+    """A line of a list: a sign, a title, a text, and a remark in smaller letters."""
+
+    title: str
+    text: str = ""
+    aside: str = ""
+    sign: str = ""
+    mood: Mood = "plain"
+    pictures: Sequence[Picture] = ()
+
+
 class Section(NamedTuple):
     """A part of a report: a title, and sentences, lists, tables and pictures below it."""
 
@@ -163,7 +161,7 @@ class Section(NamedTuple):
     command: str = ""  # to be copied
     pictures: Sequence[Picture] = ()
     tables: Sequence[Table] = ()
-    parts: Sequence[Section] = ()  # with titles of their own
+    parts: "Sequence[Section]" = ()  # with titles of their own
     mood: Mood = "plain"
     folded: bool = False
 

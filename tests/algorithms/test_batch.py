@@ -50,7 +50,7 @@ def batches(draw, size=5):
 
 
 @pytest.mark.parametrize("algorithm", CASES, ids=repr)
-@settings(max_examples=3)
+@settings(max_examples=settings.default.max_examples // 5)
 @given(problems=batches())
 def test_a_batch_is_improved_as_its_problems_are(algorithm, problems):
     found = improve_batch(algorithm, problems)

@@ -54,7 +54,7 @@ def test_rules_are_found_that_gain_nearly_as_much_as_the_best_ones_known():
     found = search.find(CERTIFIER.parts(problem)[0])
     assert len(found.rules) <= 8
     best, ours, before = (
-        world.sample(policy, 1000, rng=5, steps=120).returns(0.95).mean()
+        world.sample(policy, 400, rng=5, steps=120).returns(0.95).mean()
         for policy in (world.fewest_failed_neighbours(), found.policy, problem.behavior)
     )
     assert ours - before > 0.8 * (best - before)

@@ -20,8 +20,9 @@ OF_COMMANDS = {"description.py", "pipeline/rehearse.py", "report/pages/rehearsal
 def modules():
     for path in sorted(SOURCE.rglob("*.py")):
         name = path.relative_to(SOURCE).as_posix()
-        if not name.startswith("cli/") and name not in OF_COMMANDS:
-            yield name, ast.parse(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        if not name.startswith("cli/") and name not in OF_COMMANDS and OPTION.search(text):
+            yield name, ast.parse(text)
 
 
 def exempt(tree):

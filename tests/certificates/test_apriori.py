@@ -240,7 +240,7 @@ def test_enough_data_certifies_a_gain():
     assert certify(two_doors([5, 5]), policy, APriori()).says_nothing
 
 
-@pytest.mark.parametrize("n_wedge", [10**3, 10**5])
+@pytest.mark.parametrize("n_wedge", [10**3, pytest.param(10**5, marks=pytest.mark.slow)])
 def test_what_was_never_seen_is_no_gain_any_more(n_wedge):
     # The counterexample of docs/bounds.md: with unseen doors at 0 the bound allows a smaller loss
     # than there is (10⁵) or even claims a gain (10⁶), whatever the N∧ is.

@@ -40,7 +40,7 @@ KINDS = {
     "robust": Robust(delta=DELTA, **UNIT),
     "posterior": Posterior(delta=DELTA, draws=49, rewards="bounded", **UNIT),
 }
-LOGS = 25
+LOGS = 15
 
 
 def models_of(first, second, risk):
@@ -163,7 +163,7 @@ def test_bounds_at_the_whole_delta_do_not_hold_at_once_and_shared_ones_do():
     P[0, :, 1] = 1.0
     mdp = FiniteMDP.from_dense(P, np.zeros((2, 2)), DISCOUNT)
     behavior, policy = Policy.uniform(mdp), Policy.from_dense(mdp, [[0.1, 0.9]] * 2)
-    logs, naive, shared = 120, 0, 0
+    logs, naive, shared = 60, 0, 0
     for seed in range(logs):
         rng = np.random.default_rng(seed)
         log = sample_log(mdp, behavior, 200, 1, rng)

@@ -432,7 +432,9 @@ SLOW = {
 }
 
 
-@pytest.mark.parametrize("name", SLOW)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow if n == "sticky" else ()) for n in SLOW]
+)
 def test_slow_models_are_evaluated_as_well(name, monkeypatch):
     stay, go, end, discount = SLOW[name]
     live, ends = 40, 100

@@ -36,8 +36,9 @@ def drawn_world(rng):
     return FiniteMDP.from_dense(P, R, 0.8, start)
 
 
-def test_under_the_prior_the_truth_is_one_more_draw():
-    worlds, rng = 500, np.random.default_rng(11)
+@pytest.mark.parametrize("worlds", [200, pytest.param(2000, marks=pytest.mark.slow)])
+def test_under_the_prior_the_truth_is_one_more_draw(worlds):
+    rng = np.random.default_rng(11)
     ranks, failures = [], 0
     for world in range(worlds):
         mdp = drawn_world(rng)
@@ -99,12 +100,13 @@ def noisy_problem(mdp, noise, episodes, rng):
         *(pytest.param(noise, marks=pytest.mark.slow) for noise in EASIER_NOISES),
     ],
 )
-def test_noisy_rewards_do_not_break_the_promise(noise):
+@pytest.mark.parametrize("worlds", [10, pytest.param(40, marks=pytest.mark.slow)])
+def test_noisy_rewards_do_not_break_the_promise(noise, worlds):
     # Few visits, where it could be broken first: 2, 11 and 55 a pair, in a log that did not choose
     # the policy. A promise that is kept fails once in 10⁶ tests.
     rng, failures, number = np.random.default_rng(6), 0, 0
     for episodes in (4, 20, 100):
-        for _ in range(20):
+        for _ in range(worlds):
             mdp = noisy_world(noise, rng)
             policy = SPIBB(n_wedge=3).improve(noisy_problem(mdp, noise, episodes, rng)[0]).policy
             problem, settings = noisy_problem(mdp, noise, episodes, rng)

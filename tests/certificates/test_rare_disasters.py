@@ -48,7 +48,7 @@ def gains(states, *, given):
     return np.sort(posterior_gains(replace(problem, behavior=behavior), policy, settings))
 
 
-@pytest.mark.parametrize("states", [24, 60])
+@pytest.mark.parametrize("states", [24, pytest.param(60, marks=pytest.mark.slow)])
 def test_sparse_rows_are_as_afraid_of_what_nobody_saw(states):
     sparse, whole = gains(states, given=False), gains(states, given=True)
     for level in (0.02, 0.05, 0.1, 0.25):

@@ -331,7 +331,7 @@ def too_often(failures, trials, delta, alarm=1e-6):
 
 @EVERY
 @STRICT
-@pytest.mark.parametrize("trials", [60, pytest.param(1500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("trials", [30, pytest.param(1500, marks=pytest.mark.slow)])
 def test_set_and_claim_fail_at_most_as_often_as_they_may(kind, strict, trials):
     delta = 0.4
     rng = np.random.default_rng(11)

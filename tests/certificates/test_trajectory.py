@@ -135,11 +135,11 @@ def test_doubly_robust_takes_its_model_from_the_training_part():
     assert training_part(problem_of(changed), 0.2, 0).log.reward.min() > 8.0
 
 
-@pytest.fixture(scope="module")
-def logged():
-    """Problems of 300 logs, which all certifiers judge by."""
+@pytest.fixture(scope="module", params=[100, pytest.param(1000, marks=pytest.mark.slow)])
+def logged(request):
+    """Problems of so many logs, which all certifiers judge by."""
     rng = np.random.default_rng(1)
-    return [problem_of(sample_log(MDP, BEHAVIOR, 40, 3, rng)) for _ in range(300)]
+    return [problem_of(sample_log(MDP, BEHAVIOR, 40, 3, rng)) for _ in range(request.param)]
 
 
 @every(PROVED)
@@ -160,7 +160,7 @@ def test_betting_claims_a_gain_where_there_is_one():
 def test_a_policy_must_not_be_chosen_by_the_episodes_that_judge_it():
     # Six actions that are all the same: whatever is chosen, Δ = 0, and L > 0 is wrong. With
     # Student's t, which is wrong about as often as it may be; betting is too cautious here to be
-    # wrong so often that 100 logs prove it.
+    # wrong so often that 50 logs prove it.
     P = np.zeros((3, 6, 3))
     P[0, :, 1:] = 0.5
     R = np.zeros((3, 6, 3))
@@ -170,7 +170,7 @@ def test_a_policy_must_not_be_chosen_by_the_episodes_that_judge_it():
     arms = [Policy.deterministic(mdp, [a, 0, 0]) for a in range(6)]
     judge = Trajectory(estimator="is", interval="student-t", train_share=0.5)
     chooser = replace(judge, train_share=0.0)
-    rng, number = np.random.default_rng(3), 100
+    rng, number = np.random.default_rng(3), 50
     wrong = {"test part": 0, "training part": 0}
     for _ in range(number):
         log = sample_log(mdp, behavior, 300, 1, rng)
@@ -397,13 +397,13 @@ def test_bounds_of_returns_are_enough_without_a_discount(interval):
 
 
 def test_claims_from_bounds_of_returns_are_rarely_wrong():
-    # 200 logs: at δ = 0.3 no more than 80 wrong ones, but for one run in 1000 where 30 % are.
+    # 100 logs: at δ = 0.3 no more than 45 wrong ones, but for one run in 1000 where 30 % are.
     wrong = 0
-    for seed in range(200):
+    for seed in range(100):
         problem, policy, _ = home_or_not(40, seed)
         certifier = Trajectory(estimator="is", delta=0.3, return_low=0.0, return_high=1.0)
         wrong += certify(problem, policy, certifier).lower > 13 / 19 - 4 / 7  # as above
-    assert wrong <= 80
+    assert wrong <= 45
 
 
 def test_bounds_of_returns_that_mean_nothing_or_are_wrong_are_refused():

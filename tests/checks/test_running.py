@@ -136,16 +136,17 @@ def test_rewards_that_alternate_in_blocks_are_a_drift(episodes, block):
     assert drift.next_state_by_time(GivenLog(log, 1, running.LEVEL)).outcome == "passed"
 
 
-def test_blocks_of_several_lengths_are_one_test(quick):
-    """500 times at 0.05; a rate of 0.1 would be noticed with 99 %."""
+@pytest.mark.parametrize("logs", [100, pytest.param(250, marks=pytest.mark.slow)])
+def test_blocks_of_several_lengths_are_one_test(quick, logs):
+    """Twice as many times at 0.05; in 500, a rate of 0.1 would be noticed with 99 %."""
     found = [
         check(GivenLog(remembering_log(seed, episodes=250), seed, 0.05)).outcome
-        for seed in range(250)
+        for seed in range(logs)
         for check in (drift.reward_by_time, drift.next_state_by_time)
     ]
     failed = found.count("failed")
-    assert binom.cdf(failed, 500, 0.05) > RARE  # nor is any level given away
-    assert failed <= binom.ppf(1 - RARE, 500, 0.05)
+    assert binom.cdf(failed, 2 * logs, 0.05) > RARE  # nor is any level given away
+    assert failed <= binom.ppf(1 - RARE, 2 * logs, 0.05)
 
 
 def test_one_step_logs_have_all_their_rows_compared():
@@ -169,13 +170,14 @@ def practice_of(log, seed, *, others=0.0):
     return practice_changed.check(GivenResult(**nothing | {"practice": practice}))
 
 
-def test_practice_that_stays_gives_false_alarms_at_most_as_stated(quick):
-    """300 logs at 0.05, also of loggers who remember within an episode."""
+@pytest.mark.parametrize("logs", [120, pytest.param(300, marks=pytest.mark.slow)])
+def test_practice_that_stays_gives_false_alarms_at_most_as_stated(quick, logs):
+    """Logs at 0.05, also of loggers who remember within an episode."""
     failed = [
         practice_of(remembering_log(seed, episodes=150, severity=0.9 * (seed % 2)), seed).outcome
-        for seed in range(300)
+        for seed in range(logs)
     ].count("failed")
-    assert failed <= binom.ppf(1 - RARE, 300, 0.05)
+    assert failed <= binom.ppf(1 - RARE, logs, 0.05)
 
 
 def test_practice_that_changed_is_noticed(quick):

@@ -53,21 +53,17 @@ def share_of_result(home):
     return json.loads((home / "out" / "run.json").read_text())["parameters"]["train_share"]
 
 
-def test_what_was_kept_can_be_checked_and_a_forgery_is_refused(home, tmp_path):
-    out = tmp_path / "claims.json"
+def test_claims_are_kept_in_the_same_bytes(home, tmp_path):
     kinds = ("--kind", "robust", "--kind", "posterior:draws=99,prior=jeffreys")
-    assert run_surestep("certify", home / "out", home / "log.csv", *kinds, "-o", out).exit_code == 0
-    claims = json.loads(out.read_text())
-    for claim in claims:
+    for name in ("claims.json", "again.json"):
+        made = run_surestep(
+            "certify", home / "out", home / "log.csv", *kinds, "-o", tmp_path / name
+        )
+        assert made.exit_code == 0
+    kept = (tmp_path / "claims.json").read_text()
+    assert (tmp_path / "again.json").read_text() == kept
+    for claim in json.loads(kept):
         jsonschema.validate(claim, certificate_schema())
-    check = ("certify", home / "out", home / "log.csv", "--check", out)
-    assert run_surestep(*check).stdout == "confirmed: the claims come out the same\n"
-    claims[1]["lower"] += 1.0
-    claims[1]["zeta"] -= 1.0
-    out.write_text(json.dumps(claims))
-    result = run_surestep(*check)
-    assert result.exit_code == 2
-    assert "lower is " in result.stderr
 
 
 def test_another_log_judges_by_whole_episodes_too(home, tmp_path):
@@ -83,9 +79,6 @@ def test_another_log_judges_by_whole_episodes_too(home, tmp_path):
     assert claim["parameters"]["train_share"] == 0
     codes = [assumption["code"] for assumption in claim["assumptions"]]
     assert {"chosen-without-log", "behavior-of-result"} <= {*codes}
-    check = run_surestep("certify", home / "out", home / "later.csv", "--check", out)
-    assert check.exit_code == 0, check.output
-    assert run_surestep("certify", home / "out", home / "log.csv", "--check", out).exit_code == 2
 
 
 def test_a_belief_from_files_that_made_the_policy_is_none(home):

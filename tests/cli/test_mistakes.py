@@ -115,12 +115,10 @@ MISTAKES = [  # a command, and parts of what it says
     (f"{EXPLAIN} --state condition=worn --state high", "give every --state with its column"),
     (f"{EXPLAIN} --state condition=worn --state condition=new", "column 'demand' is missing"),
     (EXPLAIN, "Missing option '--state'"),
-    (CERTIFY, "expected a LOG, and at least one --certificate, or --check"),
+    (CERTIFY, "expected a LOG, and at least one --certificate"),
     (f"{CERTIFY} --kind robust:sets=l1", "robust has no setting 'sets'; did you mean set"),
     (f"{CERTIFY} --kind trajectory:train_share=0.25", OWN_LOG),
     (f"{CERTIFY} --kind stitched:seed=7,logger=fixed", OWN_LOG),
-    (f"{CERTIFY} --kind robust --check x.json", "--check makes what is in the file again"),
-    (f"{CERTIFY} --check missing.json", "missing.json cannot be read"),
     (
         f"{CERTIFY} later.csv --kind trajectory:horizon=5,claim=horizon",
         "a file of this log is one that the policy was made from",
@@ -128,10 +126,8 @@ MISTAKES = [  # a command, and parts of what it says
     ("compare run --metric maen", "there is no metric 'maen'; did you mean mean?"),
     ("compare run --against ramdp", "--against is 'ramdp', which names no method of this run"),
     ("figure run -o f.png --metric maen", "there is no metric 'maen'; did you mean mean?"),
-    ("figure n-wedge -o n.gif", "has the suffix '.gif', expected .png, .svg or .pdf"),
-    ("figure n-wedge -o n", "has the suffix ''"),
-    ("figure n-wedge -o missing/n.png", "missing is no folder"),
-    ("figure n-wedge -o n.png --episodes 10", "drawn from formulas, expected no run and no choice"),
+    ("figure run -o n.gif", "has the suffix '.gif', expected .png, .svg or .pdf"),
+    ("figure paper/gridworld -o missing/n.png", "missing is no folder"),
     ("figure n-wegde -o n.png", "n-wegde"),
 ]
 

@@ -24,7 +24,7 @@ from surestep.experiments import (
 from surestep.experiments.comparison import paired_difference
 from surestep.experiments.experiment import EnvironmentSpec
 from surestep.experiments.intervals import binomial_interval
-from surestep.experiments.metrics import first_better, metric_of, normalised
+from surestep.experiments.metrics import metric_of, normalised
 from surestep.experiments.runs import environment_is, method_is, method_text, selected
 from surestep.experiments.tables import claim_names, environment_name, size_axis, size_words
 
@@ -80,20 +80,11 @@ def test_bounds_that_differ_bound_nothing():
     assert differing.metrics["cvar10"][::2] == found.metrics["cvar10"][::2]
 
 
-def test_the_first_size_that_beats_the_behavior_policy_for_good():
-    rows = [[0.5, 0.6], [1.5, 1.6], [0.9, 0.9], [2.0, 2.0], [3.0, 3.0]]
-    found = summaries(table(rows, (1, 2, 5, 10, 20)))
-    assert first_better(found) == {("e", Method("spibb", "", 5)): 10}
-    never = summaries(table(rows[:1]))
-    assert first_better(never) == {("e", Method("spibb", "", 5)): None}
-
-
 def test_rounding_is_no_loss_and_no_gain():
     rows = [[1 - 1e-14, 1.0, 1 + 1e-14], [1 - 1e-6, 1.0, 1.0]]
     found = summaries(table(rows, (1, 2)), ("mean", "better", "worse"))
     assert [one.metrics["worse"].value for one in found] == [0.0, pytest.approx(1 / 3)]
     assert [one.metrics["better"].value for one in found] == [0.0, 0.0]
-    assert first_better(found) == {("e", Method("spibb", "", 5)): None}
     gains = valued(table(rows, (1, 2)), "gain")["performance"]
     assert gains.tolist() == [0.0, 0.0, 0.0, pytest.approx(-1e-6), 0.0, 0.0]
 

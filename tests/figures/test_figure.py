@@ -75,7 +75,6 @@ def test_several_runs_have_a_picture_each(tmp_path):
     [
         ("paper/gridworld", None, "runs/paper/gridworld holds no run; make one with: surestep run"),
         ("paper/gridworld", "made", "made holds the run 'made', expected 'paper/gridworld'"),
-        ("n-wedge", "made", "drawn from formulas"),
     ],
 )
 def test_a_run_that_is_not_there_is_refused_with_what_to_do(

@@ -125,9 +125,9 @@ def test_a_hundred_thousand_episodes_have_a_bound_each():
 
 # ---- wrong claims, looking after every episode --------------------------------------------------
 
-RUNS = 400
+RUNS = 100
 # With a true rate of at most δ, more than this many wrong claims of RUNS come once in 10,000 tests.
-MOST_WRONG = 66  # P(Binomial(400, .1) > 66) < 1e-4
+MOST_WRONG = 23  # P(Binomial(100, .1) > 23) < 1e-4
 
 
 WORLDS = {
@@ -216,11 +216,11 @@ def test_past_control_without_gain():
     rng = np.random.default_rng(4)
     wager = HALF._replace(planned=50)
     wrong = 0
-    for _ in range(150):
+    for _ in range(40):
         control = (rng.random(100) < 0.5).astype(float)
         new = (rng.random(50) < 0.5).astype(float)
         wrong += int(bets.past_bounds(wager, control, new, np.arange(1, 51))[-1] > 0)
-    assert wrong <= 30  # P(Binomial(150, .1) > 30) < 1e-4
+    assert wrong <= 12  # P(Binomial(40, .1) > 12) < 1e-4
 
 
 def test_the_share_of_arms():

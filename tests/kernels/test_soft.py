@@ -6,7 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from support.oracles import best_row
-from surestep.kernels.soft import keep_better_rows, spend_budget, spend_budget_greedily
+from surestep.kernels.soft import spend_budget, spend_budget_greedily
 
 NO_TIE = 0.0
 Q = st.one_of(st.integers(-3, 3).map(float), st.floats(-50, 50, allow_subnormal=False))
@@ -183,16 +183,3 @@ def test_where_the_published_step_spends_too_much_the_last_move_is_cut():
     row = greedy_row(q, behavior, error, nothing, 1.0)
     assert row == pytest.approx([1 - 0.25 - 1 / 6, 0.25, 1 / 6])
     assert spent(behavior, error, error, row) == pytest.approx(1.0)
-
-
-# ---- the guard --------------------------------------------------------------------------------
-
-
-def test_the_guard_replaces_the_better_rows_only_and_counts_them():
-    offsets = np.array([0, 2, 4, 6])
-    q = np.array([0.0, 1.0, 0.0, 1.0, 0.0, 1e-3])
-    old = np.array([0.5, 0.5, 0.0, 1.0, 1.0, 0.0])
-    candidate = np.array([0.4, 0.6, 1.0, 0.0, 0.0, 1.0])
-    probability = old.copy()
-    assert keep_better_rows(offsets, q, candidate, 1e-2, probability) == 1
-    assert np.array_equal(probability, np.concatenate([candidate[:2], old[2:]]))

@@ -149,7 +149,7 @@ def test_without_groups_the_columns_of_the_state_are_shown():
 
 
 @given(st.integers(0, 10**6), st.floats(0.1, 0.9))
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=settings.default.max_examples // 5)
 def test_gains_of_groups_add_up_to_the_gain(seed, share):
     shares = {"a": share, "b": 1 - share, "c": 0.3}
     table = clinic.log(np.random.default_rng(seed), 200, shares, dict.fromkeys(shares, 0.1))

@@ -133,7 +133,7 @@ def improved_as_by_hand(
     return result, problem
 
 
-@settings(max_examples=4)
+@settings(max_examples=settings.default.max_examples // 5)
 @given(each=ENDING, discount=DISCOUNTS, n_wedge=N_WEDGES, unseen=RULES, rng=st.randoms())
 def test_with_a_behavior_table_states_and_actions_are_its_rows(
     each, discount, n_wedge, unseen, rng
@@ -159,7 +159,7 @@ def test_with_a_behavior_table_states_and_actions_are_its_rows(
     assert result.table.quiet.tolist() == [s == len(states) - 1 for s in range(len(states))]
 
 
-@settings(max_examples=4)
+@settings(max_examples=settings.default.max_examples // 5)
 @given(each=ENDING, discount=DISCOUNTS, n_wedge=N_WEDGES, unseen=RULES)
 def test_without_a_table_the_behavior_is_what_was_done(each, discount, n_wedge, unseen):
     counts, states, actions = observed_by_hand(each)
@@ -179,7 +179,7 @@ def test_without_a_table_the_behavior_is_what_was_done(each, discount, n_wedge, 
     assert "estimated" in result.report
 
 
-@settings(max_examples=4)
+@settings(max_examples=settings.default.max_examples // 5)
 @given(each=ENDING, n_wedge=N_WEDGES)
 def test_propensities_are_the_behavior_where_the_log_has_them(each, n_wedge):
     counts, states, actions = observed_by_hand(each)
@@ -205,7 +205,7 @@ def test_propensities_are_the_behavior_where_the_log_has_them(each, n_wedge):
     assert result.record.parameters.behavior == "propensities"
 
 
-@settings(max_examples=4)
+@settings(max_examples=settings.default.max_examples // 5)
 @given(each=WORLDS, n_wedge=N_WEDGES, discount=DISCOUNTS)
 def test_contributions_add_up_to_the_estimated_gain(each, n_wedge, discount):
     terms = Terms.of(discount=discount, n_wedge=n_wedge)
@@ -218,7 +218,7 @@ def test_contributions_add_up_to_the_estimated_gain(each, n_wedge, discount):
     assert sizes == sorted(sizes, reverse=True)
 
 
-@settings(max_examples=4)
+@settings(max_examples=settings.default.max_examples // 5)
 @given(each=WORLDS, discount=DISCOUNTS)
 def test_ranges_are_those_of_the_rewards_observed(each, discount):
     terms = {"certificates": ["robust"], "worlds": 0}  # one episode cannot be split
@@ -235,7 +235,7 @@ def test_ranges_are_those_of_the_rewards_observed(each, discount):
             improve(without_propensities(each.rows), discount=1, **terms)
 
 
-@settings(max_examples=4)
+@settings(max_examples=settings.default.max_examples // 5)
 @given(each=WORLDS, kind=st.sampled_from([".csv", ".parquet", ".jsonl"]))
 def test_counts_in_place_of_the_log_give_the_same(each, kind, tmp_path_factory):
     folder = tmp_path_factory.mktemp("counts")
@@ -259,7 +259,7 @@ def test_counts_in_place_of_the_log_give_the_same(each, kind, tmp_path_factory):
     assert from_counts.record.counts_sha256 == from_log.record.counts_sha256
 
 
-@settings(max_examples=4)
+@settings(max_examples=settings.default.max_examples // 5)
 @given(each=WORLDS, data=st.data())
 def test_bins_are_what_numpy_would_make_of_the_numbers(each, data):
     assume(len(each.rows) > 1)
@@ -289,7 +289,7 @@ def test_bins_are_what_numpy_would_make_of_the_numbers(each, data):
     np.testing.assert_array_equal(first.quiet[order], by_hand.table.quiet)
 
 
-@settings(max_examples=4)
+@settings(max_examples=settings.default.max_examples // 5)
 @given(each=ENDING, rng=st.randoms())
 def test_loading_gives_the_log_that_was_written(each, rng):
     rows = each.rows
@@ -332,7 +332,7 @@ def one_of_each_form():
             if field.default is dataclasses.MISSING and "n_wedge" not in field.name
         ]
         terms = {"algorithm": ":".join([name, *needed]), "certificates": ["robust"]}
-        yield pytest.param(terms, marks=[pytest.mark.slow] if place % 2 else [])
+        yield pytest.param(terms, marks=[pytest.mark.slow] if place % 4 else [])
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def policy_table(chances):
 
 
 @given(lengths=st.lists(st.integers(1, 60), min_size=1, max_size=20))
-@settings(max_examples=6)
+@settings(max_examples=settings.default.max_examples // 3)
 def test_episodes_are_counted_by_their_lengths(lengths):
     rows = [(e, t) for e, length in enumerate(lengths) for t in range(length)]
     table = {
@@ -53,7 +53,7 @@ def test_episodes_are_counted_by_their_lengths(lengths):
     assert sum(found.histogram) == len(lengths)
 
 
-@settings(max_examples=7)
+@settings(max_examples=settings.default.max_examples // 3)
 @given(taken=TAKEN, n_wedge=st.integers(0, 30))
 def test_coverage_is_that_of_plain_python(taken, n_wedge):
     found = inspect(log_of(taken), n_wedge=n_wedge)
@@ -80,7 +80,7 @@ def test_coverage_is_that_of_plain_python(taken, n_wedge):
     assert ("nothing to choose" in kinds) == (sum(found.states_by_trusted[2:]) == 0)
 
 
-@settings(max_examples=7)
+@settings(max_examples=settings.default.max_examples // 3)
 @given(taken=TAKEN, weights=st.lists(st.integers(0, 3), min_size=6, max_size=6), rng=st.randoms())
 def test_overlap_with_a_policy_is_that_of_plain_python(taken, weights, rng):
     chances = {}

@@ -113,7 +113,7 @@ def loaded(table):
         return None
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(interleaved(), st.floats(0, 1))
 def test_a_split_in_time_leaves_every_row_on_its_side(table, share):
     log = loaded(table)
@@ -225,7 +225,7 @@ def edges(table, share, **reading):
     return evidence.counts.binnings["age"].edges
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=settings.default.max_examples // 5)
 @given(interleaved(), st.none() | st.floats(0.2, 0.8), st.integers(0, 2**20))
 def test_rows_that_judge_do_not_move_the_edges_of_bins(table, share, seed):
     log = loaded(table)

@@ -146,14 +146,14 @@ def test_a_card_names_no_action_of_today_where_all_are_as_frequent():
 
 
 def test_nobody_asked_for_rules():
-    none = surestep.improve(clinic(), rules=0, **TERMS)
+    none = surestep.improve(clinic(400), rules=0, **TERMS)
     assert none.rules is None
     assert none.card == ""
     assert none.record.parameters.rules == 0
-    assert surestep.improve(clinic(), "spibb", **TERMS).rules is None
+    assert surestep.improve(clinic(400), "spibb", **TERMS).rules is None
     for named in ({"algorithm": "spibb"}, {"n_wedge": 5}, {"zeta": 0.1}):
         with pytest.raises(InvalidParameter, match="rules is given beside an algorithm"):
-            surestep.improve(clinic(), rules=3, **named, **TERMS)
+            surestep.improve(clinic(400), rules=3, **named, **TERMS)
 
 
 def test_rules_are_read_strictly(result):
@@ -226,7 +226,7 @@ def test_where_nothing_can_be_gained_rules_are_seldom_proved():
 
 def test_a_tree_has_no_other_data_than_the_part_that_chooses():
     """Rows that judge may be anything: the rules stay the same."""
-    rows = 2_000
+    rows = 1_000
     log, other = clinic(rows), clinic(rows)
     last = slice(rows * 3 // 10, None)
     other["reward"] = other["reward"][: last.start] + other["reward"][last][::-1]

@@ -641,7 +641,6 @@ def is_refused_or_not_confirmed(home, folder):
     assert not found.confirmed or contents(folder) == contents(home / "result")
 
 
-@settings(max_examples=15)
 @given(data=st.data())
 def test_no_edit_is_confirmed(data, light, tmp_path_factory):
     folder = shutil.copytree(light / "result", tmp_path_factory.mktemp("edited") / "out")

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
@@ -231,9 +231,7 @@ def test_rows_may_come_in_any_order(result):
     assert all(days)
 
 
-@settings(
-    max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=settings.default.max_examples // 5)
 @given(seed=st.integers(0, 50), cut=st.integers(20, 300))
 def test_a_longer_file_goes_on_to_the_same_answer(result, seed, cut):
     new = log(seed, (100, 200), ADVICE, 1_000)

@@ -20,6 +20,7 @@ from surestep.errors import (
     speaking_of_options,
 )
 from surestep.planning import q_values
+from surestep.planning.horizons import better_rows
 from surestep.planning.iteration import best_actions
 
 PLANNERS = {
@@ -293,3 +294,13 @@ def test_long_ways_take_few_rounds_whichever_way_states_are_numbered(goal):
     expected = np.where(steps > 0, discount ** (steps - 1.0), 0.0)
     np.testing.assert_allclose(plan.value, expected, atol=plan.error_bound + 1e-12)
     assert plan.iterations < 50
+
+
+def test_only_rows_that_are_better_by_more_than_a_tie_are_replaced():
+    q = np.array([0.0, 1.0, 0.0, 1.0, 0.0, 1e-3])
+    old = np.array([0.5, 0.5, 0.0, 1.0, 1.0, 0.0])
+    proposed = np.array([0.4, 0.6, 1.0, 0.0, 0.0, 1.0])
+    found, better = better_rows(Pairs.full(3, 2), q, old, proposed, 1e-2)
+    assert better
+    assert found.tolist() == [*proposed[:2], *old[2:]]
+    assert not better_rows(Pairs.full(3, 2), q, old, old, 0.0)[1]

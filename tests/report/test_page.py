@@ -290,8 +290,7 @@ def test_colours_are_beside_words_that_say_the_same():
     lines = [line.rstrip() for line in text.splitlines()]
     assert lines[1:5] == ["  Count: 7 · per day", "  None: 0", "  ✗ Broken: It is.", "  • Alone"]
     assert lines.pop(5) == f"  {section.command}"  # which is copied whole
-    assert lines[5].split() == ["[a]", "█" * 32, "8", "pairs"]
-    assert lines[6].split() == ["b", "█" * 4, "1", "pair"]
+    assert "".join(lines[5:]) == ""  # pictures are on the page alone
     coloured = printed([section], colour="standard")
     assert "\x1b[1;32mTitle" in coloured
     assert "\x1b[1;31m7" in coloured

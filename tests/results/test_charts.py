@@ -22,9 +22,9 @@ from support.findings import (
 from support.labelled_worlds import COLUMNS
 from surestep import Problem
 from surestep import _reprs as frames
-from surestep._words import floored, signed
-from surestep.errors import InvalidParameter, MissingExtra
-from surestep.results import Result, plots
+from surestep._words import signed
+from surestep.errors import MissingExtra
+from surestep.results import plots
 
 VISITS = st.lists(st.integers(0, 3000), min_size=1, max_size=16)
 GAINS = st.one_of(
@@ -204,7 +204,7 @@ def test_changes_are_drawn_in_the_order_of_what_they_gain(result):
     ordered = plots.most_changed(table)
     assert set(ordered) == set(np.flatnonzero(table.changed))
     assert (np.diff(gains[ordered]) <= 1e-12).all()
-    figure = result.plot.changes()
+    figure = result.plot()
     (axes,) = figure.axes
     pairs = [plots.gaining_action(table, int(state)) for state in ordered[::-1]]
     names = [tick.get_text().split(": ") for tick in axes.get_yticklabels()]
@@ -219,38 +219,7 @@ def test_changes_are_drawn_in_the_order_of_what_they_gain(result):
     assert figure._repr_png_().startswith(PNG)
 
 
-def test_without_a_name_the_changes_are_drawn(result):
-    pytest.importorskip("matplotlib")
-    assert result.plot()._repr_png_() == result.plot.changes()._repr_png_()
-
-
 def test_a_result_is_printed_with_its_verdict_and_its_claim(result):
     assert str(result).startswith(result.verdict)
     assert f"({result.certificate.kind})" in str(result)
     assert str(result).endswith(f"estimated gain {signed(result.estimated_gain)} per episode")
-
-
-def test_certificates_are_drawn_at_their_lower_bounds(result):
-    pytest.importorskip("matplotlib")
-    figure = result.plot.certificates()
-    texts = [text.get_text() for text in figure.axes[0].texts]
-    for claim in result.certificates:
-        said = f"{claim.standing}, L = {signed(floored(claim.lower))}"
-        said = "says nothing" if claim.says_nothing else said
-        assert any(said in text for text in texts)
-    assert figure._repr_png_().startswith(PNG)
-
-
-def test_the_stress_test_is_drawn_world_by_world(result):
-    pytest.importorskip("matplotlib")
-    findings = rehearsed_findings()
-    claims = (findings.certificate, *findings.others)
-    tested = Result(findings.table, claims, findings.record, "", findings.rehearsal)
-    figure = tested.plot.rehearsal()
-    gain = findings.rehearsal.gain[:, 0]
-    legend = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
-    worse = (gain < -findings.rehearsal.tolerance).sum()
-    assert f"worse than the current policy: {worse}" in legend
-    assert figure._repr_png_().startswith(PNG)
-    with pytest.raises(InvalidParameter, match="make the result with worlds=10"):
-        result.plot.rehearsal()

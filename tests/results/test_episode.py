@@ -50,7 +50,7 @@ def tiger_result(memory, episodes=3_000, **more):
 
 def test_an_episode_remembers_what_its_states_need(tmp_path):
     """With a memory of one sound: open the other door where two sounds in a row agree."""
-    table, made = tiger_result(1)
+    table, made = tiger_result(1, 1_200)
     made.save(tmp_path / "result")
     result = surestep.load(tmp_path / "result")
     assert result.memory_steps == 1
@@ -107,7 +107,7 @@ def test_what_was_done_instead_is_remembered():
     ("lag", "asked", "enough"), [(1, 2, 1), (0, 1, 0), (2, 1, None), (2, 3, 2)]
 )
 def test_the_checks_name_the_shortest_memory_that_is_enough(lag, asked, enough):
-    table = second_order(2_000, lag, lag)
+    table = second_order(700, lag, lag)
     source = surestep.read_log(table, columns={"state": "coin"}, memory=asked, ends="complete")
     (check,) = [check for check in inspect(source).checks if check.code == "memory"]
     if enough is None:

@@ -20,7 +20,7 @@ from surestep.results.advantage_intervals import (
     gain_interval,
 )
 
-LOGS = 60
+LOGS = [25, pytest.param(200, marks=pytest.mark.slow)]
 
 
 def judged(name, episodes, seed):
@@ -45,16 +45,17 @@ def test_steps_are_worth_what_their_state_or_all_show_and_without_any_nothing():
     assert not np.any(ends_by_state(nothing, np.zeros(0), np.zeros(0)))
 
 
-@pytest.mark.parametrize(("name", "episodes"), [("gridworld", 300), ("alike", 300)])
-def test_the_interval_of_the_gain_holds_the_truth_as_often_as_it_says(name, episodes):
-    """Outside in at most 20 % would pass with a chance of 1e-4; also where nothing is gained."""
+@pytest.mark.parametrize("logs", LOGS)
+@pytest.mark.parametrize("name", ["gridworld", "alike"])
+def test_the_interval_of_the_gain_holds_the_truth_as_often_as_it_says(name, logs):
+    """At a rate of 10 %, the test errs once in 1,000 times; also where nothing is gained."""
     outside = 0
-    for seed in range(LOGS):
-        policy, judges, truth, _ = judged(name, episodes, seed)
+    for seed in range(logs):
+        policy, judges, truth, _ = judged(name, 300, seed)
         gain, low, high = gain_interval(judges, policy, 0.1)
         assert low <= gain <= high
         outside += not low - 1e-12 <= truth <= high + 1e-12
-    assert outside <= scipy.stats.binom(LOGS, 0.1).ppf(1 - 1e-3)
+    assert outside <= scipy.stats.binom(logs, 0.1).ppf(1 - 1e-3)
 
 
 def test_the_estimate_is_the_gain_in_the_model_of_the_data():
@@ -75,10 +76,11 @@ def test_that_nothing_comes_after_an_end_is_no_doubt():
     assert found == pytest.approx((0.5, 0.5, 0.5), abs=1e-4)
 
 
-def test_changes_that_do_nothing_are_seldom_confirmed_or_contradicted():
+@pytest.mark.parametrize("logs", LOGS)
+def test_changes_that_do_nothing_are_seldom_confirmed_or_contradicted(logs):
     """All intervals together are wrong in at most δ of logs: here no action does anything."""
     wrong = 0
-    for seed in range(LOGS):
+    for seed in range(logs):
         policy, judges, _, benchmark = judged("alike", 300, seed)
         value = np.asarray(SPIBB(n_wedge=5).improve(judges).plan.value)
         low, high = change_intervals(judges, value, policy, 0.1)
@@ -88,7 +90,7 @@ def test_changes_that_do_nothing_are_seldom_confirmed_or_contradicted():
         )
         assert ((low == 0) & (high == 0))[~moved].all()
         wrong += bool(((low > 0) | (high < 0)).any())
-    assert wrong <= scipy.stats.binom(LOGS, 0.1).ppf(1 - 1e-3)
+    assert wrong <= scipy.stats.binom(logs, 0.1).ppf(1 - 1e-3)
 
 
 def clicks(seed, rows=4000, arms=30):
@@ -104,7 +106,7 @@ def clicks(seed, rows=4000, arms=30):
 
 def test_the_gain_is_that_of_rows_that_did_not_choose():
     """The best of 30 arms looks good in the part that chose it, and on average not in the rest."""
-    terms = {"n_wedge": 5, "worlds": 0, "certificates": ["stitched:series=96"], "ending": (0, 1)}
+    terms = {"n_wedge": 5, "worlds": 0, "certificates": ["stitched:series=6"], "ending": (0, 1)}
     results = [improve(clicks(seed), discount=0, **terms) for seed in range(4)]
     estimates = [result.record.estimates for result in results]
     assert np.mean([found["policy"] - found["behavior"] for found in estimates]) > 0.05

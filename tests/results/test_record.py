@@ -206,7 +206,6 @@ def test_manifests_of_counts_are_refused(depth, tmp_path):
     ("name", "given"),
     [
         ("run.json", ("explain", ".", "--state", "a")),
-        ("claims.json", ("certify", ".", "log.csv", "--check", "claims.json")),
     ],
 )
 def test_the_command_line_says_so_in_one_line(name, given, tmp_path, monkeypatch):

@@ -21,7 +21,7 @@ from surestep.planning.ends import endless_circle
 from surestep.results.totals import is_share, total_course, totals_of
 from surestep.sampling import sample_log
 
-LOGS = 60
+LOGS = 30
 NOTHING = Stakes()
 
 
@@ -249,7 +249,7 @@ TOGETHER = (
 def test_intervals_hold_the_true_share_as_often_as_they_say(steps, known, episodes, changes):
     """Nominal 90 %; also with few patients, without any change, and where π_b is estimated.
 
-    Of 60 logs, more than 14 would be wrong with a chance of 1e-3 for each of the 36 rates.
+    So many of the logs would be wrong with a chance of 1e-3 for each of the 36 rates.
     """
     world = clinic()
     pairs = world.pairs

@@ -68,7 +68,7 @@ def test_a_public_name_in_a_text_is_a_link(text, entry):
 def test_a_word_alone_names_one_entry():
     names = [name for page in MODULES if page != "surestep" for name in explained_by(page)]
     assert len(names) == len(set(names))
-    assert ENTRIES["register"] == "surestep.register"  # surestep.environments has one, too
+    assert ENTRIES["register"] == "surestep.register"
 
 
 def processed(text, what="function"):

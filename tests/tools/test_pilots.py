@@ -2,27 +2,33 @@
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 import pilots
 
-RUNS = 40
-# With a rate of at most 10 %, more than 13 of 40 come once in 10,000 tests.
-MOST_WRONG = 13
+
+def cases():
+    """The cases with numbers of runs; a past control takes a second a run."""
+    for name in pilots.CASES:
+        if name not in pilots.BROKEN:
+            if not name.startswith("past"):
+                yield name, 15
+            yield pytest.param(name, 40, marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize("case", [name for name in pilots.CASES if name not in pilots.BROKEN])
-def test_claims_are_wrong_within_delta(case):
-    runs = 3 if case.startswith("past") else RUNS
-    assert pilots.rate(pilots.CASES[case], runs, seed=7).happened <= MOST_WRONG * runs / RUNS
+@pytest.mark.parametrize(("case", "runs"), [*cases()])
+def test_claims_are_wrong_within_delta(case, runs):
+    """With a rate of at most 10 %, more wrong ones come once in 10,000 tests."""
+    assert pilots.rate(pilots.CASES[case], runs, seed=7).happened <= binom.ppf(1 - 1e-4, runs, 0.1)
 
 
 def test_by_the_order_of_completion_a_pilot_is_wrong():
     (broken,) = pilots.BROKEN.values()
-    assert pilots.rate(broken, 20, seed=7).happened >= 12
+    assert pilots.rate(broken, 12, seed=7).happened >= 8
 
 
 def test_a_gain_takes_about_as_long_as_a_test_of_fixed_size():
     rng = np.random.default_rng(1)
-    found = [pilots.needed(0.5, rng) for _ in range(60)]
+    found = [pilots.needed(0.5, rng) for _ in range(25)]
     assert 40 <= np.median([when for when, _ in found]) <= 130
     assert found[0][1] == pytest.approx(72, abs=1)

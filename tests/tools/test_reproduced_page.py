@@ -5,11 +5,12 @@ import math
 
 import pytest
 
+import figure_3
 import reproduced_page
 from reproduced_page import CAPTIONS, FIGURES, FOLDER, PAGE, Curve, around_block, blocks, curves_of
 from support.made_runs import made_run
 from surestep.experiments import summaries
-from surestep.experiments.tables import as_csv, value_rows
+from surestep.experiments.tables import as_csv, row_of
 from surestep.figures.figure import ALWAYS_TOLD
 
 
@@ -53,6 +54,19 @@ def test_sizes_are_interpolated_by_their_logarithm():
     assert curve([1.0, 1.15, 1.3]).below("cvar1", 0.1) == [1]
 
 
+def test_figure_3_has_the_papers_numbers():
+    table = figure_3.n_wedge_table()
+    sizes = [row["states"] for row in table]
+    assert sizes == sorted(set(sizes))
+    assert (sizes[0], sizes[-1]) == (2, 10**7)
+    at = {row["states"]: row for row in table}
+    # Values computed for the reference facts, with the paper's setting of its section 6.1.
+    assert at[100]["beta"] == 15893461
+    assert at[10**7]["beta"] == 44733709
+    assert at[100]["spibb"] == pytest.approx(1.00226e8, rel=1e-5)
+    assert at[10**6]["2s"] == pytest.approx(4.45256e7, rel=1e-5)
+
+
 def drawn_before(path):
     """Figure 3, which does not depend on runs, as it is in the docs."""
     return {
@@ -65,7 +79,7 @@ def only_numbers(run, path, request):
     """The table beside a figure, whose picture takes long and is tested elsewhere."""
     return {
         path: b"a picture",
-        path.with_suffix(".csv"): as_csv(value_rows(summaries(run.columns, ALWAYS_TOLD))).encode(),
+        path.with_suffix(".csv"): as_csv(map(row_of, summaries(run.columns, ALWAYS_TOLD))).encode(),
     }
 
 

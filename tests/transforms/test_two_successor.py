@@ -1,7 +1,4 @@
-"""Two- and k-successor forms: the paper's theorems in exact rationals, and the way back.
-
-The shape of the trees, grown by the kernels as plain Python, which checks every index.
-"""
+"""Two-successor forms: the paper's theorems in exact rationals, the way back, and the chains."""
 
 import math
 import pickle
@@ -19,28 +16,47 @@ from support.strategies import counts, mdps, policies
 from surestep import Counts, FiniteMDP, Pairs, Policy, estimate_mdp, evaluate
 from surestep._arrays import run_lengths
 from surestep.errors import InvalidModel, SurestepError
-from surestep.kernels import splits
-from surestep.transforms import k_successor, two_successor
-from surestep.transforms.two_successor import grow_trees
+from surestep.transforms import two_successor
+from surestep.transforms.two_successor import SplitChains
 
-SHAPES = st.integers(2, 5)  # k
-split_trees = sys.modules["surestep.transforms.two_successor"]  # not the function
+split_chains = sys.modules["surestep.transforms.two_successor"]  # not the function
 LEAVES = (0, 1, 2, 3, 4, 5, 9, 14)  # of each pair, one of them a state
 PAIRS = Pairs.full(len(LEAVES), 1)
 OFFSETS = np.concatenate([[0], np.cumsum(LEAVES)])
 SUCCESSOR = np.concatenate([np.arange(m) % len(LEAVES) for m in LEAVES]).astype(np.int32)
 
 
-def exact_shares(trees, leaf):
-    """The compiled conditionals, run as plain Python on rationals [T]."""
-    node = np.full(trees.num_auxiliary, Fraction(0), object)
-    share = np.full(trees.child.size, Fraction(0), object)
-    tree = splits.SplitTree(trees.original.num_states, trees.offsets, trees.child, trees.origin)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(splits, "weight_of", splits.weight_of.py_func)
-        splits.add_up.py_func(tree, leaf, node)
-        splits.conditionals.function(tree, leaf, node, share)
-    return share
+def below(found, row):
+    """The transitions at the leaves below a row; auxiliary state S + x has the row K + x."""
+    for t in range(found.offsets[row], found.offsets[row + 1]):
+        if found.child[t] < found.original.num_states:
+            yield int(found.first[t])
+        else:
+            yield from below(found, row_of(found, t))
+
+
+def row_of(found, t):
+    """The row of the auxiliary state at a place in the rows."""
+    return found.original.num_pairs + int(found.child[t]) - found.original.num_states
+
+
+def exact_shares(found, leaf):
+    """The chance of each child given its node, by the construction, of rationals [T]."""
+    share = []
+    for row in range(found.pairs.num_pairs):
+        weights = [
+            leaf[found.first[t]]
+            if found.child[t] < found.original.num_states
+            else sum(leaf[i] for i in below(found, row_of(found, t)))
+            for t in range(found.offsets[row], found.offsets[row + 1])
+        ]
+        whole = sum(weights)
+        unreached = [Fraction(int(i == 0)) for i in range(len(weights))]
+        if row < found.original.num_pairs:
+            share += weights
+        else:
+            share += [weight / whole for weight in weights] if whole else unreached
+    return np.array(share, object)
 
 
 def exact_rows(mdp):
@@ -66,27 +82,27 @@ def paths(offsets, child, share, num_states, num_pairs, pair):
     return ends
 
 
-@given(st.data(), mdps(), SHAPES)
-def test_theorem_1_each_transition_has_one_path_of_the_same_probability(data, mdp, k):
-    split = k_successor(mdp, k)
-    exact, trees = exact_rows(mdp), split.trees
-    share = exact_shares(trees, exact)
+@given(st.data(), mdps())
+def test_theorem_1_each_transition_has_one_path_of_the_same_probability(data, mdp):
+    split = two_successor(mdp)
+    exact, chains = exact_rows(mdp), split.chains
+    share = exact_shares(chains, exact)
     for pair in range(mdp.num_pairs):
-        ends = paths(trees.offsets, trees.child, share, mdp.num_states, mdp.num_pairs, pair)
+        ends = paths(chains.offsets, chains.child, share, mdp.num_states, mdp.num_pairs, pair)
         run = slice(mdp.offsets[pair], mdp.offsets[pair + 1])
         stored = zip(mdp.successor[run].tolist(), exact[run], strict=True)
         assert sorted(ends) == sorted(stored)
-    rows = [sum(share[a:b]) for a, b in zip(trees.offsets, trees.offsets[1:], strict=False)]
+    rows = [sum(share[a:b]) for a, b in zip(chains.offsets, chains.offsets[1:], strict=False)]
     assert set(rows[mdp.num_pairs :]) <= {1}
     np.testing.assert_allclose(split.mdp.probability, share.astype(float), rtol=1e-12)
 
 
-@given(st.data(), mdps(max_states=4, undiscounted=True), SHAPES)
-def test_corollary_1_values_of_the_states_are_unchanged_exactly(data, mdp, k):
+@given(st.data(), mdps(max_states=4, undiscounted=True))
+def test_corollary_1_values_of_the_states_are_unchanged_exactly(data, mdp):
     policy = data.draw(policies(mdp.pairs))
-    split = k_successor(mdp, k)
+    split = two_successor(mdp)
     exact = exact_rows(mdp)
-    share, lifted = exact_shares(split.trees, exact), split.lift(policy)
+    share, lifted = exact_shares(split.chains, exact), split.lift(policy)
     rewards = [Fraction(float(r)) for r in mdp.reward]
     expected = [
         Fraction(float(mdp.ending_reward[i]))
@@ -94,7 +110,7 @@ def test_corollary_1_values_of_the_states_are_unchanged_exactly(data, mdp, k):
         for i in range(mdp.num_pairs)
     ]
     original = exact_values(mdp.pairs, mdp.offsets, mdp.successor, exact, expected, mdp, policy)
-    auxiliary = [Fraction(0)] * split.trees.num_auxiliary
+    auxiliary = [Fraction(0)] * split.chains.num_auxiliary
     after = exact_values(
         split.mdp.pairs,
         split.mdp.offsets,
@@ -121,16 +137,14 @@ def exact_values(pairs, offsets, successor, probability, expected, mdp, policy):
     return solve_exactly(matrix, right)
 
 
-@given(mdps(), SHAPES)
-def test_the_split_form_has_the_sizes_the_paper_says(mdp, k):
-    split = k_successor(mdp, k).mdp
+@given(mdps())
+def test_the_split_form_has_the_sizes_the_paper_says(mdp):
+    split = two_successor(mdp).mdp
     branching = run_lengths(mdp.offsets)
     added = split.num_states - mdp.num_states
-    assert run_lengths(split.offsets).max() <= k
-    assert added == sum(max(0, math.ceil((m - 1) / (k - 1)) - 1) for m in branching.tolist())
-    if k == 2:
-        assert added == np.maximum(branching - 2, 0).sum()
-        assert split.num_states <= mdp.num_states**2 * mdp.pairs.num_actions
+    assert run_lengths(split.offsets).max() <= 2
+    assert added == np.maximum(branching - 2, 0).sum()
+    assert split.num_states <= mdp.num_states**2 * mdp.pairs.num_actions
     assert split.num_transitions == mdp.num_transitions + added
     new = slice(mdp.num_pairs, None)
     assert (split.discount[new] == 1).all()
@@ -138,7 +152,7 @@ def test_the_split_form_has_the_sizes_the_paper_says(mdp, k):
     assert (split.pairs.action[new] == mdp.pairs.num_actions).all()
     assert (run_lengths(split.pairs.offsets)[mdp.num_states :] == 1).all()
     np.testing.assert_array_equal(split.initial[mdp.num_states :], 0.0)
-    short = np.flatnonzero(branching <= k)
+    short = np.flatnonzero(branching <= 2)
     for pair in short:
         old, new_run = slice(*mdp.offsets[pair : pair + 2]), slice(*split.offsets[pair : pair + 2])
         for name in ("successor", "probability", "reward"):
@@ -147,50 +161,50 @@ def test_the_split_form_has_the_sizes_the_paper_says(mdp, k):
 
 def products(split):
     """The probabilities of the original, by the paths of the split form."""
-    trees, share = split.trees, split.mdp.probability
-    first, states = trees.original.num_pairs, trees.original.num_states
-    reached = np.ones(first + trees.num_auxiliary)  # of each row, which comes after its parent's
+    chains, share = split.chains, split.mdp.probability
+    reached = np.ones(chains.pairs.num_pairs)  # of each row, which comes after its parent's
     found = np.zeros(split.original.successor.size)
     for row in range(reached.size):
-        for t in range(*trees.offsets[row : row + 2]):
-            if trees.origin[t] >= 0:
-                found[trees.origin[t]] = reached[row] * share[t]
+        for t in range(*chains.offsets[row : row + 2]):
+            if chains.child[t] < chains.original.num_states:
+                found[chains.first[t]] = reached[row] * share[t]
             else:
-                reached[first + trees.child[t] - states] = reached[row] * share[t]
+                reached[row_of(chains, t)] = reached[row] * share[t]
     return found
 
 
-@given(st.data(), mdps(), SHAPES)
-def test_the_original_mdp_comes_back(data, mdp, k):
+@given(st.data(), mdps())
+def test_the_original_mdp_comes_back(data, mdp):
     goal = data.draw(st.lists(st.booleans(), min_size=mdp.num_states, max_size=mdp.num_states))
     mdp = replace(mdp, marks={"goal": np.array(goal)})
-    split = k_successor(mdp, k)
+    split = two_successor(mdp)
     assert split.original == mdp
-    assert split.mdp.marks["goal"].tolist() == [*goal, *[False] * split.trees.num_auxiliary]
+    assert split.mdp.marks["goal"].tolist() == [*goal, *[False] * split.chains.num_auxiliary]
     # Theorem 1: the products along paths are the probabilities.
     np.testing.assert_allclose(products(split), mdp.probability, rtol=1e-12, atol=0)
     policy = data.draw(policies(mdp.pairs))
     assert split.lower(split.lift(policy)) == policy
     again = pickle.loads(pickle.dumps(split))  # noqa: S301
     assert again.original == mdp
-    assert not again.trees.origin.flags.writeable
+    assert not again.chains.first.flags.writeable
 
 
-@given(st.data(), counts(max_states=5), SHAPES)
-def test_the_original_counts_come_back_exactly(data, logged, k):
-    split = k_successor(logged, k)
+@given(st.data(), counts(max_states=5))
+def test_the_original_counts_come_back_exactly(data, logged):
+    split = two_successor(logged)
     assert split.original == logged
-    leaf = split.trees.origin >= 0
-    assert (split.counts.times[leaf] == logged.times[split.trees.origin[leaf]]).all()
-    assert run_lengths(split.counts.offsets).max() <= k
+    leaf = split.chains.child < logged.pairs.num_states
+    seen = logged.times[logged.times > 0]
+    assert (split.counts.times[leaf] == seen[split.chains.first[leaf]]).all()
+    assert run_lengths(split.counts.offsets).max() <= 2
     assert (split.counts.visits[: logged.pairs.num_pairs] == logged.visits).all()
     policy = data.draw(policies(logged.pairs))
     assert split.lower(split.lift(policy)) == policy
 
 
-@given(st.data(), counts(max_states=5), SHAPES)
-def test_theorem_2_the_estimate_has_one_path_of_the_same_probability(data, logged, k):
-    split = k_successor(logged, k)
+@given(st.data(), counts(max_states=5))
+def test_theorem_2_the_estimate_has_one_path_of_the_same_probability(data, logged):
+    split = two_successor(logged)
     new, num_pairs = split.counts, logged.pairs.num_pairs
     visits = np.repeat(new.visits, run_lengths(new.offsets))
     share = [Fraction(int(n), int(v)) for n, v in zip(new.times, visits, strict=True)]
@@ -205,12 +219,12 @@ def test_theorem_2_the_estimate_has_one_path_of_the_same_probability(data, logge
         assert sorted(ends) == sorted(seen)
 
 
-@given(st.data(), counts(max_states=5), SHAPES)
-def test_corollary_2_the_estimate_of_the_split_counts_is_the_split_estimate(data, logged, k):
-    split = k_successor(logged, k)
+@given(st.data(), counts(max_states=5))
+def test_corollary_2_the_estimate_of_the_split_counts_is_the_split_estimate(data, logged):
+    split = two_successor(logged)
     ours = estimate_mdp(split.counts, split.discounts(0.9))
     estimate = estimate_mdp(logged, 0.9)
-    theirs = k_successor(estimate, k).mdp
+    theirs = two_successor(estimate).mdp
     assert ours.pairs == theirs.pairs
     for name in ("offsets", "successor", "discount", "initial"):
         np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
@@ -316,20 +330,6 @@ def test_labels_stay_and_new_ones_differ_from_them():
     assert pairs.action_labels == ("τ", "τ'")
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"k": 1}, r"k is 1, expected a whole number of at least 2"),
-        ({"k": 2.5}, r"k is 2\.5"),
-        ({"k": True}, r"k is True"),
-    ],
-)
-def test_bad_settings_are_refused_by_name(settings, message):
-    mdp = FiniteMDP.from_dense(figure_2(), np.zeros((5, 2)), 0.9)
-    with pytest.raises(SurestepError, match=message):
-        k_successor(mdp, **settings)
-
-
 def test_what_belongs_to_another_model_is_refused():
     mdp = FiniteMDP.from_dense(figure_2(), np.zeros((5, 2)), 0.9)
     split = two_successor(mdp)
@@ -341,52 +341,35 @@ def test_what_belongs_to_another_model_is_refused():
         two_successor("an MDP")
 
 
-@pytest.fixture
-def grown(monkeypatch):
-    monkeypatch.setattr(splits, "write_chains", splits.write_chains.function)
-    return lambda k: grow_trees(PAIRS, OFFSETS, SUCCESSOR, np.arange(SUCCESSOR.size), k)
-
-
-def below(found, row):
-    """The transitions at the leaves below a row; auxiliary state S + x has the row K + x."""
-    for t in range(found.offsets[row], found.offsets[row + 1]):
-        if found.origin[t] >= 0:
-            yield int(found.origin[t])
-        else:
-            yield from below(found, int(found.child[t]))
-
-
-@pytest.mark.parametrize("k", [2, 3, 5])
-def test_every_node_but_the_last_of_a_tree_is_full(k, grown):
-    found = grown(k)
-    auxiliary = [max(-(-(m - 1) // (k - 1)), 1) - 1 for m in LEAVES]  # ⌈(m − 1)/(k − 1)⌉ − 1
+def test_every_node_has_two_children():
+    found = SplitChains.of(PAIRS, OFFSETS, SUCCESSOR)
+    auxiliary = [max(m - 2, 0) for m in LEAVES]
     assert found.num_auxiliary == sum(auxiliary)
     assert found.pairs.num_states == found.pairs.num_pairs == len(LEAVES) + sum(auxiliary)
-    assert found.child.size == found.origin.size == SUCCESSOR.size + sum(auxiliary)
-    lengths, first = np.diff(found.offsets), len(LEAVES)
-    for pair, (m, more) in enumerate(zip(LEAVES, auxiliary, strict=True)):
-        rows = [lengths[pair], *lengths[first : first + more]]
-        first += more
-        assert rows[:-1] == [k] * more
-        assert rows[-1] == m - (k - 1) * more <= k
-        assert sorted(below(found, pair)) == list(range(OFFSETS[pair], OFFSETS[pair + 1]))
-    leaf = found.origin >= 0
-    assert found.child[leaf].tolist() == SUCCESSOR[found.origin[leaf]].tolist()
+    assert found.child.size == found.first.size == SUCCESSOR.size + sum(auxiliary)
+    assert np.diff(found.offsets).tolist() == [min(m, 2) for m in LEAVES] + [2] * sum(auxiliary)
+    for pair in range(len(LEAVES)):
+        assert list(below(found, pair)) == list(range(OFFSETS[pair], OFFSETS[pair + 1]))
+    leaf = found.child < len(LEAVES)
+    assert found.child[leaf].tolist() == SUCCESSOR[found.first[leaf]].tolist()
     nodes = found.child[~leaf]
     assert sorted(nodes.tolist()) == list(range(len(LEAVES), found.pairs.num_states))
+    assert [next(below(found, row_of(found, t))) for t in np.flatnonzero(~leaf)] == (
+        found.first[~leaf].tolist()
+    )
 
 
-def test_auxiliary_states_have_one_action_of_their_own(grown):
-    found = grown(2).pairs
+def test_auxiliary_states_have_one_action_of_their_own():
+    found = SplitChains.of(PAIRS, OFFSETS, SUCCESSOR).pairs
     assert found.num_actions == 2
     assert np.diff(found.offsets).tolist() == [1] * found.num_states
     assert found.action.tolist() == [0] * len(LEAVES) + [1] * (found.num_states - len(LEAVES))
 
 
-def test_there_are_no_more_states_than_can_be_numbered(grown, monkeypatch):
-    states = grown(3).pairs.num_states
-    monkeypatch.setattr(split_trees.arrays, "LARGEST_INDEX", states)
-    assert grown(3).pairs.num_states == states
-    monkeypatch.setattr(split_trees.arrays, "LARGEST_INDEX", states - 1)
+def test_there_are_no_more_states_than_can_be_numbered(monkeypatch):
+    states = SplitChains.of(PAIRS, OFFSETS, SUCCESSOR).pairs.num_states
+    monkeypatch.setattr(split_chains.arrays, "LARGEST_INDEX", states)
+    assert SplitChains.of(PAIRS, OFFSETS, SUCCESSOR).pairs.num_states == states
+    monkeypatch.setattr(split_chains.arrays, "LARGEST_INDEX", states - 1)
     with pytest.raises(InvalidModel, match=f"has {states} states, expected at most {states - 1}"):
-        grown(3)
+        SplitChains.of(PAIRS, OFFSETS, SUCCESSOR)

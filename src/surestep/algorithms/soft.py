@@ -11,6 +11,7 @@ for a pair never visited, so that π_b is kept there.
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Literal
 
 import numpy as np
@@ -21,12 +22,14 @@ from surestep._names import unknown
 from surestep._settings import check_settings
 from surestep.algorithms.contract import Promise, improvement_of, tie_of
 from surestep.bounds import BOUNDS, Bound, ProblemSize
-from surestep.errors import InvalidParameter, NotConverged
-from surestep.kernels.soft import keep_better_rows, spend_budget, spend_budget_greedily
-from surestep.model import Improvement, Plan, Policy, Problem
+from surestep.errors import InvalidParameter
+from surestep.kernels.soft import spend_budget, spend_budget_greedily
+from surestep.model import Improvement, Policy, Problem
 from surestep.planning.backups import Backup
 from surestep.planning.evaluation import evaluate, evaluate_with_bound
+from surestep.planning.horizons import better_rows
 from surestep.planning.iteration import ITERATION_LIMIT, GreedyStep, policy_iteration
+from surestep.planning.total import ending_iteration
 
 HOEFFDING = "hoeffding"
 KEEPS = frozenset({Promise.KEEPS_BEHAVIOR, Promise.NEVER_WORSE, Promise.RENUMBERING})
@@ -172,20 +175,26 @@ class SoftSPIBB:
         Improvement
             The policy, and its value in the estimated MDP.
         """
-        step = self.step_in(problem)
+        step, behavior = self.step_in(problem), problem.behavior
         exact = self.step in ("exact", "lower")
         if self.iterate:
-            if exact:
-                plan = policy_iteration(problem.estimate(), step, start=problem.behavior)
-            else:
-                plan = guarded_iteration(problem, step)
+            mdp = problem.estimate()
+            plan = (
+                policy_iteration(mdp, step, start=behavior)
+                if exact
+                # The step need not find the best row, so only better ones replace those of π_b.
+                else ending_iteration(
+                    mdp, step, behavior, partial(evaluate_with_bound, mdp), ITERATION_LIMIT
+                )
+            )
             return Improvement.of(problem, plan)
-        pairs = problem.counts.pairs
         q = q_of_behavior(problem)
-        probability = step(q) if exact else problem.behavior.probability.copy()
+        probability = step(q)
         if not exact:
-            keep_better_rows(pairs.offsets, q, step(q), tie_of(q), probability)
-        return improvement_of(problem, Policy(pairs, probability), iterations=1)
+            probability, _ = better_rows(
+                behavior.pairs, q, behavior.probability, probability, tie_of(q)
+            )
+        return improvement_of(problem, Policy(behavior.pairs, probability), iterations=1)
 
     def step_in(self, problem: Problem) -> GreedyStep:
         """Returns the step: a policy for q within the budget.
@@ -222,23 +231,6 @@ class SoftSPIBB:
             return probability
 
         return step
-
-
-def guarded_iteration(problem: Problem, step: GreedyStep) -> Plan:
-    """Replaces rows of π_b by rows that are better under the current q, until there are none.
-
-    Each round improves on the last (policy improvement theorem), so the policy is never worse than
-    π_b; `step` need not find the best row. The plan's error bound is about the policy's own value.
-    """
-    mdp = problem.estimate()
-    backup = Backup.of(mdp)
-    probability = problem.behavior.probability.copy()
-    for iteration in range(1, ITERATION_LIMIT + 1):
-        evaluation = evaluate_with_bound(mdp, Policy(mdp.pairs, probability))
-        q = backup.q(evaluation.value)
-        if keep_better_rows(mdp.pairs.offsets, q, step(q), tie_of(q), probability) == 0:
-            return evaluation.plan(Policy(mdp.pairs, probability), iteration, q)
-    raise NotConverged(f"guarded iteration stopped after {ITERATION_LIMIT} rounds, the limit")
 
 
 def q_of_behavior(problem: Problem) -> arrays.FloatArray:

@@ -21,7 +21,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple, Protocol, runtime_c
 
 import numpy as np
 from msgspec import Meta
-from scipy.special import betainccinv, betaincinv, ndtri_exp
+from scipy.special import betainccinv, betaincinv
 
 import surestep._arrays as arrays
 from surestep._names import unknown
@@ -34,7 +34,6 @@ LN2 = math.log(2.0)
 LARGEST_DOUBLE = int(np.finfo(np.float64).max)
 KNOT_BITS = 16  # knots of the beta width have this many binary digits
 LAST_KNOT = 2.0**49  # up to here, 10¹⁵ visits, the inverse beta function is accurate
-SURELY_ABOVE_ROUNDING = 1e-11  # far above the last digits of a library, far below a step of knots
 SMALLEST_LOG = -700.0  # below it, e^x is no normal double
 MOST_VISITS = 2**1024  # beyond all doubles every radius is 0: more are never enough
 
@@ -299,12 +298,11 @@ def odds_against(a: arrays.FloatArray, log_share: float) -> arrays.FloatArray:
 
     With p ~ Beta(a, a), t = 1 − 2p has a density ∝ (1 − t²)^(a−1) and t² ~ Beta(½, a), so
     P(t² > r²) = δ_T gives r² = I_c⁻¹(δ_T; ½, a) and 1 − r² = I⁻¹(δ_T; a, ½). The smaller one is
-    taken, so nothing cancels. Where δ_T is no double any more, the upper end of
-    `beta_width_bracket` stands in for r, and 1 for what the library cannot tell from it.
+    taken, so nothing cancels. A δ_T that is no double any more, as only a δ below 10⁻²⁶⁰ makes it,
+    has the width 1, which claims nothing.
     """
     if log_share < SMALLEST_LOG:
-        odds: arrays.FloatArray = 1.0 / beta_width_bracket(2.0 * (a - 1.0), log_share)[1] ** 2 - 1.0
-        return odds * (odds > SURELY_ABOVE_ROUNDING)
+        return np.zeros_like(a)
     share = math.exp(log_share)
     square = betainccinv(0.5, a, share)
     rest = betaincinv(a, 0.5, share)
@@ -313,30 +311,6 @@ def odds_against(a: arrays.FloatArray, log_share: float) -> arrays.FloatArray:
         wide, 1.0 - rest, square
     )
     return exact
-
-
-def beta_width_bracket(
-    visits: arrays.FloatArray, log_share: float
-) -> tuple[arrays.FloatArray, arrays.FloatArray]:
-    """Lower and upper bounds of `symmetric_beta_width`, from the logarithm of δ_T alone.
-
-    Let x = δ_T/2 = P(t > r), z(q) = Φ⁻¹(1 − q), and C = ∫(1 − t²)^(N/2) dt = √π Γ(s)/Γ(s + ½) with
-    s = N/2 + 1; √(s − ¼) ≤ Γ(s + ½)/Γ(s) ≤ √s (Watson 1959).
-
-    Upper: put t = sin θ. P(θ > φ) = C⁻¹ ∫_φ cos^(N+1) θ dθ, and cos θ ≤ exp(−θ²/2) on [0, π/2], so
-    x ≤ C⁻¹ √(2π/(N+1)) Φ(−φ√(N+1)) ≤ √((N+2)/(N+1)) Φ(−φ√(N+1)) by C ≥ √(2π/(N+2)). Hence
-    φ ≤ z(x √((N+1)/(N+2))) / √(N+1), and r = sin φ.
-
-    Lower: put t = tanh u. P(u > y) = C⁻¹ ∫_y sech^(N+2) u du, and sech u ≥ exp(−u²/2), so
-    x ≥ √(1 − 1/(2N+4)) Φ(−y√(N+2)) by C ≤ √(2π/(N + 3/2)). Hence
-    y ≥ z(x / √(1 − 1/(2N+4))) / √(N+2), and r = tanh y.
-    """
-    log_x = log_share - LN2
-    squeeze = 0.5 * np.log1p(-1.0 / (visits + 2.0))  # ln √((N+1)/(N+2))
-    stretch = 0.5 * np.log1p(-0.5 / (visits + 2.0))  # ln √(1 − 1/(2N+4))
-    angle = -ndtri_exp(log_x + squeeze) / np.sqrt(visits + 1.0)
-    lower = np.tanh(-ndtri_exp(np.minimum(log_x - stretch, -LN2)) / np.sqrt(visits + 2.0))
-    return lower, np.sin(np.minimum(angle, math.pi / 2))
 
 
 def read_visits(visits: object) -> arrays.FloatArray:

@@ -1,10 +1,8 @@
 """Check: the finding about one assumption. CheckKind: the test of it, and its sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.model import Certificate, DecisionLog, Pairs
@@ -115,7 +113,7 @@ class Check:
             raise ValueError(f"the check {self.code} has the figures {', '.join(self.figures)}")
 
     @classmethod
-    def failing(cls, code: str, fails: bool, **figures: float) -> Check | None:
+    def failing(cls, code: str, fails: bool, **figures: float) -> Self | None:
         """Returns a failed check, or None, which has no line on a page.
 
         Parameters
@@ -135,7 +133,7 @@ class Check:
         return cls(code=code, outcome="failed", figures=figures) if fails else None
 
     @classmethod
-    def unchecked(cls, code: str, why: str) -> Check:
+    def unchecked(cls, code: str, why: str) -> Self:
         """Returns the check of an assumption that was not tested.
 
         Parameters

@@ -22,8 +22,6 @@ a later row may depend on an outcome of an earlier one: then even a single group
 the limit. Both are tested by simulation.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
@@ -64,7 +62,7 @@ class Arrangement(NamedTuple):
     runs: IntArray  # [R+1] into rows
     order: IntArray  # [n]
 
-    def with_runs(self, past: IntArray) -> Arrangement:
+    def with_runs(self, past: IntArray) -> "Arrangement":
         """Returns the same rows by other pasts [N], which rise within each group as they lie."""
         group = arrays.run_owners(self.runs[self.groups])
         runs = ends_of_equal(group * np.int64(past.max() + 1) + past[self.order])
@@ -214,8 +212,7 @@ def largest_statistic(
     def of_all(number: int, effect: float) -> FloatArray:
         if effect == 0:
             return observed
-        with_effect: FloatArray = (draws(placed, number, effect) - mean[0]) / deviation[0]
-        return with_effect
+        return np.asarray((draws(placed, number, effect) - mean[0]) / deviation[0])
 
     return of_all
 

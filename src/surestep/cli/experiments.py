@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 METRICS = "mean, cvar10, cvar1 (any cvarP), better, worse"
 PARTS = "environment, algorithm, setting, n-wedge or metric; of claims task, claim or metric"
-FORMATS = click.Choice(["markdown", "csv", "latex"])
+FORMATS = click.Choice(["markdown", "csv"])
 VALUES = click.Choice(["performance", "gain", "normalised"])
 OF_METRICS = "Of ρ, ρ − ρ(π_b), or that as a share of what is possible.  [default: performance]"
 metric = partial(click.option, "--metric", "metrics", multiple=True)
@@ -103,8 +103,8 @@ def figure_command(name: str, directory: Path | None, output: Path, **request: A
     """Draw the runs of NAME, with the numbers behind each picture as CSV beside it.
 
     NAME is what `surestep run` takes (an experiment of the catalog, a folder of it, a .toml file),
-    the folder of a run, or n-wedge, which is drawn from formulas (the paper's Figure 3). Of several
-    runs each picture has the name of its run: -o fig.pdf makes fig-gridworld.pdf.
+    or the folder of a run. Of several runs each picture has the name of its run: -o fig.pdf makes
+    fig-gridworld.pdf.
 
     \b
     surestep figure paper/gridworld -o figure-4.pdf
@@ -141,7 +141,7 @@ def compare_command(
 
     \b
     surestep compare paper/gridworld --episodes 100 --against spibb:n_wedge=100
-    surestep compare mine.toml --format latex --metric mean --metric cvar10
+    surestep compare mine.toml --metric mean --metric cvar10
     surestep compare mine.toml --format csv > table.csv
     """
     from surestep.errors import InvalidParameter
@@ -150,7 +150,6 @@ def compare_command(
     from surestep.experiments.comparison import USUAL
     from surestep.experiments.runs import selected
 
-    write = words.as_latex if kind == "latex" else words.as_markdown
     rows = []
     tables = []
     notes = []
@@ -176,5 +175,5 @@ def compare_command(
     if kind == "csv":
         say(words.as_csv(rows).rstrip("\n"))
     else:
-        say(*(f"{write(table)}\n" for table in tables))
+        say(*(f"{words.as_markdown(table)}\n" for table in tables))
     say(*dict.fromkeys(notes), err=True)

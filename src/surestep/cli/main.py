@@ -12,7 +12,7 @@ from importlib import import_module
 from io import TextIOWrapper
 from traceback import walk_stack
 from types import FrameType
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import click
 
@@ -72,8 +72,7 @@ class Verbs(click.Group):
         if cmd_name not in VERBS:
             return None
         module = import_module(f"surestep.cli.{VERBS[cmd_name]}")
-        command: click.Command = getattr(module, f"{cmd_name}_command")
-        return command
+        return cast(click.Command, getattr(module, f"{cmd_name}_command"))
 
     def invoke(self, ctx: click.Context) -> object:
         """Runs the verb; characters that the terminal does not have are replaced."""

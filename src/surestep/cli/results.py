@@ -165,11 +165,6 @@ def explanation_section(explanation: Explanation) -> Section:
 @options.declared_range("returns")
 @options.allow_query
 @options.output_file("A file for the certificates, as JSON.")
-@click.option(
-    "--check",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Instead, make the certificates of this file again, and refuse them if they differ.",
-)
 @options.device
 def certify_command(
     *,
@@ -180,7 +175,6 @@ def certify_command(
     allow_query: bool,
     memory_limit: str | None,
     output: Path | None,
-    check: Path | None,
     **declared: Any,
 ) -> None:
     """Say what the data in LOG claim about the policy in the folder RESULT.
@@ -193,32 +187,13 @@ def certify_command(
     \b
     surestep certify result log.csv --kind robust:set=two-successor --kind a-priori:bound=beta
     surestep certify result later.csv --kind trajectory --ending 0 1 -o claim.json
-    surestep certify result later.csv --check claim.json
     surestep certify log.toml --policy guideline.csv
     """
     from surestep._files import write_together
-    from surestep.pipeline import certify_policy, certify_result, check_certificates
+    from surestep.pipeline import certify_policy, certify_result
     from surestep.report.certificates import certificate_name, of_one, together_words
-    from surestep.results.result import (
-        certificates_to_json,
-        is_as_written,
-        load,
-        read_certificates,
-    )
+    from surestep.results.result import certificates_to_json
 
-    how: dict[str, Any] = {"allow_query": allow_query, "memory_limit": memory_limit}
-    if check is not None:
-        if kinds or output or any(given is not None for given in declared.values()):
-            raise click.UsageError("--check makes what is in the file again, and takes no more")
-        with task_progress() as progress:
-            check_certificates(
-                result, description, read_certificates(check), progress=progress, **how
-            )
-        if not is_as_written(check, load(result)):
-            say("not confirmed: the same claims, in other words or with another verdict")
-            raise SystemExit(1)
-        say("confirmed: the claims come out the same", fg="green", bold=True)
-        return
     if policy is not None:
         said = {name: value for name, value in description.given().items() if name != "files"}
         log = description_of([str(result), *several(description.files)], said)
@@ -227,11 +202,17 @@ def certify_command(
                 log, policy, kinds, progress=progress, memory_limit=memory_limit, **declared
             )
     elif not kinds or not description.files:
-        raise click.UsageError("expected a LOG, and at least one --certificate, or --check")
+        raise click.UsageError("expected a LOG, and at least one --certificate")
     else:
         with task_progress() as progress:
             judged = certify_result(
-                result, description, kinds, progress=progress, **how, **declared
+                result,
+                description,
+                kinds,
+                progress=progress,
+                allow_query=allow_query,
+                memory_limit=memory_limit,
+                **declared,
             )
         if not judged.same_log:
             say("This is another log than the one that the policy was made from.")

@@ -4,15 +4,6 @@ Merged states make a log that is not Markov, or a log with noisy rewards (merged
 different rewards), or a log that hides the outcome of an episode. The values of policies are still
 known exactly, from the finer model: there a policy acts alike in all states of one group.
 
-*Tiger: the log shows only signs of the hidden state.*
-This is a check environment of Simão, Suilen and Jansen (AAAI 2023), with the numbers of their
-package `pogym`: an episode begins with a sound, and opening a door ends it. A state of the log is
-the present sound and the last `memory` sounds before it. The log is no Markov process, but the
-values of its policies are known exactly, from the model of the tiger and the remembered sounds.
-
-π_b depends on the present sound only: it is the softmax of the best action values in the model that
-very many episodes of a uniform policy would show (in the original, of Q-learning).
-
 *A hidden cause: doctors treat the severe patients, and the log does not show the severity.*
 There are ten wards on the way to recovery. In every step a patient is mild or severe with equal
 chances, independently of the past; a mild patient moves on, a severe one falls back or dies. The
@@ -20,17 +11,13 @@ decision, to wait or to treat, has no effect, but severe patients are treated mo
 makes treatment look harmful, and every policy is worth the same.
 """
 
-import itertools
 from dataclasses import dataclass, field, replace
-from typing import Annotated
 
 import numpy as np
-from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep.environments.benchmark import Benchmark, Portion, Truth
 from surestep.model import DecisionLog, FiniteMDP, Pairs, Policy
-from surestep.planning import optimal, q_values
 from surestep.sampling import sample_log
 
 
@@ -114,73 +101,6 @@ def expected_visits(mdp: FiniteMDP, policy: Policy, horizon: int) -> arrays.Floa
         moved = taken[owner] * mdp.probability
         at = np.bincount(mdp.successor, moved, mdp.num_states).astype(np.float64, copy=False)
     return visits
-
-
-# ---- a tiger behind a door --------------------------------------------------------------------
-
-DISCOUNT = 0.95
-HORIZON = 100
-SIDES = ("left", "right")
-HEARD = ((0.85, 0.15), (0.15, 0.85))  # the chances of the sounds, for each side of the tiger
-SHARPNESS = 0.05  # the inverse temperature of the softmax of π_b
-
-
-def tiger(memory: Annotated[int, Meta(ge=0, le=3)] = 1) -> Benchmark:
-    """Builds Tiger, a tiger behind one of two doors; to listen costs 1, and is right in 85 %.
-
-    The tiger's door pays −100, the other door 10 (Cassandra, Kaelbling and Littman 1994; there an
-    episode goes on after a door).
-    """
-    plain = tiger_log(0)
-    seen = plain.model(expected_visits(plain.mdp, Policy.uniform(plain.mdp), HORIZON))
-    by_sound = Policy.softmax(seen, q_values(seen, optimal(seen).value), 1 / SHARPNESS).dense()
-    log = tiger_log(memory)
-    # The remembered sounds end with the present one: left in every other state, else right.
-    present = np.append(np.arange(log.pairs.num_states - 1) % len(SIDES), -1)
-    behavior = Policy.from_dense(log.pairs, by_sound[present])
-    return Benchmark(
-        name="tiger",
-        mdp=log.model(expected_visits(log.mdp, log.acting(behavior), HORIZON)),
-        behavior=behavior,
-        horizon=HORIZON,
-        value_bounds=(-100.0, 10.0),  # to listen for ever costs 20
-        simulator=log,
-    )
-
-
-def tiger_log(memory: int) -> Merged:
-    """Returns the model of Tiger, whose log shows the remembered sounds, and not the tiger.
-
-    A state is the tiger's side with the remembered sounds, which are fewer at the beginning of an
-    episode. In one more state, the last, the episode is over.
-    """
-    sounds = [
-        heard
-        for length in range(1, memory + 2)
-        for heard in itertools.product(range(2), repeat=length)
-    ]
-    number = {heard: place for place, heard in enumerate(sounds)}
-    over = 2 * len(sounds)
-    chance = np.zeros((over + 1, 3, over + 1))
-    reward = np.zeros((over + 1, 3, over + 1))
-    initial = np.zeros(over + 1)
-    for side, heard in itertools.product(range(2), sounds):
-        here = side * len(sounds) + number[heard]
-        for sound in range(2):
-            there = side * len(sounds) + number[(*heard, sound)[-memory - 1 :]]
-            chance[here, 0, there] = HEARD[side][sound]
-            reward[here, 1 + sound, over] = -100.0 if sound == side else 10.0
-        reward[here, 0] = -1.0
-        chance[here, 1:, over] = 1.0
-        if len(heard) == 1:
-            initial[here] = 0.5 * HEARD[side][heard[0]]
-    actions = ("listen", "open-left", "open-right")
-    labels = [" listen ".join(SIDES[sound] for sound in heard) for heard in sounds]
-    return Merged(
-        mdp=FiniteMDP.from_dense(chance, reward, DISCOUNT, initial, action_labels=actions),
-        pairs=Pairs.full(len(labels) + 1, 3, state_labels=(*labels, "over"), action_labels=actions),
-        shown=np.append(np.tile(np.arange(len(sounds)), 2), len(sounds)),
-    )
 
 
 # ---- a hidden cause ---------------------------------------------------------------------------

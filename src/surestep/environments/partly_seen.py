@@ -1,10 +1,14 @@
 """Builds partially observed benchmarks whose logs show the last observations and actions.
 
 They are check environments of Simão, Suilen and Jansen (AAAI 2023), with the numbers of their
-package `pogym`, as `tiger` in `hidden` is: episodes begin with an observation. A state of the log
+package `pogym`: episodes begin with an observation. A state of the log
 is the present observation and the last `memory` observations and actions before it; fewer at the
 beginning. The values of its policies are known exactly, from the hidden state with what is
 remembered.
+
+*Tiger.* A tiger is behind one of two doors. To listen costs 1, and is right in 85 %; its door pays
+−100, the other door 10 (Cassandra, Kaelbling and Littman 1994; there an episode goes on after a
+door).
 
 *Voicemail.* A caller wants a message saved or deleted. To ask costs 1, and the answer is often
 misheard; to save or to delete ends the episode (after Williams and Young 2007).
@@ -28,10 +32,12 @@ from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep.environments.benchmark import Benchmark
-from surestep.environments.hidden import DISCOUNT, HORIZON, Merged, expected_visits
+from surestep.environments.hidden import Merged, expected_visits
 from surestep.model import FiniteMDP, Pairs, Policy
 from surestep.planning import optimal, q_values
 
+DISCOUNT = 0.95
+HORIZON = 100
 Memory = Annotated[int, Meta(ge=0, le=3)]
 History = tuple[int, ...]  # observation, action, observation, …, and the present observation
 
@@ -47,26 +53,56 @@ class Unseen(NamedTuple):
     actions: tuple[str, ...]
 
 
+def tiger(memory: Memory = 1) -> Benchmark:
+    """Builds Tiger, a tiger behind one of two doors; to listen costs 1, and is right in 85 %."""
+    world = asking(
+        ((-100.0, 10.0), (10.0, -100.0)),
+        (0.5, 0.5),
+        ((0.85, 0.15), (0.15, 0.85)),
+        ("left", "right"),
+        ("listen", "open-left", "open-right"),
+    )
+    # To listen for ever costs 20.
+    return partly_seen("tiger", world, memory, sharpness=0.05, value_bounds=(-100.0, 10.0))
+
+
 def voicemail(memory: Memory = 1) -> Benchmark:
     """Builds Voicemail, a caller whose wish is misheard; to ask costs 1.
 
     The right end pays 5, to save in vain −10, and to delete in vain −20.
+    """
+    world = asking(
+        ((5.0, -20.0), (-10.0, 5.0)),
+        (0.65, 0.35),
+        ((0.8, 0.2), (0.3, 0.7)),
+        ("heard-save", "heard-delete"),
+        ("ask", "save", "delete"),
+    )
+    return partly_seen("voicemail", world, memory, sharpness=0.3, value_bounds=(-20.0, 5.0))
+
+
+Two = tuple[float, float]
+
+
+def asking(
+    pays: tuple[Two, Two],
+    initial: Two,
+    sight: tuple[Two, Two],
+    observations: tuple[str, ...],
+    actions: tuple[str, ...],
+) -> Unseen:
+    """Returns a world of two hidden states: the first action costs 1, others end the episode.
+
+    `pays` and `sight` have a row for each state, of the ends and of the observations.
     """
     chance = np.zeros((3, 3, 3))
     reward = np.zeros((3, 3, 3))
     chance[[0, 1], 0, [0, 1]] = 1.0
     chance[:2, 1:, 2] = 1.0
     reward[:2, 0] = -1.0
-    reward[:2, 1:, 2] = (5.0, -20.0), (-10.0, 5.0)
-    world = Unseen(
-        chance,
-        reward,
-        np.array([0.65, 0.35, 0.0]),
-        np.array([[0.8, 0.2], [0.3, 0.7], [0.5, 0.5]]),
-        ("heard-save", "heard-delete"),
-        ("ask", "save", "delete"),
-    )
-    return partly_seen("voicemail", world, memory, sharpness=0.3, value_bounds=(-20.0, 5.0))
+    reward[:2, 1:, 2] = pays
+    seen = np.array([*sight, (0.5, 0.5)])
+    return Unseen(chance, reward, np.array([*initial, 0.0]), seen, observations, actions)
 
 
 WALLS = (0, 1, 2, 1, 3, 4, 4, 4, 5, 5)  # what each cell looks like

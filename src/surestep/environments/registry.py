@@ -50,7 +50,7 @@ FAMILIES: dict[str, Callable[..., Benchmark]] = {
     "stops-that-know": families.stops_that_know,
     "coarse": families.coarse,
     "hidden-cause": hidden.hidden_cause,
-    "tiger": hidden.tiger,
+    "tiger": partly_seen.tiger,
     "voicemail": partly_seen.voicemail,
     "cheese-maze": partly_seen.cheese_maze,
     "icu-sepsis": icu_sepsis.icu_sepsis,

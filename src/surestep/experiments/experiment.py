@@ -10,8 +10,6 @@ class and the fields that differ from their defaults. For a benchmark, it is a d
 content; for a function that makes benchmarks, the digest of the first one.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import inspect
@@ -23,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self, cast
 
 import numpy as np
 from msgspec import Meta, Struct
@@ -177,7 +175,7 @@ class EnvironmentSpec(Spec):
     """A benchmark by name and parameters, or a given benchmark, or a function that makes one."""
 
     @classmethod
-    def of(cls, source: Any) -> EnvironmentSpec:
+    def of(cls, source: Any) -> Self:
         """Returns the spec of a benchmark, or of a function that makes one for each repetition."""
         if not isinstance(source, Benchmark) and (not callable(source) or isinstance(source, type)):
             raise InvalidParameter(
@@ -229,7 +227,7 @@ class AlgorithmSpec(Spec):
     """An algorithm by name and settings, or by the class of a given object and settings."""
 
     @classmethod
-    def of(cls, thing: Any) -> AlgorithmSpec:
+    def of(cls, thing: Any) -> Self:
         """Returns the spec of an object that can improve; a known kind is given by its name."""
         if not hasattr(thing, "improve") or isinstance(thing, type):
             raise InvalidParameter(
@@ -258,8 +256,7 @@ class AlgorithmSpec(Spec):
     def n_wedge(self) -> int | None:
         """Returns the given N∧: of SPIBB itself, or of the SPIBB that is converted."""
         given = dict(self.settings)
-        value: int | None = given.get("n_wedge", given.get("spibb_n_wedge"))
-        return None if self.chooses else value
+        return None if self.chooses else given.get("n_wedge", given.get("spibb_n_wedge"))
 
     @property
     def label(self) -> str:
@@ -281,7 +278,7 @@ class CertifierSpec(Spec):
     worlds: int | None = None  # None: not calibrated
 
     @classmethod
-    def of(cls, thing: Any) -> CertifierSpec:
+    def of(cls, thing: Any) -> Self:
         """Returns the spec of a certifier; a known kind is given by its name.
 
         If its seed is the default, the experiment chooses the seed, as for names.
@@ -303,8 +300,7 @@ class CertifierSpec(Spec):
         for given, _ in self.settings:
             if given not in self.fields:
                 raise unknown(f"{self.name} has no setting {given!r}", given, self.fields)
-        certifier: Certifier = self.kind(**more | dict(self.settings))
-        return certifier
+        return cast(Certifier, self.kind(**more | dict(self.settings)))
 
     @property
     def fields(self) -> list[str]:

@@ -338,22 +338,6 @@ def whole_or_none(value: object) -> int | None:
     return None if np.isnan(written) else int(written)
 
 
-def first_better(summaries: Sequence[Summary]) -> dict[tuple[str, Method], int | None]:
-    """Returns the data size from which on the mean of each method beats π_b, or None.
-
-    It is the smallest size such that the mean beats π_b at it and at all larger sizes.
-    """
-    result: dict[tuple[str, Method], int | None] = {}
-    for summary in sorted(summaries, key=lambda summary: summary.episodes):
-        key = (summary.environment, summary.method)
-        behavior = summary.behavior_performance
-        if summary.metrics["mean"].value <= behavior + ROUNDING * abs(behavior):
-            result[key] = None
-        elif result.get(key) is None:
-            result[key] = summary.episodes
-    return result
-
-
 # ---- claims ------------------------------------------------------------------------------------
 
 FAMILY_WISE = 0.01  # the chance that any cell looks wrong although all claims are right

@@ -1,14 +1,12 @@
-"""Makes the tables of a run: readable names, rows for CSV, and text for Markdown and LaTeX."""
+"""Makes the tables of a run: readable names, rows for CSV, and text for Markdown."""
 
 import csv
 import io
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib.resources import files
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from surestep._drawing import MATHEMATICS
 from surestep._words import Scale, counted, escaped_cell, number
 from surestep.experiments.comparison import Compared, Comparison
 from surestep.experiments.experiment import (
@@ -24,7 +22,6 @@ from surestep.experiments.metrics import (
     CellSummary,
     Method,
     Summary,
-    first_better,
     first_certified,
     whole_or_none,
     without_size,
@@ -123,20 +120,18 @@ def environment_name(label: str) -> str:
     return ", ".join([name, *shown])
 
 
+WORDS_FOR: dict[str, Callable[[Any], str]] = {  # the parts of a figure
+    "environment": environment_name,
+    "algorithm": algorithm_name,
+    "setting": lambda setting: settings_in_words(setting) or "no settings",
+    "n-wedge": lambda n_wedge: "no N∧" if n_wedge is None else f"N∧ = {n_wedge}",
+    "metric": metric_name,
+}
+
+
 def words_for(part: str, value: object) -> str:
     """Returns the name of a column, a row or a line of a figure."""
-    match part:
-        case "environment":
-            return environment_name(str(value))
-        case "algorithm":
-            return algorithm_name(str(value))
-        case "setting":
-            return settings_in_words(str(value)) or "no settings"
-        case "n-wedge":
-            return "no N∧" if value is None else f"N∧ = {value}"
-        case "metric":
-            return metric_name(str(value))
-    return "" if value is None else str(value)
+    return WORDS_FOR.get(part, lambda other: "" if other is None else str(other))(value)
 
 
 # ---- names of claims ---------------------------------------------------------------------------
@@ -182,15 +177,6 @@ def certifier_name(summary: CellSummary) -> str:
 
 NOTHING = Interval(math.nan, math.nan, math.nan)
 TableRow = Mapping[str, Any]
-
-
-def value_rows(reached: Sequence[Summary]) -> list[TableRow]:
-    """Returns a row for each summary.
-
-    `first_better` is the data size from which on the method's mean beats π_b, empty for never.
-    """
-    better = first_better(reached)
-    return [row_of(one) | {"first_better": better[one.environment, one.method]} for one in reached]
 
 
 def comparison_rows(comparisons: Sequence[Comparison]) -> list[TableRow]:
@@ -264,7 +250,7 @@ def cell(value: Any) -> object:
     return "" if math.isnan(value) else float(f"{value:.9g}")
 
 
-# ---- text tables, as Markdown and LaTeX ----------------------------------------------------------
+# ---- text tables, as Markdown --------------------------------------------------------------------
 
 VALUES = {"performance": "ρ", "gain": "ρ − ρ(π_b)", "normalised": "(ρ − ρ(π_b)) / (ρ(π*) − ρ(π_b))"}
 SHARE_SCALE = Scale(0, 3)
@@ -283,17 +269,10 @@ CLAIM_INTERVALS = (
     "each on its own. A claim of confidence 1 − δ may be wrong in a share δ of the repetitions. "
     "Tightness is mean max(L, 0) / mean Δ. MDPs of a family are pooled."
 )
-IN_LATEX = {  # signs that are commands, or that a font of LaTeX may lack
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
-    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "−": "$-$", "≥": r"$\geq$", "≤": r"$\leq$", "×": r"$\times$", "–": "--", "∞": r"$\infty$",
-    "\u202f": r"\,", "<": "$<$", ">": "$>$", "|": r"\textbar{}",
-}  # fmt: skip
 # What Markdown obeys; an underscore between letters it does not.
 OBEYED = re.compile(r"[\\|*`<>~$]|(?<![^\W_])_|_(?![^\W_])|\((?<=\]\()|&(?=#?\w+;)")
 # Control characters, ends of lines and marks of direction, which are replaced by a space.
 BREAKS = re.compile(r"[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+")
-SIGNS = re.compile("|".join(map(re.escape, [*MATHEMATICS, *IN_LATEX])))
 
 
 class TextTable(NamedTuple):
@@ -384,48 +363,3 @@ def in_markdown(text: str) -> str:
     0.5 [0.4, 0.6] a\|b \*c\* π_b
     """
     return OBEYED.sub(r"\\\g<0>", BREAKS.sub(" ", text))
-
-
-def as_latex(table: TextTable) -> str:
-    r"""Returns the table as LaTeX, for the packages booktabs and graphicx.
-
-    The second line of a cell stands below the first, and a table wider than the text is shrunk.
-    """
-    header, *rows = map(latex_row, [table.headings, *table.rows])
-    return (
-        (files("surestep.experiments") / "table.tex")
-        .read_text("utf-8")
-        .rstrip()
-        .format(
-            caption=in_latex(table.caption),
-            columns="l" + "r" * (len(table.headings) - 1),
-            header=header,
-            rows="\n    ".join(rows),
-        )
-    )
-
-
-def latex_row(row: Sequence[str]) -> str:
-    r"""Returns the LaTeX source of a row of cells.
-
-    >>> print(latex_row(["[a]", "0.5\n[0.4, 0.6]"]))
-    {}[a] & \shortstack[r]{0.5\\{}\scriptsize [0.4, 0.6]} \\
-    """
-    cells = []
-    for cell in row:
-        first, *below = map(in_latex, cell.split("\n"))
-        stacked = "".join(rf"\\{{}}\scriptsize {line}" for line in below)
-        cells.append(rf"\shortstack[r]{{{first}{stacked}}}" if below else first)
-    # The command before the row would take a bracket or a star as its argument.
-    taken = "{}" if cells[0].startswith(("[", "*")) else ""
-    return f"{taken}{' & '.join(cells)} " + r"\\"
-
-
-def in_latex(text: str) -> str:
-    r"""Escapes a text, so that LaTeX shows it unchanged, with mathematical signs as mathematics.
-
-    >>> print(in_latex("50 % below π_b & N∧ = 5"))
-    50 \% below $\pi_b$ \& $N_\wedge$ = 5
-    """
-    signs = MATHEMATICS | IN_LATEX
-    return SIGNS.sub(lambda match: signs[match[0]], BREAKS.sub(" ", text))

@@ -61,8 +61,6 @@ for every θ, with q_θ the chance whose odds are e^θ times as large; so is the
 It exceeds 1/α with a chance of at most α, however often one looks.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

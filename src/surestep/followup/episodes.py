@@ -5,10 +5,8 @@ returned what it earned so far, and γ^H times a value that nobody saw; so `lowe
 the ends of what it may have returned. Of a pending one nothing is known yet but the declared range.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Self
 
 import msgspec
 import numpy as np
@@ -47,7 +45,7 @@ class Episodes:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def after(self, past: Episodes, names: tuple[str, str]) -> Episodes:
+    def after(self, past: Self, names: tuple[str, str]) -> Self:
         """Returns these episodes after past ones, as two arms with these names.
 
         Past ones without an end may have returned anything.

@@ -7,8 +7,6 @@ the whole δ. If one of these is false, it passes with a chance of at most δ, a
 larger one. That it is worse may be said by any of M measures, each at δ/M.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass, field

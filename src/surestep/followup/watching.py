@@ -27,8 +27,6 @@ goes on as before (`paired`): the same weeks make both better or worse. Returns 
 their ends break it, too, where bad ones are known early.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field

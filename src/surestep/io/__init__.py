@@ -13,7 +13,7 @@ if TYPE_CHECKING:
         LabelledCounts as LabelledCounts,
         merge_counts as merge_counts,
     )
-    from surestep.io.logs.frames import from_minari as from_minari, from_rollouts as from_rollouts
+    from surestep.io.logs.frames import from_rollouts as from_rollouts
     from surestep.io.logs.source import LogSource as LogSource, read_log as read_log
     from surestep.io.models.gymnasium import (
         from_dict as from_dict,
@@ -27,7 +27,7 @@ __getattr__, __dir__, __all__ = lazy_names(
     {
         "counts.file": "read_counts write_counts",
         "counts.labelled": "LabelledCounts merge_counts",
-        "logs.frames": "from_minari from_rollouts",
+        "logs.frames": "from_rollouts",
         "logs.source": "LogSource read_log",
         "models.umb": "read_mdp write_mdp",
         "models.gymnasium": "from_dict from_gymnasium",

@@ -203,20 +203,3 @@ def spend_budget_greedily(
                     probability[receiver] += moved
                     rest -= moved * price
                     surplus += moved * advantage
-
-
-@kernel()
-def keep_better_rows(
-    pair_offsets: IntsIn, q: FloatsIn, candidate: FloatsIn, tie: float, probability: FloatsOut
-) -> int:
-    """Copies the rows of `candidate` that are better under q; returns their number."""
-    replaced = 0
-    for s in range(pair_offsets.size - 1):
-        gain = 0.0
-        for k in range(pair_offsets[s], pair_offsets[s + 1]):
-            gain += (candidate[k] - probability[k]) * q[k]
-        if gain > tie:
-            replaced += 1
-            for k in range(pair_offsets[s], pair_offsets[s + 1]):
-                probability[k] = candidate[k]
-    return replaced

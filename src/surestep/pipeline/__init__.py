@@ -2,7 +2,7 @@
 
 from surestep.followup.pilot import MeasureAnswer, Pilot, PilotAnswer
 from surestep.followup.watching import Watch
-from surestep.pipeline.certify import Judged, certify_policy, certify_result, check_certificates
+from surestep.pipeline.certify import Judged, certify_policy, certify_result
 from surestep.pipeline.explain import Explanation, explain, in_words
 from surestep.pipeline.followup import pilot, verify_pilot, watch
 from surestep.pipeline.improve import improve
@@ -23,7 +23,6 @@ __all__ = [
     "Watch",
     "certify_policy",
     "certify_result",
-    "check_certificates",
     "explain",
     "improve",
     "improve_structured",

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,7 +12,7 @@ from surestep._arrays import IntArray, first_where
 from surestep._files import read_path
 from surestep._progress import Progress, telling
 from surestep.algorithms.registry import algorithm_of
-from surestep.certificates import Certifier, certify, verify
+from surestep.certificates import Certifier, certify
 from surestep.certificates.episodes import holds_out, needs_episodes, split_of, training_for
 from surestep.certificates.registry import Asked
 from surestep.checks import CHECKS, Check
@@ -325,74 +325,6 @@ def certify_policy(
 def checks_of(source: LogSource | CountsSource) -> tuple[Check, ...]:
     """Returns the checks of a log; counts have none."""
     return inspection_checks(source, inspect_log(source)) if isinstance(source, LogSource) else ()
-
-
-def check_certificates(
-    directory: str | Path,
-    log: object,
-    certificates: Sequence[Certificate],
-    *,
-    allow_query: bool = False,
-    memory_limit: str | None = None,
-    progress: Progress | bool | None = None,
-) -> None:
-    """Makes certificates about a saved policy again, and refuses them where they differ.
-
-    Parameters
-    ----------
-    directory : str or path
-        The folder of a saved result.
-    log : str, path, Description or table
-        The log by which they were made.
-    certificates : sequence of str or Certifier, optional
-        Kinds of claims, such as robust:set=l1; the result stands by the first. Default: stitched,
-        posterior, robust; of counts robust.
-    allow_query : bool, default False
-        Run the query that the result was made by, which is not in a description of yours.
-    memory_limit : str, optional
-        Such as "2GB"; the rest spills to disk.
-    progress : bool or callable, optional
-        True shows a bar. A function is called with what is being done, how much of it is done, and
-        of how much.
-
-    Raises
-    ------
-    CertificateMismatch
-        A certificate comes out otherwise.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from surestep.pipeline import certify_result, check_certificates
-    >>> table = {"state": ["mild"] * 60, "action": ["wait", "treat"] * 30, "reward": [1, 0] * 30}
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     surestep.improve(table, discount=0, worlds=0).save(f"{folder}/result")
-    ...     judged = certify_result(f"{folder}/result", table, ["robust"])
-    ...     check_certificates(f"{folder}/result", table, judged.certificates)
-    """
-    with telling(progress) as tell:
-        tell("reading the log", 0, 1)
-        saved = load(read_path(directory))
-        # The ranges of each certificate are its own.
-        source = log_again(saved, log, memory_limit, but=RANGES, allow_query=allow_query)
-        asked = [Asked(certificate.kind, certificate.parameters) for certificate in certificates]
-        made_under = cache(lambda declared: SavedPolicy.of(saved, source, asked, declared))
-        for done, former in enumerate(certificates):
-            tell("certifying", done, len(certificates))
-            made = made_under(declared_in(former))
-            made.check_may_judge(made.certifiers[done])
-            verify(former, made.problem, made.policy)
-
-
-def declared_in(claim: Certificate) -> Declared:
-    """Reads from the assumptions of a claim which ranges were declared when it was made."""
-    said = {statement.code: statement.values for statement in claim.assumptions}
-    ends: dict[str, Any] = {**said.get("rewards-as-declared", {})}
-    ends |= said.get("returns-bounded-from-any-step", {})
-    return tuple(
-        (ends[f"{name}low"], ends[f"{name}high"]) if f"{name}low" in ends else None
-        for name in ("running_", "ending_", "")
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,5 @@
 """From an improvement to what its report shows: what changes where, and what more data would do."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -119,7 +117,7 @@ def findings_of(
     estimate: FiniteMDP,
     table: PolicyTable,
     *,
-    settled: Settled,
+    settled: "Settled",
     certificates: tuple[Certificate, ...],
     no_rehearsal: str,
     record: Record,

@@ -1,7 +1,5 @@
 """The day after: `pilot` plans a pilot or judges one, and `watch` looks at an adopted policy."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

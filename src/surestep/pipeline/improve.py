@@ -1,14 +1,12 @@
 """`improve`: from a log of decisions to a better policy, its certificate and its report."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import surestep.certificates.episodes as episodes
 from surestep._arrays import FloatArray
@@ -319,7 +317,7 @@ class Draft:
     record: Callable[[Rehearsed], Record]
     least_worlds: int
 
-    def like(self, record: Record) -> Draft:
+    def like(self, record: Record) -> Self:
         """Returns the draft as if made with the versions, the machine and the files of a record."""
 
         def in_order(own: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]:

@@ -4,8 +4,6 @@ Columns, bins, names, rewards, ends, discount and signals are those of run.json.
 actions that the policy does not know are read as well: whole episodes are judged, not models.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

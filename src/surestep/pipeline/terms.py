@@ -3,13 +3,11 @@
 The certificates of a result get their settings from these terms and from facts about the data.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import surestep.description as keys
 from surestep._arrays import BoolArray, in_digits, least_draws, shown
@@ -54,7 +52,7 @@ class DataFacts(NamedTuple):
     episodes: int = 0  # recorded
 
     @classmethod
-    def of(cls, counts: LabelledCounts) -> DataFacts:
+    def of(cls, counts: LabelledCounts) -> Self:
         """Returns the facts that counts tell."""
         rows = counts.transitions
         unit = 10**counts.scale
@@ -85,7 +83,7 @@ class Terms:
     has_episodes: bool = True  # what the data say, once they are known: whole ones, not counts
 
     @classmethod
-    def of(cls, description: keys.Description | None = None, **given: Any) -> Terms:
+    def of(cls, description: keys.Description | None = None, **given: Any) -> Self:
         """Reads the terms of a description; arguments `given` in Python replace its values."""
         algorithm = given.get("algorithm")
         certificates = given.get("certificates")
@@ -119,7 +117,7 @@ class Terms:
                 ) from None
         return terms
 
-    def of_signal(self, rule: keys.SignalRule) -> Terms:
+    def of_signal(self, rule: keys.SignalRule) -> Self:
         """Returns the terms of a further signal: its own ranges, and the discount of all or its."""
         own = {"discount": self.discount, **rule.stakes}
         return dataclasses.replace(self, stakes=keys.Stakes(**own))

@@ -15,15 +15,15 @@ from typing import Literal
 import numpy as np
 from scipy.sparse import csr_array, identity
 from scipy.sparse.csgraph import reverse_cuthill_mckee
-from scipy.sparse.linalg import splu
+from scipy.sparse.linalg import bicgstab, splu
 
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.errors import NotConverged
 from surestep.kernels.backup import difference_range
-from surestep.kernels.chain import bicgstab_step, chain_rows, chain_sizes, chain_step
+from surestep.kernels.chain import chain_step
 from surestep.kernels.components import Order, leads_ahead, settle_components, strong_components
-from surestep.planning.backups import Backup, RowModel
+from surestep.planning.backups import Backup, RowModel, averaged
 from surestep.planning.proof import Horizon
 
 FAST = 0.8  # sweeps are fast if each leaves at most this part of the residual, on average
@@ -70,6 +70,10 @@ class Chain:
         matrix.sum_duplicates()
         return matrix
 
+    def system(self) -> csr_array:
+        """Returns I − W as a SciPy matrix."""
+        return csr_array(identity(self.reward.size, format="csr") - self.matrix())
+
     def part(self, states: IndexArray, value: FloatArray) -> Chain:
         """Returns the chain among `states`, given the values of all other states."""
         lengths = arrays.run_lengths(self.offsets)[states]
@@ -110,16 +114,18 @@ class Chain:
 
 
 def policy_chain(mdp: RowModel, policy: FloatArray) -> Chain:
-    """Makes the chain of a policy [K], in time linear in the transitions that the policy takes."""
-    model = Backup.of(mdp)
-    num_states = mdp.pairs.num_states
-    lengths = np.empty(num_states, np.int64)
-    reward = np.empty(num_states)
-    chain_sizes(model, policy, lengths, reward)
-    offsets = arrays.offsets_of(lengths)
-    successor, weight = np.empty(offsets[-1], np.int32), np.empty(offsets[-1])
-    chain_rows(model, policy, offsets, successor, weight)
-    return Chain(offsets, successor, weight, reward)
+    """Makes the chain of a policy [K], of the transitions that the policy takes."""
+    pairs = mdp.pairs
+    goes_on = (policy > 0) & (mdp.discount > 0)
+    lengths = arrays.run_lengths(mdp.offsets)
+    taken = np.repeat(goes_on, lengths)
+    share = np.repeat((policy * mdp.discount)[goes_on], lengths[goes_on])
+    return Chain(
+        arrays.offsets_of(arrays.run_sums(lengths * goes_on, pairs.offsets)),
+        mdp.successor[taken],
+        share * mdp.probability[taken],
+        averaged(pairs, policy, mdp.expected_reward),
+    )
 
 
 def solve_dense(chain: Chain) -> FloatArray:
@@ -131,9 +137,7 @@ def solve_dense(chain: Chain) -> FloatArray:
 
 def solve_sparse(chain: Chain) -> FloatArray:
     """Solves by SuperLU: exact; time and memory grow with the fill."""
-    solution: FloatArray = splu(
-        (identity(chain.reward.size, format="csr") - chain.matrix()).tocsc()
-    ).solve(chain.reward)
+    solution: FloatArray = splu(chain.system().tocsc()).solve(chain.reward)
     return solution
 
 
@@ -142,28 +146,21 @@ def solve_krylov(
 ) -> tuple[FloatArray, float]:
     """Solves by BiCGSTAB from `start`, until the residual is at most `target` or nothing is gained.
 
-    Returns the point reached and its largest residual. A breakdown restarts the iteration there.
+    Returns the point reached and its largest residual. After a breakdown, or `limit` steps, the
+    iteration begins anew there, if they made the residual much smaller.
     """
-    value = start
-    shadow = change_in_step(chain, start)
-    smallest = float(np.abs(shadow).max())
-    while smallest > target and limit > 0:
-        solution = value.copy()
-        work = np.zeros((4, solution.size))
-        work[0] = shadow
-        scalars = np.ones(3)
-        for _ in range(limit):
-            limit -= 1
-            size = bicgstab_step(
-                chain.offsets, chain.successor, chain.weight, shadow, solution, work, scalars
-            )
-            if not target < size < 1e3 * smallest:  # done, broken down, or diverging
-                break
-        change = change_in_step(chain, solution)
-        reached = float(np.abs(change).max())
+    system = chain.system()
+    value, smallest = start, largest(change_range(chain, start))
+    while smallest > target:
+        with np.errstate(all="ignore"):  # a breakdown divides by 0, and shows in the residual
+            change = (chain.step(value) - value) / smallest
+            atol = target / smallest
+            correction, _ = bicgstab(system, change, rtol=0.0, atol=atol, maxiter=limit)
+            solution = value + smallest * correction
+        reached = largest(change_range(chain, solution))
         if not reached < smallest / 2:  # also true for NaN
             break
-        value, shadow, smallest = solution, change, reached
+        value, smallest = solution, reached
     return value, smallest
 
 
@@ -197,13 +194,6 @@ def solve_by_sweeps(
     if horizon.uniform:
         value += (change[0] + change[1]) / 2 * ((horizon.low + horizon.high) / 2 - 1)
     return value, residual
-
-
-def change_in_step(chain: Chain, value: FloatArray) -> FloatArray:
-    """Returns r_π + W v − v, NaN where values are too large for doubles."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        change: FloatArray = chain.step(value) - value
-    return change
 
 
 def largest(change: tuple[float, float]) -> float:

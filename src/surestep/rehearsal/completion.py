@@ -4,8 +4,6 @@ Where there is data, every completion is the maximum-likelihood estimate; they d
 say about the rest. So none is the truth, and together they show how much rests on what is unknown.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -31,7 +29,7 @@ class CompletedRows(NamedTuple):
     successor: arrays.IntArray
     probability: arrays.FloatArray
 
-    def and_also(self, other: CompletedRows) -> CompletedRows:
+    def and_also(self, other: "CompletedRows") -> "CompletedRows":
         """Returns the transitions of both."""
         return CompletedRows(*(np.concatenate(parts) for parts in zip(self, other, strict=True)))
 

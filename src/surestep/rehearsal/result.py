@@ -13,11 +13,9 @@ one step, not a search: no rank is tried and then kept because it looked well. W
 at all survives the worlds, and the certificate is refused.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import numpy as np
@@ -112,8 +110,7 @@ def draws_below(
 ) -> arrays.IntArray:
     """Returns how many of the draws [W, K] do not exceed the truth [W]; all, where refused."""
     exceeding = draws > (gain + tolerance)[:, np.newaxis]  # a refusal (NaN) exceeds nothing
-    below: arrays.IntArray = draws.shape[1] - np.count_nonzero(exceeding, axis=1)
-    return below
+    return np.asarray(draws.shape[1] - np.count_nonzero(exceeding, axis=1))
 
 
 LEVEL = 0.95  # of the intervals around rates
@@ -157,7 +154,7 @@ class Rate:
     high: float
 
     @classmethod
-    def of(cls, happened: arrays.BoolArray) -> Rate:
+    def of(cls, happened: arrays.BoolArray) -> Self:
         """Returns the rate of the entries that are true.
 
         Parameters
@@ -413,8 +410,7 @@ class Rehearsal:
             The share at each size.
         """
         claim = self.claim if self.calibrated_claim is None else self.calibrated_claim
-        share: arrays.FloatArray = np.mean(claim > 0, axis=0)
-        return share
+        return np.asarray(np.mean(claim > 0, axis=0))
 
     def more_episodes(self, chance: float = 0.5) -> int | None:
         """Returns how many more episodes certify a gain in this share of worlds.

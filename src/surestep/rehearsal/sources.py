@@ -7,10 +7,8 @@ to its end, ten times as much, so that hardly any is cut off. With counts alone,
 more data means more steps.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -38,7 +36,7 @@ class Residuals(NamedTuple):
     scale: arrays.FloatArray  # [T]
 
     @classmethod
-    def of(cls, problem: Problem, truth: FiniteMDP) -> Residuals | None:
+    def of(cls, problem: Problem, truth: FiniteMDP) -> Self | None:
         """Returns the differences for the transitions of a model; None where rewards never vary.
 
         Rewards that are known do not.
@@ -78,8 +76,7 @@ class Residuals(NamedTuple):
     def draws(self, place: arrays.IntArray, rng: np.random.Generator) -> arrays.FloatArray:
         """Draws one for each of these transitions [n], with replacement."""
         drawn = (rng.random(place.size) * self.length[place]).astype(np.int64)
-        values: arrays.FloatArray = self.scale[place] * self.value[self.begin[place] + drawn]
-        return values
+        return np.asarray(self.scale[place] * self.value[self.begin[place] + drawn])
 
     def sums(self, times: arrays.IntArray, rng: np.random.Generator) -> arrays.FloatArray:
         """Draws the sum of so many of each transition [T]."""
@@ -116,7 +113,7 @@ class Simulated:
         truth: FiniteMDP,
         behavior: Policy,
         noise: tuple[float, float] | Residuals | None = None,
-    ) -> Simulated:
+    ) -> Self:
         """Returns the world of that truth."""
         # A log does not show what ends are worth, so the sampler must not either.
         return cls(
@@ -159,8 +156,7 @@ class Simulated:
         Means beyond the two are moved to the nearest.
         """
         low, high = (0.0, 1.0) if isinstance(self.noise, Residuals) else self.noise or (0.0, 1.0)
-        chance: arrays.FloatArray = np.clip((self.truth.reward - low) / (high - low), 0.0, 1.0)
-        return chance
+        return np.asarray(np.clip((self.truth.reward - low) / (high - low), 0.0, 1.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +168,7 @@ class Resampled:
     taken: arrays.IntArray  # [N] the transition of each step
 
     @classmethod
-    def of(cls, truth: FiniteMDP, log: DecisionLog) -> Resampled:
+    def of(cls, truth: FiniteMDP, log: DecisionLog) -> Self:
         """Returns the world of a truth whose transitions include those of the log."""
         known = log.with_outcomes()
         return cls(truth, known, places_in(truth, known))
@@ -224,7 +220,7 @@ class DataSize(NamedTuple):
     episodes: int
     horizon: int
 
-    def times(self, factor: float) -> DataSize:
+    def times(self, factor: float) -> "DataSize":
         """Returns so many times the data, rounded, and at least one episode of one step."""
         if self.episodes == 1:
             return DataSize(1, max(1, round(factor * self.horizon)))

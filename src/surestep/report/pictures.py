@@ -4,12 +4,10 @@ Each has a title and a description for those who do not see it. Sizes are in uni
 which is scaled to the width of the page. Text becomes markup by `Markup.format` alone.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from markupsafe import Markup
 
@@ -65,7 +63,7 @@ class Axis(NamedTuple):
     last: float
 
     @classmethod
-    def around(cls, values: Iterable[float], first: float, last: float) -> Axis:
+    def around(cls, values: Iterable[float], first: float, last: float) -> Self:
         """Returns the axis that all finite values fit on, with some room; 1 to 10 without any."""
         fitting = [value for value in values if math.isfinite(value)] or [1.0, 10.0]
         low = min(fitting)

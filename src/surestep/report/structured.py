@@ -28,10 +28,13 @@ def structured_sections(result: StructuredResult) -> list[Section]:
     claim, test, record = result.certificate, result.test, result.record
     unit = record.description.get("stakes", {}).get("unit", "per episode")
     title, mood = answer(result)
-    lower = claim.lower or 0.0
+    least = signed(floored(claim.lower or 0.0, DIGITS), DIGITS)
     sure = f"with {percent(1 - claim.delta)} confidence, if the structure is true"
+    if test.failed:
+        least = "nothing"
+        sure = "the log contradicts the structure that the claim rests on"
     keys = [
-        Key("Gain, at least", signed(floored(lower, DIGITS), DIGITS), sure),
+        Key("Gain, at least", least, sure),
         Key("Best guess", signed(result.estimated_gain, DIGITS), unit),
         Key("Episodes", f"{record.data['episodes']:,}", f"{record.data['rows']:,} decisions"),
     ]
@@ -66,6 +69,12 @@ def structured_sections(result: StructuredResult) -> list[Section]:
                     "If people decided by what the log does not record, the gain may not exist.",
                     sign="!",
                     mood="caution",
+                ),
+                Item(
+                    "Not tested here",
+                    "Are rows copied, was a column known only later, does stopping tell what was "
+                    "done? `surestep inspect` tests that.",
+                    sign="–",
                 ),
             ],
         ),

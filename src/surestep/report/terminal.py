@@ -1,4 +1,4 @@
-"""Prints sections in a terminal: sentences, lists, tables and small pictures."""
+"""Prints sections in a terminal: sentences, lists and tables; pictures are on the page."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -10,13 +10,10 @@ from rich.segment import Segment, Segments
 from rich.table import Table as Grid
 from rich.text import Text
 
-from surestep._words import counted, harmless
-from surestep.sections import Bars, Histogram, Picture, Section, Table
+from surestep._words import harmless
+from surestep.sections import Section, Table
 
 STYLES = {"good": "bold green", "bad": "bold red", "caution": "bold yellow", "plain": "bold"}
-TONES = {"blue": "cyan", "orange": "yellow", "green": "green", "vermilion": "red"}
-BAR = 32  # letters of the longest bar
-EIGHTHS, LEVELS = " ▏▎▍▌▋▊▉", "▁▂▃▄▅▆▇█"
 SHORTENED, NAME, LONG = 28, 160, 1_000  # letters of a cell, of a title, and of a sentence
 MOST_ROWS, MOST_COLUMNS = 16, 8  # of a table
 
@@ -64,8 +61,6 @@ def parts_of(section: Section) -> Iterator[RenderableType]:
         said = ": ".join(filter(None, (title, item.text)))
         aside = f" {harmless(item.aside, LONG)}" if item.aside else ""
         line = Text(harmless(said, LONG)).append(aside, style="dim")
-        if item.pictures:
-            line.append_text(small(item.pictures[0]))
         grid.add_row(Text(item.sign or "•", style=STYLES[item.mood]), line)
         yield grid
     if section.facts:
@@ -76,40 +71,11 @@ def parts_of(section: Section) -> Iterator[RenderableType]:
         yield grid
     if section.command:
         yield Text(harmless(section.command, LONG), style="bold", no_wrap=True)
-    yield from (shown_picture(one) for one in section.pictures if isinstance(one, Bars | Histogram))
     yield from map(grid_of, section.tables)
     for part in section.parts:
         if not part.folded:
             yield Text(harmless(part.title, LONG), style="bold")
             yield from parts_of(part)
-
-
-def shown_picture(picture: Bars | Histogram) -> RenderableType:
-    """Returns a picture: lying bars, or a row of small ones beside its description."""
-    if not isinstance(picture, Bars):
-        return Text(f"{picture.caption.title}: {picture.caption.description}").append_text(
-            small(picture)
-        )
-    longest = max([bar.value for bar in picture.bars], default=0) or 1
-    grid = Grid.grid(padding=(0, 1))
-    grid.add_column(justify="right", min_width=14, no_wrap=True)
-    for name, value, tone in picture.bars:
-        eighths = -(-int(value) * BAR * 8 // int(longest))  # a thing that is there is seen
-        line = Text("█" * (eighths // 8) + EIGHTHS[eighths % 8].strip(), TONES.get(tone, ""))
-        grid.add_row(
-            Text(name), line.append(f" {counted(int(value), picture.noun)}", style="default")
-        )
-    return grid
-
-
-def small(picture: Picture) -> Text:
-    """Returns a histogram as a row of small bars; nothing of other pictures."""
-    if not isinstance(picture, Histogram):
-        return Text()
-    values = [sum(times) for times in zip(*(one.times for one in picture.layers), strict=True)]
-    largest = max(values, default=0) or 1
-    signs = "".join(LEVELS[-(-8 * value // largest) - 1] if value else "·" for value in values)
-    return Text(f" ▕{signs}▏", style="cyan")
 
 
 def grid_of(table: Table) -> RenderableType:

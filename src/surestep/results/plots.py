@@ -1,20 +1,13 @@
-"""Pictures of a result, as values: what the page draws as SVG, and `result.plot` by Matplotlib.
-
-`result.plot.changes()`, `.certificates()` and `.rehearsal()` are figures that notebooks show and
-`savefig` writes.
-"""
-
-from __future__ import annotations
+"""Pictures of a result: those of the page as values, and the changes as a figure of Matplotlib."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from surestep._arrays import FloatArray, IntArray, run_sums
-from surestep._drawing import BLUE, COLOURS, draw_levels, drawing, typeset
+from surestep._drawing import BLUE, drawing, typeset
 from surestep._words import floored, harmless, signed
 from surestep.certificates.registry import BUILT_IN, standing_name, standing_of
 from surestep.errors import InvalidParameter
@@ -28,8 +21,6 @@ from surestep.sections import Caption, Flag, Histogram, Layer, Strip, Strips, To
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from surestep.results.result import Result
-
 MOST_STATES = 10
 LONGEST = 40  # characters of a name beside an axis
 TONES: dict[str, Tone] = {"proved": "blue", "asymptotic": "purple", "posterior": "orange"}
@@ -37,59 +28,30 @@ FEW = 3.0  # an L further below 0 than this many times what matters is cut
 SMALLEST, LARGEST = 1e-300, 1e300  # beyond, differences of numbers are no longer numbers
 
 
-@dataclass(frozen=True, slots=True)
-class Plots:
-    """The pictures of one result."""
+def changes_figure(table: PolicyTable) -> "Figure":
+    """Draws the changes that matter most: how often an action is taken today, and then.
 
-    result: Result
-
-    def __call__(self) -> Figure:
-        """Draws the changes that matter most; of a policy that changes nothing, its claims."""
-        return self.changes() if self.result.table.changed.any() else self.certificates()
-
-    def changes(self) -> Figure:
-        """Draws the changes that matter most: how often an action is taken today, and then.
-
-        They are ordered by how often the log decides there, times what one decision gains.
-        """
-        table = self.result.table
-        if not table.changed.any():
-            raise InvalidParameter("the policy changes nothing, expected a change to draw")
-        changed = most_changed(table)
-        pairs = [gaining_action(table, state) for state in changed[:MOST_STATES][::-1].tolist()]
-        places = range(len(pairs))
-        today = table.behavior[pairs]
-        new = table.probability[pairs]
-        with drawing(7.5, 1.6 + 0.35 * len(pairs)) as figure:
-            axes = figure.subplots()
-            axes.hlines(places, today, new, color=BLUE)
-            axes.plot(today, places, "o", color=BLUE, markerfacecolor="white", label="today")
-            axes.plot(new, places, "o", color=BLUE, label="new")
-            axes.set_yticks(places, [pair_name(table, pair) for pair in pairs])
-            axes.set_xlim(-0.03, 1.03)
-            axes.set_xlabel("how often the action is taken")
-            axes.xaxis.set_major_formatter("{x:.0%}")
-            axes.set_title(f"The changes that matter most: {len(pairs)} of {changed.size:,}")
-            figure.legend(loc="outside upper right", ncols=2)
-        return figure
-
-    def certificates(self) -> Figure:
-        """Draws the lower bound L of each certificate, beside the estimated gain."""
-        claims = self.result.certificates
-        return figure_of(
-            claims_picture(self.result.estimated_gain, claims, [claim.kind for claim in claims])
-        )
-
-    def rehearsal(self) -> Figure:
-        """Draws the true gains in the worlds of the stress test, with data as much as the log."""
-        test = self.result.rehearsal
-        if test is None or test.gain.size == 0:
-            raise InvalidParameter(
-                "there is no stress test in worlds of several kinds; make the result with worlds=10"
-            )
-        return figure_of(
-            gains_picture(self.result.estimated_gain, self.result.certificate.lower, test)
-        )
+    One line a state, for the action whose chance rises most.
+    """
+    if not table.changed.any():
+        raise InvalidParameter("the policy changes nothing, expected a change to draw")
+    changed = most_changed(table)
+    pairs = [gaining_action(table, state) for state in changed[:MOST_STATES][::-1].tolist()]
+    places = range(len(pairs))
+    today = table.behavior[pairs]
+    new = table.probability[pairs]
+    with drawing(7.5, 1.6 + 0.35 * len(pairs)) as figure:
+        axes = figure.subplots()
+        axes.hlines(places, today, new, color=BLUE)
+        axes.plot(today, places, "o", color=BLUE, markerfacecolor="white", label="today")
+        axes.plot(new, places, "o", color=BLUE, label="new")
+        axes.set_yticks(places, [pair_name(table, pair) for pair in pairs])
+        axes.set_xlim(-0.03, 1.03)
+        axes.set_xlabel("how often the action is taken")
+        axes.xaxis.set_major_formatter("{x:.0%}")
+        axes.set_title(f"The changes that matter most: {len(pairs)} of {changed.size:,}")
+        figure.legend(loc="outside upper right", ncols=2)
+    return figure
 
 
 # ---- as values ----------------------------------------------------------------------------------
@@ -186,41 +148,6 @@ def flags_of(gain: float, lower: float | None = None) -> list[Flag]:
     """Marks 0, the estimated gain and a lower bound on an axis of gains."""
     flags = [Flag(0.0, "no difference"), Flag(gain, f"estimate {signed(gain)}")]
     return flags if lower is None else [*flags, Flag(lower, f"L = {signed(floored(lower))}")]
-
-
-# ---- by Matplotlib ------------------------------------------------------------------------------
-
-
-def figure_of(picture: Strips | Histogram) -> Figure:
-    """Returns the picture as a figure: ranges below each other, or bars on top of each other."""
-    lines = len(picture.strips) if isinstance(picture, Strips) else 5
-    with drawing(7.5, 1.6 + 0.45 * lines) as figure:
-        axes = figure.subplots()
-        if isinstance(picture, Strips):
-            for place, strip in enumerate(reversed(picture.strips)):
-                colour = COLOURS[strip.tone]
-                width = strip.high - strip.low
-                axes.barh(place, width, left=strip.low, height=0.4, color=colour, alpha=0.35)
-                if strip.point is not None:
-                    axes.plot([strip.point] * 2, [place - 0.25, place + 0.25], color=colour)
-                axes.text(strip.high, place, f"{shortened(strip.words)} ", va="center", ha="right")
-            names = [shortened(strip.name) for strip in reversed(picture.strips)]
-            axes.set_yticks(range(len(names)), names)
-        else:
-            below = np.zeros(len(picture.edges) - 1)
-            for layer in picture.layers:
-                name = f"{layer.name}: {sum(layer.times):,}"
-                colour = COLOURS[layer.tone]
-                axes.stairs(below + layer.times, picture.edges, baseline=below, fill=True,
-                            color=colour, label=name)  # fmt: skip
-                below = below + layer.times
-            axes.set_ylabel(f"{picture.noun}s")
-        draw_levels(axes, {flag.text: flag.value for flag in picture.flags}, upright=True)
-        if picture.flags:
-            axes.legend(loc="best")
-        axes.set_xlabel(picture.label)
-        axes.set_title(picture.caption.title)
-    return figure
 
 
 def shortened(name: str) -> str:

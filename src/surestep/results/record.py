@@ -1,7 +1,5 @@
 """Record: with what a result was made, so that it can be made again."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -9,7 +7,7 @@ import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict
+from typing import Any, NotRequired, Self, TypedDict
 
 import msgspec
 import numpy as np
@@ -82,7 +80,7 @@ class InputFile:
     sha256: str
 
     @classmethod
-    def of(cls, role: str, path: Path) -> InputFile:
+    def of(cls, role: str, path: Path) -> Self:
         """Reads the file once, piece by piece."""
         with failing_to_read(path), path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -229,7 +227,7 @@ class Record:
     data: Mapping[str, Any]
     estimates: Estimates
     command: str
-    baseline: Baseline | None = None
+    baseline: "Baseline | None" = None
     checks: tuple[Check, ...] = ()
     query: Mapping[str, Any] | None = None  # as QueryFacts
     totals: tuple[Total, ...] = ()
@@ -243,8 +241,7 @@ class Record:
     @property
     def about(self) -> Mapping[str, str]:
         """Returns title, population, period, author and date, as far as they were given."""
-        about: Mapping[str, str] = self.description.get("about", {})
-        return about
+        return dict(self.description.get("about", {}))
 
     @property
     def unit(self) -> str:
@@ -269,7 +266,7 @@ class Record:
         return json.dumps(parts, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     @classmethod
-    def from_json(cls, text: str) -> tuple[Record, Mapping[str, str]]:
+    def from_json(cls, text: str) -> tuple[Self, Mapping[str, str]]:
         """Reads the record that `to_json` wrote.
 
         Parameters

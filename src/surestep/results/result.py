@@ -40,7 +40,7 @@ from surestep.model.certificate import VERDICT, Rung, read_unique_json
 from surestep.rehearsal import Rehearsal, rehearsal_from_json
 from surestep.results.findings import rung_of
 from surestep.results.groups import GroupGain
-from surestep.results.plots import Plots
+from surestep.results.plots import changes_figure
 from surestep.results.policy_files import columns_of, policy_csv, policy_parquet, read_policy_csv
 from surestep.results.record import Record, Total
 from surestep.results.rules import Rules
@@ -210,10 +210,15 @@ class Result:
         """
         return odds_to_undo(self.record.checks)
 
-    @property
-    def plot(self) -> Plots:
-        """Returns the pictures of the result: `plot.changes()` and others; needs Matplotlib."""
-        return Plots(self)
+    def plot(self) -> Any:
+        """Draws the changes that matter most; needs Matplotlib.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            How often an action is taken today, and then; notebooks show it.
+        """
+        return changes_figure(self.table)
 
     def to_frame(self) -> Any:
         """Returns the rows of policy.csv as a data frame.
@@ -519,26 +524,6 @@ def certificates_from_json(text: str) -> tuple[Certificate, ...]:
     if not listed:
         raise InvalidResult("the list of certificates is empty, expected at least one")
     return tuple(map(Certificate.from_content, listed))
-
-
-def read_certificates(path: str | Path) -> tuple[Certificate, ...]:
-    """Returns the certificates in a file: one, or a list of them."""
-    file = read_path(path)
-    try:
-        return certificates_from_json(text_of(file.parent, file.name))
-    except SurestepError as problem:
-        raise type(problem)(f"{file}: {problem}") from None
-
-
-def is_as_written(path: Path, result: Result) -> bool:
-    """Tells whether a file has the sentences of its codes, and no verdict but the result's."""
-    content = read_unique_json(text_of(path.parent, path.name))
-    listed = content if isinstance(content, list) else [content]
-    return all(
-        Certificate.from_content(claim).content(result.verdict if VERDICT in claim else None)
-        == claim
-        for claim in listed
-    )
 
 
 def read_table(folder: Path, record: Record) -> PolicyTable:

@@ -90,8 +90,7 @@ class PolicyTable(ByValue):
     @property
     def decided(self) -> BoolArray:
         """The pairs [K] of states in which there is something to decide."""
-        decided: BoolArray = ~self.quiet[self.pairs.state]
-        return decided
+        return np.logical_not(self.quiet[self.pairs.state])
 
     @property
     def num_deciding(self) -> int:
@@ -101,12 +100,10 @@ class PolicyTable(ByValue):
     @property
     def all_decisions(self) -> IntArray:
         """The visits [S] of every state in all of the log, the part that judges included."""
-        decisions: IntArray = run_sums(self.visits + self.held_out_visits, self.pairs.offsets)
-        return decisions
+        return run_sums(self.visits + self.held_out_visits, self.pairs.offsets)
 
     @property
     def changed(self) -> BoolArray:
         """The states [S] in which π_I does something else than π_b."""
         moved = run_sums(np.abs(self.probability - self.behavior), self.pairs.offsets)
-        changed: BoolArray = (moved > UNCHANGED) & ~self.quiet
-        return changed
+        return np.logical_and(moved > UNCHANGED, ~self.quiet)

@@ -1,5 +1,5 @@
-"""Transforms MDPs and counts into forms with at most two, or k, successors a pair."""
+"""Transforms MDPs and counts into forms with at most two successors a pair."""
 
-from surestep.transforms.two_successor import SplitCounts, SplitMDP, k_successor, two_successor
+from surestep.transforms.two_successor import SplitCounts, SplitMDP, two_successor
 
-__all__ = ["SplitCounts", "SplitMDP", "k_successor", "two_successor"]
+__all__ = ["SplitCounts", "SplitMDP", "two_successor"]

@@ -1,14 +1,14 @@
-"""Transforms models and counts into forms with two, or k, successors a pair, and back.
+"""Transforms models and counts into forms with two successors a pair, and back.
 
 **Construction** (paper, section 4.1 and appendix). The successors s_1 … s_m of a pair (s,a) with
-m > k become the leaves of a tree whose inner nodes are (s,a) and auxiliary states with the only
-action τ, reward 0 and discount 1. With w(v) = the sum of P(s_i|s,a) over the leaves below v, the
-child c of a node v gets P(c|v) = w(c)/w(v), and w(s,a) = 1. For the chain of two-successor MDPs,
-w(x_i) = p_i + … + p_m, so P(s_i|x_i,τ) = p_i/(p_i + … + p_m). (The paper's P(s_m|x_{m−1}) is
+m > 2 become the leaves of a chain, which splits off one at a time. Its inner nodes are (s,a) and
+auxiliary states with the only action τ, reward 0 and discount 1. With w(v) = the sum of
+P(s_i|s,a) over the leaves below v, the child c of a node v gets P(c|v) = w(c)/w(v), and w(s,a) = 1.
+So w(x_i) = p_i + … + p_m, and P(s_i|x_i,τ) = p_i/(p_i + … + p_m). (The paper's P(s_m|x_{m−1}) is
 misprinted; this gives p_m/(p_{m−1} + p_m).) Sums of the tail are added up, never subtracted from 1,
 so nothing cancels. Where w(v) = 0, v is never reached and its first child gets 1.
 
-**Theorem 1** (unique path, equal probability). A tree has one path from its root to each leaf, and
+**Theorem 1** (unique path, equal probability). A chain has one path from its root to each leaf, and
 auxiliary states have no other way in. Along it, Π w(child)/w(parent) telescopes to
 w(s_i)/w(s,a) = P(s_i|s,a). If some w on it is 0, so are P(s_i|s,a) and the factor into that node.
 
@@ -19,29 +19,22 @@ equations under π and its lifted form, and those have one solution. A reward R(
 transition is earned on leaving (s,a): the child c gets its mean over the leaves below c, so that
 R(s,a) is what it was.
 
-**Theorem 2, Corollary 2** (the same for estimates). Counts are added up over the same trees. The
+**Theorem 2, Corollary 2** (the same for estimates). Counts are added up over the same chains. The
 estimate of a child is then #(below c)/#(below v), which is the w(c)/w(v) of the estimated MDP, so
 the MLE of the split counts is the split form of the MLE, to which Theorem 1 and Corollary 1 apply.
 
-**Sizes.** Every node has at most k children. A tree with m leaves has ⌈(m−1)/(k−1)⌉ inner nodes:
-each but the last takes k − 1 off the number of open ends. So there are Σ max(0, ⌈(m−1)/(k−1)⌉ − 1)
-auxiliary states, which for k = 2 is Σ max(0, m − 2), and with the states at most |S|²|A|, since
-|S| + |S||A|(|S| − 2) ≤ |S|²|A|.
-
-**Trees of splits.** For a pair with m > k successors the tree has ⌈(m − 1)/(k − 1)⌉ inner nodes.
-The first is the pair itself, each other one is an auxiliary state with the only action τ. It is a
-chain, which splits off k − 1 successors at a time, in their order (the paper's form for k = 2). A
-pair with at most k successors keeps its row.
+**Sizes.** A pair with m > 2 successors has m − 2 auxiliary states; one with fewer keeps its row.
+With the states, these are at most |S|²|A|, since |S| + |S||A|(|S| − 2) ≤ |S|²|A|.
 """
 
 from dataclasses import dataclass, replace
-from typing import overload
+from typing import Self, overload
 
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep.errors import InvalidModel, InvalidParameter
-from surestep.kernels import splits
+from surestep.errors import InvalidModel
+from surestep.kernels.runs import discounted_returns
 from surestep.model import Counts, FiniteMDP, LoggedRewards, Policy
 from surestep.model.noun import noun
 from surestep.model.pairs import Pairs, check_same_pairs
@@ -49,110 +42,91 @@ from surestep.model.pairs import Pairs, check_same_pairs
 
 @noun("original.num_states", "num_auxiliary")
 @dataclass(frozen=True, slots=True, eq=False)
-class SplitTrees(arrays.Frozen):
-    """The trees of all pairs, and the map between transitions and their leaves.
+class SplitChains(arrays.Frozen):
+    """The chains of all pairs: a node has the next successor, and the node after it.
 
-    X auxiliary states are numbered after the S states, their pairs after the K pairs, tree by tree;
-    a node comes after its parent. `origin` maps each child to its transition in the original model,
-    and an auxiliary state to −1.
+    X auxiliary states are numbered after the S states, their pairs after the K pairs, chain by
+    chain. Each has two children; that of the last node of a chain are the last two successors.
     """
 
     original: Pairs  # S states and K pairs
     pairs: Pairs  # S + X states and K + X pairs
     offsets: arrays.IntArray  # [K+X+1] the rows of the pairs, then of the auxiliary states
-    child: arrays.IndexArray  # [L+X] a state of the original model, or S + x for auxiliary state x
-    origin: arrays.IntArray  # [L+X] a transition of the original model, or −1
+    child: arrays.IndexArray  # [T+X] a state of the original model, or S + x for auxiliary state x
+    first: arrays.IntArray  # [T+X] the first of the transitions below each child
+
+    @classmethod
+    def of(cls, pairs: Pairs, offsets: arrays.IntArray, successor: arrays.IndexArray) -> Self:
+        """Makes the chains of all pairs; successors are split off in their order."""
+        lengths = arrays.run_lengths(offsets)
+        auxiliary = np.maximum(lengths - 2, 0)
+        states = pairs.num_states + int(auxiliary.sum())
+        if states > arrays.LARGEST_INDEX:
+            raise InvalidModel(
+                f"the split model has {states} states, expected at most {arrays.LARGEST_INDEX}"
+            )
+        place = arrays.ranges(0, lengths)
+        depth = np.minimum(place, np.repeat(auxiliary, lengths))  # of the node it hangs from
+        before = pairs.num_pairs - 1 + arrays.offsets_of(auxiliary)[:-1]
+        row = np.where(depth == 0, arrays.run_owners(offsets), np.repeat(before, lengths) + depth)
+        below = np.flatnonzero((depth > 0) & (depth == place))  # the first below each node
+        rows = np.append(row, row[below - 1])
+        order = np.argsort(rows, kind="stable")
+        return cls(
+            pairs,
+            split_pairs(pairs, auxiliary),
+            arrays.offsets_of(np.bincount(rows, minlength=pairs.num_pairs + below.size)),
+            np.append(successor, np.arange(pairs.num_states, states, dtype=np.int32))[order],
+            np.append(np.arange(successor.size), below)[order],
+        )
 
     @property
     def num_auxiliary(self) -> int:
         """Returns X, the number of auxiliary states."""
         return self.pairs.num_states - self.original.num_states
 
-    def conditionals(self, probability: arrays.FloatArray) -> arrays.FloatArray:
-        """Returns the probability of each child [L+X] given its node, from probabilities [T]."""
-        node = np.empty(self.num_auxiliary)
-        share = np.empty(self.child.size)
-        splits.node_sums(self._tree(), probability, node)
-        splits.conditionals(self._tree(), probability, node, share)
+    def children(self, own: arrays.Kind, below: arrays.Kind) -> arrays.Kind:
+        """Returns what each child has [T+X]: `own` of its transition [T], or of all `below` it."""
+        is_state = self.child < self.original.num_states
+        return np.where(is_state, own[self.first], below[self.first])  # type: ignore[return-value]
+
+    def of_pairs(self, own: arrays.FloatArray, below: arrays.FloatArray) -> arrays.FloatArray:
+        """Returns the same for the children of pairs, and 0 for those of auxiliary states."""
+        values = self.children(own, below)
+        values[self.offsets[self.original.num_pairs] :] = 0.0
+        return values
+
+    def conditionals(
+        self, probability: arrays.FloatArray, below: arrays.FloatArray
+    ) -> arrays.FloatArray:
+        """Returns the chance of each child given its node; of a node never reached, of its first.
+
+        Rows of pairs are not divided, since they sum to 1.
+        """
+        share = self.children(probability, below)
+        begin = self.offsets[self.original.num_pairs]
+        whole = below[self.first[begin::2]][:, np.newaxis]
+        certain = np.tile([1.0, 0.0], (whole.size, 1))
+        of_nodes = np.divide(share[begin:].reshape(-1, 2), whole, out=certain, where=whole > 0)
+        share[begin:] = of_nodes.ravel()
         return share
-
-    def counts(self, times: arrays.IntArray) -> arrays.IntArray:
-        """Adds up the counts [T] below each child [L+X]."""
-        node = np.empty(self.num_auxiliary, np.int64)
-        splits.node_counts(self._tree(), times, node)
-        return np.concatenate([times, node])[self._sources(times.size)]
-
-    def means(self, share: arrays.FloatArray, values: arrays.FloatArray) -> arrays.FloatArray:
-        """Returns the mean of values [T] below each child of a pair; 0 below auxiliary states."""
-        node = np.empty(self.num_auxiliary)
-        splits.node_means(self._tree(), share, values, node)
-        return self._below_pairs(values, node)
-
-    def sums(self, values: arrays.FloatArray) -> arrays.FloatArray:
-        """Returns the sum of values [T] below each child of a pair; 0 below auxiliary states."""
-        node = np.empty(self.num_auxiliary)
-        splits.node_sums(self._tree(), values, node)
-        return self._below_pairs(values, node)
 
     def extended(self, values: arrays.Kind, auxiliary: float) -> arrays.Kind:
         """Appends `auxiliary` to values of states [S] or pairs [K], once per auxiliary state."""
         return np.append(values, np.full(self.num_auxiliary, auxiliary, values.dtype))  # type: ignore[return-value]
 
-    def _tree(self) -> splits.SplitTree:
-        """Returns the arrays that every kernel needs to walk the trees."""
-        return splits.SplitTree(self.original.num_states, self.offsets, self.child, self.origin)
 
-    def _sources(self, num_transitions: int) -> arrays.IntArray:
-        """Returns the place of each child's value in the values of transitions, then of nodes."""
-        return np.where(
-            self.origin >= 0, self.origin, num_transitions + self.child - self.original.num_states
-        )
-
-    def _below_pairs(self, values: arrays.FloatArray, node: arrays.FloatArray) -> arrays.FloatArray:
-        """Returns the values at the children of pairs, and 0 at children of auxiliary states."""
-        at_children: arrays.FloatArray = np.concatenate([values, node])[self._sources(values.size)]
-        at_children[self.offsets[self.original.num_pairs] :] = 0.0
-        return at_children
+def sums_from(values: arrays.FloatArray, offsets: arrays.IntArray) -> arrays.FloatArray:
+    """Returns the sum of each value [T] and all that follow it in its run, from the last on."""
+    sums = np.empty(values.size)
+    discounted_returns(offsets, values, 1.0, sums)
+    return sums
 
 
-def grow_trees(
-    pairs: Pairs,
-    offsets: arrays.IntArray,
-    successor: arrays.IndexArray,
-    leaves: arrays.IntArray,
-    k: int,
-) -> SplitTrees:
-    """Makes chains of at most `k` children a node, with the transitions `leaves` [L] as leaves."""
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 2:
-        raise InvalidParameter(f"k is {k!r}, expected a whole number of at least 2")
-    num_leaves = np.bincount(arrays.run_owners(offsets)[leaves], minlength=pairs.num_pairs)
-    auxiliary = np.maximum((num_leaves + k - 3) // (k - 1), 1) - 1  # [K] inner nodes but the first
-    total = int(auxiliary.sum())
-    if pairs.num_states + total > arrays.LARGEST_INDEX:
-        raise InvalidModel(
-            f"the split model has {pairs.num_states + total} states, expected at most "
-            f"{arrays.LARGEST_INDEX}"
-        )
-    rows = np.full(pairs.num_pairs + total, k)
-    rows[
-        np.where(
-            auxiliary > 0, pairs.num_pairs + np.cumsum(auxiliary) - 1, np.arange(pairs.num_pairs)
-        )
-    ] = num_leaves - (k - 1) * auxiliary
-    row_offsets = arrays.offsets_of(rows)
-    child = np.empty(leaves.size + total, np.int32)
-    origin = np.empty(leaves.size + total, np.int64)
-    splits.write_chains(
-        int(k),
-        pairs.num_states,
-        arrays.offsets_of(num_leaves),
-        leaves,
-        successor,
-        row_offsets,
-        child,
-        origin,
-    )
-    return SplitTrees(pairs, split_pairs(pairs, auxiliary), row_offsets, child, origin)
+def counts_from(times: arrays.IntArray, offsets: arrays.IntArray) -> arrays.IntArray:
+    """Returns the same of counts, without rounding."""
+    before = arrays.offsets_of(times)
+    return np.repeat(before[offsets[1:]], arrays.run_lengths(offsets)) - before[:-1]
 
 
 def split_pairs(pairs: Pairs, auxiliary: arrays.IntArray) -> Pairs:
@@ -188,12 +162,12 @@ def unused(label: str, taken: set[str]) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SplitForm:
-    """A form of a model in which successors hang in trees, and the map back to the original.
+    """A form of a model in which successors hang in chains, and the map back to the original.
 
     States and pairs of the original keep their numbers; auxiliary states and pairs follow.
     """
 
-    trees: SplitTrees
+    chains: SplitChains
 
     def lift(self, policy: Policy) -> Policy:
         """Lifts a policy to the split form: unchanged in original states, τ in auxiliary ones.
@@ -208,11 +182,11 @@ class SplitForm:
         Policy
             The policy of the split form.
         """
-        check_same_pairs("the policy", policy.pairs, "the original model", self.trees.original)
+        check_same_pairs("the policy", policy.pairs, "the original model", self.chains.original)
         return replace(
             policy,
-            pairs=self.trees.pairs,
-            probability=np.concatenate([policy.probability, np.ones(self.trees.num_auxiliary)]),
+            pairs=self.chains.pairs,
+            probability=np.concatenate([policy.probability, np.ones(self.chains.num_auxiliary)]),
         )
 
     def lower(self, policy: Policy) -> Policy:
@@ -228,25 +202,23 @@ class SplitForm:
         Policy
             The policy of the original; `lift` maps it to the given one.
         """
-        trees = self.trees
-        check_same_pairs("the policy", policy.pairs, "the split model", trees.pairs)
-        return replace(
-            policy, pairs=trees.original, probability=policy.probability[: trees.original.num_pairs]
-        )
+        original = self.chains.original
+        check_same_pairs("the policy", policy.pairs, "the split model", self.chains.pairs)
+        return replace(policy, pairs=original, probability=policy.probability[: original.num_pairs])
 
 
-@noun("mdp.num_states", "mdp.num_pairs", "trees.num_auxiliary")
+@noun("mdp.num_states", "mdp.num_pairs", "chains.num_auxiliary")
 @dataclass(frozen=True, slots=True, eq=False)
 class SplitMDP(SplitForm):
-    """An MDP in two-successor (k-successor) form, and the map back to the original.
+    """An MDP in two-successor form, and the map back to the original.
 
     `lift(policy)` maps a policy of the original to the split form, and `lower(policy)` maps it
     back. States and pairs of the original keep their numbers.
 
     Parameters
     ----------
-    trees : SplitTrees
-        The trees of successors.
+    chains : SplitChains
+        The chains of successors.
     mdp : FiniteMDP
         The split form.
     original : FiniteMDP
@@ -267,18 +239,18 @@ class SplitMDP(SplitForm):
     original: FiniteMDP
 
 
-@noun("counts.pairs.num_states", "counts.pairs.num_pairs", "trees.num_auxiliary")
+@noun("counts.pairs.num_states", "counts.pairs.num_pairs", "chains.num_auxiliary")
 @dataclass(frozen=True, slots=True, eq=False)
 class SplitCounts(SplitForm):
-    """Counts in two-successor (k-successor) form, and the map back to the original.
+    """Counts in two-successor form, and the map back to the original.
 
     Only transitions that were seen have a leaf. Rewards per transition become sums per child of a
     pair, since the mean reward of a pair below a child is only estimated.
 
     Parameters
     ----------
-    trees : SplitTrees
-        The trees of successors.
+    chains : SplitChains
+        The chains of successors.
     counts : Counts
         The split form.
     original : Counts
@@ -308,7 +280,7 @@ class SplitCounts(SplitForm):
             The discount γ for every pair of the original, 1 for every auxiliary pair:
             `estimate_mdp(split.counts, split.discounts(γ))` is the two-successor MLE-MDP.
         """
-        return self.trees.extended(np.full(self.trees.original.num_pairs, discount), 1.0)
+        return self.chains.extended(np.full(self.chains.original.num_pairs, discount), 1.0)
 
 
 @overload
@@ -340,79 +312,55 @@ def two_successor(model: FiniteMDP | Counts) -> SplitMDP | SplitCounts:
     >>> split.mdp.num_states, int(np.diff(split.mdp.offsets).max())  # one auxiliary state a row
     (6, 2)
     """
-    return k_successor(model, 2)
-
-
-@overload
-def k_successor(model: FiniteMDP, k: int) -> SplitMDP: ...
-@overload
-def k_successor(model: Counts, k: int) -> SplitCounts: ...
-def k_successor(model: FiniteMDP | Counts, k: int) -> SplitMDP | SplitCounts:
-    """Returns the form of an MDP or of counts in which every pair has at most k successors.
-
-    Parameters
-    ----------
-    model : FiniteMDP or Counts
-        The original.
-    k : int
-        At least 2.
-
-    Returns
-    -------
-    SplitMDP or SplitCounts
-        The split form; values do not change. A pair's successors are split off in the order in
-        which they are stored.
-
-    Raises
-    ------
-    InvalidParameter
-        If `k` is below 2.
-
-    Examples
-    --------
-    >>> from surestep.transforms import k_successor
-    >>> row = [0.5, 0.3, 0.2]
-    >>> mdp = surestep.FiniteMDP.from_dense([[row]] * 3, [[1.0], [2.0], [3.0]], discount=0.9)
-    >>> k_successor(mdp, 3).mdp.num_states  # three successors are no more than three
-    3
-    """
     arrays.expect("model", model, (FiniteMDP, Counts))
-    if isinstance(model, FiniteMDP):
-        trees = grow_trees(
-            model.pairs, model.offsets, model.successor, np.arange(model.successor.size), k
-        )
-        share = trees.conditionals(model.probability)
-        mdp = FiniteMDP(
-            trees.pairs,
-            trees.offsets,
-            trees.child,
-            share,
-            trees.means(share, model.reward),
-            trees.extended(model.discount, 1.0),
-            trees.extended(model.initial, 0.0),
-            trees.extended(model.ending_reward, 0.0),
-            marks={label: trees.extended(states, False) for label, states in model.marks.items()},
-            endless=model.endless,
-        )
-        return SplitMDP(trees, mdp, model)
-    trees = grow_trees(model.pairs, model.offsets, model.successor, np.flatnonzero(model.times), k)
-    counts = Counts(
-        trees.pairs,
-        trees.offsets,
-        trees.child,
-        trees.counts(model.times),
-        split_rewards(model, trees),
-        trees.extended(model.starts, 0),
-        trees.extended(model.terminal, False),
+    return split_mdp(model) if isinstance(model, FiniteMDP) else split_counts(model)
+
+
+def split_mdp(model: FiniteMDP) -> SplitMDP:
+    """Returns M^2s; the reward of a child of a pair is the mean over all below it."""
+    chains = SplitChains.of(model.pairs, model.offsets, model.successor)
+    below = sums_from(model.probability, model.offsets)
+    # Off the last reward of its row, the mean of rewards that are all equal is exact.
+    last = model.reward[np.repeat(model.offsets[1:] - 1, arrays.run_lengths(model.offsets))]
+    off = sums_from(model.probability * (model.reward - last), model.offsets)
+    mean = last + np.divide(off, below, out=np.zeros_like(off), where=below > 0)
+    mdp = FiniteMDP(
+        chains.pairs,
+        chains.offsets,
+        chains.child,
+        chains.conditionals(model.probability, below),
+        chains.of_pairs(model.reward, mean),
+        chains.extended(model.discount, 1.0),
+        chains.extended(model.initial, 0.0),
+        chains.extended(model.ending_reward, 0.0),
+        marks={label: chains.extended(states, False) for label, states in model.marks.items()},
+        endless=model.endless,
     )
-    return SplitCounts(trees, counts, model)
+    return SplitMDP(chains, mdp, model)
 
 
-def split_rewards(counts: Counts, trees: SplitTrees) -> LoggedRewards:
-    """Returns rewards per pair unchanged, or the sum of rewards below each child of a pair."""
-    logged = counts.rewards
-    if logged.per == "pair":
-        return logged.changed(lambda values: trees.extended(values, 0.0))
-    with np.errstate(over="ignore"):  # `Counts` refuses an infinite sum by name
-        earned = logged.values * counts.times if logged.known else logged.values
-    return LoggedRewards(trees.sums(earned), "transition", False)
+def split_counts(model: Counts) -> SplitCounts:
+    """Returns D^2s, in which rewards of transitions are summed over all below a child of a pair."""
+    seen = model.times > 0
+    offsets = arrays.offsets_of(arrays.run_sums(seen.astype(np.int64), model.offsets))
+    times = model.times[seen]
+    chains = SplitChains.of(model.pairs, offsets, model.successor[seen])
+    rewards = model.rewards
+    if rewards.per == "pair":
+        rewards = rewards.changed(lambda values: chains.extended(values, 0.0))
+    else:
+        earned = rewards.values[seen]
+        with np.errstate(over="ignore"):  # `Counts` refuses an infinite sum by name
+            earned = earned * times if rewards.known else earned
+        sums = chains.of_pairs(earned, sums_from(earned, offsets))
+        rewards = LoggedRewards(sums, "transition", False)
+    counts = Counts(
+        chains.pairs,
+        chains.offsets,
+        chains.child,
+        chains.children(times, counts_from(times, offsets)),
+        rewards,
+        chains.extended(model.starts, 0),
+        chains.extended(model.terminal, False),
+    )
+    return SplitCounts(chains, counts, model)

@@ -24,7 +24,7 @@ def labelled(pairs):
     )
 
 
-@settings(max_examples=7)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(
     log=decision_logs(rewards=st.one_of(CENTS, st.sampled_from([1.2345678901234567e-05, -1e12]))),
     kind=st.sampled_from(KINDS),
@@ -59,7 +59,7 @@ def test_loose_transitions_need_no_episodes_and_every_row_is_a_start(tmp_path):
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
 
 
-@settings(max_examples=7)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(labels=st.lists(TEXTS, min_size=1, max_size=5, unique=True), kind=st.sampled_from(KINDS))
 def test_labels_are_the_text_that_is_written(labels, kind, folder):
     rows = [

@@ -16,7 +16,7 @@ from surestep.errors import SurestepError
 from surestep.io import merge_counts, read_counts, read_log, write_counts
 from surestep.io.sql import in_memory
 
-small = settings(max_examples=5, deadline=None)
+small = settings(max_examples=settings.default.max_examples // 3)
 large = settings(max_examples=400, deadline=None)
 KINDS = (".csv", ".tsv", ".jsonl", ".parquet")
 ODD = st.sampled_from(

@@ -160,7 +160,7 @@ def expected_of_rows(rows, chained):
     return number
 
 
-@settings(max_examples=6)
+@settings(max_examples=settings.default.max_examples // 3)
 @given(rows=st.lists(MESSY, min_size=1, max_size=12), columns=st.sampled_from((COLUMNS, DERIVED)))
 def test_a_log_that_makes_no_sense_is_shown_as_it_is(rows, columns, folder):
     chained = "next_state" in columns

@@ -1,6 +1,5 @@
 """Episodes of environments as logs: what the environment did, from Minari's files and by hand."""
 
-import sys
 import types
 import warnings
 from collections import Counter
@@ -14,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from minari.data_collector import EpisodeBuffer
 
-from surestep.errors import FileFailure, InvalidLog, InvalidParameter, MissingExtra, SurestepError
+from surestep.errors import InvalidLog, InvalidParameter, SurestepError
 from surestep.io import read_log
 from surestep.io.labels.vocabulary import joined
-from surestep.io.logs.frames import from_minari, from_rollouts, role_columns
+from surestep.io.logs.frames import from_rollouts, role_columns
 
 STEPS = 4  # after as many, an episode is truncated
 
@@ -135,23 +134,23 @@ def dataset_of(name, env, episodes):
 
 
 @pytest.fixture
-def local_minari(tmp_path, monkeypatch):
+def _local_minari(tmp_path, monkeypatch):
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
-    return tmp_path
 
 
+@pytest.mark.usefixtures("_local_minari")
 @pytest.mark.parametrize("view", VIEWS)
-def test_minari_counts_as_what_happened(view, local_minari):
+def test_minari_counts_as_what_happened(view):
     space, observe, name = VIEWS[view]
     env = Corridor(space, observe)
     played = [play(env, plan) for plan in ([1], [0], [1, 0, 1, 1], [1, 1, 0], [1])]
     dataset = dataset_of("corridor/test-v0", env, [episode for episode, _ in played])
-    columns = from_minari("corridor/test-v0")
+    columns = from_rollouts(minari.load_dataset("corridor/test-v0").iterate_episodes())
     assert counted(columns) == expected([happened for _, happened in played], name)
-    np.testing.assert_equal(from_minari(dataset), columns)
+    np.testing.assert_equal(from_rollouts(dataset.iterate_episodes()), columns)
     some = dataset.filter_episodes(lambda episode: bool(episode.terminations[-1]))
     kept = [happened for _, happened in played if happened[-1][-1]]
-    assert counted(from_minari(some)) == expected(kept, name)
+    assert counted(from_rollouts(some.iterate_episodes())) == expected(kept, name)
 
 
 def test_the_columns_are_those_of_a_log():
@@ -233,25 +232,3 @@ def test_any_episode_is_read_or_refused(parts):
         from_rollouts([parts])
     except SurestepError as refusal:
         assert "episode" in str(refusal)  # noqa: PT017
-
-
-def test_data_sets_that_cannot_be_read_are_named(local_minari):
-    with pytest.raises(FileFailure, match="no Minari data set 'nowhere/at-all-v0' on this machine"):
-        from_minari("nowhere/at-all-v0")
-    with pytest.raises(InvalidLog, match="the Minari data set 3 cannot be read"):
-        from_minari(3)
-    env = Corridor(*VIEWS["discrete"][:2])
-    dataset_of("corridor/broken-v0", env, [play(env, [1])[0]])
-    folder = local_minari / "corridor" / "broken-v0" / "data"
-    (folder / "main_data.hdf5").write_bytes(b"no HDF5 at all")
-    with pytest.raises(InvalidLog, match="data set corridor/broken-v0 cannot be read"):
-        from_minari("corridor/broken-v0")
-    (folder / "metadata.json").write_text("{")
-    with pytest.raises(InvalidLog, match="data set corridor/broken-v0 cannot be read"):
-        from_minari("corridor/broken-v0")
-
-
-def test_without_minari_the_command_that_installs_it_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "minari", None)
-    with pytest.raises(MissingExtra, match=r"pip install '\.\[rl\]'$"):
-        from_minari("corridor/test-v0")

@@ -90,7 +90,7 @@ def expected(rows, columns):
     return times, rewards, +starts, ranges, dropped, decided, ended
 
 
-@settings(max_examples=5)
+@settings(max_examples=settings.default.max_examples // 3)
 @given(
     rows=tables(),
     kind=st.sampled_from(KINDS),

@@ -10,7 +10,7 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surestep import read_log
@@ -233,13 +233,13 @@ hidden_module_variable = {"x": np.arange(3)}
     ],
 )
 def test_a_query_without_end_is_stopped(sql, workshop):
-    assert "longer than 0.5 seconds" in refused(sql, workshop, seconds=0.5)
+    assert "longer than 0.2 seconds" in refused(sql, workshop, seconds=0.2)
 
 
 def test_rows_that_are_made_while_they_are_fetched_are_stopped_too(workshop):
     with (
         pytest.raises(InvalidParameter, match="longer than"),
-        workshop.locked(Query("SELECT 1", seconds=0.5)) as database,
+        workshop.locked(Query("SELECT 1", seconds=0.2)) as database,
     ):
         database.execute(f"SELECT 1 UNION ALL ({ENDLESS})").fetchall()
 
@@ -362,7 +362,7 @@ UNFAIR = {
 
 @pytest.mark.parametrize("name", FAIR)
 def test_a_query_that_looks_back_passes(name):
-    assert looks_back_only(FAIR[name], workshop_of(cases=3, steps=6, more=[FURTHER]))
+    assert looks_back_only(FAIR[name], workshop_of(cases=2, steps=5, more=[FURTHER]))
 
 
 @pytest.mark.parametrize("name", UNFAIR)
@@ -400,7 +400,7 @@ PRICES = "CREATE TABLE prices AS SELECT i AS n, i / 10 AS pays FROM range(9) AS 
 
 @pytest.mark.parametrize("name", [*HONEST, *KNOWING])
 def test_what_comes_after_a_decision_is_hidden_in_its_row(name):
-    shop = workshop_of(3 if name in HONEST else 5, more=[PRICES])
+    shop = workshop_of(2 if name in HONEST else 5, more=[PRICES])
     sql = {**HONEST, **KNOWING}[name]
     after = tuple(name for name in ("reward", "terminated") if f"AS {name}" in sql)
     assert looks_back_only(sql, shop, KEYS._replace(after=after)) is (name in HONEST)
@@ -514,6 +514,7 @@ def bound(offset):
     return f"{abs(offset)} {'PRECEDING' if offset < 0 else 'FOLLOWING'}"
 
 
+@settings(max_examples=settings.default.max_examples // 2)
 @given(
     window=WINDOWS,
     shift=st.none() | st.tuples(st.sampled_from(["lag", "lead"]), st.integers(-3, 3)),
@@ -534,7 +535,7 @@ def test_windows_are_accepted_exactly_where_they_look_back(window, shift, descen
     if descending:
         earliest, latest = -latest, -earliest
     fair = latest <= 0 and (earliest == 0 or not whole)
-    assert looks_back_only(f"SELECT *, {state} AS state FROM log", workshop_of(3, 6)) is fair
+    assert looks_back_only(f"SELECT *, {state} AS state FROM log", workshop_of(2, 6)) is fair
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from surestep import Policy, evaluate, optimal
-from surestep.environments import make
-from surestep.environments.gymnasium_envs import TABULAR
 from surestep.errors import InvalidModel
 from surestep.io import from_dict, from_gymnasium
 
@@ -71,16 +69,6 @@ def test_values_are_those_of_the_table_and_its_flags(name):
     start = np.zeros(mdp.num_states)
     start[:size] = env.unwrapped.initial_state_distrib
     assert_allclose(mdp.initial, start, rtol=1e-12)
-
-
-@pytest.mark.parametrize("env_id", TABULAR)
-def test_our_own_environments_give_their_model_back(env_id):
-    env, model = gymnasium.make(env_id), make(TABULAR[env_id]).mdp
-    assert from_gymnasium(env, float(model.discount[0])) == model
-    other = from_gymnasium(env, 0.5, initial=1)
-    assert set(other.discount) == {0.5}
-    assert np.flatnonzero(other.initial).tolist() == [1]
-    assert replace(other, discount=model.discount, initial=model.initial) == model
 
 
 @pytest.mark.parametrize("name", ["FrozenLake-v1", "CliffWalking-v1"])

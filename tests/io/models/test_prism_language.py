@@ -464,7 +464,8 @@ def test_a_program_without_a_type_is_an_mdp(tmp_path, before):
 def test_what_storm_does_not_like_is_refused_with_the_file(
     tmp_path, capfd, program, arguments, words, monkeypatch
 ):
-    monkeypatch.undo()  # Storm has a process of its own
+    if (program, arguments, words) in REFUSED[::4]:
+        monkeypatch.undo()  # Storm has a process of its own
     path = write(tmp_path, program)
     with pytest.raises(InvalidModel) as refusal:
         from_prism(path, **{"discount": 0.9, **arguments})

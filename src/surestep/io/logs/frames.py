@@ -13,14 +13,12 @@ from typing import Any
 import numpy as np
 
 from surestep._arrays import AnyArray
-from surestep.errors import FileFailure, InvalidLog, InvalidParameter, MissingExtra, install
+from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.sql import columns_of, first_lines
 
 MOST_COLUMNS = 64  # of one observation; more of them are an image, and no state of a table
 FIELDS = ("observations", "actions", "rewards", "terminations", "truncations")
 Columns = dict[str, AnyArray]
-# What a broken data set makes Minari and h5py raise.
-BROKEN = (OSError, ValueError, LookupError, TypeError, AttributeError, AssertionError, RuntimeError)
 
 
 def is_frame(given: object) -> bool:
@@ -73,51 +71,6 @@ def as_array(values: Any) -> AnyArray:
 
 
 # ---- episodes of Gymnasium --------------------------------------------------------------------
-
-
-def from_minari(dataset: Any) -> Columns:
-    """Returns the columns of a Minari data set, as `read_log` takes them.
-
-    Parameters
-    ----------
-    dataset : minari.MinariDataset or str
-        The data set, or the name of a local one.
-
-    Returns
-    -------
-    dict of str to array [N]
-        The columns, as `from_rollouts` makes them.
-
-    Raises
-    ------
-    FileFailure
-        There is no local data set of this name.
-    InvalidLog
-        The data set cannot be read.
-
-    Examples
-    --------
-    >>> surestep.read_log(surestep.io.from_minari("toy/walk-v0"))  # doctest: +SKIP
-    """
-    recorded = dataset
-    try:
-        if isinstance(dataset, str):
-            try:
-                import minari
-
-                recorded = minari.load_dataset(dataset)
-            except ImportError as problem:
-                raise MissingExtra(
-                    f"Minari data sets are read with minari, h5py and pillow, and one is not "
-                    f"installed ({problem}); {install('rl')}"
-                ) from None
-            except FileNotFoundError as problem:
-                raise FileFailure(
-                    f"there is no Minari data set {dataset!r} on this machine ({problem})"
-                ) from None
-        return from_rollouts(recorded.iterate_episodes())
-    except BROKEN as problem:
-        raise InvalidLog(f"the Minari data set {dataset} cannot be read: {problem}") from None
 
 
 def from_rollouts(episodes: Iterable[Any]) -> Columns:

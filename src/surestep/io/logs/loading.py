@@ -15,7 +15,7 @@ from surestep.io.counts.labelled import END, REWARDS, Episodes, LabelledCounts, 
 from surestep.io.labels.vocabulary import Label, joined
 from surestep.io.logs.counting import BEGINS, IN_ORDER, TERMINATED, TRUNCATED, CountQuery
 from surestep.io.logs.roles import LabelCode, RewardSql, RoleSql, Units, as_varchar
-from surestep.io.sql import ROW, sql_name, sql_text
+from surestep.io.sql import ROW, named, sql_name, sql_text
 from surestep.model import DecisionLog, Pairs
 
 UNFINISHED = "the recording stopped, and no next state is known"
@@ -232,8 +232,14 @@ def contents_of(database: Any, roles: RoleSql, names: Sequence[str]) -> arrays.I
     The second is of a column of mostly distinct values, such as a measurement, if there is one.
     """
     known = {name for columns in roles.mapping.by_role().values() for name in columns}
-    asked = ", ".join(f"count(DISTINCT {sql_name(name)})" for name in names)
-    rows, *distinct = database.execute(f"SELECT count(*), {asked} FROM log").fetchone()
+    # Each column is null in the groups of the others. To ask for count(DISTINCT …) of all of them
+    # takes several times as long.
+    asked = ", ".join(f"count({sql_name(name)})" for name in names)
+    rows, *distinct = database.execute(
+        f'SELECT coalesce(sum("surestep size"), 0) // {len(names)}, {asked} FROM (SELECT '
+        f'{named(names)}, count(*) AS "surestep size" FROM log '
+        f"GROUP BY GROUPING SETS (({'), ('.join(map(sql_name, names))})))"
+    ).fetchone()
     different = dict(zip(names, distinct, strict=True))
     told = [name for name in names if name in known or different[name] < rows]
     content = f"hash({', '.join(map(sql_name, told))})"

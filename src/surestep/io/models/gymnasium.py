@@ -6,7 +6,6 @@ states loop, but those of CliffWalking and Taxi go on as if nothing had happened
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from operator import index
 from typing import Any
 
@@ -24,8 +23,7 @@ def from_gymnasium(env: Any, discount: float, *, initial: object = None) -> Fini
 
     States keep their numbers and their values. A terminating transition into a state where nothing
     happens any more (FrozenLake's goal) ends the episode there; all others (CliffWalking, Taxi) go
-    to one more state, the last, which is the end. The environments of this package give the model
-    that they act in as it is.
+    to one more state, the last, which is the end.
 
     Parameters
     ----------
@@ -62,13 +60,6 @@ def from_gymnasium(env: Any, discount: float, *, initial: object = None) -> Fini
         except gymnasium.error.Error as problem:
             raise InvalidModel(f"Gymnasium makes no environment {env!r}: {problem}") from None
     base = getattr(env, "unwrapped", env)
-    own = getattr(base, "mdp", None)
-    if isinstance(own, FiniteMDP):
-        return replace(
-            own,
-            discount=spread_discount(own.pairs, discount),
-            initial=own.initial if initial is None else spread_initial(own.pairs, initial),
-        )
     if initial is None:
         initial = getattr(base, "initial_state_distrib", None)
     name = getattr(getattr(env, "spec", None), "id", None) or type(env).__name__

@@ -6,16 +6,12 @@ their values are. Runs are offsets into the next level, `state-to-choices.bin` a
 is missing means 0. See https://github.com/pmc-tools/umb for the format.
 """
 
-from __future__ import annotations
-
-import io
 import json
 import lzma
 import os
-import re
 import tarfile
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
@@ -235,6 +231,30 @@ class Index(Struct, frozen=True, rename="kebab"):
 
 
 # ---- reading ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """The regular files of an archive."""
+
+    file: IO[bytes]
+    members: Mapping[str, tuple[int, int]]  # name → (where it begins, how long it is)
+    stored: int  # bytes on the disk
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.members
+
+    def size(self, name: str) -> int:
+        """Returns how many bytes a file has."""
+        if name not in self.members:
+            raise InvalidModel(f"{name} is missing in the archive")
+        return self.members[name][1]
+
+    def read(self, name: str) -> bytes:
+        """Returns the bytes of a file."""
+        size = self.size(name)
+        self.file.seek(self.members[name][0])
+        return self.file.read(size)
 
 
 CHOICES = "state-to-choices.bin"
@@ -527,8 +547,8 @@ def packed(mask: arrays.BoolArray) -> arrays.AnyArray:
 # ---- the tar archive, plain or compressed with gzip or xz --------------------------------------
 #
 # Sizes are checked against the file before anything is read, and compressed data may not grow
-# without bounds. Python's `tarfile` reads single headers only: on its own it holds headers of any
-# size in memory, and takes a damaged header, or the place where a file is cut off, for the end.
+# without bounds. Python's `tarfile` takes a damaged header, or the place where a file is cut off,
+# for the end: so zeros have to follow.
 
 
 GZIP = b"\x1f\x8b"
@@ -542,32 +562,6 @@ GROWTH = 200
 ALLOWANCE = 1 << 24
 XZ_MEMORY = 1 << 28  # bytes; the strongest setting of xz needs a quarter of it
 MOST_MEMBERS = 1 << 12  # a model has a few files for each reward structure and label
-MOST_HEADER = 1 << 13  # bytes that tell the name and the length of one file
-PAX_RECORD = re.compile(rb"(\d+) ([^=]+)=(.*)\n", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Archive:
-    """The regular files of an archive."""
-
-    file: IO[bytes]
-    members: Mapping[str, tuple[int, int]]  # name → (where it begins, how long it is)
-    stored: int  # bytes on the disk
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.members
-
-    def size(self, name: str) -> int:
-        """Returns how many bytes a file has."""
-        if name not in self.members:
-            raise InvalidModel(f"{name} is missing in the archive")
-        return self.members[name][1]
-
-    def read(self, name: str) -> bytes:
-        """Returns the bytes of a file."""
-        size = self.size(name)
-        self.file.seek(self.members[name][0])
-        return self.file.read(size)
 
 
 @contextmanager
@@ -608,74 +602,30 @@ def unpack(file: IO[bytes], content: IO[bytes], xz: bool, most: int) -> None:
 def read_members(file: IO[bytes]) -> dict[str, tuple[int, int]]:
     """Lists the regular files of an archive: name → (where it begins, how long it is)."""
     members: dict[str, tuple[int, int]] = {}
-    total = file.seek(0, io.SEEK_END)
-    at = 0
-    said = dict[str, str]()
+    file.seek(0)
     try:
-        while (block := read_at(file, at, BLOCK)) != bytes(BLOCK):
-            header = tarfile.TarInfo.frombuf(block, "utf-8", "strict")
-            size = int(said.get("size", header.size))
-            at += BLOCK
-            if not 0 <= size <= total - at:
-                raise ValueError("a size that is none")
-            if header.type in (tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME):
-                said |= extended(header, read_at(file, at, min(size, MOST_HEADER + 1)))
-            else:
-                name = said.get("path", header.name).removeprefix("./").rstrip("/")
-                check_member(name, header.type, said, members)
-                if header.type != tarfile.DIRTYPE:
-                    members[name] = (at, size)
-                said = {}
-            at += -(-size // BLOCK) * BLOCK
-    except (tarfile.HeaderError, ValueError):
+        with tarfile.open(fileobj=file, mode="r:") as archive:
+            for member in archive:
+                name = member.name.removeprefix("./")
+                plain = (member.isreg() or member.isdir()) and not member.issparse()
+                if not plain or member.size < 0 or name in members or len(members) == MOST_MEMBERS:
+                    raise InvalidModel(
+                        f"{name!r} is no plain file or folder, or stands twice in the archive, or "
+                        f"after {MOST_MEMBERS} others; expected plain ones, each once"
+                    )
+                if member.isreg():
+                    members[name] = (member.offset_data, member.size)
+    except (tarfile.TarError, ValueError, OverflowError, RecursionError) as problem:
         raise InvalidModel(
-            f"the file is no archive, or damaged or cut off before byte {at + BLOCK}, expected "
-            "tar, or tar within gzip or xz"
+            f"the file is no archive, or damaged or cut off ({problem}), expected tar, or tar "
+            "within gzip or xz"
         ) from None
-    expect_zeros("the archive", b"", file)
+    file.seek(archive.offset)
+    end = file.read(BLOCK)
+    if not end:  # where `tarfile` sees the end, it may be missing
+        raise InvalidModel("the archive is cut off, expected zeros at its end")
+    expect_zeros("the archive", end, file)
     return members
-
-
-def read_at(file: IO[bytes], at: int, size: int) -> bytes:
-    """Returns some bytes of a file; ValueError where it ends before."""
-    file.seek(at)
-    data = file.read(size)
-    if len(data) < size:
-        raise ValueError("the file ends")
-    return data
-
-
-def extended(header: tarfile.TarInfo, data: bytes) -> dict[str, str]:
-    """Reads an extended header: a long name, or records of key and value."""
-    if len(data) > MOST_HEADER:
-        raise InvalidModel(
-            f"the headers of a file have more than {MOST_HEADER} bytes, expected a name and a size"
-        )
-    if header.type == tarfile.GNUTYPE_LONGNAME:
-        return {"path": data.rstrip(b"\0").decode("utf-8")}
-    records: dict[str, str] = {}
-    while data:
-        length = int(data.partition(b" ")[0])
-        record = PAX_RECORD.fullmatch(data[:length])
-        if record is None or len(data) < length or record[2].decode() in records:
-            raise ValueError("a record that is none")
-        records[record[2].decode()] = record[3].decode("utf-8")
-        data = data[length:]
-    return records
-
-
-def check_member(name: str, kind: bytes, said: Iterable[str], members: Collection[str]) -> None:
-    """Refuses a member that is no plain file or folder, or whose name is empty or taken."""
-    holes = any(key.startswith("GNU.sparse.") for key in said)
-    if not name.isprintable() or not name:
-        raise ValueError("a name that is none, or would break the line of a message")
-    if holes or kind not in (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE):
-        raise InvalidModel(
-            f"{name} is of type {kind!r}{' with holes' if holes else ''} in the archive, expected "
-            "plain files and folders"
-        )
-    if name in members or len(members) == MOST_MEMBERS:
-        raise InvalidModel(f"{name} stands twice in the archive, or after {MOST_MEMBERS} others")
 
 
 def expect_zeros(what: str, rest: bytes, file: IO[bytes]) -> None:
