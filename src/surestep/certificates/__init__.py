@@ -1,4 +1,4 @@
-"""Data and a policy to a claim: how much better, at least, the policy is than π_b."""
+"""Makes and verifies claims about policies: lower bounds on their gain over π_b."""
 
 from surestep.certificates.apriori import APriori
 from surestep.certificates.certifying import certify, certify_many, verify

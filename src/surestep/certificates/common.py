@@ -1,4 +1,4 @@
-"""The base of all kinds of certificates, and the checks and assumptions that several share."""
+"""Defines the base of all kinds of certificates, and checks and assumptions that they share."""
 
 from __future__ import annotations
 

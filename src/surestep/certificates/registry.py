@@ -1,4 +1,4 @@
-"""All certifiers by name, and as text: 'posterior', or with settings 'robust:set=l1,strict=true'.
+"""Finds certifiers by name, or by a text with settings such as 'robust:set=l1,strict=true'.
 
 The standing of a claim is its own word for it, where its kind is built in.
 """
