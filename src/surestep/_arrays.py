@@ -249,8 +249,8 @@ def in_digits(count: int) -> str:
 def freeze(array: Kind) -> Kind:
     """Returns a read-only contiguous array.
 
-    One that is read-only already, down to the memory it owns or the file that it is mapped from, is
-    taken as it is; any other one is copied, so that the caller's array stays the caller's.
+    An array that is read-only already, down to its memory or its mapped file, is not copied. Any
+    other array is copied, so that the caller may go on writing to its own.
     """
     flags = array.flags
     if array.base is None and not flags.writeable and flags.c_contiguous:

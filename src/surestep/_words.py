@@ -73,7 +73,7 @@ class Scale:
     """One way to write numbers that stand together, so that they can be compared at a glance.
 
     All have the same decimals and the same unit, a power of ten that is 1 wherever people would
-    write numbers out. What is too small to be seen beside the others is less than the last decimal.
+    write numbers out. A number that would round to 0 is shown as less than the last decimal.
     """
 
     power: int  # numbers are written in units of 10 to this

@@ -90,8 +90,8 @@ def new_trees(
 def with_one_action(policy: Policy, behavior: Policy) -> Policy:
     """Returns the policy with one action in every state that it changes.
 
-    It is the one that it takes most of those that it takes more often than π_b; so what is closed
-    is still not taken more often than by π_b. Of equal ones, the first.
+    Of the actions that the policy takes more often than π_b, this is the most probable one, the
+    first of equals. So closed pairs are still not taken more often than by π_b.
     """
     offsets, state = policy.pairs.offsets, policy.pairs.state
     more = policy.probability > behavior.probability + ROUNDING

@@ -1,7 +1,7 @@
 """Describes a log and an improvement once, for TOML files, the command line and Python.
 
 Options and their help, docstrings, the checks of values and run.json follow from `Description`. A
-key that nobody gave is None or empty; `DEFAULTS` has what is taken then.
+key that was not given is None or empty; `DEFAULTS` has its default.
 
 Imports are light, as `surestep --help` reads this module.
 """

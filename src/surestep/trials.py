@@ -142,8 +142,8 @@ def true_gains(
 ) -> TrueGains:
     """Returns the gains of policies [B, K] over π_b, in as many models.
 
-    Of fewer models the first comes again after the last. A policy that may never end, where nothing
-    is discounted, is worth the lower value bound.
+    Fewer models than policies are used in turn, again from the first. Without a discount, a policy
+    that may never end is worth the lower value bound.
     """
     low, high = value_bounds
     endless = np.zeros(len(policies), np.bool_)

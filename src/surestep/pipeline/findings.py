@@ -50,8 +50,8 @@ def policy_table(
 ) -> PolicyTable:
     """Returns the table of an improvement; `estimate` is the problem's estimated MDP.
 
-    `judging` is the problem of the data that did not choose the policy, if there are any, and
-    `allowed` says what may be recommended, where not everything may.
+    `judging` is the problem of the held-out data, if there are any. `allowed` marks the pairs that
+    may be recommended; None allows all.
     """
     behavior = problem.behavior
     visits = problem.counts.visits

@@ -225,8 +225,8 @@ def beyond_ranges(where: str, ranges: Ranges, which: str, others: str = "") -> R
 def check_ranges(ranges: Ranges, counts: LabelledCounts, source: LogSource | None) -> None:
     """Refuses ranges that a reward of the log exceeds.
 
-    A row that counts leave out may break them too: one cut by a clock is a running step, and of
-    one whose end nobody knows, the reward has to lie in one of both.
+    Rows that counts leave out are checked too. A row cut by a clock is a running step; if it is
+    unknown whether a row ended its episode, its reward has to lie in one of both ranges.
     """
     rows = counts.transitions
     unit = 10**counts.scale

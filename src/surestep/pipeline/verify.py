@@ -240,8 +240,8 @@ def open_again(
 ) -> LogSource | CountsSource:
     """Opens the log, or the counts if the result was made from counts, as the record says.
 
-    The files and the query are those of the caller. `columns_and_bins` are those for another
-    log, in which those of the record would not mean the same.
+    The caller gives the files and the query. `columns_and_bins` replace those of the record for
+    another log, where they would mean something else.
     """
     if isinstance(frame, LogSource):
         raise InvalidParameter(
@@ -285,8 +285,8 @@ LEFT_OPEN = ("n_wedge", "running", "ending")  # the data may have settled these
 def check_said(record: Record, own: keys.Description) -> tuple[str, ...]:
     """Returns the keys of a description; refuses a value other than the result's.
 
-    Files are compared by what is in them, later. How text files are read is not recorded: where the
-    result says nothing of it, they are read as the description says, and have to count the same.
+    Files are compared by their content, later. Options for reading text files may be missing from
+    the record: then the description's options are used, and the counts have to agree.
     """
     used, ours = (dict(keys.leaves(d.given())) for d in (keys.described(record.description), own))
     ours |= {f"signals.{keys.key_text(x)}.cost": rule.cost for x, rule in own.signals.items()}

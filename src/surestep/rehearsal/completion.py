@@ -81,7 +81,7 @@ def within_support(problem: Problem, rows: CompletedRows, filled: arrays.IntArra
 def actions_alike(problem: Problem) -> FiniteMDP:
     """Returns the MLE-MDP of states alone: every action has the pooled row and mean rewards.
 
-    A state in which nobody decided leads back to itself, or is an end where nothing is discounted.
+    A state without recorded decisions leads back to itself, or ends the episode if γ = 1.
     """
     counts = problem.counts
     pairs = problem.counts.pairs

@@ -26,8 +26,8 @@ class Residuals(NamedTuple):
     """The differences between the rewards of a log and the mean of their transition.
 
     A transition draws from its own run of them, from that of its pair where it has few, and from
-    all where the pair has few. They are scaled down where a reward would leave the range of the
-    log. Every run has the mean 0, so means stay what they are.
+    all where the pair has few. They are scaled down if a reward would leave the range of the log.
+    Every run has the mean 0, so means stay what they are.
     """
 
     value: arrays.FloatArray  # [N] by transitions
