@@ -20,11 +20,11 @@ from surestep.model import DecisionLog, Pairs
 
 UNFINISHED = "the recording stopped, and no next state is known"
 STOPPED = "a clock stopped the recording, and no next state is known"
-UNKNOWN = f"next_state = {END} AND kind & {TERMINATED} = 0"  # the recording stopped there
+UNKNOWN = f"next_state = {END} AND kind & {TERMINATED} = 0"  # the recording stopped
 TYPES = {"terminated": np.bool_, "lowest": np.float64, "highest": np.float64}
-MISSING = "(missing)"  # the group of episodes whose first row has no value
+MISSING = "(missing)"  # stands for a missing value in the first row of an episode
 PIECE = 100_000  # groups fetched at a time
-MOSTLY = 0.9  # of different rows: a column with so many different values tells them apart
+MOSTLY = 0.9  # share of the distinct rows: with more distinct values, a column tells episodes apart
 
 
 def counts_of(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
@@ -232,8 +232,8 @@ def contents_of(database: Any, roles: RoleSql, names: Sequence[str]) -> arrays.I
     The second is of a column of mostly distinct values, such as a measurement, if there is one.
     """
     known = {name for columns in roles.mapping.by_role().values() for name in columns}
-    # Each column is null in the groups of the others. To ask for count(DISTINCT …) of all of them
-    # takes several times as long.
+    # One group of each value of each column: in the groups of other columns a column is NULL. This
+    # counts distinct values several times as fast as count(DISTINCT …) of each column.
     asked = ", ".join(f"count({sql_name(name)})" for name in names)
     rows, *distinct = database.execute(
         f'SELECT coalesce(sum("surestep size"), 0) // {len(names)}, {asked} FROM (SELECT '
@@ -261,8 +261,8 @@ def first_values(
 ) -> tuple[arrays.IntArray, dict[str, arrays.AnyArray], dict[str, arrays.BoolArray]]:
     """Returns the texts of columns in the first row of each episode [E] of the view `log`.
 
-    First come the places of first rows, which rise; then the texts, of last rows if asked for;
-    then in which episodes a column changes.
+    Also returns the places of the first rows, which rise, and the episodes in which a column
+    changes. With `last`, the texts are those of last rows.
     """
     assert roles.episode is not None
     texts = [
@@ -301,8 +301,8 @@ def texts_by_column(
 ) -> list[tuple[list[str | None], list[str | None]]]:
     """Returns the labels of each column of states, before and after each step of a log [N].
 
-    The log is numbered. None stands for what is missing, and for what nobody saw. A last row that
-    is not in the log still says where the step before it led.
+    The log must be numbered. A label is None if it is missing or was not recorded. A last row that
+    is not in the log still gives the state after the step before it.
     """
     assert roles.episode is not None
     codes = [*roles.state, *roles.next_state]
