@@ -272,14 +272,14 @@ def first_values(
     end = "arg_max" if last else "arg_min"
     firsts = [f"{end}(v{i}, step) AS v{i}" for i in range(len(columns))]
     changes = [f"count(DISTINCT v{i}) > 1 AS c{i}" for i in range(len(columns))]
-    found = database.execute(
+    answer = database.execute(
         f"SELECT {', '.join([*firsts, *changes])}, arg_min(place, step) AS begun FROM (SELECT "
         f"{', '.join(texts)}, {roles.episode.sql} AS episode, {roles.step} AS step, {ROW} AS place "
         f"FROM {in_time(roles)}) GROUP BY episode ORDER BY begun"
     ).fetchnumpy()
-    values = {name: np.asarray(found[f"v{i}"]) for i, name in enumerate(columns)}
-    changing = {name: np.asarray(found[f"c{i}"], np.bool_) for i, name in enumerate(columns)}
-    return np.asarray(found["begun"]), values, changing
+    values = {name: np.asarray(answer[f"v{i}"]) for i, name in enumerate(columns)}
+    changing = {name: np.asarray(answer[f"c{i}"], np.bool_) for i, name in enumerate(columns)}
+    return np.asarray(answer["begun"]), values, changing
 
 
 def begun_at(database: Any, roles: RoleSql) -> arrays.FloatArray:
@@ -288,12 +288,12 @@ def begun_at(database: Any, roles: RoleSql) -> arrays.FloatArray:
     Times are in seconds since 1970 (UTC).
     """
     assert roles.episode is not None
-    found = database.execute(
+    answer = database.execute(
         f"SELECT epoch(arg_min(moment, step)) AS seconds FROM (SELECT {roles.time} AS moment, "
         f"{roles.episode.sql} AS episode, {roles.step} AS step, {ROW} AS place "
         f"FROM {in_time(roles)}) GROUP BY episode ORDER BY arg_min(place, step)"
     ).fetchnumpy()
-    return np.asarray(found["seconds"], np.float64)
+    return np.asarray(answer["seconds"], np.float64)
 
 
 def texts_by_column(
@@ -307,7 +307,7 @@ def texts_by_column(
     assert roles.episode is not None
     codes = [*roles.state, *roles.next_state]
     texts = [f"CAST({code.sql} AS VARCHAR) AS v{i}" for i, code in enumerate(codes)]
-    found = database.execute(
+    answer = database.execute(
         f"SELECT *, row_number() OVER (PARTITION BY begun ORDER BY step) - 1 AS rank "
         f"FROM (SELECT *, {BEGUN} AS begun "
         f"FROM (SELECT {', '.join(texts)}, {roles.episode.sql} AS episode, {roles.step} AS step, "
@@ -315,13 +315,13 @@ def texts_by_column(
     ).fetchnumpy()
     lengths = arrays.run_lengths(log.episode_offsets)
     number = np.asarray(log.number)
-    place = np.minimum(np.searchsorted(number, found["begun"]), number.size - 1)
-    there = (number[place] == found["begun"]) & (np.asarray(found["rank"]) < lengths[place])
+    place = np.minimum(np.searchsorted(number, answer["begun"]), number.size - 1)
+    there = (number[place] == answer["begun"]) & (np.asarray(answer["rank"]) < lengths[place])
     rows = np.flatnonzero(there)
-    goes_on = np.append(np.asarray(found["rank"])[1:] > 0, False)
+    goes_on = np.append(np.asarray(answer["rank"])[1:] > 0, False)
     labels = list[list[str | None]]()
     for i, code in enumerate(codes):
-        column = np.ma.asarray(found[f"v{i}"]).tolist()  # None where it is masked
+        column = np.ma.asarray(answer[f"v{i}"]).tolist()  # None where it is masked
         known = {text: code.label(text) for text in {*column} - {None}}
         labels.append([known.get(text) for text in column])
     size = len(roles.state)
