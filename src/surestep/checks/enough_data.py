@@ -1,4 +1,4 @@
-"""Are there enough data where the new policy goes?"""
+"""Does the log have enough data in the states to which the new policy leads?"""
 
 import numpy as np
 
@@ -13,12 +13,13 @@ PLACES = ("scarce", "open")
 
 
 def check(result: GivenResult) -> Check:
-    """Holds the new policy's time in each state against the decisions of the log there.
+    """Compares the new policy's time in each state with the decisions of the log there.
 
-    Its time is that in the estimated model. A state is scarce where less than a tenth of its share
-    of the time is its share of the decisions that chose the policy. Of states of bins that are open
-    to one side, one that has half as large a share or more is known well. It fails where either
-    takes most of the time; nothing is tested where the new policy is the current one.
+    The time is estimated by the model. A state is scarce if its share of the decisions that chose
+    the policy is less than a tenth of its share of the time. A state of a bin that is open to one
+    side counts if its share of these decisions is less than half of its share of the time. The
+    check fails if the states of either sort take most of the time. Nothing is tested if the policy
+    changes nothing.
     """
     policy = result.policy
     if policy is None:
