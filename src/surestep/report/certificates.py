@@ -76,7 +76,7 @@ def scalar_words(value: object) -> str:
 
 
 def together_words(claims: Sequence[Certificate], *, settled: bool = True) -> str:
-    """Returns the confidence of each certificate, of all together, and of the best one.
+    """Says how sure each certificate is, all together, and the best one.
 
     `settled`: the first kind was settled on before the data.
     """
