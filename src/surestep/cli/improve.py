@@ -1,4 +1,4 @@
-"""`surestep improve`, from a log to a better policy; `rehearse`, a stress test of that."""
+"""Defines the commands `improve`, from a log to a policy, and `rehearse`, a stress test of that."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def print_summary(result: Result) -> None:
 
 
 def print_answer(findings: Findings) -> None:
-    """Prints the first screen of the report, the stress test, and what was taken by default."""
+    """Prints the first screen of the report, the stress test, and the defaults that were used."""
     from surestep.checks import failed
     from surestep.report.answer import answer_section
     from surestep.report.stress_test import no_rehearsal_words, outcome_words
@@ -189,7 +189,7 @@ def print_answer(findings: Findings) -> None:
 
 
 def sizes_of(ctx: click.Context, option: click.Parameter, text: str) -> tuple[float, ...]:
-    """Reads numbers that stand between commas."""
+    """Reads numbers that are separated by commas."""
     try:
         return tuple(map(float, text.split(",")))
     except ValueError:

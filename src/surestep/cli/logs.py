@@ -1,4 +1,4 @@
-"""The verbs of logs: `describe`, `inspect`, `count` and `merge`."""
+"""Defines the commands for logs: `describe`, `inspect`, `count` and `merge`."""
 
 from dataclasses import replace
 from functools import partial
