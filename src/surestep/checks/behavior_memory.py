@@ -17,7 +17,7 @@ from surestep.checks.shuffling import (
     steps_before,
 )
 
-EPISODES_A_PART = 50  # of the log, in its order
+EPISODES_A_PART = 50  # on average; parts follow the order of the log
 MOST_PARTS = 10
 
 

@@ -59,7 +59,7 @@ def rewards_vary(result: GivenResult) -> Check | None:
 
 
 def acted_on_more(result: GivenResult) -> Check | None:
-    """Looks for a claimed gain that excludes hidden causes, where recorded probabilities vary."""
+    """Fails if a claimed gain excludes hidden causes although logged probabilities vary."""
     needed = {"acted-on-more", "no-hidden-causes"}
     fails = any(
         (claim.lower or 0.0) > 0 and needed <= {said.code for said in claim.assumptions}

@@ -6,8 +6,8 @@ import surestep._arrays as arrays
 from surestep.checks.check import Check, CheckKind, GivenResult, Mark
 
 MOST_OF_THE_TIME = 0.5
-MORE_THAN_THE_LOG = 0.5  # of the time in open bins, where the log has fewer of its decisions
-SCARCE = 0.1  # of the time that the new policy spends in a state, where the log has fewer decisions
+MORE_THAN_THE_LOG = 0.5  # times the share of time in an open bin: fewer decisions are too few
+SCARCE = 0.1  # times the share of time in a state: fewer decisions are scarce
 SHOWN = 8  # states
 PLACES = ("scarce", "open")
 

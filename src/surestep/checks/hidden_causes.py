@@ -159,9 +159,9 @@ KIND = CheckKind(
     "any action look good or bad.",
     failed="",
     told=told,
-    figures=("estimate_odds", "belief_odds"),  # at which each is gone; the same without a belief
+    figures=("estimate_odds", "belief_odds"),  # equal without a belief
     figures_also=(
-        ("estimate_odds", "belief_odds", "robust_odds"),  # where a robust claim is above 0
+        ("estimate_odds", "belief_odds", "robust_odds"),  # if there is a robust claim above 0
         ("proved", "estimated", "lower"),  # in earlier releases: two break-even ε, and the claim
     ),
     of_result=check,

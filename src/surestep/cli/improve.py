@@ -92,7 +92,7 @@ def improve_command(
     if as_json:
         print_summary(load(output))
     elif done:
-        load(output)  # which says if it was changed meanwhile
+        load(output)  # `load` refuses a result that was changed meanwhile
         say(f"{shown} holds the finished result of this command; nothing is left to do")
     else:
         print_answer(findings)

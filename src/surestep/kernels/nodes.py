@@ -65,7 +65,7 @@ class NodeStacks(NamedTuple):
     """The draws of all nodes, node after node, each node's in the order of the log."""
 
     offsets: IntsIn  # [K+1]
-    stops: IntsIn  # [K] where each stack ends, or has its first entry that nobody knows
+    stops: IntsIn  # [K] where each stack ends, or its first unknown entry
     entry: IndicesIn  # what was drawn
     starts: IntsIn  # [E·C] the first states of episodes, in the order of the log
 

@@ -40,7 +40,7 @@ STANDINGS = {
 PER_EPISODE = "per episode"
 KEEP = "Keep what you do"
 EXPLAIN = "First find out why a check failed"
-AT_MOST_TIMES = 3  # the episodes that fold 1 expects: its policy is the one that looked best
+AT_MOST_TIMES = 3  # the estimated episodes, which are few for the policy that looked best
 ANY_LOSS = "This log cannot rule out a large loss."
 NO_USE = f"No useful guarantee: {ANY_LOSS[0].lower()}{ANY_LOSS[1:]}"
 

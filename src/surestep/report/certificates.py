@@ -23,7 +23,7 @@ def certificates_section(findings: Findings) -> Section:
     """Returns every claim about the policy, with its assumptions."""
     claims = (findings.certificate, *findings.others)
     names = [certificate_name(claim) for claim in claims]
-    names = [  # where several have the same name, δ tells them apart
+    names = [  # if several have the same name, δ is added
         f"{name}, δ = {number(claim.delta)}"
         if names.count(name) > 1 and claim.lower is not None
         else name

@@ -310,7 +310,7 @@ def alarm_section(watch: Watch) -> Section:
 
 
 def goodness(watch: Watch) -> Section:
-    """Returns the line over time beside the levels, and what an alarm promises."""
+    """Returns the picture of performance over time, and says what an alarm means."""
     items = [
         Item(f"Not tested: {level.name}", f"It needs {level.why}.", sign="–")
         if level.value is None
@@ -343,7 +343,7 @@ def goodness(watch: Watch) -> Section:
 
 
 def following(watch: Watch) -> Section:
-    """Returns how often decisions are those that the new policy takes."""
+    """Returns how often decisions follow the new policy."""
     decisions = sum(rate.total for rate in watch.followed.values())
     happened = sum(rate.happened for rate in watch.followed.values())
     words = "The new policy rules nothing out in these rows."
@@ -368,7 +368,7 @@ def following(watch: Watch) -> Section:
 
 
 def world(watch: Watch) -> Section:
-    """Returns whether actions have other effects, or other rewards, than in the old log."""
+    """Says whether actions have other effects or rewards than in the old log."""
     once = "The old log is compared with the new rows. It is a test for one look, not for many."
     if watch.checks is None:
         once = f"Not tested: the old log is not there. Name it ({said('log=…', '--log')})."

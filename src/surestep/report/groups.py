@@ -110,7 +110,7 @@ def harm_words(record: Record | None) -> str:
 
 
 def harmed_in(record: Record, column: str, values: Iterable[str]) -> str:
-    """Returns the harmed group to which all these values of a column belong, or an empty text."""
+    """Returns the harmed group that contains all these values of a column; else an empty text."""
     groups = {x.value: x.name for x in record.groups if x.harmed and x.column == column}
     return next((groups[value] for value in values if {*values} <= {*groups}), "")
 

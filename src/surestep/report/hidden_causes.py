@@ -30,7 +30,7 @@ def hidden_words(checks: Sequence[Check]) -> str:
 
 
 def condition(checks: Sequence[Check]) -> str:
-    """Returns the condition of a gain that a cause as strong as a recorded column may undo."""
+    """Says under which condition a gain holds, if a cause like a recorded column may undo it."""
     odds = odds_to_undo(checks)
     column = strongest(checks)
     if odds is None or column is None or odds >= column.value:

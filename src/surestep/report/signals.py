@@ -128,7 +128,7 @@ def limit_words(part: SignalClaim, *, first: bool) -> str:
 
 
 def shown_value(part: SignalClaim, value: float | None) -> str:
-    """Returns an estimate as people see it."""
+    """Returns an estimate as text: a chance in per cent, else a number; None as "unknown"."""
     if value is None:
         return "unknown"
     return percent(value) if part.chance else number(value, DIGITS)

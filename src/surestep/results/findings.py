@@ -39,7 +39,7 @@ class WantedPair(NamedTuple):
 
     pair: int
     more_visits: int  # until it would be trusted
-    promise: float  # how much better it looks than π_I, times how often one is there
+    promise: float  # its estimated gain over π_I, times the visits of its state
 
 
 DECLINED = "none was asked for"
@@ -63,12 +63,12 @@ class Findings:
 
     @property
     def chosen_gain(self) -> float:
-        """ρ(π_I, M̂) − ρ(π_b, M̂) by the data that chose the policy, which flatter it."""
+        """ρ(π_I, M̂) − ρ(π_b, M̂), estimated from the data that chose the policy: too optimistic."""
         return self.record.estimates["policy"] - self.record.estimates["behavior"]
 
     @property
     def gain(self) -> float:
-        """The estimated gain, by data that did not choose the policy where there are any."""
+        """The estimated gain, from data that did not choose the policy if there are any."""
         return self.record.estimates.get("held_out_gain", self.chosen_gain)
 
     @property

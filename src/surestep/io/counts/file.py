@@ -307,7 +307,7 @@ SUM_SLACK = 1e-12  # relative; sums are compared as doubles, which round
 
 
 def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
-    """Reads the rows of the file; raises `ValueError` where they contradict each other."""
+    """Reads the rows of the file; raises `ValueError` if they contradict each other."""
     database.execute(
         f"CREATE TEMP TABLE rows AS SELECT kind, {', '.join(map(sql_name, manifest.columns))}, "
         f"file_row_number AS place FROM read_parquet({file_list([path])}, file_row_number=true)"

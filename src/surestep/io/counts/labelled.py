@@ -40,7 +40,7 @@ class Episodes(NamedTuple):
 
 
 REWARDS = ("reward_sum", "least_reward", "greatest_reward")  # in whole multiples of 10^−scale
-END = -1  # the next state of a step that terminated without one
+END = -1  # stands for the missing next state of a step that terminated
 KEYS = ("state", "action", "next_state", "terminated")
 
 
@@ -486,7 +486,7 @@ def counts_digest(counts: LabelledCounts) -> str:
     return digest.hexdigest()
 
 
-# ---- rewards and their sums as whole numbers: of 64 bits where they fit, else Python's own ------
+# ---- rewards and their sums as whole numbers: of 64 bits if they fit, else of Python ------------
 
 SAFE = 2**62  # of 64 bits
 

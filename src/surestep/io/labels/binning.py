@@ -75,7 +75,7 @@ class Binning:
         return int(self.indices([float(value)])[0])
 
     def label(self, index: int) -> str:
-        """Returns the bin in words: '< 40', '40 to < 50' or '>= 90'.
+        """Returns the label of a bin: '< 40', '40 to < 50' or '>= 90'.
 
         >>> Binning(width=0.1).label(3)
         '0.3 to < 0.4'
@@ -124,7 +124,7 @@ class Binning:
 
     @classmethod
     def from_json(cls, content: object) -> Self:
-        """Returns the binning that `to_json` wrote; refuses anything else."""
+        """Reads a binning that `to_json` wrote; refuses anything else."""
         if not isinstance(content, Mapping) or list(content) not in (["edges"], ["width"]):
             raise InvalidParameter(
                 f"a binning is {content!r}, expected an object with either 'edges' or 'width'"
@@ -284,12 +284,12 @@ def quantile_edges(
 
 
 def number_sql(column: str, kind: str) -> str:
-    """Returns SQL: a column of this type as a DOUBLE; NULL where it is no number."""
+    """Returns SQL for a column of this type as a DOUBLE; NULL if it is no number."""
     name = sql_name(column)
     return f"TRY_CAST({name} AS DOUBLE)" if kind != "VARCHAR" else decimal_sql(name)
 
 
 def decimal_sql(text: str) -> str:
-    """Returns SQL: a text as a DOUBLE; NULL where it is no number."""
+    """Returns SQL for a text as a DOUBLE; NULL if it is no number."""
     # DuckDB would also take 1_000, and words.
     return f"CASE WHEN regexp_full_match({text}, '{DECIMAL}') THEN TRY_CAST({text} AS DOUBLE) END"

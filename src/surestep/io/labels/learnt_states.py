@@ -58,7 +58,7 @@ class LearntStates(msgspec.Struct, frozen=True, dict=True, forbid_unknown_fields
 
     @cached_property
     def numbers(self) -> arrays.FloatArray:
-        """The limits of leaves [K, C, 2], or the centres [K, C, 1] in units of the spreads."""
+        """Returns the limits of leaves [K, C, 2], or the centres [K, C, 1] in units of spreads."""
         shape = len(self.leaves or self.centres), len(self.columns), 2 if self.leaves else 1
         given: arrays.FloatArray = np.array(self.leaves or self.centres, float).reshape(shape)
         if self.leaves:  # None has become NaN
@@ -69,7 +69,7 @@ class LearntStates(msgspec.Struct, frozen=True, dict=True, forbid_unknown_fields
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """The states in words: 'age < 40, lactate >= 2.1' or 'age about 63, lactate about 2.1'."""
+        """Labels such as 'age < 40, lactate >= 2.1', or 'age about 63, lactate about 2.1'."""
         for digits in range(2, 18):  # of centres: the fewest that tell all apart
             short = [[to_digits(x, digits) for x in centre] for centre in self.centres]
             labels = tuple(state_in_words(self.columns, state) for state in short or self.leaves)
@@ -188,7 +188,7 @@ def squared_error(
 def tree_leaves(
     size: int, table: arrays.FloatArray, returns: arrays.FloatArray, exact: arrays.BoolArray
 ) -> Rule:
-    """Returns the leaves of a tree, tree_leaves best first by the variance of returns.
+    """Returns the leaves of a tree that splits first where the variance of returns falls most.
 
     `DecisionTreeRegressor` gets ranks in place of numbers: it computes with 32 bits and ignores
     small differences, and a tree of ranks splits the same rows. A threshold is a value of the log

@@ -321,7 +321,7 @@ def texts_by_column(
     goes_on = np.append(np.asarray(answer["rank"])[1:] > 0, False)
     labels = list[list[str | None]]()
     for i, code in enumerate(codes):
-        column = np.ma.asarray(answer[f"v{i}"]).tolist()  # None where it is masked
+        column = np.ma.asarray(answer[f"v{i}"]).tolist()  # masked values become None
         known = {text: code.label(text) for text in {*column} - {None}}
         labels.append([known.get(text) for text in column])
     size = len(roles.state)
