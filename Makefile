@@ -41,7 +41,7 @@ docs-all: | .cache/tmp ## the same, with all pages of the gallery
 
 READY = .venv/bin/pytest --collect-only -q --assert plain -m "not slow"; \
 	.venv/bin/python benchmarks/compilation.py --keep --only runs.simulate runs.population_counts \
-	components.strong_components robust_batch.settle_intervals
+	components.strong_components robust_batch.settle_intervals posterior.draw_models nodes.node_rounds
 
 # Bits are promised on the processor: a GPU of this machine has tests of its own.
 test: export SURESTEP_DEVICE := cpu

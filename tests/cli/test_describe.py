@@ -240,3 +240,11 @@ def test_a_line_end_in_the_name_of_a_file_breaks_no_line(tmp_path):
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert words.stdout == str(log.with_suffix(".toml"))
+
+
+def test_a_table_of_too_many_columns_is_refused_in_one_line(tmp_path):
+    lines = [",".join(f"c{i}" for i in range(5_001)), ",".join(["0"] * 5_001)]
+    done = run_surestep("describe", write_lines(tmp_path / "wide.csv", lines))
+    assert done.exit_code == 2
+    assert "there are 5,001 columns, expected at most 5,000" in done.stderr
+    assert done.stderr.count("\n") == 1

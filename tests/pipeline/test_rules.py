@@ -139,6 +139,12 @@ def test_a_card_of_what_is_not_proved_says_so():
     assert "Draft, not for use" in believed.card or "Only for a pilot" in believed.card
 
 
+def test_a_card_names_no_action_of_today_where_all_are_as_frequent():
+    trial = surestep.improve(clinic(), behavior="uniform", **TERMS)
+    table = trial.card.split("Today, mostly")[1]
+    assert table.count("<td><bdi>no one action</bdi></td>") == table.count("<tr>") > 0
+
+
 def test_nobody_asked_for_rules():
     none = surestep.improve(clinic(400), rules=0, **TERMS)
     assert none.rules is None

@@ -192,6 +192,12 @@ def test_a_limit_on_a_chance_is_its_own_level():
     new["arm"] = np.resize(["new", "new", "before"], 300)
     new["state"] = np.where(new["arm"] == "before", "ill", "well")  # the holdout does not count
     assert surestep.watch(result, new, holdout=("arm", "before")).levels[2].alarm is None
+    never = surestep.improve(old, unsafe=told | {"at_most": 0}, **how)
+    quiet = surestep.watch(never, cases(300, 2, 0) | {"state": ["well"] * 300})
+    assert (quiet.alarm, quiet.levels[2].value) == (False, 0.0)
+    assert "Not tested: the limit" not in quiet.report
+    broken = cases(300, 2, 0) | {"state": ["well"] * 100 + ["ill"] + ["well"] * 199}
+    assert surestep.watch(never, broken).levels[2].alarm == "100"  # once is too often
 
 
 def test_seasons_take_the_lowest_part_of_the_old_log(result):

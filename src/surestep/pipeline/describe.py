@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from surestep.checks import outcomes
 from surestep.checks.shuffling import ends_of_equal
 from surestep.description import Description, key_text, several, written
+from surestep.errors import InvalidLog
 from surestep.io.labels.binning import decimal_sql, number_sql
 from surestep.io.logs.columns import ROLES
 from surestep.io.logs.roles import stamp_sql
@@ -20,7 +21,7 @@ from surestep.io.logs.tables import connected, find_table, plain_text, types_of
 from surestep.io.sql import sql_name, sql_text
 
 FEW = 30  # different values of a column that may be a part of the state as it is
-FIRST_ROWS = "(SELECT * FROM log LIMIT 100_000)"  # which are looked at
+MOST_COLUMNS = 5_000  # that are looked at
 # Words in names of columns that tell what they are, where none has a name of the role itself.
 HINTS = {
     "episode": ("case", "patient", "stay", "session", "user", "customer", "trace", "id"),
@@ -99,22 +100,28 @@ def told_after(
     state, (episode,), (step,) = (guesses[x].columns for x in ("state", "episode", "step"))
     names = [column.name for column in columns if column.name in state and column.distinct <= FEW]
     texts = [f"coalesce(CAST({sql_name(name)} AS VARCHAR), '')" for name in (episode, *names)]
-    number = f"TRY_CAST(CAST({sql_name(step)} AS VARCHAR) AS DOUBLE)"
     rows = database.execute(
-        f"SELECT {', '.join(texts)} FROM {FIRST_ROWS} "
-        f"ORDER BY {sql_name(episode)}, {number}, {sql_name(step)}"
+        f"SELECT {', '.join(texts)} FROM first_rows ORDER BY {sql_name(episode)}, "
+        f"TRY_CAST(CAST({sql_name(step)} AS VARCHAR) AS DOUBLE), {sql_name(step)}"
     ).fetchall()
     episodes, *values = zip(*rows, strict=True)
-    offsets = ends_of_equal(np.unique(episodes, return_inverse=True)[1])
     told = outcomes.columns_told_after(
-        dict(zip(names, values, strict=True)), np.arange(len(rows)), offsets
+        dict(zip(names, values, strict=True)),
+        np.arange(len(rows)),
+        ends_of_equal(np.unique(episodes, return_inverse=True)[1]),
     )
     there = {name: [text for text in texts if text] for name, texts in told.items()}
     return {name: texts for name, texts in there.items() if texts}  # not of missing ones
 
 
 def look(database: Any, types: Mapping[str, str], description: Description) -> list[Column]:
-    """Returns the figures of each column, from the first rows."""
+    """Returns the figures of each column, from the first rows, and keeps these as a table."""
+    if len(types) > MOST_COLUMNS:
+        raise InvalidLog(
+            f"{several(description.files)[0]}: there are {len(types):,} columns, expected at most "
+            f"{MOST_COLUMNS:,}; keep those that decisions may depend on"
+        )
+    database.execute("CREATE TEMP TABLE first_rows AS SELECT * FROM log LIMIT 100_000")
     parts = list[str]()
     for name, kind in types.items():
         number = (
@@ -138,7 +145,7 @@ def look(database: Any, types: Mapping[str, str], description: Description) -> l
     columns = list[Column]()
     for first in range(0, len(parts), TOGETHER):
         some = ", ".join(parts[first : first + TOGETHER])
-        row = database.execute(f"SELECT {some} FROM {FIRST_ROWS}").fetchone()
+        row = database.execute(f"SELECT {some} FROM first_rows").fetchone()
         columns += [Column._make(facts) for facts in row]
     return columns
 
@@ -226,7 +233,6 @@ def description_text(
     taken = {*chain(*used.values())}
     others = [column for column in columns if column not in taken]
     later = [column.name for column in others if has_hint(column.name, LATER)]
-    following = used.get("next_state", ())
     files = several(description.files)
     policy = Path(files[0]).with_name(f"{Path(files[0]).stem}_policy.csv")
     environment = Environment(
@@ -246,7 +252,11 @@ def description_text(
         later=later,
         after=after,
         costs=[name for name in later if has_hint(name, COSTS)],
-        missing=[x for x in columns if x.missing and x not in others and x not in following],
+        missing=[
+            x
+            for x in columns
+            if x.missing and x not in others and x not in used.get("next_state", ())
+        ],
         fine=[x for x in used.get("state", ()) if x.numbers and x.distinct > FEW],
         policy=from_folder(policy, folder) if policy.is_file() else "",
         rewards=used.get("reward", ()),

@@ -490,7 +490,10 @@ def watch(
     for i, level in enumerate(levels):
         values, places, high = watched[max(i - 1, 0)]  # the first measure has two levels
         if level.value is not None:
-            seen = detect(values, level.value, high, within=within * many, alpha=alpha)
+            # What must never happen has the level `high`, and nothing lies above that.
+            seen = detect(
+                values, min(level.value, high - 1e-9), high, within=within * many, alpha=alpha
+            )
             levels[i] = level._replace(evidence=float(seen.evidence[-1:].sum()) / seen.goal)
             if seen.alarm is not None and seen.since is not None:
                 alarm, since = places[[seen.alarm, seen.since]].tolist()
@@ -626,13 +629,12 @@ def limits_of(saved: Result, old: NewRows | None, seasons: int, *, holdout: bool
     limits = list[Level]()
     for m, one in enumerate(measures_of(saved.record)[1:], 1):
         own = one.at_most is not None
-        value = -(one.at_most or 0.0) if own else -one.margin if holdout else one.low
+        value = 0.0 - (one.at_most or 0.0) if own else -one.margin if holdout else one.low
         former = old is not None and not own and not holdout
         if old is not None and former:
             lowest = np.maximum(old.episodes.lowest[m], one.low)
             value = lowest_season(lowest, seasons, one.low, delta) - one.margin
-        compared = holdout and not own
-        level = value if compared or one.low < value < one.high else None
+        level = value if holdout or own or one.low < value < one.high else None
         limits.append(Level(f"the limit of {one.name}", level, delta * former, why))
     return limits
 

@@ -97,13 +97,19 @@ def card_page(findings: Findings) -> str:
     often = sorted(range(table.num_deciding), key=lambda s: -findings.behavior_occupancy[s])
     rows = []
     for s in sorted(often[:MOST_ON_CARD]):
-        run = range(table.pairs.offsets[s], table.pairs.offsets[s + 1])
-        today = table.pairs.action[max(run, key=lambda k: table.behavior[k])]
+        run = slice(*table.pairs.offsets[s : s + 2])
+        mostly = table.pairs.action[run][table.behavior[run] > max(table.behavior[run]) - 1e-9]
+        today = words.actions[mostly[0]] if mostly.size == 1 else ()
         asked = [findings.guideline.get(words.states[s])] if findings.guideline else []
-        shown = (words.actions[today], *asked, rules.action(words.states[s]))
+        shown = (today, *asked, rules.action(words.states[s]))
         done = [x and ", ".join(called(x, words.action_columns, words.names)) for x in shown]
-        rows.append([*words.state_name(s), *(text or "as before" for text in done)])
-    middle = ["Guideline"] if findings.guideline else []
+        rows.append(
+            [
+                *words.state_name(s),
+                done[0] or "no one action",
+                *(text or "as before" for text in done[1:]),
+            ]
+        )
     reason = "a check failed" if failed(findings.record.checks) else findings.verdict
     harm = harm_words(findings.record)
     about = findings.record.description.get("about", {})
@@ -116,7 +122,12 @@ def card_page(findings: Findings) -> str:
             warning=WARNINGS.get(reason, f"Draft, not for use: {reason}."),
             rules=[(rule.text, exceptions(rule)) for rule in rules.rules],
             notes=[harm, *notes(rules)] if harm else notes(rules),
-            headings=[*words.state_columns, "Today, mostly", *middle, "New"],
+            headings=[
+                *words.state_columns,
+                "Today, mostly",
+                *["Guideline"] * bool(findings.guideline),
+                "New",
+            ],
             rows=rows,
             left=table.num_deciding - len(rows),
             style=asset("assets/card.css"),
