@@ -1,4 +1,4 @@
-"""Checks: can a claim rest on this log? A file has the test, the title and the sentences."""
+"""Tests the assumptions of claims on a log. Each module has a test, its title and its sentences."""
 
 from surestep.checks import (
     behavior_memory,

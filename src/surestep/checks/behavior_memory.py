@@ -1,9 +1,9 @@
 """Does the previous step help to predict the action, beyond the state?
 
-π_b sees only the state: π(a_t | s_t, s_{t−1}, a_{t−1}, r_{t−1}) = π_b(a_t | s_t). The reward before
-counts as more or less than what is usual after its state, action and next state. Actions are
-compared within parts of the log, so that a logger that slowly changes its mind, without seeing more
-than the state, is none that remembers.
+π_b sees only the state: π(a_t | s_t, s_{t−1}, a_{t−1}, r_{t−1}) = π_b(a_t | s_t). The previous
+reward counts as above or below the mean of its state, action and next state. Actions are compared
+within parts of the log. So a logger whose policy slowly changes, but depends on the state alone,
+does not fail the test.
 """
 
 import numpy as np
@@ -17,12 +17,12 @@ from surestep.checks.shuffling import (
     steps_before,
 )
 
-EPISODES_A_PART = 50  # of the log, in its order
+EPISODES_A_PART = 50  # on average; parts follow the order of the log
 MOST_PARTS = 10
 
 
 def check(given: GivenLog) -> Check:
-    """Compares actions among rows of the same state and part of the log, by the step before."""
+    """Tests whether the previous step predicts the action, in each state and part of the log."""
     log = given.log
     state = log.state.astype(np.int64)
     parts = min(max(log.num_episodes // EPISODES_A_PART, 1), MOST_PARTS)

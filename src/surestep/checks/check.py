@@ -1,4 +1,4 @@
-"""Check: the finding about one assumption. CheckKind: the test of it, and its sentences."""
+"""Defines `Check`, the finding about one assumption, and `CheckKind`, its test and sentences."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep.model import Certificate, DecisionLog, Pairs
 from surestep.planning.tilted import WorstCase
 
-Outcome = Literal["passed", "failed", "told", "unchecked"]  # told: a figure, and no test
+Outcome = Literal["passed", "failed", "told", "unchecked"]  # told: a figure without a test
 
 # Why an assumption was not tested.
 WHY: Mapping[str, str] = {
@@ -40,7 +40,7 @@ class Mark:
     low: float
     high: float
     value: float
-    beside: float | None = None  # another value to compare it with
+    beside: float | None = None  # another value to show beside it
     marked: bool = False
 
 
@@ -89,8 +89,8 @@ class Check:
 
     code: str
     outcome: Outcome
-    why: str | None = None  # where nothing was tested: a code of WHY
-    level: float | None = None  # it fails where the p-value is at most that
+    why: str | None = None  # the reason why nothing was tested: a code of WHY
+    level: float | None = None  # it fails if the p-value is at most this
     p_value: float | None = None
     statistic: float | None = None  # standard deviations from the mean under chance alone
     rows: int | None = None  # of the log that were compared
@@ -152,62 +152,62 @@ class Check:
 
 
 class GivenLog(NamedTuple):
-    """A log, or drawn episodes of it, as a check is given it."""
+    """The input of a check of a log: the log or drawn episodes of it, seed and level."""
 
     log: DecisionLog
-    seed: int  # each check adds a number of its own
+    seed: int  # to which each check adds its own number
     level: float  # of each test
     names: Sequence[str] = ()  # [S]
     discount: float | None = None
-    whole: DecisionLog | None = None  # also with rows whose next state is unknown
-    parts: Sequence[IntArray] | None = None  # [N] each, to compare; None: parts of equal length
+    whole: DecisionLog | None = None  # the same with rows whose next state is unknown
+    parts: Sequence[IntArray] | None = None  # [N] each, to compare; None: of equal length
 
 
 class GivenPractice(NamedTuple):
-    """A log whose first part tells π_b, and the gain over the practice of the rest."""
+    """A log whose first part estimates π_b, and the gain over the practice of the rest."""
 
     given: GivenLog
-    late: BoolArray  # [N]: rows after that part
-    gain: float | None  # estimated; None where the model of the rest tells none
+    late: BoolArray  # [N]: rows after the first part
+    gain: float | None  # estimated; None if the model of the rest has no values
 
 
 class GivenPolicy(NamedTuple):
-    """The new policy of a result, and where the log and the policy are."""
+    """The new policy of a result, its visits, and those of the log."""
 
     pairs: Pairs
     probability: FloatArray  # [P]
     behavior: FloatArray  # [P]
-    visits: IntArray  # [P]: decisions that chose the policy
-    held_out_visits: IntArray  # [P]: those that judge it
-    decided: BoolArray  # [P]: of states in which something is decided
+    visits: IntArray  # [P]: in the rows that chose the policy
+    held_out_visits: IntArray  # [P]: in the rows that judge it
+    decided: BoolArray  # [P]: something is decided in the state
     time: FloatArray  # [S]: visits of the new policy in the estimated model
-    is_open: BoolArray  # [S]: states of bins that are open to one side
+    is_open: BoolArray  # [S]: the state has a bin that is open to one side
     names: Sequence[str]  # [S]
 
 
 class GivenCauses(NamedTuple):
-    """A gain that hidden causes may undo, and the columns that they are compared with."""
+    """A gain that hidden causes may undo, and columns of the state to compare causes with."""
 
-    estimate: WorstCase  # by the data that judge
-    drawn: WorstCase | None  # in models of the posterior; None where no belief is shown
+    estimate: WorstCase  # the gain, from the data that judge
+    drawn: WorstCase | None  # the gain in models drawn from the posterior; None without a belief
     belief: Certificate | None
-    robust: Callable[[float], float] | None  # the robust claim by odds; None if it is not above 0
-    visits: IntArray  # [K] of all of the log
-    columns: Mapping[str, Sequence[str]]  # of the state: texts [S]
+    robust: Callable[[float], float] | None  # odds → robust claim; None if it is not above 0
+    visits: IntArray  # [K] in the whole log
+    columns: Mapping[str, Sequence[str]]  # column of the state → its texts [S]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenResult:
-    """A result, as a check is given it."""
+    """The input of a check of a result."""
 
     certificates: Sequence[Certificate]
-    gain: float  # estimated by data that did not choose the policy, where there are such
-    returns: tuple[float, float] | None  # the smallest and the largest of an episode
-    gap: Mapping[str, float] | None  # between the model's ρ(π_b) and the episodes' mean, if any
+    gain: float  # estimated, if possible from data that did not choose the policy
+    returns: tuple[float, float] | None  # the smallest and the largest return of an episode
+    gap: Mapping[str, float] | None  # figures of a gap between the model and the episodes, if any
     rewards_vary: bool
-    policy: GivenPolicy | None  # None where nothing changes
-    practice: GivenPractice | str  # or why practice cannot be tested
-    causes: GivenCauses | str  # or why nothing can be told of hidden causes
+    policy: GivenPolicy | None  # None if the policy changes nothing
+    practice: GivenPractice | str  # or the code of WHY nothing is tested
+    causes: GivenCauses | str  # or the code of WHY nothing is told
 
 
 Sentences = str | Callable[[Check], str]
@@ -222,19 +222,19 @@ class CheckKind:
     """
 
     code: str
-    title: str  # the assumption; the finding where only failures are shown
+    title: str  # the assumption; the failure if only failures are shown
     broken: str = ""  # the title of a failure
     failed: Sentences
     passed: Sentences = ""
     told: Sentences = ""
-    always: str = ""  # a sentence before these
-    aside: str = ""  # when it fails, where that is no p-value
-    noticed: str = ""  # the smallest effect that the test would have noticed
-    figures: tuple[str, ...] = ()  # of one that is tested
-    figures_also: tuple[tuple[str, ...], ...] = ()  # others that it may have, also in old results
-    against: str | None = None  # the code of the assumption that a failure speaks against
+    always: str = ""  # a sentence before those of every outcome
+    aside: str = ""  # says when it fails, if it has no p-value
+    noticed: str = ""  # names the smallest effect that the test would have noticed
+    figures: tuple[str, ...] = ()  # names of its figures if it is tested
+    figures_also: tuple[tuple[str, ...], ...] = ()  # other names it may have, also in old results
+    against: str | None = None  # the code of the assumption that a failure contradicts
     forbids_proof: Callable[[Check, Certificate], bool] | None = None  # None: it never does
-    asks: bool = False  # a failure asks a question that must be answered first
+    asks: bool = False  # whether a failure asks a question that must be answered first
     of_log: Callable[[GivenLog], Check | None] | None = None  # None: no line
     of_result: Callable[[GivenResult], Check | None] | None = None  # None: no line
 

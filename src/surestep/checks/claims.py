@@ -1,4 +1,4 @@
-"""Can claims be true, beside the estimate, the returns, the rewards and how actions were chosen?"""
+"""Are claims plausible, given the estimate, returns, rewards and logged probabilities?"""
 
 from surestep.certificates.registry import SHELF
 from surestep.checks.check import Check, CheckKind, GivenResult
@@ -6,13 +6,13 @@ from surestep.model import Certificate
 
 
 def highest(result: GivenResult) -> float:
-    """Returns the largest gain that is claimed; 0 without any claim."""
+    """Returns the largest claimed gain; 0 if no claim is positive."""
     lower = [claim.lower for claim in result.certificates if claim.lower is not None]
     return max(lower, default=0.0)
 
 
 def above_estimate(result: GivenResult) -> Check | None:
-    """Holds the largest claim against the estimated gain."""
+    """Fails if the largest claim exceeds the estimated gain."""
     claim = highest(result)
     return Check.failing(
         "claim-above-estimate",
@@ -28,10 +28,7 @@ def claims_above_estimate(check: Check, certificate: Certificate) -> bool:
 
 
 def above_returns(result: GivenResult) -> Check | None:
-    """Holds the largest claim against the returns of the episodes.
-
-    Who earns something may earn more; who only pays can gain no more than all of it.
-    """
+    """Fails if the largest claim exceeds the range of the returns of episodes, 0 included."""
     if result.returns is None:
         return None
     claim = highest(result)
@@ -46,7 +43,7 @@ def above_returns(result: GivenResult) -> Check | None:
 
 
 def baseline_gap(result: GivenResult) -> Check | None:
-    """Returns the gap between the model and the episodes, where there is one.
+    """Fails if the model and the episodes differ in ρ(π_b).
 
     `results.Baseline` has the test: a normal mean, with one false alarm in a thousand.
     """
@@ -54,7 +51,7 @@ def baseline_gap(result: GivenResult) -> Check | None:
 
 
 def rewards_vary(result: GivenResult) -> Check | None:
-    """Looks for a claimed gain that takes mean rewards for exact, where rewards vary."""
+    """Fails if a claimed gain assumes exact rewards, but rewards vary."""
     gains = [claim for claim in result.certificates if (claim.lower or 0.0) > 0]
     kinds = [SHELF.find(claim.kind) for claim in gains] if result.rewards_vary else []
     takes_means = any(kind is not None and kind.needs.exact_rewards for kind in kinds)
@@ -62,7 +59,7 @@ def rewards_vary(result: GivenResult) -> Check | None:
 
 
 def acted_on_more(result: GivenResult) -> Check | None:
-    """Looks for a claimed gain that excludes hidden causes, where recorded probabilities vary."""
+    """Fails if a claimed gain excludes hidden causes although logged probabilities vary."""
     needed = {"acted-on-more", "no-hidden-causes"}
     fails = any(
         (claim.lower or 0.0) > 0 and needed <= {said.code for said in claim.assumptions}

@@ -1,16 +1,17 @@
 """Are episodes copies of each other?
 
-Episodes that are equal in all columns but the ids are honest where that is likely. Two ways show
-that it is not; each raises a false alarm in about one log of a million.
+Episodes may be equal by chance in all columns but the ids. Two tests find episodes that are equal
+beyond chance; each raises a false alarm in about one log of a million.
 
 **By the model.** q(x) is the chance of an episode x: of its start, and at each step of its action,
 reward and next state, given the state and the step before, by the frequencies of the log. Two of n
 honest episodes are equal with q(x) below ε with a chance of at most ε n(n − 1)/2.
 
 **By a column of mostly distinct values**, such as a measurement, for episodes of few steps, whose
-q is never small. Let g contents occur more than once, and c share the values of that column with
-another content. Two honest rows of one value have the same action with about the chance κ that any
-two have it, and the rest of the row must be the same, too. So P(g or more) ≤ κ^g C(g + c, c).
+q is never small. Let g contents of episodes occur more than once, and let c share the values of
+that column with another content. Two honest rows with one value have the same action with about the
+chance κ of any two rows, and the rest of the row must be equal, too. So P(g or more) is at most
+κ^g C(g + c, c).
 """
 
 import math
@@ -26,12 +27,12 @@ LOG_ALARM = math.log(1e-6)
 
 
 def check(log: DecisionLog, contents: arrays.IntArray) -> Check | None:
-    """Looks for episodes that are equal, though chance hardly makes them so.
+    """Fails if episodes are equal that chance would hardly make equal.
 
-    `contents` [1 or 2, E] are those of `LogSource.contents`, of the same log.
+    `contents` [1 or 2, E] are the digests of `LogSource.contents` for the same log.
     """
     content, *distinct = contents
-    if content.size != log.num_episodes:  # some have no row that says where it led
+    if content.size != log.num_episodes:  # the log lacks episodes without any known outcome
         return None
     _, first, place, times = np.unique(content, True, True, True)
     many = times[place] > 1
@@ -61,7 +62,7 @@ def log_chance(log: DecisionLog) -> arrays.FloatArray:
 
 
 def frequency(key: arrays.IntArray) -> arrays.FloatArray:
-    """Returns how often each key [N] occurs."""
+    """Returns for each key [N] how often it occurs."""
     return np.bincount(key)[key].astype(np.float64)
 
 

@@ -1,8 +1,8 @@
 """Do transitions, or rewards, differ between the halves of the log, or between shorter blocks?
 
-The log is cut into 2, 4, … 128 blocks in its own order, which is that of time where rows were
-written as they came; all are one test. The pair is given, so it does not matter that whoever
-decided has changed in between.
+The log is cut into 2, 4, … 128 blocks in its own order, which is the order of time if rows were
+written as they came. All are one test. Rows of the same pair are compared, so a change of the
+decisions in between does not matter.
 """
 
 from surestep.checks.check import Check, CheckKind, GivenLog
@@ -10,7 +10,7 @@ from surestep.checks.shuffling import blocks, permutation_check, transitions
 
 
 def next_state_by_time(given: GivenLog) -> Check:
-    """Compares next states among rows of the same pair, by blocks of the log."""
+    """Tests whether the block of the log predicts the next state, among rows of the same pair."""
     log = given.log
     half, *finer = blocks(log) if given.parts is None else given.parts
     return permutation_check(
@@ -19,7 +19,7 @@ def next_state_by_time(given: GivenLog) -> Check:
 
 
 def reward_by_time(given: GivenLog) -> Check:
-    """Compares rewards among rows of the same transition, by blocks of the log."""
+    """Tests whether the block of the log predicts the reward, among rows of one transition."""
     log = given.log
     half, *finer = blocks(log) if given.parts is None else given.parts
     return permutation_check(

@@ -1,4 +1,4 @@
-"""Are there enough data where the new policy goes?"""
+"""Does the log have enough data in the states to which the new policy leads?"""
 
 import numpy as np
 
@@ -6,19 +6,20 @@ import surestep._arrays as arrays
 from surestep.checks.check import Check, CheckKind, GivenResult, Mark
 
 MOST_OF_THE_TIME = 0.5
-MORE_THAN_THE_LOG = 0.5  # of the time in open bins, where the log has fewer of its decisions
-SCARCE = 0.1  # of the time that the new policy spends in a state, where the log has fewer decisions
+MORE_THAN_THE_LOG = 0.5  # times the share of time in an open bin: fewer decisions are too few
+SCARCE = 0.1  # times the share of time in a state: fewer decisions are scarce
 SHOWN = 8  # states
 PLACES = ("scarce", "open")
 
 
 def check(result: GivenResult) -> Check:
-    """Holds the new policy's time in each state against the decisions of the log there.
+    """Compares the new policy's time in each state with the decisions of the log there.
 
-    Its time is that in the estimated model. A state is scarce where less than a tenth of its share
-    of the time is its share of the decisions that chose the policy. Of states of bins that are open
-    to one side, one that has half as large a share or more is known well. It fails where either
-    takes most of the time; nothing is tested where the new policy is the current one.
+    The time is estimated by the model. A state is scarce if its share of the decisions that chose
+    the policy is less than a tenth of its share of the time. A state of a bin that is open to one
+    side counts if its share of these decisions is less than half of its share of the time. The
+    check fails if the states of either sort take most of the time. Nothing is tested if the policy
+    changes nothing.
     """
     policy = result.policy
     if policy is None:

@@ -5,13 +5,13 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep.checks.check import Check, CheckKind, GivenResult
 
-FIRST_PLACE = 0.5  # the chance of an action that is recommended
-FEW_VISITS = 10  # decisions behind a recommendation
-FEW_OF_ALL = 0.05  # of those of its state
+FIRST_PLACE = 0.5  # the least probability of a recommended action
+FEW_VISITS = 10  # fewer decisions with an action are few
+FEW_OF_ALL = 0.05  # a smaller share of the decisions of its state is few
 
 
 def check(result: GivenResult) -> Check | None:
-    """Looks for new first choices that rest on few of a state's decisions."""
+    """Fails if the policy newly recommends actions that few decisions of their state took."""
     policy = result.policy
     if policy is None:
         return None

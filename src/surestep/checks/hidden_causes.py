@@ -1,20 +1,20 @@
-"""Tells how strong hidden causes would have to be, which no log shows, and compares with columns.
+"""How strong would a hidden cause have to be to undo the gain, compared with recorded columns?
 
-`planning.tilted` has the gain that is left if a hidden cause tilts the odds of decisions by at most
-Γ, in situations that look the same. It falls in Γ, as more laws are allowed; Γ* is where it is
-gone: of the estimate, of the belief, whose δ-quantile over models of the posterior is taken, and of
-the robust claim, whose sets are scaled (`certificates.tilted_sets`).
+`planning.tilted` computes the gain that is left if a hidden cause tilts the odds of decisions by at
+most Γ, in situations that look the same. It falls in Γ, as more laws are allowed. Γ* is the odds at
+which nothing is left: of the estimate, of the belief (by the δ-quantile over models of the
+posterior), and of the robust claim (with scaled sets, `certificates.tilted_sets`).
 
-These models are drawn under one prior. The belief that is shown may be less, by other priors and by
-what the current policy may be off; so as much is taken off each draw as makes it the same at Γ = 1.
+These models are drawn under one prior. The belief that is shown may be less, for other priors and
+for an uncertain current policy. So each draw is reduced by the difference at Γ = 1.
 
 **A yardstick**: how strong a recorded column would be, had nobody recorded it. Without it some
 situations look the same, and the odds of an action differ between them. With log odds x of an
 action in a situation, and x̄ in all that look the same, its strength is the root of the mean of
 (x − x̄)² over all decisions; half a decision more of either kind keeps x finite. The largest
-difference would be noise. Even the mean is too large by noise, so that of a shuffled column is
-taken off. A column no stronger than any of 19 shuffled ones has odds of 1; so of columns without
-meaning about one in twenty has more.
+difference would be noise. Noise makes even the mean too large, so the mean of shuffled
+columns is subtracted. A column that is not stronger than all of 19 shuffled ones has odds of 1. So
+about one in twenty columns without meaning has more.
 """
 
 import math
@@ -30,13 +30,13 @@ from surestep.model import Certificate, Pairs
 from surestep.planning.tilted import WorstCase
 
 CURVE = (1.0, 1.1, 1.2, 1.3, 1.5, 2.0, 3.0, 5.0)  # odds at which the gain is shown
-MOST = 20.0  # odds beyond which none are looked for
+MOST = 20.0  # the largest odds that are tried
 HALVINGS = 10
 SHUFFLES = 19
 
 
 def break_even(left: Callable[[float], float], most: float) -> float:
-    """Returns the odds at which nothing is `left` of what falls in them; at most `most`."""
+    """Returns the odds at which the falling function `left` reaches 0; at most `most`."""
     low = 1.0
     high = middle = most
     for _ in range(HALVINGS):
@@ -53,7 +53,7 @@ def column_odds(
 ) -> dict[str, float]:
     """Returns the odds of each column, by decisions [K] and the texts [S] of the columns.
 
-    Without its only column no situation would be left, so that one alone has no odds.
+    A single column has no odds: without it, no situations would be left to compare.
     """
     codes = np.array([np.unique(texts, return_inverse=True)[1] for texts in columns.values()])
     odds = {}
@@ -64,13 +64,13 @@ def column_odds(
 
 
 def odds_within(visits: IntArray, pairs: Pairs, look: IntArray) -> float:
-    """Returns the odds by which situations differ that look the same: the `look` [K] of pairs."""
-    visits = visits // (1 + visits.sum() // 10**9)  # no more can be drawn
+    """Returns by which odds actions differ between situations of the same `look` [K, by pair]."""
+    visits = visits // (1 + visits.sum() // 10**9)  # the most that NumPy can draw from
     here = run_sums(visits, pairs.offsets)[pairs.state]
     action = look * pairs.num_actions + pairs.action
     taken = np.bincount(action, visits).astype(np.int64)[action]
     among = np.bincount(look, visits).astype(np.int64)[look]
-    # Shuffled among rows that look the same, the times of an action are hypergeometric.
+    # Among rows that look the same, shuffled counts of an action are hypergeometric.
     luck = np.random.default_rng(0).hypergeometric(
         taken, among - taken, here, (SHUFFLES, visits.size)
     )
@@ -83,7 +83,7 @@ def odds_within(visits: IntArray, pairs: Pairs, look: IntArray) -> float:
 def check(result: GivenResult) -> Check:
     """Returns how strong hidden causes would have to be to undo a gain, and how strong columns are.
 
-    The picture has the gain at several odds, which have no name, and then the odds of each column.
+    The picture has marks without a name, the gain at several odds, then the odds of each column.
     """
     given = result.causes
     if isinstance(given, str):
@@ -111,14 +111,14 @@ def check(result: GivenResult) -> Check:
 
 
 def believed(drawn: WorstCase, belief: Certificate) -> Callable[[float], float]:
-    """Returns what is left of a belief at some odds, as gains in drawn models have it."""
+    """Returns the function that maps odds to what is left of a belief, by the drawn models."""
     rank = max(int(belief.delta * (drawn.plain_gains.size + 1)), 1) - 1
     above = max(np.sort(drawn.plain_gains)[rank] - (belief.lower or 0.0), 0.0)
     return lambda odds: np.sort(drawn.gains(odds))[rank] - above
 
 
 def odds_to_undo(checks: Sequence[Check]) -> float | None:
-    """Returns Γ* of the belief, or of the estimate where none is held; None where none is told."""
+    """Returns Γ* of the belief, or of the estimate without a belief; None if no check has one."""
     return next((x.figures["belief_odds"] for x in checks if "belief_odds" in x.figures), None)
 
 
@@ -134,7 +134,7 @@ def strongest(checks: Sequence[Check]) -> Mark | None:
 
 
 def told(check: Check) -> str:
-    """Returns how strong they would have to be; by total variation in older results."""
+    """Returns how strong hidden causes would have to be, in words; by total variation if older."""
     if "proved" in check.figures:
         return filled(
             "The claim of {lower:+} could fall if they changed the chances of what follows by more "
@@ -159,9 +159,9 @@ KIND = CheckKind(
     "any action look good or bad.",
     failed="",
     told=told,
-    figures=("estimate_odds", "belief_odds"),  # at which each is gone; the same without a belief
+    figures=("estimate_odds", "belief_odds"),  # equal without a belief
     figures_also=(
-        ("estimate_odds", "belief_odds", "robust_odds"),  # where a robust claim is above 0
+        ("estimate_odds", "belief_odds", "robust_odds"),  # if there is a robust claim above 0
         ("proved", "estimated", "lower"),  # in earlier releases: two break-even ε, and the claim
     ),
     of_result=check,

@@ -1,8 +1,8 @@
 """Does the previous step help to predict the next state, or the reward, beyond the present?
 
 Markov: P(s_{t+1} | s_t, a_t, s_{t−1}, a_{t−1}) = P(s_{t+1} | s_t, a_t), and the same for rewards,
-given the next state too. The first step of an episode has "none" before it. Where whole steps would
-be told apart too finely, actions are.
+given the next state too. The first step of an episode has "none" before it. If too few
+rows share the whole step before, only its action is compared.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from surestep.checks.shuffling import permutation_check, steps_before, transitio
 
 
 def next_state_by_past(given: GivenLog, pasts: Sequence[IntArray] = ()) -> Check:
-    """Compares next states among rows of the same pair, by the step before or other pasts [N]."""
+    """Tests whether the previous step, or `pasts` [N], predicts the next state of a pair."""
     log = given.log
     return permutation_check(
         NEXT_STATE.code, given, log.pair, log.next_state, pasts or steps_before(log), seed=0
@@ -21,7 +21,7 @@ def next_state_by_past(given: GivenLog, pasts: Sequence[IntArray] = ()) -> Check
 
 
 def reward_by_past(given: GivenLog, pasts: Sequence[IntArray] = ()) -> Check:
-    """Compares rewards among rows of the same transition, by the step before or other pasts [N]."""
+    """Tests whether the previous step, or `pasts` [N], predicts the reward of a transition."""
     log = given.log
     return permutation_check(
         REWARD.code,

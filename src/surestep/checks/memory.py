@@ -1,11 +1,10 @@
-"""How many steps of memory are enough for the present to tell all that matters?
+"""How many steps of memory do situations need?
 
-A log with a memory of k steps is also a log with any shorter memory: states that differ only in
-what is longer ago are one. A memory is enough if, among rows of the same state and action, neither
-the step before nor any single step that is longer ago tells the next state or the reward; and if
-the longest memory passes, as a longer past is seen with it. The tests of one memory share the level
-of a check. One that finds nothing is no proof: it may be too weak, most of all where a longer
-memory makes rows scarce, or where only several steps together tell something.
+A log with a memory of k steps also has every shorter memory, if states that differ only in earlier
+steps are merged. A memory is enough if no single earlier step predicts the next state or the
+reward, among rows of the same state and action, and if the longest memory passes. The tests of one
+memory share the level of a check. Passing is no proof: the test may be too weak, above all if a
+long memory makes rows scarce, or if only several steps together predict something.
 """
 
 from collections.abc import Sequence
@@ -25,11 +24,11 @@ from surestep.model.numbering import merged_log
 def check(log: DecisionLog, labels: Sequence[tuple[str, ...]], ends: Sequence[int]) -> Check:
     """Finds the shortest memory that no Markov check fails.
 
-    A memory of j steps is the first `ends[j]` columns of the labels [S]; the last one is the one
-    that was asked for.
+    The columns of a memory of j steps are the first `ends[j]` ones of the labels [S]. The last of
+    `ends` is the memory that was asked for.
     """
     known = log.with_outcomes()
-    whole = given_log(known).log  # the same episodes are drawn with any memory
+    whole = given_log(known).log  # the drawn episodes do not depend on the memory
     before = [columns(labels, *span)[whole.state] for span in pairwise(ends)]  # 1, 2, … steps
     asked = len(before)
 
@@ -58,7 +57,7 @@ def check(log: DecisionLog, labels: Sequence[tuple[str, ...]], ends: Sequence[in
 
 
 def columns(labels: Sequence[tuple[str, ...]], begin: int, end: int) -> IntArray:
-    """Numbers the labels [S] by the texts of some columns."""
+    """Numbers the labels [S]; labels with the same texts in the columns get the same number."""
     texts = [" ".join(map(repr, label[begin:end])) for label in labels]
     return np.unique(texts, return_inverse=True)[1]
 

@@ -1,16 +1,16 @@
 """Do the model's values match what episodes earned?
 
-A process whose states leave something out may look Markov from one step to the next, and still not
-add up over many. So the value V̂ of the log's own policy in the log's own model is held, in each
-state, against the mean return of the episodes from their first visit on.
+A process whose states leave something out may look Markov from one step to the next, and still have
+other returns than its model. So the value V̂ of the log's own policy in the log's own model is
+compared, in each state, with the mean return of the episodes from their first visit on.
 
 **The test.** If states are Markov, one policy decides and episodes are alike, then given how often
 every exit of every state (action, reward, next state, end) was taken, all orders in which exits fit
 together to as many episodes are equally likely: their chances are products of the same factors. The
 model is the same in all of them. So trails with the log's exits are drawn, with the last exit of
 each state as in the log (`kernels.shuffles`), and what is exact given those is exact. The statistic
-is the largest |mean − V̂| of some states in standard deviations. Which states, the exits alone
-decide, and standard deviations are those of each trail: so the p-value is exact for any number of
+is the largest |mean − V̂| of some states in standard deviations. The exits alone choose these
+states, and each trail has its own standard deviations: so the p-value is exact for any number of
 rows.
 
 **Where recording stopped.** A truncated row is an exit too, after which the model says what would
@@ -32,16 +32,16 @@ from surestep.kernels.shuffles import Trail, room_to_walk, walk_trails
 from surestep.model import DecisionLog, estimate_behavior, estimate_mdp
 from surestep.planning.evaluation import evaluate
 
-MOST_STATES = 12  # those with most rows
-LEAST = 30  # rows of a state, and episodes
+MOST_STATES = 12  # the states with most rows are tested
+LEAST = 30  # rows of a tested state, and episodes
 
 
 def check(given: GivenLog) -> Check:
     """Checks the model's value of π̂_b against mean returns, in the states with most rows.
 
-    The picture has the range around each value that shuffles leave: the test fails where a mean
-    lies outside. It holds for a logger that decides by the state alone and learns nothing on the
-    way: the model knows but one policy.
+    The picture has the range of shuffled means around each value; the test fails if a mean is
+    outside. The logger must decide by the state alone and must not learn on the way: the model has
+    one policy only.
     """
     log = given.log
     discount = given.discount
@@ -52,7 +52,7 @@ def check(given: GivenLog) -> Check:
         value = evaluate(estimate_mdp(counts, discount), estimate_behavior(counts))
     except (NeverEnds, NotConverged):
         return Check.unchecked(KIND.code, "no-discount")
-    # Which states are shown must not depend on the order: episodes that come to a state would.
+    # Rows choose the states, as they do not depend on the order; numbers of episodes would.
     rows = np.bincount(log.state, minlength=log.pairs.num_states)
     shown = np.argsort(-rows, kind="stable")[:MOST_STATES]
     shown = shown[rows[shown] >= LEAST]

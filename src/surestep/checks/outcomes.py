@@ -1,12 +1,13 @@
 """Does a column of the state tell an outcome, known only after the decision?
 
-A value that stands in last rows of episodes only was mostly written when the episode was over, as
-a status is ("died", "discharged"): then what the action did is booked on the state. If a share p of
-rows are last ones, chance puts all k rows of a value among them with p^k. Of V values one is called
-so where k ln(1/p) ≥ ln(1000 V). The share is that of all rows, or of the value that has most of
-those that also go on: where some situations nearly always end, another one may do so by chance.
-Columns that follow the step, such as weeks, are left out: the last week has last rows only. Whether
-it was known before, no log tells: it is asked.
+A value that occurs only in last rows of episodes was probably written when the episode was over,
+like a status ("died", "discharged"). Then the effect of the action is attributed to the state. If a
+share p of rows are last ones, all k rows of a value are last by chance with probability p^k. One of
+V values is reported if k ln(1/p) ≥ ln(1000 V). Here p is the share among all rows, or the largest
+share of a value that is not always last, whichever is larger: if some situations nearly always end
+episodes, another one may do so by chance.
+Columns that follow the step, such as weeks, are left out: the last week has last rows only. No log
+shows whether a value was known before the decision, so the user is asked.
 """
 
 import math
@@ -24,9 +25,9 @@ ALARMS = 1000  # one false alarm in so many columns
 
 
 def values_told_after(labels: Sequence[str], value: IntArray, offsets: IntArray) -> list[str]:
-    """Returns the values that stand in last rows only, too often for chance.
+    """Returns the values that occur in last rows only, too often for chance.
 
-    `labels` [V] are those of the values [N], which lie by episodes with `offsets` [E+1].
+    `labels` [V] name the values [N], which are sorted by episodes with `offsets` [E+1].
     """
     last = np.zeros(value.size, np.bool_)
     last[offsets[1:] - 1] = True
@@ -40,11 +41,11 @@ def values_told_after(labels: Sequence[str], value: IntArray, offsets: IntArray)
 
 
 def follows_step(labels: Sequence[str], value: IntArray, offsets: IntArray) -> bool:
-    """Tells whether the step tells the value, or numbers rise, or fall, with every step."""
+    """Tells whether the step determines the value, or numbers rise, or fall, with every step."""
     step = np.arange(value.size) - np.repeat(offsets[:-1], np.diff(offsets))
     if np.unique(step * np.int64(len(labels)) + value).size == np.unique(step).size:
         return True
-    with suppress(ValueError):  # no numbers
+    with suppress(ValueError):  # the labels are no numbers
         change = np.diff(np.array([*map(float, labels)])[value])[step[1:] > 0]
         return bool((change > 0).all() or (change < 0).all())
     return False
@@ -53,9 +54,10 @@ def follows_step(labels: Sequence[str], value: IntArray, offsets: IntArray) -> b
 def columns_told_after(
     columns: Mapping[str, Sequence[str]], place: IntArray, offsets: IntArray
 ) -> dict[str, list[str]]:
-    """Returns values that stand in last rows only, by column; each place has a text.
+    """Returns the values that occur in last rows only, too often for chance, by column.
 
-    `place` [N] is that of each row; rows lie by episodes with `offsets` [E+1].
+    `place` [N] is where each row has its text in a column; rows are sorted by episodes with
+    `offsets` [E+1].
     """
     told = dict[str, list[str]]()
     for name, texts in columns.items():
@@ -65,7 +67,7 @@ def columns_told_after(
 
 
 def check(log: DecisionLog, columns: Mapping[str, Sequence[str]]) -> Check | None:
-    """Looks for columns of the state, with a text for each [S], that tell the outcome."""
+    """Fails if columns of the state, given as texts [S], have values that tell the outcome."""
     told = columns_told_after(columns, log.state, log.episode_offsets)
     words = "; ".join(f"{name!r}: {listed([*map(repr, x)])}" for name, x in told.items())
     return Check(code=KIND.code, outcome="failed", signal=words) if told else None

@@ -1,4 +1,4 @@
-"""Do decisions differ after the part of the log that an estimated π_b is of?"""
+"""Do decisions change after the part of the log from which π_b was estimated?"""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from surestep.checks.shuffling import permutation_check
 
 
 def check(result: GivenResult) -> Check:
-    """Compares actions among rows of one state, late rows with earlier ones; or says why not."""
+    """Tests whether late rows of a state have other actions than early ones; or says why not."""
     practice = result.practice
     if isinstance(practice, str):
         return Check.unchecked(KIND.code, practice)

@@ -1,4 +1,4 @@
-"""Runs checks: those of a log, and those of a result, at one level together."""
+"""Runs the checks of a log, which share one level, and those of a result."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,10 +10,10 @@ from surestep._arrays import IntArray
 from surestep.checks.check import CHECKS, Check, GivenLog, GivenResult
 from surestep.model.log import DecisionLog
 
-DELTA = 0.05  # the chance that a test fails although all assumptions hold, at most
-LEVEL = DELTA / 10  # of each of the eight tests; every further signal has two more
+DELTA = 0.05  # at most the chance that any test fails although all assumptions hold
+LEVEL = DELTA / 10  # of each test: eight of a log, and two more of every further signal
 OF_REWARDS = ("markov-reward", "drift-reward")
-MOST_STEPS = 150_000  # of a log that are looked at: whole episodes, drawn at random beyond that
+MOST_STEPS = 150_000  # to test; from a larger log, whole episodes are drawn at random
 
 
 def check_log(
@@ -25,7 +25,7 @@ def check_log(
 ) -> tuple[Check, ...]:
     """Tests the assumptions of claims on a log.
 
-    Seeds come from the data, so that nobody can try others. Checks never change a claim.
+    The data determine the seeds, so that nobody can choose them. Checks never change a claim.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def check_log(
 
 
 def check_signals(logs: Mapping[str, DecisionLog | None]) -> tuple[Check, ...]:
-    """Returns the checks of the rewards of further signals, by the log of each signal."""
+    """Checks the rewards of further signals; each signal has its own log."""
     checks = list[Check]()
     for name, log in logs.items():
         if log is None:
@@ -81,7 +81,7 @@ def check_signals(logs: Mapping[str, DecisionLog | None]) -> tuple[Check, ...]:
 
 
 def of_drawn(checks: Iterable[Check | None], looked_at: int, of: int) -> list[Check]:
-    """Returns the checks with the numbers of episodes looked at and of all, where they differ."""
+    """Adds to checks how many of all episodes were drawn, if not all were; drops None."""
     made = [check for check in checks if check is not None]
     if looked_at == of:
         return made
@@ -89,15 +89,15 @@ def of_drawn(checks: Iterable[Check | None], looked_at: int, of: int) -> list[Ch
 
 
 def check_result(result: GivenResult) -> tuple[Check, ...]:
-    """Returns the checks of a result, beside those of its log."""
+    """Runs the checks of a result; `check_log` runs those of its log."""
     checks = [kind.of_result(result) for kind in CHECKS.values() if kind.of_result is not None]
     return tuple(check for check in checks if check is not None)
 
 
 def given_log(log: DecisionLog) -> GivenLog:
-    """Returns a log as checks are given it: whole episodes of a large one, and a seed.
+    """Returns the input of the checks of a log; draws whole episodes of a large log.
 
-    The data decide the seed, however states and actions are numbered.
+    The rewards and lengths of episodes determine the seed, not the numbers of states and actions.
     """
     digest = hashlib.sha256(log.reward.tobytes())
     digest.update(log.episode_offsets.tobytes())
@@ -108,7 +108,7 @@ def given_log(log: DecisionLog) -> GivenLog:
 
 
 def looked_at(log: DecisionLog, seed: int) -> IntArray:
-    """Returns the numbers of the episodes that are looked at, in their order; at least one."""
+    """Returns the numbers of the episodes to test, in their order; at least one."""
     if log.num_steps <= MOST_STEPS:
         return np.arange(log.num_episodes)
     order = np.random.default_rng(seed).permutation(log.num_episodes)

@@ -1,4 +1,4 @@
-"""Permutation tests: does the past tell more about an outcome than the present group of a row?
+"""Runs permutation tests: does the past of a row help to predict its outcome, within a group?
 
 Rows with the same present (the group g) and the same past (the run x) are compared: if the past
 does not matter, then outcomes are exchangeable among the rows of a group, and shuffled they tell
@@ -36,34 +36,34 @@ from surestep.checks.check import Check, GivenLog, Mark
 from surestep.kernels.shuffles import room_to_shuffle, shuffled_information, shuffled_spread
 from surestep.model.log import DecisionLog
 
-MANY, FEW = 999, 299  # shuffles
-LARGE = 20_000  # rows from which on there are few of them
+MANY, FEW = 999, 299  # numbers of shuffles
+LARGE = 20_000  # rows from which on FEW shuffles are drawn
 FEW_EPISODES = 100
-ROWS_A_RUN = 10  # on average, or the past is told less finely
-TRIES = 20  # logs with an effect that are made to learn whether it is noticed
-POWER = 0.8  # of them in which it must be
+ROWS_A_RUN = 10  # on average; with fewer, a coarser past is taken
+TRIES = 20  # simulated logs with an effect, to learn whether the test notices it
+POWER = 0.8  # share of them in which the test must notice it
 EFFECTS = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1.0)
-MOST_BACK = 10  # rows, to find an action that the state does not tell
-BLOCKS = (2, 4, 8, 16, 32, 64, 128)  # of the log, each a part of one before
-LEAST_IN_BLOCK = 25  # episodes, but for halves
+MOST_BACK = 10  # rows, to find an action that the state does not determine
+BLOCKS = (2, 4, 8, 16, 32, 64, 128)  # numbers of blocks of the log
+LEAST_IN_BLOCK = 25  # episodes; halves may have fewer
 EDGES = tuple(0.5 * i for i in range(-8, 9))  # standard deviations, of the bars of a picture
-SAME = 1e-9  # relative difference of equal numbers by rounding alone
+SAME = 1e-9  # relative; numbers this close differ by rounding only
 
 CheckFigures = Mapping[str, float] | None
 DrawStatistics = Callable[
     [int, float], FloatArray
-]  # number, effect → the statistic, as observed first
+]  # (number, effect) → the statistic of the log, then of its shuffles
 
 
 class Arrangement(NamedTuple):
-    """Rows by groups and runs; `order` says which rows of the log they are."""
+    """Rows of a log in groups, and in runs with the same past; `order` has their numbers."""
 
     groups: IntArray  # [G+1] into runs
     runs: IntArray  # [R+1] into rows
     order: IntArray  # [n]
 
     def with_runs(self, past: IntArray) -> "Arrangement":
-        """Returns the same rows by other pasts [N], which rise within each group as they lie."""
+        """Returns the same rows in runs of another past [N], which must rise within each group."""
         group = arrays.run_owners(self.runs[self.groups])
         runs = ends_of_equal(group * np.int64(past.max() + 1) + past[self.order])
         return Arrangement(np.searchsorted(runs, self.runs[self.groups]), runs, self.order)
@@ -73,23 +73,23 @@ class Arrangement(NamedTuple):
 class Shuffled:
     """The outcome of a permutation test."""
 
-    rows: int  # that were compared
+    rows: int  # the number of rows that were compared
     statistic: float  # standard deviations above the mean of the shuffles
     p_value: float
-    shuffles: tuple[float, ...]  # the same of the shuffles, rising
-    noticed: float | None  # the smallest effect that is found in four of five logs; None: none is
+    shuffles: tuple[float, ...]  # the statistics of the shuffles, rising
+    noticed: float | None  # the smallest effect found in four of five logs; None: none
 
 
 def drawn_visits(log: DecisionLog, place: IntArray, seed: int) -> IntArray:
-    """Returns the rows [n] of one visit of each episode to each of its places [N], where it is.
+    """Returns the rows [n] of one visit of each episode to each place; rows have a `place` [N].
 
-    Which one, the j-th, is drawn beforehand, with P(j ≥ i) = 1 / (2i − 1).
+    It is the j-th visit, if there are so many. j is drawn with P(j ≥ i) = 1 / (2i − 1).
     """
     key = arrays.run_owners(log.episode_offsets) * np.int64(int(place.max()) + 1) + place
     order = np.argsort(key, kind="stable")
     offsets = ends_of_equal(key[order])
     lengths = arrays.run_lengths(offsets)
-    chances = 1.0 - np.random.default_rng(seed).random(lengths.size)  # none is 0
+    chances = 1.0 - np.random.default_rng(seed).random(lengths.size)  # all above 0
     drawn = np.floor((1.0 / chances + 1.0) / 2.0)  # 1, 2, …
     reached = drawn <= lengths
     return np.sort(order[offsets[:-1][reached] + drawn[reached].astype(np.int64) - 1])
@@ -98,8 +98,7 @@ def drawn_visits(log: DecisionLog, place: IntArray, seed: int) -> IntArray:
 def finest(group: IntArray, pasts: Sequence[IntArray]) -> IntArray:
     """Returns the first of the pasts [n] with ten rows in a run on average, else the last.
 
-    What is told apart too finely says nothing. Which is taken follows from groups and pasts alone,
-    so that outcomes have no part in it.
+    Shorter runs show little. The choice depends on groups and pasts, never on outcomes.
     """
     for past in pasts[:-1]:
         key = group * np.int64(past.max() + 1) + past
@@ -109,9 +108,9 @@ def finest(group: IntArray, pasts: Sequence[IntArray]) -> IntArray:
 
 
 def arranged(group: IntArray, past: IntArray, outcome: AnyArray) -> Arrangement:
-    """Returns the rows by groups [n] and pasts [n], as far as they can be compared.
+    """Arranges rows by groups [n] and pasts [n]; drops rows that cannot be compared.
 
-    A run of one row, a group of one run, and one whose outcomes [n] are all the same say nothing.
+    These are runs of one row, groups of one run, and groups whose outcomes [n] are all equal.
     """
     key = group * np.int64(past.max(initial=0) + 1) + past
     order = np.argsort(key, kind="stable")
@@ -121,7 +120,7 @@ def arranged(group: IntArray, past: IntArray, outcome: AnyArray) -> Arrangement:
     if order.size == 0:
         return NOTHING
     outcome = outcome[order]
-    owner = group[order][np.cumsum(length) - 1]  # of each run
+    owner = group[order][np.cumsum(length) - 1]  # the group of each run
     groups = ends_of_equal(owner)
     first = arrays.offsets_of(length)[groups[:-1]]
     varies = np.maximum.reduceat(outcome, first) > np.minimum.reduceat(outcome, first)
@@ -135,7 +134,7 @@ def arranged(group: IntArray, past: IntArray, outcome: AnyArray) -> Arrangement:
 
 
 def ends_of_equal(values: IntArray) -> IntArray:
-    """Returns the offsets of the runs of equal neighbours."""
+    """Returns the offsets of runs of equal values."""
     changes = np.flatnonzero(values[1:] != values[:-1]) + 1
     return np.concatenate([[0], changes, [values.size]])
 
@@ -152,7 +151,7 @@ def shuffle_test(
     level: float,
     finer: Sequence[IntArray] = (),
 ) -> Shuffled | None:
-    """Tests whether the past [n] tells an outcome [n], labels or numbers, beyond the group [n].
+    """Tests whether the past [n] predicts the outcome [n], labels or numbers, within groups [n].
 
     Of labels, which are whole numbers, the statistic is the conditional mutual information of past
     and outcome; an effect ε means that with probability ε the past alone decides. Of numbers it is
@@ -195,11 +194,11 @@ def largest_statistic(
     finer: Sequence[IntArray],
     draws: Callable[[Arrangement, int, float], FloatArray],
 ) -> DrawStatistics:
-    """Returns the statistic of the pasts, or where there are finer ones the largest of all.
+    """Returns the statistic of the past, or the largest one of all if there are `finer` pasts.
 
-    Every past sees the same shuffles, and its statistic counts in standard deviations from the
+    Every past sees the same shuffles. Its statistic is measured in standard deviations from its
     mean, both over the shuffles and the log. So all draws are treated alike, and the p-value of
-    the largest is as exact as that of one. Effects are made up for the coarsest past alone.
+    the largest is as exact as that of one. Effects are simulated for the coarsest past alone.
     """
     scales = [placed, *map(placed.with_runs, finer)]
     if len(scales) == 1:
@@ -240,18 +239,18 @@ def shuffles_of(rows: int) -> int:
 
 
 def slack_of(observed: float) -> float:
-    """Returns the rounding error of sums of the same terms in another order."""
+    """Returns a bound on the rounding error of sums in another order."""
     return SAME * (abs(observed) + 1.0)
 
 
 def p_value_of(observed: float, shuffled: FloatArray) -> float:
-    """Returns (1 + #{shuffled ≥ observed}) / (1 + n), where rounding alone tells none apart."""
+    """Returns (1 + #{shuffled ≥ observed}) / (1 + n); values within rounding count as equal."""
     at_least = np.count_nonzero(shuffled >= observed - slack_of(observed))
     return float((1 + at_least) / (1 + shuffled.size))
 
 
 def critical_value(shuffled: FloatArray, level: float) -> float:
-    """Returns beyond which value the p-value is at most the level; ∞ where no value is.
+    """Returns the value above which the p-value is at most the level; ∞ if there is none.
 
     `shuffled` [n] rises. p = (1 + #{shuffled ≥ observed}) / (1 + n).
     """
@@ -262,7 +261,7 @@ def critical_value(shuffled: FloatArray, level: float) -> float:
 
 
 def least_noticed(draws: DrawStatistics, critical: float) -> float | None:
-    """Returns the smallest effect of a short list that most made-up logs show; None: none is."""
+    """Returns the smallest of EFFECTS that most simulated logs show; None if none is shown."""
 
     def is_noticed(effect: float) -> bool:
         return bool(np.mean(draws(TRIES, effect)[1:] > critical) >= POWER)
@@ -286,16 +285,17 @@ def permutation_check(
     finer: Sequence[IntArray] = (),
     figures: CheckFigures = None,
 ) -> Check:
-    """Checks whether the past [N] tells an outcome [N], labels or numbers, beyond the group [N].
+    """Checks whether the past [N] predicts the outcome [N], labels or numbers, within groups [N].
 
-    Of each episode one row a place [N] is compared, which is the group unless that is given. Of few
-    episodes all rows are: then even the test of one group is right only in the limit of many rows.
-    Of several pasts the finest counts that rows have in common; `finer` ones are tested along.
+    One row of each episode and place [N] is compared; places are the groups unless `group` is
+    given. With few episodes all rows are compared: then even the test of one group is right only in
+    the limit of many rows. `pasts` are ordered from fine to coarse, and the first with enough rows
+    a run is taken. Pasts in `finer` are tested together with it.
     """
     log = given.log
     seed += given.seed
     rows: IntArray = np.arange(log.num_steps)
-    apart = log.num_steps == log.num_episodes  # episodes of one step have one row each anyway
+    apart = log.num_steps == log.num_episodes  # every episode has a single row
     if not apart and log.num_episodes >= FEW_EPISODES:
         rows = drawn_visits(log, place, seed)
         apart = True
@@ -303,45 +303,45 @@ def permutation_check(
     outcome = outcome[rows]
     if outcome.dtype.kind != "f":
         outcome = outcome.astype(np.int64)
-    past = finest(group, [each[rows] for each in pasts])
-    found = shuffle_test(
-        group, past, outcome, seed=seed, level=given.level, finer=[each[rows] for each in finer]
+    past = finest(group, [one[rows] for one in pasts])
+    shuffled = shuffle_test(
+        group, past, outcome, seed=seed, level=given.level, finer=[one[rows] for one in finer]
     )
-    if found is None and outcome.dtype.kind == "f" and not above_usual(log).any():
+    if shuffled is None and outcome.dtype.kind == "f" and not above_usual(log).any():
         return Check.unchecked(code, "nothing-varies")
-    return check_of(code, found, given.level, apart, figures)
+    return check_of(code, shuffled, given.level, apart, figures)
 
 
 def check_of(
-    code: str, found: Shuffled | None, level: float, apart: bool, figures: CheckFigures = None
+    code: str, shuffled: Shuffled | None, level: float, apart: bool, figures: CheckFigures = None
 ) -> Check:
     """Returns the check of a permutation test, with the shuffles as bars of a picture."""
-    if found is None:
+    if shuffled is None:
         return Check.unchecked(code, "nothing-to-compare")
-    failed = found.p_value <= level
-    if found.noticed is None and not failed:
+    failed = shuffled.p_value <= level
+    if shuffled.noticed is None and not failed:
         return Check.unchecked(code, "too-small")
-    times, _ = np.histogram(np.clip(found.shuffles, EDGES[0], EDGES[-1]), EDGES)
+    times, _ = np.histogram(np.clip(shuffled.shuffles, EDGES[0], EDGES[-1]), EDGES)
     bars = zip(EDGES, EDGES[1:], times.tolist(), strict=False)
     return Check(
         code=code,
         outcome="failed" if failed else "passed",
         level=level,
-        p_value=found.p_value,
-        statistic=found.statistic,
-        rows=found.rows,
+        p_value=shuffled.p_value,
+        statistic=shuffled.statistic,
+        rows=shuffled.rows,
         one_an_episode=apart,
-        noticed=found.noticed,
+        noticed=shuffled.noticed,
         figures=figures or {},
         picture=tuple(Mark("", low, high, float(many)) for low, high, many in bars),
     )
 
 
 def steps_before(log: DecisionLog) -> list[IntArray]:
-    """Returns the row before [N], finely and less so: 1 + its pair, and 1 + its action.
+    """Returns two codes of the row before [N], a fine and a coarse one: 1 + pair, and 1 + action.
 
-    At the first step of an episode both are 0. Where the state tells the action before, as where
-    it has a column of it, the action is that of the latest row of which it does not.
+    At the first step of an episode both are 0. If the state determines the action of the row
+    before, for example in a column, the action is that of the latest row for which it does not.
     """
     pair = shifted(log, log.pair + 1)
     action = shifted(log, log.action.astype(np.int64) + 1)
@@ -363,7 +363,7 @@ def shifted(log: DecisionLog, values: IntArray) -> IntArray:
 
 
 def transitions(log: DecisionLog) -> IntArray:
-    """Returns a number [N] for the pair and the next state of each row."""
+    """Numbers the transition (pair and next state) of each row [N]."""
     return log.pair * np.int64(log.pairs.num_states) + log.next_state
 
 

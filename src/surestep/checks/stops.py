@@ -1,10 +1,9 @@
-"""Does the action tell that recording stops?
+"""Does recording stop more often after some actions than after others?
 
-A clock stops recordings whatever is done. Among rows that did not terminate, of one state, step
-and part of the log, rows after which nothing is known any more must not be more frequent under
-one action than under another. Parts of the log are for practice that changes while a date stops
-recordings: quarters, or shorter ones where these have rows enough. A row that was cut but says
-where it led loses nothing, and is none of these.
+A clock stops recordings whatever is done. So among rows of one state, step and part of the log that
+did not terminate, rows without a known outcome must be equally frequent under all actions. The log
+is cut into parts because practice may change while a date stops recordings: into quarters, or
+shorter parts if these have enough rows. A row that was cut off but has a next state is no such row.
 """
 
 import numpy as np
@@ -14,12 +13,12 @@ from surestep.checks.check import Check, CheckKind, GivenLog
 from surestep.checks.shuffling import check_of, shuffle_test
 from surestep.model.log import UNKNOWN
 
-PARTS = (64, 32, 16, 8, 4)  # of the log, the first with enough rows
+PARTS = (64, 32, 16, 8, 4)  # numbers of parts; the first whose parts have enough rows is taken
 ROWS_A_GROUP = 4  # on average
 
 
 def check(given: GivenLog) -> Check | None:
-    """Compares stops among rows of the same state, step and part of the log, by the action."""
+    """Tests whether the action predicts stops, within each state, step and part of the log."""
     log = given.whole or given.log
     stopped = (log.next_state == UNKNOWN).astype(np.int64)
     if not stopped.any():
@@ -29,14 +28,14 @@ def check(given: GivenLog) -> Check | None:
     enough = [n for n in PARTS if ROWS_A_GROUP * n * np.unique(place).size <= rows.size]
     parts = (*enough, PARTS[-1])[0]
     group = place * parts + (run_owners(log.episode_offsets) * parts // log.num_episodes)[rows]
-    found = shuffle_test(
+    outcome = shuffle_test(
         group,
         log.action[rows].astype(np.int64),
         stopped[rows],
         seed=given.seed + 7,
         level=given.level,
     )
-    return check_of(KIND.code, found, given.level, True)
+    return check_of(KIND.code, outcome, given.level, True)
 
 
 KIND = CheckKind(

@@ -1,4 +1,4 @@
-"""Does something matter to a column that its structure leaves out?
+"""Does a column depend on something that the structure of the log leaves out?
 
 **What is assumed** (`certificates.nodes`): given everything known up to (s, a), and the next
 columns decided earlier in the step, a column has the law of its node. So whatever was known before
@@ -58,14 +58,14 @@ from surestep.model.factored import ColumnRules, FactoredLog
 from surestep.model.structure import ACTION, END, HERE, LEFT, NEXT, REWARD, RIGHT, Structure
 
 LEVEL = 0.05  # the chance that the test fails though the structure is true, at most
-FEW = 250  # rows of a node at a value: with fewer the test notices next to nothing
-MOST_BLIND = 0.05  # of the steps of the new policy
-NEAREST = 8  # members on both sides that are looked at …
+FEW = 250  # rows of a node with a value; with fewer, the test notices next to nothing
+MOST_BLIND = 0.05  # share of the steps of the new policy
+NEAREST = 8  # members on each side that are compared …
 MANY = 40  # … in groups with more than that
-FIRST_ROWS = 1024  # of the log: they are one block, and later ones double
+FIRST_ROWS = 1024  # the first block of the log; blocks double in length
 BLOCKS = 16
 POWER = 0.84  # standard deviations below the mean that four of five logs exceed
-FINE = 1001  # changes of a chance that are tried
+FINE = 1001  # how many changes of a chance are tried
 ROLLOUTS = 300
 MOST_STEPS = 1000  # of a rollout
 Steps = tuple[arrays.IntArray, arrays.IntArray, arrays.FloatArray]
@@ -73,7 +73,7 @@ Steps = tuple[arrays.IntArray, arrays.IntArray, arrays.FloatArray]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """The comparison that speaks most against a structure.
+    """The comparison with the strongest evidence against a structure.
 
     Parameters
     ----------
@@ -158,26 +158,26 @@ class StructureTest:
 
     @property
     def is_blind(self) -> bool:
-        """Tells whether the new policy goes where the test sees nothing."""
+        """Tells whether too many steps of the new policy are where the test notices nothing."""
         return self.blind is not None and self.blind > MOST_BLIND
 
 
 class Variable(NamedTuple):
-    """What columns that share their nodes are not said to depend on."""
+    """A variable that the structure leaves out: some columns are said not to depend on it."""
 
     name: str
     values: Sequence[str]
-    place: arrays.IntArray | None = None  # [n] in a row of values; −1 where it is decided later
-    of_action: arrays.IntArray | None = None  # [n, A] its value by the action
+    place: arrays.IntArray | None = None  # [n] column of `values`; −1 if it is decided later
+    of_action: arrays.IntArray | None = None  # [n, A] its value for each action
     now: bool = True  # whether a new policy can change its values
 
     @property
     def comparisons(self) -> int:
-        """Returns the number of values to compare with the others; of two, one is enough."""
+        """Returns how many values are compared with the rest; one, if there are only two."""
         return len(self.values) - (len(self.values) < 3)
 
     def at(self, i: int, values: arrays.IntArray, action: arrays.IntArray) -> arrays.IntArray:
-        """Returns the variable of the i-th of the columns in rows; −1 where it is missing."""
+        """Returns the value of the variable in each row, for the i-th column; −1 if missing."""
         if self.place is not None:
             return np.asarray(values[:, self.place[i]])
         if self.of_action is not None:
@@ -187,10 +187,10 @@ class Variable(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """Counts of the draws of some columns that share their nodes, at every left-out variable."""
+    """How often columns that share their nodes drew each value, by every left-out variable."""
 
-    columns: arrays.IntArray  # [n] places in the order of decisions
-    nodes: arrays.IntArray  # [k] that have counts
+    columns: arrays.IntArray  # [n] their places in the order of decisions
+    nodes: arrays.IntArray  # [k] the nodes with draws
     tests: int
     variables: Sequence[Variable]
     counts: Sequence[arrays.FloatArray]  # [k, 1 + values of the variable, values of the node]
@@ -203,7 +203,7 @@ def check_structure(
     start: Sequence[int] | None = None,
     seed: int = 0,
 ) -> StructureTest:
-    """Tests whether something matters to a column that its structure leaves out.
+    """Tests whether a column depends on something that its structure leaves out.
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ def check_structure(
 
 
 def compared(log: FactoredLog) -> tuple[NodeStacks, list[Compared]]:
-    """Returns the draws of a log, and their counts at every left-out variable."""
+    """Returns the draws of a log, and how often each occurs, by every left-out variable."""
     structure, values = log.structure, log.values()
     stacks, when = node_draws(log)
     kept = np.arange(stacks.entry.size) < np.repeat(stacks.stops, np.diff(stacks.offsets))
@@ -296,47 +296,50 @@ def compared(log: FactoredLog) -> tuple[NodeStacks, list[Compared]]:
 
 
 def left_out(structure: Structure, columns: arrays.IntArray) -> list[Variable]:
-    """Returns the variables that columns which share their nodes may depend on in truth.
+    """Returns the variables on which columns may depend, though their structure leaves them out.
 
-    The last one is the place in the log, and the one before it the member.
+    `columns` share their nodes. The last variable is the place in the log; of several columns, the
+    one before it is the member.
     """
     width, number = len(structure.columns), columns.size
     names = [*structure.columns, END, REWARD]
     own, member = structure.target[columns], np.arange(number)
-    found = [
+    variables = [
         Variable(names[place], structure.values[place], np.full(number, place))
         for place in range(width)
         if place not in own or number == 1
     ]
     for place in structure.target[: columns[0]].tolist():
         after = np.full(number, width + place)
-        found.append(Variable(NEXT + names[place], structure.values[place], after, now=False))
+        variables.append(Variable(NEXT + names[place], structure.values[place], after, now=False))
     near = [*range(1, NEAREST + 1), *range(number - NEAREST, number)]
     for offset in near if number > MANY else range(1, number):
         other = (member + offset) % number
         name = place_name(offset, number)
-        found.append(Variable(name, structure.values[own[0]], own[other]))
+        variables.append(Variable(name, structure.values[own[0]], own[other]))
         decided = np.where(other < member, width + own[other], -1)
-        found.append(Variable(NEXT + name, structure.values[own[0]], decided, now=False))
-    found.append(actions_of(structure, columns))
+        variables.append(Variable(NEXT + name, structure.values[own[0]], decided, now=False))
+    variables.append(actions_of(structure, columns))
     if number > 1:
-        found.append(Variable(HERE, structure.values[own[0]], own))
-        each = np.repeat(member[:, np.newaxis], structure.num_actions, axis=1)
-        found.append(Variable("which one", [names[place] for place in own], None, each, now=False))
+        variables.append(Variable(HERE, structure.values[own[0]], own))
+        members = np.repeat(member[:, np.newaxis], structure.num_actions, axis=1)
+        variables.append(
+            Variable("which one", [names[place] for place in own], None, members, now=False)
+        )
     ends = [0, *(FIRST_ROWS << k for k in range(BLOCKS - 1))]
     blocks = [f"{a + 1} to {b}" for a, b in itertools.pairwise(ends)]
-    found.append(Variable("rows", [*blocks, f"from {ends[-1] + 1}"], now=False))
-    return found
+    variables.append(Variable("rows", [*blocks, f"from {ends[-1] + 1}"], now=False))
+    return variables
 
 
 def place_name(offset: int, number: int) -> str:
-    """Returns the words for a member of a ring, seen from another one."""
+    """Returns the name of a member of a ring, relative to another one."""
     near = {0: HERE, 1: RIGHT, number - 1: LEFT}
     return near.get(offset, f"{HERE}{offset if 2 * offset <= number else offset - number:+}")
 
 
 def actions_of(structure: Structure, columns: arrays.IntArray) -> Variable:
-    """Returns the action as a variable; one that belongs to a member, by its offset and part."""
+    """Returns the action as a variable; an action of one member is named by its offset and part."""
     number, actions = columns.size, structure.num_actions
     part = structure.nodes.part.reshape(-1, actions)[columns]
     belongs = part != np.array([[np.bincount(row).argmax()] for row in part])
@@ -371,15 +374,16 @@ def log_ml(counts: arrays.FloatArray) -> arrays.FloatArray:
 
 def log_e_value(there: arrays.FloatArray, total: arrays.FloatArray) -> arrays.FloatArray:
     """Returns ln E of counts [..., V] at a value, among those of all rows that are compared."""
-    found: arrays.FloatArray = log_kt(there) + log_kt(total - there) - log_ml(total)
-    return found
+    evidence: arrays.FloatArray = log_kt(there) + log_kt(total - there) - log_ml(total)
+    return evidence
 
 
 def noticed_change(total: arrays.FloatArray, bar: float) -> float | None:
-    """Returns the least change of a chance that four of five logs show; None if none would.
+    """Returns the least change of a chance that four of five logs show; None if none is shown.
 
-    The draws of a node have these counts. At 250 of its rows, or at half of them if these are
-    fewer, the chance of its rarest value is larger by ε, and that of its most frequent one smaller.
+    `total` has the counts of the draws of a node. Suppose that in 250 of its rows, or in half of
+    them if that is less, the chance of its rarest value is larger by ε, and that of its most
+    frequent value smaller by ε.
     With the counts that are expected, let R be ML(n) · ML(m) / ML(n + m). Twice its logarithm is
     about noncentral χ², so that ln E is about normal with the variance 2 ln R. So ε is noticed if
     ln E − 0.84 √(2 ln R) ≥ ln(M/α). That was so in 77 to 84 % of simulated logs.
@@ -401,12 +405,12 @@ def log_e_values(variable: Variable, counts: arrays.FloatArray) -> arrays.FloatA
     """Returns ln E of every node at every value that is compared [k, comparisons]."""
     total = counts.sum(axis=1)
     there = counts[:, 1:][:, : variable.comparisons]
-    found = log_e_value(there, total[:, np.newaxis])
+    evidence = log_e_value(there, total[:, np.newaxis])
     rows = there.sum(axis=-1)
-    found[(rows == 0) | (rows == total.sum(axis=-1)[:, np.newaxis])] = -math.inf
+    evidence[(rows == 0) | (rows == total.sum(axis=-1)[:, np.newaxis])] = -math.inf
     if variable.place is not None and not variable.now:
-        found[counts[:, 0].sum(axis=-1) > 0] = -math.inf  # missing, maybe for what came later
-    return found
+        evidence[counts[:, 0].sum(axis=-1) > 0] = -math.inf  # missing, perhaps by later draws
+    return evidence
 
 
 def told(
@@ -416,7 +420,7 @@ def told(
     counts: arrays.FloatArray,
     place: Sequence[np.intp],
 ) -> LeftOut:
-    """Returns a comparison in words."""
+    """Returns a comparison with names and frequencies, to be shown."""
     node, value = place
     there = counts[node, value + 1]
     others = counts[node].sum(axis=0) - there
@@ -491,7 +495,7 @@ def steps_of(
 ) -> Steps:
     """Returns values [N, 2C + 2], actions and weights of steps in the estimated law.
 
-    They follow a policy, and have a discount, a start and a seed.
+    `walk` has the discount, the start and the seed of the rollouts of the policy.
     """
     structure, columns = log.structure, len(log.structure.columns)
     discount, start, seed = walk

@@ -1,4 +1,4 @@
-"""Puts checks into words, for the terminal and for pages."""
+"""Writes the titles and sentences of checks, for the terminal and for pages."""
 
 from collections.abc import Sequence
 
@@ -6,23 +6,23 @@ from surestep._words import THIN_SPACE, counted, listed, number, percent, signed
 from surestep.checks.check import CHECKS, WHY, Check, Sentences
 from surestep.model import Certificate
 
-SMALLEST = 1e-4  # p-value that is written out
+SMALLEST = 1e-4  # the smallest p-value that is written as a number
 
 
 class Figure(float):
-    """A number in a sentence: {x}, {x:2} of two digits, {x:+}, {x:%}, or {x:row} counted."""
+    """A number that formats itself: {x}, {x:2} with two digits, {x:+}, {x:%}, or {x:row}."""
 
     def __format__(self, how: str) -> str:
         value = float(self)
         if how == "+":
             return signed(value)
-        if how == "%":  # of two digits, however small it is
+        if how == "%":  # always two digits
             return percent(value) if value >= 0.1 else f"{number(100 * value, 2)}{THIN_SPACE}%"
         return counted(int(value), how) if how.isalpha() else number(value, int(how or 4))
 
 
 def filled(words: Sentences, check: Check) -> str:
-    """Returns a sentence with the figures of a check."""
+    """Fills the figures of a check into a sentence."""
     if not isinstance(words, str):
         return words(check)
     given = {**check.figures, "noticed": check.noticed or 0.0}
@@ -87,7 +87,7 @@ def says(check: Check) -> str:
 
 
 def aside(check: Check) -> str:
-    """Returns the test, and which effect it would have noticed; empty without a test."""
+    """Describes the test and the effect that it would have noticed; empty without a test."""
     kind = CHECKS[check.code]
     if check.p_value is None or check.rows is None or check.level is None:
         return "" if check.outcome == "unchecked" else kind.aside
@@ -126,7 +126,7 @@ def failed(checks: Sequence[Check]) -> list[Check]:
 
 
 def forbids_proof(checks: Sequence[Check], certificate: Certificate) -> bool:
-    """Tells whether a failed check forbids to call a certificate's claim proved."""
+    """Tells whether a failed check means that a claim must not be called proved."""
     tests = ((CHECKS[check.code].forbids_proof, check) for check in failed(checks))
     return any(forbids(check, certificate) for forbids, check in tests if forbids is not None)
 
@@ -138,7 +138,7 @@ def asked(checks: Sequence[Check]) -> str:
 
 
 def summary(checks: Sequence[Check]) -> str:
-    """Returns how many assumptions were tested, and which failed, in a sentence."""
+    """Says in a sentence how many assumptions were tested, and which failed."""
     many = counted(len(checks), "assumption")
     wrong = failed(checks)
     tested = sum(check.outcome in ("passed", "failed") for check in checks)

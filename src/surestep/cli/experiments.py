@@ -1,4 +1,4 @@
-"""The verbs of experiments: `run`, `figure` and `compare`."""
+"""Defines the commands for experiments: `run`, `figure` and `compare`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verbs of the day after: `pilot` and `watch`."""
+"""Defines the commands to test and to watch an adopted policy: `pilot` and `watch`."""
 
 import json
 from pathlib import Path
@@ -88,7 +88,7 @@ def pilot_command(
 
 
 def shares_of(texts: tuple[str, ...]) -> float | list[tuple[str, float]] | None:
-    """Returns the shares of a ramp-up, or the only one."""
+    """Reads the shares of a ramp-up; returns a single one as a number."""
     try:
         parts = [text.rpartition("=") for text in texts]
         if len(parts) == 1 and not parts[0][0]:

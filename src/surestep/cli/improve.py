@@ -1,4 +1,4 @@
-"""`surestep improve`, from a log to a better policy; `rehearse`, a stress test of that."""
+"""Defines the commands `improve`, from a log to a policy, and `rehearse`, a stress test of that."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def improve_command(
     if as_json:
         print_summary(load(output))
     elif done:
-        load(output)  # which says if it was changed meanwhile
+        load(output)  # `load` refuses a result that was changed meanwhile
         say(f"{shown} holds the finished result of this command; nothing is left to do")
     else:
         print_answer(findings)
@@ -152,7 +152,7 @@ def print_summary(result: Result) -> None:
 
 
 def print_answer(findings: Findings) -> None:
-    """Prints the first screen of the report, the stress test, and what was taken by default."""
+    """Prints the first screen of the report, the stress test, and the defaults that were used."""
     from surestep.checks import failed
     from surestep.report.answer import answer_section
     from surestep.report.stress_test import no_rehearsal_words, outcome_words
@@ -189,7 +189,7 @@ def print_answer(findings: Findings) -> None:
 
 
 def sizes_of(ctx: click.Context, option: click.Parameter, text: str) -> tuple[float, ...]:
-    """Reads numbers that stand between commas."""
+    """Reads numbers that are separated by commas."""
     try:
         return tuple(map(float, text.split(",")))
     except ValueError:

@@ -1,4 +1,4 @@
-"""The verbs of logs: `describe`, `inspect`, `count` and `merge`."""
+"""Defines the commands for logs: `describe`, `inspect`, `count` and `merge`."""
 
 from dataclasses import replace
 from functools import partial
@@ -117,9 +117,9 @@ def inspect_command(
 
 
 def next_command(description: keys.Description, *, ends: bool) -> str:
-    """Returns a command that improves the behavior behind the log; its discount is to be chosen.
+    """Returns the command to improve the policy behind the log; the user must fill in the discount.
 
-    So is how episodes end where nobody says it, which is not to be seen in the log.
+    If nothing says how episodes end, the user must fill that in, too: no log shows it.
     """
     given = click.get_current_context().params
     logs = given["logs"]

@@ -1,4 +1,4 @@
-"""The command `surestep`: its verbs, and how a mistake is told."""
+"""Defines the command `surestep`: finds its subcommands, and prints errors as one line."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ from surestep._version import __version__
 from surestep._words import visible
 from surestep.errors import SurestepError, speaking_of_options
 
-# The module of each, in which it is a command; imported when its verb is asked for, or listed.
+# Subcommand → its module, which is imported when the subcommand is called or listed.
 VERBS = {
     "describe": "logs",
     "improve": "improve",
@@ -34,48 +34,48 @@ VERBS = {
 
 
 class Mistake(click.ClickException):
-    """Something the caller can act on: told in one line, with exit code 2."""
+    """An error that the user can mend: printed as one line, with exit code 2."""
 
     exit_code = 2
 
 
 class Verbs(click.Group):
-    """A group of verbs in modules of their own, whose mistakes end with code 2, not a traceback."""
+    """A group of subcommands in separate modules; errors of users end without a traceback."""
 
     def main(self, *args: Any, **settings: Any) -> Any:
-        """Runs the command line; a signal, or nowhere to print to, ends it with one line."""
-        stdout = sys.stdout  # click puts one in its place that keeps a closed pipe to itself
+        """Runs the command line; a signal, or a closed standard output, ends it with one line."""
+        stdout = sys.stdout  # click replaces it by a stream that hides a closed pipe
         with signals_end() as came:
             try:
                 try:
                     return super().main(*args, **settings)
                 finally:
-                    if stdout is not None:  # None where the caller closed it
+                    if stdout is not None:  # None if the caller closed it
                         stdout.flush()
             except BaseException as problem:
                 doubt = isinstance(problem, OSError) or sys.stdout is not stdout
                 broken = broken_output(stdout) if doubt else ""
                 if not (came or broken):
                     raise
-            # Whatever was raised after a signal, was raised because of it.
+            # An error after a signal is a consequence of the signal.
             message, code = (told(came[0]), 128 + came[0]) if came else (broken, 2)
             with suppress(OSError):
                 click.echo(f"Error: {message}", err=True)
             sys.exit(code)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The verbs, in their own order."""
+        """Returns the names of the subcommands, in the order of VERBS."""
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of the verb."""
+        """Imports a subcommand; returns None for an unknown name."""
         if cmd_name not in VERBS:
             return None
         module = import_module(f"surestep.cli.{VERBS[cmd_name]}")
         return cast(click.Command, getattr(module, f"{cmd_name}_command"))
 
     def invoke(self, ctx: click.Context) -> object:
-        """Runs the verb; characters that the terminal does not have are replaced."""
+        """Runs the subcommand; characters that the terminal cannot show are replaced."""
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper):
                 stream.reconfigure(errors="replace")
@@ -92,17 +92,17 @@ class Verbs(click.Group):
 
 
 def told(number: int) -> str:
-    """Returns the words for a signal."""
+    """Says how a signal ended the command."""
     return "interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
 
 
 def print_note(message: Warning | str, *where: object, **places: object) -> None:
-    """Prints a warning as one line of its own, without the place in the code."""
+    """Prints a warning as one line, without its place in the code."""
     click.echo(f"Note: {visible(str(message))}", err=True)
 
 
 def broken_output(stdout: TextIO) -> str:
-    """Says why standard output cannot be written, and closes it; empty where it can be."""
+    """Says why standard output cannot be written, and redirects it to nothing; empty if it can."""
     try:
         stdout.write("\n")
         stdout.flush()
@@ -124,28 +124,28 @@ def main() -> None:
     """Safe policy improvement: a better policy from a log of past decisions."""
 
 
-main.commands = dict.fromkeys(VERBS, main)  # click looks there for what may have been meant
+main.commands = dict.fromkeys(VERBS, main)  # click suggests these for unknown names
 
-# ---- The end of a command that is told to: by Ctrl-C, by the system, or by a terminal that closes
+# ---- signals that end a command: Ctrl-C, the end of the system, a terminal that closes ----------
 
 SIGNALS = [one for one in signal.Signals if one.name in ("SIGINT", "SIGTERM", "SIGHUP")]
 LATER = 0.1  # seconds
 # Raised while DuckDB is imported, `Ended` would abort the process in its binding; in a callback of
 # a weak reference, Python would print it as ignored, and go on.
 DEAF = ("duckdb", "weakref", "_weakrefset")
-PATIENCE = 1.0  # seconds in which another signal is the same wish: some senders send two
+PATIENCE = 1.0  # seconds in which a second signal is ignored: some senders send two
 
 
 class Ended(BaseException):
-    """The command was told to end: everything under way is undone on the way out."""
+    """Raised by a signal that ends the command; unwinding the stack undoes unfinished work."""
 
 
 @contextmanager
 def signals_end() -> Iterator[list[int]]:
-    """Signals raise `Ended` inside; the list tells which came.
+    """Makes signals raise `Ended` inside the block; yields a list that gets the first signal.
 
-    One that comes again, later, ends the process at once. Those that the caller has decided about,
-    as `nohup` does, are left alone.
+    A second signal, a while later, ends the process at once. Leaves signals alone that the
+    caller handles or ignores, as under `nohup`.
     """
     came: list[int] = []
     first = 0.0

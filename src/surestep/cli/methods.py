@@ -1,4 +1,4 @@
-"""The verbs of methods: `algorithms` with settings and promises, `bound` with ζ and visits."""
+"""Defines the commands for methods: `algorithms` lists them, `bound` converts ζ and visits."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def bound_command(as_json: bool, **asked: Any) -> None:
 def bounds_section(
     answers: Sequence[BoundAnswer], span: float, asked: Mapping[str, Any]
 ) -> Section:
-    """Compares the bounds in a table, and says loudly where one guarantees nothing."""
+    """Compares the bounds in a table, and says clearly which of them guarantee nothing."""
     visits, zeta = asked["visits"], asked["zeta"]
     columns = [*map(Column, ("bound", "covers", "standing"))]
     captions = list[str]()

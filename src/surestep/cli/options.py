@@ -1,4 +1,4 @@
-"""The options that several verbs have: how a log is read, and how much time and room they take."""
+"""Defines options that several commands share: how a log is read, limits of time and memory."""
 
 import glob
 from collections.abc import Callable, Iterator
@@ -55,7 +55,7 @@ json_instead = click.option("--json", "as_json", is_flag=True, help="Print JSON 
 
 
 def choose_device(ctx: click.Context, option: click.Parameter, name: str | None) -> None:
-    """Lets the verb compute on the device of that name; a GPU that is not there is refused."""
+    """Selects the device for the command; refuses a GPU that cannot be used."""
     if name is not None:
         from surestep.kernels.devices import device
 
@@ -72,14 +72,14 @@ device = expert(
 
 
 def in_this_order(*options: Adding) -> Adding:
-    """Adds several options to a command, in the order of its help."""
+    """Adds several options to a command; its help lists them in this order."""
     return lambda command: reduce(lambda made, add: add(made), reversed(options), command)
 
 
 def output_file(words: str, *, required: bool = False) -> Adding:
-    """Adds the option of a file to write, which must be none that is read.
+    """Adds the option --output; refuses an output that is one of the input files.
 
-    Those are files that the command line names, or the description that the command is given.
+    Input files are those that the command line or the description of the command names.
     """
     option = click.option(
         "-o", "--output", type=click.Path(path_type=Path), required=required, help=words
@@ -100,10 +100,9 @@ def output_file(words: str, *, required: bool = False) -> Adding:
 
 
 def named_files(but: Path, description: keys.Description | None) -> Iterator[Path]:
-    """Yields the files that the command line or a description names, `but` the output.
+    """Yields the files that the command line or a description names, except the output `but`.
 
-    They may be named by patterns and folders: of a folder, the tables of a log, and the files of a
-    result.
+    Expands patterns. A folder stands for its tables of logs and its files of results.
     """
     from surestep.io.logs.formats import has_format
     from surestep.results.result import FILES
@@ -113,7 +112,7 @@ def named_files(but: Path, description: keys.Description | None) -> Iterator[Pat
     folders = list[str]()
     if description is not None:
         keys.with_files(description.given(), folders.append)
-        yield from map(Path, folders)  # whose names may look like patterns
+        yield from map(Path, folders)  # as they are: names may look like patterns
     for parameter in context.command.params:
         given = context.params.get(str(parameter.name))
         for word in given if isinstance(given, tuple) else (given,):

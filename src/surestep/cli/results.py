@@ -1,4 +1,4 @@
-"""The verbs of saved results: `verify`, `explain` and `certify`."""
+"""Defines the commands for saved results: `verify`, `explain` and `certify`."""
 
 from __future__ import annotations
 

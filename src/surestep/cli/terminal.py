@@ -1,8 +1,8 @@
-"""Text for a terminal: labels of logs and files are shown there, and never obeyed.
+"""Prints text safely in a terminal: escapes control characters in labels and names of files.
 
-A label may hold whatever a log holds, also what moves the cursor, colours or renames a terminal, or
-turns the direction of text. All that is printed goes through here and has such characters replaced
-by what they are called, as in Python: '\\x1b'. Only our own colours and lines pass.
+Labels may contain characters that move the cursor, colour or rename a terminal, or turn the
+direction of text. Everything that is printed goes through this module. It replaces such characters
+by their escapes in Python, such as '\\x1b'. Only the colours and ends of lines of surestep pass.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 
 def lines(text: str) -> str:
-    """Returns the text made visible line by line: ends of lines stay."""
+    """Escapes control characters in a text, except the ends of lines."""
     return "\n".join(map(visible, text.split("\n")))
 
 
 def say(*texts: object, err: bool = False, **style: Any) -> None:
     """Prints texts that are not None, a line each; for `style` see `click.secho`."""
-    plain = False if os.environ.get("NO_COLOR") else None  # as rich has it
+    plain = False if os.environ.get("NO_COLOR") else None  # the same rule as in rich
     for text in texts:
         if text is not None:  # to the stream itself: click takes one without our letters for UTF-8
             click.secho(
@@ -43,7 +43,7 @@ def say(*texts: object, err: bool = False, **style: Any) -> None:
 
 
 def shell_word(text: str) -> str:
-    r"""Returns a text as a word of a command on one line, which can be pasted.
+    r"""Quotes a text as one word of a shell command, on one line.
 
     >>> print(shell_word("log.csv"), shell_word("my log.csv"), shell_word("a\nb"))
     log.csv 'my log.csv' $'a\nb'
@@ -66,7 +66,7 @@ def say_sentences(text: str, **style: Any) -> None:
 
 
 def say_json(content: object) -> None:
-    """Prints JSON, which has escapes of its own for what would be obeyed."""
+    """Prints JSON, with control characters as JSON escapes."""
     text = json.dumps(content, indent=2, ensure_ascii=False)
     escaped = (OBEYED.sub(lambda sign: f"\\u{ord(sign[0]):04x}", x) for x in text.split("\n"))
     click.echo("\n".join(escaped))
@@ -78,10 +78,10 @@ def terminal(**settings: Any) -> Console:
     from rich.segment import Segment
 
     class Shown(Console):
-        """A console in which what would be obeyed is made visible."""
+        """A console that escapes control characters."""
 
         def render(self, *thing: Any, **options: Any) -> Iterator[Segment]:
-            """Renders it, piece by piece; pieces that only move the cursor are rich's own."""
+            """Renders an object and escapes its pieces, except control codes of rich itself."""
             for piece in super().render(*thing, **options):
                 yield (
                     piece
@@ -90,14 +90,14 @@ def terminal(**settings: Any) -> Console:
                 )
 
         def on_broken_pipe(self) -> None:
-            """Leaves it to `main`, where rich would end the process without a word."""
+            """Raises the error again for `main`; rich would end the process silently."""
             raise
 
     return Shown(**settings)
 
 
 def show(sections: Sequence[Section]) -> None:
-    """Prints sections; names from the data may look like rich's markup, and are none."""
+    """Prints sections; never interprets names from the data as markup of rich."""
     from surestep.report.terminal import print_sections
 
     print_sections(sections, terminal(highlight=False, markup=False, emoji=False))

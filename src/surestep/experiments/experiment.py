@@ -82,7 +82,7 @@ def home_of(thing: Any) -> str:
 def module_of(thing: Any) -> str:
     """Returns the module name of a class or a function, the same in all processes."""
     module = str(thing.__module__)
-    return "__main__" if module == "__mp_main__" else module  # workers call the script so
+    return "__main__" if module == "__mp_main__" else module  # the name in workers
 
 
 def code_behind(own: object, settings: GivenSettings) -> Iterator[Any]:
@@ -126,8 +126,8 @@ def made_by(source: BenchmarkSource, repetition: int) -> Benchmark:
 
 
 CATALOG = files("surestep.experiments") / "catalog"
-PER_REPETITION = "repetition"  # an environment's seed of this name is another in each repetition
-AUTO = "auto"  # an N∧ of this name is chosen by the certificate
+PER_REPETITION = "repetition"  # as the seed of an environment: each repetition has another seed
+AUTO = "auto"  # as N∧: the certificate chooses it
 CONTENT = "content"  # the parameter of an environment that holds the digest of a given object
 STREAM = "stream"  # the parameter of an environment whose data are one stream of steps
 

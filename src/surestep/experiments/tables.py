@@ -48,7 +48,7 @@ ALGORITHMS = {  # the names that authors gave to their algorithms
     "vi-lcb": "VI-LCB",
     "hcpi": "HCPI",
 }
-OF_CERTIFIERS = {  # the names of settings whose value alone would not be understood
+OF_CERTIFIERS = {  # settings that are named, as their value alone is unclear
     "prior_weight": "c",
     "n_wedge": "N∧",
     "delta": "δ",

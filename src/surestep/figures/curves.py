@@ -1,4 +1,4 @@
-"""Numbers with intervals over data size: the paper's Figures 4 to 6, claims, any experiment."""
+"""Draws numbers with intervals over data size, like Figures 4 to 6 of the paper, in panels."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_PANELS = 40
-MOST_COLUMNS = 3  # in a row: of more, letters are too small on a page
-MOST_LINES = 28  # of one colour that can be told apart: markers times dashes
+MOST_COLUMNS = 3  # in a row; with more, letters are too small on a page
+MOST_LINES = 28  # lines of one colour: markers times dashes
 METRIC = "metric"
 N_WEDGE = "n-wedge"
-Line = tuple[object, ...]  # the values of the parts that tell lines apart
+Line = tuple[object, ...]  # the values of the parts by which lines differ
 
 
 class Point(NamedTuple):
@@ -36,14 +36,14 @@ class Point(NamedTuple):
     size: int
     parts: Mapping[str, object]  # environment, algorithm, …; the metric is the last
     interval: Interval
-    scale: str  # words at the axis of such numbers
-    levels: Mapping[str, float]  # to compare it with, by name
+    scale: str  # label of the axis
+    levels: Mapping[str, float]  # name → level to draw beside it
     environment: str
     n_wedge_used: int | None = None
 
 
 class Panel(NamedTuple):
-    """A panel: its place, the values of its column and its row, and the points in it."""
+    """A panel: its place in the grid, the values of its column and row, and its points."""
 
     row: int
     column: int
@@ -59,7 +59,7 @@ class Layout(NamedTuple):
     rows: tuple[str, ...]
     shape: tuple[int, int]
     panels: tuple[Panel, ...]
-    parts: tuple[str, ...]  # that tell lines apart
+    parts: tuple[str, ...]  # parts by which lines differ
     names: dict[Line, str]
 
 
@@ -68,10 +68,10 @@ def layout_of(
 ) -> Layout:
     """Returns the panels of the points, with columns and rows as asked for.
 
-    Where nothing was asked for: a column for each N∧, if every algorithm that has one was run with
-    each of them, as in the paper; or else for each environment or task, if these are at most three;
-    or else for each metric. There is a row for each environment or task that has no column, and for
-    each metric that has none. More than three panels of a row go on below.
+    By default there is a column for each N∧, if every algorithm with an N∧ was run with each of
+    them, as in the paper. Otherwise there is one for each environment or task, if these are at most
+    three, or else for each metric. Environments or tasks and metrics without columns have rows.
+    After three panels, a row continues below.
     """
     for part in (columns, rows):
         if part is not None and part not in points[0].parts:
@@ -118,7 +118,7 @@ def layout_of(
 
 
 def usual_parts(points: Sequence[Point]) -> list[str]:
-    """Returns the parts that tell panels apart by default, the most important first."""
+    """Returns the parts by which panels differ by default, the most important first."""
     pairs = {
         (p.parts["algorithm"], p.parts[N_WEDGE]) for p in points if p.parts.get(N_WEDGE) is not None
     }
@@ -131,7 +131,7 @@ def usual_parts(points: Sequence[Point]) -> list[str]:
 
 
 def values_for(points: Sequence[Point], part: str) -> list[object]:
-    """Returns the different values of a part, in order; numbers for N∧, unless there are none."""
+    """Returns the distinct values of a part, in order; for N∧ only numbers, or None alone."""
     values = dict.fromkeys(point.parts.get(part) for point in points)
     if part == N_WEDGE:
         return sorted(value for value in values if value is not None) or [None]  # type: ignore[type-var]
@@ -139,13 +139,13 @@ def values_for(points: Sequence[Point], part: str) -> list[object]:
 
 
 def belongs(point: Point, part: str, value: object) -> bool:
-    """Returns whether a point belongs there; methods without N∧ belong to each."""
+    """Tells whether a point has this value of a part; methods without N∧ fit every N∧."""
     own = point.parts.get(part)
     return own == value or (part == N_WEDGE and own is None)
 
 
 def line_names(lines: Sequence[Line], parts: Sequence[str]) -> dict[Line, str]:
-    """Returns the lines with their names: settings are always named, a single task is not."""
+    """Names each line by its settings; leaves out an environment or task that all lines share."""
     shown = [
         place
         for place, part in enumerate(parts)
@@ -167,7 +167,7 @@ PANEL = (3.4, 2.4)  # inches
 ROWS_WITH_ROOM = 4  # of the legend; a picture with more is higher
 SPREAD = 0.04  # how far apart intervals at one data size stand, in powers of ten
 BAND: dict[str, Any] = {"linewidth": 0.7, "alpha": 0.5}
-# How a point looks whose interval has no lower end.
+# The look of a point whose interval has no lower end.
 BARE: dict[str, Any] = {
     "marker": "o", "markersize": 3, "markerfacecolor": "white", "linestyle": "none",
 }  # fmt: skip
@@ -179,7 +179,7 @@ Series = tuple[dict[str, Any], list[Point]]
 def draw_layout(layout: Layout, kind: str, *, intervals: bool, bars: bool) -> bytes:
     """Returns a picture of all panels, as a file of that kind.
 
-    Intervals are light lines, or bars where points stand for themselves.
+    Intervals are light lines beside the lines, or with `bars` a bar at each point.
     """
     looks = looks_of(layout.names, layout.parts)
     sizes = {point.size for panel in layout.panels for point in panel.points}
@@ -272,7 +272,7 @@ def short_size(size: int) -> str:
 
 
 def levels_of(panel: Panel) -> dict[str, float]:
-    """Returns the levels to compare points with, where all points of the panel share them."""
+    """Returns the levels to compare points with, if all points of the panel share them."""
     levels = {}
     for name in dict.fromkeys(name for point in panel.points for name in point.levels):
         values = [point.levels[name] for point in panel.points if name in point.levels]
@@ -282,9 +282,9 @@ def levels_of(panel: Panel) -> dict[str, float]:
 
 
 def label_panel(axes: Axes, panel: Panel, layout: Layout) -> None:
-    """Names the panel above it, and its axes below and beside the outer panels.
+    """Writes the title of a panel, and the labels of axes at the outer panels.
 
-    What a row is for stands beside it, or where columns are for metrics above its first panel.
+    The name of a row stands beside it; if columns are metrics, it stands above its first panel.
     """
     used = used_words(panel) if layout.columns == N_WEDGE else ""
     title = used or words_for(layout.columns, panel.of_column)
@@ -308,7 +308,7 @@ def label_panel(axes: Axes, panel: Panel, layout: Layout) -> None:
 
 
 def used_words(panel: Panel) -> str:
-    """Returns the N∧ that each method of the panel used, where they were converted from one."""
+    """Returns the N∧ that each method used as text, if they differ; else an empty text."""
     pairs = dict.fromkeys(
         (str(point.parts["algorithm"]), point.n_wedge_used)
         for point in panel.points

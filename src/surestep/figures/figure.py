@@ -1,4 +1,4 @@
-"""Figures by name: the numbers of a run as points in panels, and their table beside the picture."""
+"""Draws the figures of a run by its name, and writes the table of each beside the picture."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -26,29 +26,27 @@ Files = dict[Path, bytes]  # a picture, and the table beside it
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The content of a figure; for an empty field or None, the run decides."""
+    """The content of a figure; empty fields and None get defaults that suit the run."""
 
     selection: experiments.Selection = field(default_factory=experiments.Selection)
     metrics: Sequence[str] = ()
     value: str | None = None  # performance, gain or normalised
-    columns: str | None = None  # the part that tells columns of panels apart: metric, n-wedge, …
+    columns: str | None = None  # the part by which columns of panels differ: metric, n-wedge, …
     rows: str | None = None
-    bands: bool = True  # 95 % intervals
+    bands: bool = True  # draw 95 % intervals
 
 
 def draw(
     name: str, directory: Path | None, output: Path, request: Request | None = None
 ) -> list[Path]:
-    """Draws the figures of that name to `output`, tables beside them: all of them, or nothing.
+    """Writes the figures of a name to `output`, with tables beside them, all or none.
 
-    Says where they are: each picture, and its table.
-
-    They are drawn from runs: that of the name in the catalog, all of a folder there, that of a
-    .toml file, or that in a folder. Of several, each has its own name after that of the output:
-    figure-gridworld.png.
+    Returns the paths of the pictures and tables. The name is an experiment of the catalog, a folder
+    of it, a .toml file, or the folder of a run. With several runs, each picture gets the name of
+    its run: figure-gridworld.png.
     """
     asked = request or Request()
-    if not output.parent.is_dir():  # before anything is drawn, which takes its time
+    if not output.parent.is_dir():  # checked first, as drawing takes time
         raise FileFailure(f"{output} cannot be written: {output.parent} is no folder")
     runs = [experiments.read_run(path) for path in experiments.find_runs(name, directory)]
     own = [output.with_stem(f"{output.stem}-{Path(run.name).name}") for run in runs]
@@ -114,7 +112,7 @@ def value_points(
 
 
 def claim_points(cells: Sequence[experiments.CellSummary], request: Request) -> list[Point]:
-    """Returns how often claims are wrong, how often they certify a gain, and how much of it.
+    """Returns points for claims: the rate of wrong ones, of certified gains, and the tightness.
 
     The MDPs of a family are pooled.
     """

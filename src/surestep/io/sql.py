@@ -1,4 +1,4 @@
-"""Opens DuckDB databases for all readers, writes names and texts as SQL, shortens its errors."""
+"""Opens DuckDB databases, quotes names and texts for SQL, and shortens the errors of DuckDB."""
 
 import errno
 import glob
@@ -15,9 +15,9 @@ from typing import Any, Self
 from surestep._files import check_utf8, temporary_folder
 from surestep.errors import FileFailure, InvalidParameter, SurestepError
 
-LONGEST = 300  # letters of a line in a message of DuckDB, which may hold a row of megabytes
+LONGEST = 300  # letters of a line in an error of DuckDB, which may quote megabytes of a row
 BETWEEN_INTERRUPTS = 0.05  # seconds
-ROW = '"surestep row"'  # the number of a row in its log, where a query carries it
+ROW = '"surestep row"'  # the column with the number of a row in its log
 IDLE: list[Any] = []  # databases to be used again
 MOST_IDLE = 2  # two are open at once while the header of a compressed file is read
 AS_NEW = "RESET preserve_insertion_order; RESET threads; SET temp_directory = ''"
@@ -117,7 +117,7 @@ def close_idle() -> None:
             IDLE.pop().close()
 
 
-if hasattr(os, "register_at_fork"):  # a fork would copy a database, but none of its threads
+if hasattr(os, "register_at_fork"):  # a fork copies the databases without their threads
     os.register_at_fork(before=close_idle)
 
 
@@ -135,7 +135,7 @@ class Interruptible:
         return self
 
     def fetchall(self) -> Any:
-        """Returns the rows, which DuckDB may compute only now."""
+        """Fetches the rows; DuckDB may compute them only now."""
         return self._run(self._connection.fetchall)
 
     def _run(self, work: Callable[..., Any], *arguments: Any) -> Any:
@@ -144,7 +144,7 @@ class Interruptible:
             return running.result(None if self._end is None else self._end - time.monotonic())
         finally:
             while not running.done():
-                self._connection.interrupt()  # of no effect on a query that has not yet begun
+                self._connection.interrupt()  # no effect before the query begins
                 wait([running], BETWEEN_INTERRUPTS)
 
     def __getattr__(self, name: str) -> Any:
@@ -186,29 +186,29 @@ def first_lines(problem: Exception) -> str:
 
 
 def file_list(files: Sequence[Path]) -> str:
-    """Returns files as SQL; none is taken for a pattern."""
+    """Returns files as a list in SQL; characters of patterns are escaped."""
     for path in files:
         check_utf8(path)
     return f"[{', '.join(sql_text(glob.escape(str(path))) for path in files)}]"
 
 
 def sql_text(text: str) -> str:
-    """Returns a text as SQL."""
+    """Quotes a text for SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def sql_name(column: str) -> str:
-    """Returns the name of a column as SQL."""
+    """Quotes the name of a column for SQL."""
     return '"' + column.replace('"', '""') + '"'
 
 
 def named(columns: Sequence[str]) -> str:
-    """Returns columns as a query lists them."""
+    """Quotes the names of columns and joins them with commas, for SQL."""
     return ", ".join(map(sql_name, columns))
 
 
 def as_texts(columns: Sequence[str]) -> str:
-    """Returns columns as texts, which Python has for every type."""
+    """Returns SQL that casts columns to text, so that Python can read values of every type."""
     return ", ".join(f"CAST({sql_name(name)} AS VARCHAR)" for name in columns)
 
 

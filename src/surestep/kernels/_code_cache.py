@@ -15,7 +15,7 @@ from typing import Any
 
 def keep_code(dispatcher: Any, form: str) -> None:
     """Stores the machine code of a function in Numba's cache, if a folder there is writable."""
-    with suppress(RuntimeError):  # Numba raises it if no folder is writable
+    with suppress(RuntimeError):  # Numba raises it if it finds no writable folder
         dispatcher.enable_caching()
         kept = dispatcher._cache
         kept._cache_file = type(kept._cache_file)(

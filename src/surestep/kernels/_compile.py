@@ -15,8 +15,8 @@ from surestep.kernels.types import Room, RoomSize, signature_of
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
-PARTS_A_THREAD = 4  # tasks differ in length
-SWEEP_THREADS = 100_000  # entries from which a pass over memory gains by more threads
+PARTS_A_THREAD = 4  # several, since tasks differ in length
+SWEEP_THREADS = 100_000  # entries from which on threads speed up a pass over memory
 LIGHT_THREADS = 1_000_000  # the same for a pass with one or two additions per entry
 
 
@@ -96,7 +96,7 @@ class Tasks(Kernel[Concatenate[int, int, Room, Arguments], None]):
             self.on_processor(number, size, *args, **kwargs)
 
     def on_processor(self, number: int, size: RoomSize, *args: Any, **kwargs: Any) -> None:
-        """Does the tasks 0, …, number − 1 on the processor; large arrays use all cores."""
+        """Does the tasks 0, …, number − 1 on the processor; uses all cores if arrays are large."""
         run = self.code(parallel=False)
         threads = 1
         if self.threads_from is not None and largest_size(args) >= self.threads_from:

@@ -26,7 +26,7 @@ from surestep.kernels.types import BATCH, FloatsOut, Room, RoomSize, annotations
 
 if not hasattr(np, "row_stack"):  # numba-cuda 0.30 asks for it while it is imported
     np.row_stack = np.vstack  # noqa: NPY201
-config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # a small number of tasks is no mistake
+config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # few tasks are not a mistake
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # NumPy warns about the import of numba-cuda
@@ -52,7 +52,7 @@ def find_gpu() -> Gpu | str:
         gpu = Gpu(cupy.cuda.runtime.getDeviceProperties(0)["name"].decode(), cupy)
         done = np.zeros(LEAST_LANES)
         gpu.run(count_tasks, done.size, RoomSize(1, 1), (done,))
-    except Exception as problem:  # any error of a driver is a reason
+    except Exception as problem:  # a driver may raise anything
         first = str(problem).strip().splitlines() or [type(problem).__name__]
         return f"it was found, but failed to work: {first[0]:.200}; see what `nvidia-smi` says"
     return gpu if done.all() else "it was found, but gave wrong results"

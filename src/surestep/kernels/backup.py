@@ -27,7 +27,7 @@ def row_sums(
     value: FloatArray,
     sums: FloatArray,
 ) -> None:
-    """Σ_t weight(t) value(successor(t)) for the rows `first` … `last − 1`, into `sums`."""
+    """Writes Σ_t weight(t) value(successor(t)) into `sums`, for rows `first` … `last − 1`."""
     targets = successor.view(np.uint32)
     one = np.uint64(1)
     t = np.uint64(offsets[first])
@@ -41,7 +41,7 @@ def row_sums(
 
 
 def difference_range(first: FloatArray, second: FloatArray) -> tuple[float, float]:
-    """(min, max) of first − second; (NaN, NaN) where one difference is NaN or infinite."""
+    """Returns min and max of first − second; (NaN, NaN) if a difference is NaN or infinite."""
     with np.errstate(invalid="ignore", over="ignore"):
         difference = first - second
     low, high = float(difference.min()), float(difference.max())
@@ -50,7 +50,7 @@ def difference_range(first: FloatArray, second: FloatArray) -> tuple[float, floa
 
 @helper
 def largest_of(values: FloatArray) -> float:
-    """max_i |values_i|, or NaN if one of them is."""
+    """Returns max_i |values_i|; NaN if one of them is NaN."""
     most = 0.0
     for i in range(values.size):
         if abs(values[i]) > most or np.isnan(values[i]):
@@ -60,7 +60,7 @@ def largest_of(values: FloatArray) -> float:
 
 @kernel(threads_from=SWEEP_THREADS)
 def pair_values(model: Model, value: FloatsIn, q: FloatsOut) -> None:
-    """q(s,a) = r(s,a) + Γ(s,a) Σ_s' P(s'|s,a) v(s') for all pairs, into `q` [K]."""
+    """Writes q(s,a) = r(s,a) + Γ(s,a) Σ_s' P(s'|s,a) v(s') for all pairs, into `q` [K]."""
     _, offsets, successor, probability, discount, reward = model
     for b in prange((q.size - 1) // BLOCK_ROWS + 1):
         first, last = b * BLOCK_ROWS, min((b + 1) * BLOCK_ROWS, q.size)
@@ -71,7 +71,7 @@ def pair_values(model: Model, value: FloatsIn, q: FloatsOut) -> None:
 
 @kernel(threads_from=SWEEP_THREADS)
 def best_values(model: Model, value: FloatsIn, best: FloatsOut) -> None:
-    """max_a q(s,a) for all states, into `best` [S]: a sweep of value iteration.
+    """Writes max_a q(s,a) for all states, into `best` [S]: a sweep of value iteration.
 
     Positions run on from row to row and are unsigned; see `kernels.backup`.
     """
@@ -95,7 +95,7 @@ def best_values(model: Model, value: FloatsIn, best: FloatsOut) -> None:
 
 @kernel(threads_from=LIGHT_THREADS)
 def largest_values(pair_offsets: IntsIn, q: FloatsIn, best: FloatsOut) -> None:
-    """max_a q(s,a) for all states, into `best` [S]."""
+    """Writes max_a q(s,a) for all states, into `best` [S]."""
     for s in prange(best.size):
         highest = -np.inf
         for k in range(pair_offsets[s], pair_offsets[s + 1]):
@@ -105,7 +105,7 @@ def largest_values(pair_offsets: IntsIn, q: FloatsIn, best: FloatsOut) -> None:
 
 @helper
 def pair_value(pair: int, model: Model, value: FloatArray) -> float:
-    """r(s,a) + Γ(s,a) Σ_s' P(s'|s,a) v(s') for one pair."""
+    """Returns r(s,a) + Γ(s,a) Σ_s' P(s'|s,a) v(s') for one pair."""
     _, offsets, successor, probability, discount, reward = model
     total = 0.0
     for t in range(offsets[pair], offsets[pair + 1]):
@@ -115,7 +115,7 @@ def pair_value(pair: int, model: Model, value: FloatArray) -> float:
 
 @kernel()
 def gauss_seidel_sweep(model: Model, rising: bool, value: FloatsOut) -> None:
-    """v(s) ← max_a q(s,a) in place, from the first state to the last, or the other way round."""
+    """Sets v(s) ← max_a q(s,a) in place, in `rising` or falling order of the states."""
     for i in range(value.size):
         s = i if rising else value.size - 1 - i
         highest = -np.inf
@@ -128,7 +128,7 @@ def gauss_seidel_sweep(model: Model, rising: bool, value: FloatsOut) -> None:
 def expected_values(
     pair_offsets: IntsIn, probability: FloatsIn, q: FloatsIn, value: FloatsOut
 ) -> None:
-    """Σ_a π(a|s) q(s,a) for all states, into `value` [S]."""
+    """Writes Σ_a π(a|s) q(s,a) for all states, into `value` [S]."""
     for s in prange(value.size):
         total = 0.0
         for k in range(pair_offsets[s], pair_offsets[s + 1]):

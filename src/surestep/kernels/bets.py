@@ -18,10 +18,10 @@ def first_reached(
     target: float,
     when: IntsOut,
 ) -> None:
-    """Writes after how many episodes the mean capital against each claim first is the target.
+    """Writes after how many episodes the mean capital against each claim first reaches the target.
 
-    It is one more than there are where it never is. `least` [n] are the least that `values` can be,
-    `weight` [n] the share of each stake that an episode gets.
+    Writes the number of episodes plus 1 if it never does. `least` [n] has the least possible
+    `values`, and `weight` [n] the share of each stake that an episode gets.
     """
     for i in range(claims.size):
         when[i] = values.size + 1

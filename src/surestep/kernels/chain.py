@@ -1,4 +1,4 @@
-"""Steps along the Markov chain of a policy: weights W = Γ_π P_π by rows, rewards r_π."""
+"""Steps along the Markov chain of a policy, with weights W = Γ_π P_π by rows and rewards r_π."""
 
 from numba import prange
 
@@ -16,7 +16,7 @@ def chain_step(
     value: FloatsIn,
     result: FloatsOut,
 ) -> None:
-    """r_π + W v for all states, into `result` [S]."""
+    """Writes r_π + W v for all states, into `result` [S]."""
     for b in prange((result.size - 1) // BLOCK_ROWS + 1):
         first, last = b * BLOCK_ROWS, min((b + 1) * BLOCK_ROWS, result.size)
         row_sums(first, last, offsets, successor, weight, value, result[first:last])

@@ -127,7 +127,7 @@ def add_what_follows(
 
 @helper
 def largest_change(earned: FloatArray, following: FloatArray, value: FloatArray) -> float:
-    """max_s |r_π + W v − v|."""
+    """Returns max_s |r_π + W v − v|."""
     worst = 0.0
     for s in range(value.size):
         worst = max(worst, abs(earned[s] + following[s] - value[s]))
@@ -136,7 +136,7 @@ def largest_change(earned: FloatArray, following: FloatArray, value: FloatArray)
 
 @helper
 def mean_over(initial: FloatArray, value: FloatArray) -> float:
-    """Σ_s ι(s) v(s)."""
+    """Returns Σ_s ι(s) v(s)."""
     total = 0.0
     for s in range(value.size):
         total += initial[s] * value[s]
@@ -145,7 +145,7 @@ def mean_over(initial: FloatArray, value: FloatArray) -> float:
 
 @helper
 def eliminate(model: DrawnModel, policy: FloatArray, matrix: FloatArray, value: FloatArray) -> None:
-    """From r_π in `value` to v = r_π + W v, without pivoting; see `kernels.elimination`.
+    """Solves v = r_π + W v without pivoting; `value` has r_π, then v. See `kernels.elimination`.
 
     The rows of the matrix I − W follow each other in one array.
     """

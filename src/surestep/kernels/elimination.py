@@ -52,7 +52,7 @@ def solve_dense(system: FloatArray, value: FloatArray) -> None:
 def solve_policy(
     model: Model, policy: FloatArray, plan: EliminationPlan, work: FloatArray, value: FloatArray
 ) -> None:
-    """V = (I − Γ_π P_π)⁻¹ r_π, into `value` [S], in the memory of `room_to_evaluate`."""
+    """Writes V = (I − Γ_π P_π)⁻¹ r_π into `value` [S]; works in room of `room_to_evaluate`."""
     pair_offsets, offsets, successor, chance, discount, reward = model
     order, place, lower_offsets, lower, upper_offsets, upper = plan
     states = order.size
@@ -130,7 +130,7 @@ def evaluate_each(
     value: BatchOut,
     residual: FloatsOut,
 ) -> None:
-    """V^π of each model, into `value` [B, S], with max_s |(T_π v)(s) − v(s)| into `residual` [B].
+    """Writes V^π of each model into `value` [B, S], max_s |(T_π v)(s) − v(s)| into `residual` [B].
 
     `policy` [B, K] may also be one row for all models.
     """

@@ -1,4 +1,4 @@
-"""Rolls out two policies on the entries of nodes, in worlds whose states nobody can enumerate.
+"""Rolls out two policies on logged draws of nodes, in worlds with too many states to enumerate.
 
 The draws of a node are a stack: entry j is what its j-th draw in the log gave. A rollout reads, in
 each of its steps, the next entry of every node that applies there. Rounds, turns and random numbers
@@ -35,11 +35,11 @@ from surestep.kernels.stitched import (
 )
 from surestep.kernels.types import FloatsIn, IndicesIn, IntsIn, Room, RoomSize
 
-UNKNOWN, UNREADABLE = -1, -2  # in place of the value of a node: its stack is read, or cuts
+UNKNOWN, UNREADABLE = -1, -2  # stand for the value of a node: read its stack, or cut the rollout
 
 
 class Sums(NamedTuple):
-    """Places in a table: of nodes, or of what terms of the reward are worth; as in the model."""
+    """How places in a table follow from values: places of nodes, or of terms of the reward."""
 
     first: IntsIn  # [D]
     offsets: IntsIn  # [D+1]
@@ -65,7 +65,7 @@ class NodeStacks(NamedTuple):
     """The draws of all nodes, node after node, each node's in the order of the log."""
 
     offsets: IntsIn  # [K+1]
-    stops: IntsIn  # [K] where each stack ends, or has its first entry that nobody knows
+    stops: IntsIn  # [K] where each stack ends, or its first unknown entry
     entry: IndicesIn  # what was drawn
     starts: IntsIn  # [E·C] the first states of episodes, in the order of the log
 
@@ -85,8 +85,8 @@ class NodeCourse(NamedTuple):
     strides: IntsIn  # [C] of the columns in the number of a state
     start: IntsIn  # [C] the known start; empty if starts are read from a stack
     discount: float
-    limits: tuple[float, float]  # of all returns: from below for π_I, from above for π_b
-    rest: tuple[float, float]  # the same, of what is left from any step on
+    limits: tuple[float, float]  # bounds of returns: from below for π_I, from above for π_b
+    rest: tuple[float, float]  # the same bounds of the return from any step on
     counted: int  # the steps after which a rollout is over and earns no more
 
 
@@ -253,7 +253,7 @@ def roll_out_nodes(
 
 @borrowing
 def use_up(desk: Desk, num_read: int) -> None:
-    """Moves all stacks on by the larger number of reads of the two policies."""
+    """Advances each stack by the larger number of entries that one of the policies has read."""
     base, row = desk.base, desk.reads
     for j in range(num_read):
         k = desk.read_pairs[j]
@@ -264,7 +264,7 @@ def use_up(desk: Desk, num_read: int) -> None:
 
 @borrowing
 def start_values(i: int, world: World, z: IntArray) -> bool:
-    """Writes the start of round i to `z`; returns False if the log has no more, or not whole."""
+    """Writes the start of round i to `z`; returns False if the log has no more complete start."""
     columns, known = z.size // 2 - 1, world.course.start.size > 0
     if not known and (i + 1) * columns > world.stacks.starts.size:
         return False
@@ -291,7 +291,7 @@ def node_rounds(
 
     Ways, runs and rounds are those of `stitched_rounds`. A rollout is over when the process is, or
     when no more steps count. It is cut when it needs a node that is UNREADABLE, or after its
-    horizon. If the log lacks an entry, or nobody knows it, the run is over.
+    horizon. If the log lacks an entry, or the entry is unknown, the run is over.
     """
     num_nodes = world.course.known.size
     num_states = world.course.chances.size // (4 * world.course.num_actions)

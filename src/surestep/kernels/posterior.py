@@ -314,7 +314,7 @@ def draw_like(words: Words, atoms: Atoms, group: int | np.int64) -> tuple[float,
     offsets, rewards, sums, kinship = atoms
     begin, end = offsets[group], offsets[group + 1]
     u, words = uniform(words)
-    if u < kinship[group] and end - begin == 1 and rewards[begin, REACH] == 0.0:  # nearly always
+    if u < kinship[group] and end - begin == 1 and rewards[begin, REACH] == 0.0:  # the usual case
         return rewards[begin, LOW], words
     if u >= kinship[group]:
         begin, end = 0 * begin, sums.size

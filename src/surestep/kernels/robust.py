@@ -134,7 +134,7 @@ def store_row(
 def add_up_row(
     k: int, offsets: IntArray, room: IntArray, step: Step, value: FloatArray, extreme: ExtremeRows
 ) -> None:
-    """Σ p R and q = Σ p R + γ Σ p v of pair k, whose first places are its stored successors."""
+    """Writes Σ p R and q = Σ p R + γ Σ p v of pair k, its stored successors in the first places."""
     reward, outside_reward, _, discount = step
     states, probability, earned, q = extreme
     total, elsewhere, ahead = 0.0, 0.0, 0.0

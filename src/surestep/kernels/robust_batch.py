@@ -76,7 +76,7 @@ def rank_by_value(_: Any, value: FloatArray, ranking: IntArray) -> None:
 
 @helper
 def worth(s: int, one: OneSet, q: FloatArray) -> float:
-    """Σ_a π q in state s."""
+    """Returns Σ_a π q in state s."""
     total = 0.0
     for k in range(one.pair_offsets[s], one.pair_offsets[s + 1]):
         total += one.policy[k] * q[one.first + k]
@@ -96,7 +96,7 @@ def residuals_of(one: OneSet, q: FloatArray, value: FloatArray) -> tuple[float, 
 
 @helper
 def gained(one: OneSet, held: BoolArray, q: FloatArray, value: FloatArray) -> float:
-    """max (v − Σ_a π q) over states that are not held: the loss by the worst rows for v."""
+    """Returns max (v − Σ_a π q) over states that are not held: the loss by the worst rows for v."""
     most = 0.0
     for s in range(value.size):
         if not held[s]:
@@ -167,7 +167,7 @@ def settling(rank: Ranking, worst_rows: WorstRows) -> Settle:
             before = residual
             tie = 0.0 if together else tie_tolerance * scale
             if together or gained(one, held, q, value) <= tie:
-                for s in range(size):  # hold the floor where it is better; ties stay
+                for s in range(size):  # hold the floor if it is better; keep ties
                     held[s] = worth(s, one, q) <= one.floor[s] + (tie if held[s] else -tie)
             solve_rows(one, rows.room, step.discount, extreme, held, system, value)
         answer.residuals[b, 0], answer.residuals[b, 1], answer.rounds[b] = low, high, rounds

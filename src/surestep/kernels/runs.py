@@ -82,7 +82,7 @@ def simulate(
 def discounted_returns(
     episode_offsets: IntsIn, reward: FloatsIn, discount: float, returns: FloatsOut
 ) -> None:
-    """G_t = r_t + γ G_{t+1} within each episode, into `returns` [N]."""
+    """Writes G_t = r_t + γ G_{t+1} within each episode, into `returns` [N]."""
     for episode in range(episode_offsets.size - 1):
         total = 0.0
         for back in range(episode_offsets[episode + 1] - episode_offsets[episode]):

@@ -36,7 +36,7 @@ from surestep.kernels.types import (
 )
 
 NOTHING = 1e-12  # a spread below this part of the squares of a group is rounding
-WALK_THREADS = 2_000  # rows from which on walks are shared out among threads
+WALK_THREADS = 2_000  # rows from which on several threads share the walks
 GONE = 1e-18  # smaller weights count as 0, before they are too small for a double
 NO_SPREAD = 1e-9  # a variance below this part of the squares is rounding
 
@@ -70,7 +70,7 @@ def shuffled_information(
     n_log_n: FloatsIn,
     information: FloatsOut,
 ) -> None:
-    """Σ_j Σ_y n_jy ln n_jy − Σ_g Σ_y n_gy ln n_gy over runs j, groups g and outcomes y, each draw.
+    """Writes Σ_jy n_jy ln n_jy − Σ_gy n_gy ln n_gy of each draw: runs j, groups g, outcomes y.
 
     Up to a constant that no shuffle changes, this is the number of rows times the conditional
     mutual information of run and outcome given the group. `outcome` has numbers from 0 on in each
@@ -123,7 +123,7 @@ def shuffled_spread(
     outcome: FloatsIn,
     spread: FloatsOut,
 ) -> None:
-    """Σ_g n_g · (squares between the runs of g) / (all squares of g), for each draw.
+    """Writes Σ_g n_g · (squares between the runs of g) / (all squares of g), for each draw.
 
     An effect here is a shift of every run, up or down by ε standard deviations of its group.
     """

@@ -98,15 +98,16 @@ def spend_budget(
     tie: float,
     probability: FloatsOut,
 ) -> None:
-    """max Σ_a π(a|s) q(s,a) over Σ_a leave·(π_b − π)⁺ + enter·(π − π_b)⁺ ≤ budget, exactly.
+    """Maximises Σ_a π(a|s) q(s,a) subject to Σ_a leave·(π_b − π)⁺ + enter·(π − π_b)⁺ ≤ budget.
 
-    A linear program per state, solved by falling price λ of the budget. At price λ every unit of
-    moved mass goes to one receiver r, the pair that maximises q − λ·enter, and pair a gives all it
-    has as soon as λ < (q(r) − q(a)) / (leave(a) + enter(r)). As λ falls, either another pair gives
-    or another one takes over as receiver with everything received so far; the budget spent grows
-    at each event, and the event at which it is used up is done in part, since between two
-    solutions that are best at the same λ all mixtures are. A pair that takes over has the larger
-    q, so it never gave before; the mass that π_b gave the old receiver stays, as a giver to come.
+    Solves a linear program for each state exactly, by a falling price λ of the budget. At price λ
+    every unit of moved mass goes to one receiver r, the pair that maximises q − λ·enter. Pair a
+    gives all its mass as soon as λ < (q(r) − q(a)) / (leave(a) + enter(r)). As λ falls, either
+    another pair gives, or another pair takes over as receiver with everything received so far. Each
+    such event spends more of the budget. The event that uses it up is done in part: all mixtures of
+    two solutions that are optimal at the same λ are optimal. A pair that takes over has the larger
+    q, so it never gave before. The mass that π_b gave to the old receiver stays there, and that
+    pair may give it later.
     """
     for s in prange(pair_offsets.size - 1):
         first, last = pair_offsets[s], pair_offsets[s + 1]
@@ -164,7 +165,7 @@ def spend_budget_greedily(
     tie: float,
     probability: FloatsOut,
 ) -> None:
-    """Approx-Soft-SPIBB: from the worst pair on, moves mass to the highest gain per unit of budget.
+    """Moves mass from the worst pairs to the highest gain per unit of budget (Approx-Soft-SPIBB).
 
     Half of the budget limits the mass that a pair gives, and the mass that it takes; the whole
     budget limits each move. The published rule lacks the second limit, and may overspend.

@@ -110,7 +110,7 @@ def uncertain_backup(
     q: FloatsOut,
     q_variance: FloatsOut,
 ) -> None:
-    """q = Σ P (R + γv) and Var q = γ² Σ P² w + Σ Var(P) (R + γv)², into [K].
+    """Writes q = Σ P (R + γv) and Var q = γ² Σ P² w + Σ Var(P) (R + γv)², each [K].
 
     Sums over all states are formed once, so the cost grows with the stored successors only.
     """

@@ -40,7 +40,7 @@ BOTH, OURS, THEIRS = 0, 1, -1
 MISSING, COUNTED_OUT, ENDED, CUT_AFTER, CUT_AT = range(5)
 SMALLEST_CELL = 2.0**-12  # the part of the range of returns below which a cell is not halved
 SERIES_THREADS = 50_000  # values from which on bets are shared out among threads
-FOREVER = 2**62  # a horizon that no rollout reaches, since each step uses up an entry
+FOREVER = 2**62  # no rollout gets so far, since each step uses up an entry
 RUN_THREADS = 2_000  # entries of the stacks from which on runs are shared out among threads
 
 
@@ -50,7 +50,7 @@ class Stacks(NamedTuple):
     offsets: IntsIn  # [K+1]
     reward: FloatsIn  # [N]
     successor: IntsIn  # [N]
-    ended: BoolsIn  # [N] the process was over; False if only the recording stopped
+    ended: BoolsIn  # [N] the episode ended; False if only the recording stopped
     starts: IntsIn  # [E] the first states of episodes, in the order of the log
 
     @property
@@ -76,7 +76,7 @@ class Course(NamedTuple):
     at_end: TableIn  # [2, S] the value of an end under either policy
     tails: Tails
     discount: float
-    limits: tuple[float, float]  # of all returns: from below for π_I, from above for π_b
+    limits: tuple[float, float]  # bounds of returns: from below for π_I, from above for π_b
     counted: int = FOREVER  # the steps after which a rollout is over and earns no more
 
 

@@ -1,1 +1,1 @@
-"""A result to one page that needs nothing else, and the words that command line and page share."""
+"""Writes reports: one page of HTML without other files, and the same sections in a terminal."""

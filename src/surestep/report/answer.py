@@ -1,4 +1,4 @@
-"""Writes the first section of a report: what to do, what to count on, what speaks against it."""
+"""Writes the first section of a report: the advice, the numbers behind it, and the doubts."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, get_args
@@ -40,13 +40,13 @@ STANDINGS = {
 PER_EPISODE = "per episode"
 KEEP = "Keep what you do"
 EXPLAIN = "First find out why a check failed"
-AT_MOST_TIMES = 3  # the episodes that fold 1 expects: its policy is the one that looked best
+AT_MOST_TIMES = 3  # the estimated episodes, which are few for the policy that looked best
 ANY_LOSS = "This log cannot rule out a large loss."
 NO_USE = f"No useful guarantee: {ANY_LOSS[0].lower()}{ANY_LOSS[1:]}"
 
 
 class Verdict(NamedTuple):
-    """The line to act on, why, and the rung of the ladder behind it."""
+    """The verdict on a result, with the line to act on and the reason."""
 
     rung: Rung
     mood: Mood
@@ -222,7 +222,7 @@ def speaks_against(check: Check, claim: Certificate) -> bool:
 
 
 def is_useless(claim: Certificate, record: Record | None) -> bool:
-    """Tells whether a claim allows every loss that there can be: down to the least value."""
+    """Tells whether a claim excludes no loss: it allows even the least possible value."""
     least = claim.figures.get("value_low")
     if record is None or claim.lower is None or not isinstance(least, float):
         return claim.says_nothing
@@ -230,7 +230,7 @@ def is_useless(claim: Certificate, record: Record | None) -> bool:
 
 
 def within_seen(claim: Certificate) -> str:
-    """Returns that a loss is bounded within the rewards seen; empty where ranges were declared."""
+    """Returns ' within the rewards seen' for a claim that assumes it; else an empty text."""
     return " within the rewards seen" if claim.assumes(WITHIN_SEEN) else ""
 
 
@@ -255,7 +255,7 @@ def claim_sentence(claim: Certificate, unit: str) -> str:
 
 
 def than_estimated(claim: Certificate) -> str:
-    """Returns words for a gain over an estimate of the current policy; else an empty text."""
+    """Says that a gain is over an estimate of the current policy; else returns an empty text."""
     return (
         " more than an estimate of what is done now"
         if claim.assumes("behavior-estimated-apart", "behavior-estimated")
@@ -264,7 +264,7 @@ def than_estimated(claim: Certificate) -> str:
 
 
 def open_question(claim: Certificate, unit: str) -> str:
-    """Asks the one question whose answer would make it a proof, and explains both answers."""
+    """Asks the question whose answer would make the claim a proof, and explains both answers."""
     seen = next(said.values for said in claim.assumptions if said.code == WITHIN_SEEN)
     ends = {name: number(value) for name, value in seen.items() if isinstance(value, int | float)}
     return (
@@ -335,7 +335,7 @@ def not_shown(
 
 
 def proof_words(record: Record, claims: Sequence[Certificate]) -> str:
-    """Says how many episodes would settle it; empty where that is unknown, as with lost cases."""
+    """Says how many episodes would prove a gain; empty if unknown, for example with lost cases."""
     claim = claims[0]
     estimates = record.estimates
     stops = any(one.assumes(STOPPING.code, "stopped-by-clock") for one in claims)
@@ -363,12 +363,12 @@ def proof_words(record: Record, claims: Sequence[Certificate]) -> str:
 
 
 def spoken_of(claims: Sequence[Certificate], rung: Rung) -> Certificate:
-    """Returns the belief where that is what the answer says, else the claim to stand by."""
+    """Returns the belief if the verdict is a belief, else the first claim."""
     return (belief_in(claims) if rung == "believed better" else None) or claims[0]
 
 
 def counted_on(claims: Sequence[Certificate], judged: Verdict, record: Record | None = None) -> Key:
-    """Returns the number that one may count on, with its confidence."""
+    """Returns the lower bound that readers may count on, with its confidence."""
     rung = judged.rung
     unit = PER_EPISODE if record is None else discounted_unit(record)
     claim = spoken_of(claims, rung)
@@ -501,7 +501,7 @@ def lost_item(lost: int, findings: Findings) -> Item:
 
 
 def how_many(findings: Findings) -> str:
-    """Counts the situations that change, and those that rows set aside confirm."""
+    """Says how many situations change, and how many of these changes the rows set aside confirm."""
     many = counted(findings.table.num_deciding, "situation")
     evidence = [change.evidence for change in findings.changes]
     judged = ", ".join(f"{evidence.count(word):,} {word}" for word in get_args(Confirmation))

@@ -23,7 +23,7 @@ def certificates_section(findings: Findings) -> Section:
     """Returns every claim about the policy, with its assumptions."""
     claims = (findings.certificate, *findings.others)
     names = [certificate_name(claim) for claim in claims]
-    names = [  # where several have the same name, δ tells them apart
+    names = [  # if several have the same name, δ is added
         f"{name}, δ = {number(claim.delta)}"
         if names.count(name) > 1 and claim.lower is not None
         else name
@@ -76,7 +76,7 @@ def scalar_words(value: object) -> str:
 
 
 def together_words(claims: Sequence[Certificate], *, settled: bool = True) -> str:
-    """Returns the confidence of each certificate, of all together, and of the best one.
+    """Says how sure each certificate is, all together, and the best one.
 
     `settled`: the first kind was settled on before the data.
     """

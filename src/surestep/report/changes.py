@@ -1,4 +1,4 @@
-"""Writes the sections on changes: the ones that matter most, and all of them as a table."""
+"""Writes the sections on changes of the policy: the largest ones, and a table of all."""
 
 import math
 import re
@@ -12,16 +12,16 @@ from surestep.results.plots import gaining_action, kept_states, moves_in
 from surestep.results.table import PolicyTable
 from surestep.sections import Amount, Column, Item, Mood, Section, Table, numbers
 
-MOST_MATTER = 3  # on the first screen
-MOST_ROWS = 5_000  # situations of the table
+MOST_MATTER = 3  # changes on the first screen
+MOST_ROWS = 5_000  # situations in the table
 MOST_MOVES = 4  # actions of a situation that are shown
-MEMORY = r"(.*) (\d+ steps? before)"  # a column of the memory
+MEMORY = r"(.*) (\d+ steps? before)"  # matches the name of a column of the memory
 SIGNS = {"confirmed": "✓", "open": "?", "contradicted": "✗", None: "•"}
 MOODS: dict[str | None, Mood] = {"confirmed": "good", "contradicted": "bad"}
 
 
 class Advice(NamedTuple):
-    """Changes with the same advice, whose situations differ in one column at the most."""
+    """Changes with the same advice, in situations that differ in at most one column."""
 
     changes: list[StateChange]
     situation: tuple[tuple[str, ...], ...]  # the texts of each column
@@ -29,9 +29,9 @@ class Advice(NamedTuple):
 
 
 def changed_items(findings: Findings, *, contradicted: bool = False) -> list[Item]:
-    """Returns the changes with the largest share in the gain, equal advice shown together.
+    """Lists the changes with the largest share of the gain; joins changes with the same advice.
 
-    Changes that the rows set aside contradict are returned alone, with `contradicted`.
+    Lists only changes that the rows set aside contradict if `contradicted`, else only others.
     """
     table = findings.table
     items = []

@@ -30,7 +30,7 @@ def checks_section(checks: Sequence[Check], *, folded: bool = True) -> show.Sect
 
 
 def pictures_of(check: Check) -> list[show.Picture]:
-    """Returns the picture of a check: shuffled logs beside this one, or the compared numbers."""
+    """Returns the pictures of a check: this log among shuffled ones, or the compared numbers."""
     if check.outcome == "unchecked" or not check.picture:
         return []
     match check.code:
@@ -57,7 +57,7 @@ def pictures_of(check: Check) -> list[show.Picture]:
 
 
 def toned(wrong: bool) -> show.Tone:
-    """Returns the colour of a range, by whether it speaks against the claim."""
+    """Returns the colour of a range: red if it is evidence against the claim, else blue."""
     return "vermilion" if wrong else "blue"
 
 
@@ -65,9 +65,9 @@ def luck(check: Check, statistic: float) -> show.Histogram:
     """Returns a histogram of the statistic in shuffled logs, with a flag at this log's."""
     edges = [check.picture[0].low, *(mark.high for mark in check.picture)]
     text = f"This log is {signed(statistic, 2)} standard deviations from shuffled ones."
-    of = "" if check.signal is None else f"-{check.signal.encode().hex()}"  # no name is an id
+    of = "" if check.signal is None else f"-{check.signal.encode().hex()}"  # ids are plain
     caption = show.Caption(f"check-{check.code}{of}", "Luck alone, and this log", text)
-    room = max(edges[-1] + 0.5 * (edges[-1] - edges[0]), statistic)  # for this log, without a bar
+    room = max(edges[-1] + 0.5 * (edges[-1] - edges[0]), statistic)  # room for the flag of this log
     return show.Histogram(
         caption,
         "standard deviations",

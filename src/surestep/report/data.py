@@ -1,4 +1,4 @@
-"""Writes the sections on the data: what the log holds, and which data would help most."""
+"""Writes the sections on the data: size and coverage of the log, and which data would help most."""
 
 from collections.abc import Sequence
 
@@ -34,7 +34,7 @@ def chooser(table: PolicyTable) -> str:
 
 
 def coverage_words(findings: Findings) -> str:
-    """Returns how many pairs the log shows often enough to change."""
+    """Says how many pairs have enough visits to be changed."""
     table = findings.table
     visits = (table.visits + table.held_out_visits)[table.decided]
     unseen = int((visits == 0).sum())

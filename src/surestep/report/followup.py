@@ -1,4 +1,4 @@
-"""Writes what `surestep pilot` and `surestep watch` show: a plan, what it showed, or an alarm."""
+"""Writes the pages of `surestep pilot` (plan and answer) and of `surestep watch` (alarms)."""
 
 from surestep._words import counted, floored, number, percent, signed
 from surestep.errors import said
@@ -31,7 +31,7 @@ VERDICTS: dict[str, tuple[str, Mood]] = {
 
 
 def plan_sections(pilot: Pilot, record: Record) -> list[Section]:
-    """Returns the plan of a pilot on one page: what it costs, what to record, when to stop."""
+    """Returns the plan of a pilot on one page: its cost, the columns to record, when to stop."""
     plan, forecast = pilot.plan, pilot.forecast
     assert forecast is not None
     title = record.about.get("title", "")
@@ -95,7 +95,7 @@ def arms_words(plan: PilotPlan) -> list[str]:
 
 
 def expected(forecast: Forecast, record: Record) -> str:
-    """Says how long it takes, by simulated pilots."""
+    """Says how long the pilot takes, estimated by simulated pilots."""
     shown = (
         f"fewer than 80 % of pilots show a gain within {forecast.most:,} episodes: it may be too "
         "small, or there may be none."
@@ -145,7 +145,7 @@ def to_record(plan: PilotPlan, record: Record) -> list[str]:
 
 
 def answer_sections(answer: PilotAnswer, record: Record) -> list[Section]:
-    """Returns what a pilot has shown: the line to act on, over time, and what it rests on."""
+    """Returns the answer of a pilot: the line to act on, its course over time, and its basis."""
     plan = answer.plan
     facts = [
         ("made", plan.made),
@@ -265,7 +265,7 @@ def counting(answer: PilotAnswer) -> list[str]:
 
 
 def watch_sections(watch: Watch) -> list[Section]:
-    """Returns the sections of a watch: the answer first, then what it rests on."""
+    """Returns the sections of a watch: the line to act on, then the numbers behind it."""
     read = Section("inputs", "What was read", facts=[*watch.inputs.items()], folded=True)
     return [alarm_section(watch), goodness(watch), following(watch), world(watch), read]
 
@@ -310,7 +310,7 @@ def alarm_section(watch: Watch) -> Section:
 
 
 def goodness(watch: Watch) -> Section:
-    """Returns the line over time beside the levels, and what an alarm promises."""
+    """Returns the picture of performance over time, and says what an alarm means."""
     items = [
         Item(f"Not tested: {level.name}", f"It needs {level.why}.", sign="–")
         if level.value is None
@@ -343,7 +343,7 @@ def goodness(watch: Watch) -> Section:
 
 
 def following(watch: Watch) -> Section:
-    """Returns how often decisions are those that the new policy takes."""
+    """Returns how often decisions follow the new policy."""
     decisions = sum(rate.total for rate in watch.followed.values())
     happened = sum(rate.happened for rate in watch.followed.values())
     words = "The new policy rules nothing out in these rows."
@@ -368,7 +368,7 @@ def following(watch: Watch) -> Section:
 
 
 def world(watch: Watch) -> Section:
-    """Returns whether actions have other effects, or other rewards, than in the old log."""
+    """Says whether actions have other effects or rewards than in the old log."""
     once = "The old log is compared with the new rows. It is a test for one look, not for many."
     if watch.checks is None:
         once = f"Not tested: the old log is not there. Name it ({said('log=…', '--log')})."

@@ -1,4 +1,4 @@
-"""Writes for whom the new policy is better or worse: a forest plot of groups, and its sentences."""
+"""Writes the section on groups: for whom the new policy is better or worse, with a forest plot."""
 
 import math
 from collections.abc import Iterable
@@ -69,7 +69,7 @@ def groups_section(record: Record) -> list[Section]:
 
 
 def strip(group: GroupGain) -> Strip:
-    """Returns the bar of a group: red where its whole range is a loss; none where it is untold."""
+    """Returns the bar of a group: red if its whole interval is a loss; no bar if it is unknown."""
     low, high = (math.nan if end is None else end for end in (group.low, group.high))
     told = "cannot be told" if group.gain is None else signed(group.gain, DIGITS)
     return Strip(
@@ -83,7 +83,7 @@ def strip(group: GroupGain) -> Strip:
 
 
 def sentences(record: Record) -> list[str]:
-    """Returns who loses, who gains for sure, and whose gain cannot be told."""
+    """Says which groups are shown to lose or to gain, and for which the gain is unknown."""
     groups = record.groups
     most = percent(record.parameters.delta)
     chosen = {
@@ -102,7 +102,7 @@ def sentences(record: Record) -> list[str]:
 
 
 def harm_words(record: Record | None) -> str:
-    """Returns for whom it is worse, and what to do there; empty where nobody is shown to lose."""
+    """Says which groups are shown to lose, and what to do for them; empty if none is."""
     harmed = [] if record is None else [f"“{x.name}”" for x in record.groups if x.harmed]
     if not harmed:
         return ""
@@ -110,18 +110,18 @@ def harm_words(record: Record | None) -> str:
 
 
 def harmed_in(record: Record, column: str, values: Iterable[str]) -> str:
-    """Returns the harmed group to which all these values of a column belong, or an empty text."""
+    """Returns the harmed group that contains all these values of a column; else an empty text."""
     groups = {x.value: x.name for x in record.groups if x.harmed and x.column == column}
     return next((groups[value] for value in values if {*values} <= {*groups}), "")
 
 
 def perhaps_worse(record: Record) -> list[str]:
-    """Returns the groups whose best guess is a loss that is not shown."""
+    """Says which groups have an estimated loss that is not certain."""
     return [one.name for one in record.groups if (one.gain or 0.0) < 0 and not one.harmed]
 
 
 def margin_words(record: Record) -> str:
-    """Returns which groups are not shown to be spared, or that all are; empty if nobody asked."""
+    """Says which groups are not shown to be spared, or that all are; empty if nobody asked."""
     asked = [group for group in record.groups if group.spared is not None]
     open_ones = [group.name for group in asked if not group.spared]
     most = f"{number(record.description.get('groups', {}).get('not_worse_by', 0.0))} {record.unit}"

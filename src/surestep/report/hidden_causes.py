@@ -1,4 +1,4 @@
-"""Writes about what nobody recorded: how strong it would have to be to undo a gain."""
+"""Writes how strong an unrecorded cause of decisions would have to be to undo a gain."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ HIDDEN = "If people decided by what the log does not record, the gain may not ex
 
 
 def hidden_words(checks: Sequence[Check]) -> str:
-    """Says how strong a hidden cause may be, and how strong a column is; "" where none can be."""
+    """Says which hidden cause would undo the gain, compared with a column; "" if none can be."""
     odds = odds_to_undo(checks)
     if odds is None:
         reasons = [check.why for check in checks if check.code == KIND.code]
@@ -30,7 +30,7 @@ def hidden_words(checks: Sequence[Check]) -> str:
 
 
 def condition(checks: Sequence[Check]) -> str:
-    """Returns the condition of a gain that a cause as strong as a recorded column may undo."""
+    """Says under which condition a gain holds, if a cause like a recorded column may undo it."""
     odds = odds_to_undo(checks)
     column = strongest(checks)
     if odds is None or column is None or odds >= column.value:
@@ -42,7 +42,7 @@ def condition(checks: Sequence[Check]) -> str:
 
 
 def curve(check: Check) -> list[show.Picture]:
-    """Returns the gain that is left by odds of a cause; none for results of earlier releases."""
+    """Draws the gain that is left over the odds of a hidden cause; none for older results."""
     points = [(mark.low, mark.value) for mark in check.picture if not mark.name]
     if len(points) < 2:
         return []

@@ -103,7 +103,7 @@ def spreads(inspection: Inspection) -> list[show.Picture]:
 
 
 def coverage_section(inspection: Inspection) -> show.Section:
-    """Returns how often pairs are visited, and how many states that leaves a choice in."""
+    """Returns how often pairs are visited, and in how many states that leaves a choice."""
     seen = inspection.coverage
     n_wedge = inspection.n_wedge
     share = percent(seen.visits_trusted / inspection.visits) if inspection.visits else "none"
@@ -136,7 +136,7 @@ def coverage_section(inspection: Inspection) -> show.Section:
 
 
 def states_table(inspection: Inspection) -> show.Table:
-    """Returns visits by states and actions, the busiest first; too few stand in brackets."""
+    """Returns a table of visits by states and actions, the busiest first; too few in brackets."""
     actions = sorted(enumerate(inspection.actions), key=lambda placed: -placed[1].visits)
     order = [place for place, _ in actions[:MOST_ACTIONS]]
     roles = inspection.columns

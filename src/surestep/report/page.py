@@ -1,6 +1,6 @@
 """Writes sections as one HTML page that needs no other file, always the same bytes.
 
-Every text is escaped by Jinja2; the page may use its own style and script, and ask for nothing.
+Jinja2 escapes every text. The page uses its own style and script, and loads nothing else.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from surestep._words import harmless
 from surestep.report.pictures import svg
 from surestep.sections import Section
 
-LINE_LENGTH = 20_000  # letters of a sentence
+LINE_LENGTH = 20_000  # letters after which a sentence is cut
 
 
 def page(title: str, eyebrow: str, sections: Sequence[Section], about: str = "") -> str:
@@ -36,7 +36,7 @@ def page(title: str, eyebrow: str, sections: Sequence[Section], about: str = "")
 
 @cache
 def environment() -> Environment:
-    """Returns the environment of Jinja2: it escapes every text, and a missing name is an error."""
+    """Returns the Jinja2 environment, which escapes every text and refuses missing names."""
     made = Environment(
         loader=FunctionLoader(asset),
         autoescape=True,
@@ -54,7 +54,7 @@ def environment() -> Environment:
 
 
 def fingerprint(content: str) -> str:
-    """Returns the name that a content security policy has for a script or style."""
+    """Returns the hash by which a content security policy allows a script or style."""
     return f"sha256-{b64encode(hashlib.sha256(content.encode()).digest()).decode()}"
 
 

@@ -17,13 +17,13 @@ from surestep.sections import Bars, Curves, Flag, Histogram, Picture, Strips
 
 WIDTH, HEIGHT = 680.0, 338.0
 LEFT, RIGHT, TOP, BOTTOM = 72.0, 18.0, 48.0, 62.0
-END, FOOT = WIDTH - RIGHT, HEIGHT - BOTTOM  # of the room for bars and lines
+END, FOOT = WIDTH - RIGHT, HEIGHT - BOTTOM  # right and lower edge of the plot
 LINE = 26.0  # a line of text, which is large on a narrow screen
 STRIP = 10.0  # the height of a range
 STRIPS_APART = LINE + STRIP + 6
 LONG = 20_000  # letters of a description
-TONES = ("blue", "vermilion", "green")  # of lines
-LONGEST, SHORTEST = 50, 16  # letters of a name with the words at its right, and of it at least
+TONES = ("blue", "vermilion", "green")  # colours of lines
+LONGEST, SHORTEST = 50, 16  # letters of a name and the words beside it; least letters of the name
 LONGEST_FLAG = 24  # letters of a flag
 
 RECT = Markup('<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" class="{}">{}</rect>')
@@ -64,7 +64,7 @@ class Axis(NamedTuple):
 
     @classmethod
     def around(cls, values: Iterable[float], first: float, last: float) -> Self:
-        """Returns the axis that all finite values fit on, with some room; 1 to 10 without any."""
+        """Returns an axis that fits all finite values, with some room; 1 to 10 without values."""
         fitting = [value for value in values if math.isfinite(value)] or [1.0, 10.0]
         low = min(fitting)
         high = max(fitting)

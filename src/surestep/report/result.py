@@ -32,7 +32,7 @@ def result_sections(findings: Findings) -> list[Section]:
 
 
 def result_page(findings: Findings) -> str:
-    """Returns the report on a result: one HTML page that needs nothing else, always the same."""
+    """Returns the report on a result as one HTML page; equal results give equal pages."""
     record = findings.record
     title = record.about.get("title", TITLE)
     return page(title, title, result_sections(findings), about_words(record))
@@ -84,7 +84,7 @@ def record_section(findings: Findings) -> Section:
 
 
 def setting(record: Record, name: str) -> str:
-    """Returns a setting, marked where nobody gave it."""
+    """Returns a setting as text, and marks a default."""
     words = setting_words(getattr(record.parameters, name))
     if name == "worlds" and words == "0" and record.parameters.sizes:
         words = "0, but for those without any benefit"

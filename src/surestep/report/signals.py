@@ -1,4 +1,4 @@
-"""Writes what is claimed of several signals at once, as a table and in sentences."""
+"""Writes the joint claims about several signals, as a table and in sentences."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -8,17 +8,17 @@ from surestep.certificates.registry import standing_of
 from surestep.model import Certificate, SignalClaim
 from surestep.sections import Column, Section, Table
 
-DIGITS = 3  # of what readers may count on
+DIGITS = 3  # significant digits of bounds
 MARKS = {True: "✓", False: "✗"}
 
 
 def amount(value: float) -> str:
-    """Returns a lower bound for readers: of few digits, and rounded down, so that it stays one."""
+    """Rounds a lower bound down to few digits, so that it remains a bound."""
     return number(floored(value, DIGITS), DIGITS)
 
 
 def at_most(lower: float) -> str:
-    """Returns the largest loss that a lower bound allows."""
+    """Returns the largest loss that a lower bound allows, rounded up."""
     return number(0.0 - floored(lower, DIGITS), DIGITS)
 
 
@@ -128,7 +128,7 @@ def limit_words(part: SignalClaim, *, first: bool) -> str:
 
 
 def shown_value(part: SignalClaim, value: float | None) -> str:
-    """Returns an estimate as people see it."""
+    """Returns an estimate as text: a chance in per cent, else a number; None as "unknown"."""
     if value is None:
         return "unknown"
     return percent(value) if part.chance else number(value, DIGITS)

@@ -62,7 +62,7 @@ def stress_test_section(findings: Findings, *, folded: bool = True) -> show.Sect
 
 
 def keys_of(rehearsal: Rehearsal, summary: SizeSummary) -> list[show.Key]:
-    """Returns the three shares to remember, each with its interval."""
+    """Returns the three main shares, each with its interval."""
     harmed = summary.harmed
     violated = summary.violated
     certified = certified_rate(summary)
@@ -124,8 +124,8 @@ def claims_words(rehearsal: Rehearsal) -> list[str]:
 def more_data_words(rehearsal: Rehearsal, rung: Rung) -> list[str]:
     """Returns how many more data would certify a gain in half of the worlds; maybe nothing.
 
-    Worlds take the luck of the log for the truth. So nothing is promised unless other data than
-    those that chose the policy make one believe in a gain, nor where one is proved already.
+    Worlds take the luck of the log for the truth. So the list is empty unless data that did not
+    choose the policy support a belief in a gain. It is also empty if a gain is proved already.
     """
     if rung == "proved better":
         return []
@@ -148,7 +148,7 @@ def more_data_words(rehearsal: Rehearsal, rung: Rung) -> list[str]:
 
 
 def calibration_words(calibration: Calibration, delta: float) -> str:
-    """Returns how much of a posterior's claim the simulated worlds leave."""
+    """Says how much calibration in simulated worlds lowers a posterior's claim."""
     draws = calibration.draws
     prior = calibration.rank_of_prior
     rank = calibration.rank

@@ -1,4 +1,4 @@
-"""Writes the page of a result about a log with a structure: rules, claim, and its doubts."""
+"""Writes the page of a result for a log with a structure: rules, claim, and doubts about both."""
 
 import math
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from surestep.report.signals import DIGITS
 from surestep.results.structured import StructuredResult
 from surestep.sections import Amount, Column, Item, Key, Mood, Section, Table, numbers
 
-MOST_NODES = 60  # that a table shows, the scarcest first
+MOST_NODES = 60  # nodes in the table, the scarcest first
 
 
 def structured_page(result: StructuredResult, visits: Sequence[Sequence[int]]) -> str:
@@ -108,7 +108,7 @@ def sign_of(passed: bool) -> tuple[str, str, Mood]:
 
 
 def structure_words(result: StructuredResult) -> str:
-    """Says what the test of the structure found, and what it would have noticed."""
+    """Says whether the structure passed its test, and which effect the test would have noticed."""
     test = result.test
     power = "The log is too small for a test that would notice much."
     if test.notices is not None:
@@ -137,7 +137,7 @@ def blind_words(result: StructuredResult) -> str:
 
 
 def known_nodes(result: StructuredResult, visits: Sequence[Sequence[int]]) -> Section:
-    """Returns which parts of the world are well known: the draws of each node, scarcest first."""
+    """Returns a table of the draws of each node, the scarcest first."""
     structure = result.structure
     learnt = [k for k in range(structure.num_nodes) if structure.known[k] < 0]
     learnt.sort(key=lambda k: visits[0][k] + visits[1][k])

@@ -1,4 +1,4 @@
-"""Prints sections in a terminal: sentences, lists and tables; pictures are on the page."""
+"""Prints sections in a terminal as sentences, lists and tables, without pictures."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -14,12 +14,12 @@ from surestep._words import harmless
 from surestep.sections import Section, Table
 
 STYLES = {"good": "bold green", "bad": "bold red", "caution": "bold yellow", "plain": "bold"}
-SHORTENED, NAME, LONG = 28, 160, 1_000  # letters of a cell, of a title, and of a sentence
-MOST_ROWS, MOST_COLUMNS = 16, 8  # of a table
+SHORTENED, NAME, LONG = 28, 160, 1_000  # most letters of a cell, of a title, and of a sentence
+MOST_ROWS, MOST_COLUMNS = 16, 8  # that are printed of a table
 
 
 def print_sections(sections: Sequence[Section], console: Console) -> None:
-    """Prints each section under its title; folded ones are left to the page."""
+    """Prints each section under its title; skips sections that the page folds."""
     for section in sections:
         if section.folded:
             continue

@@ -1,4 +1,4 @@
-"""Writes what people count before and after, and how much discounted numbers count later."""
+"""Writes undiscounted totals before and after, and explains what discounting does."""
 
 import re
 
@@ -11,7 +11,7 @@ PER = re.compile("(?:(.*) )?per (.+)")  # an amount, if any, and what an episode
 
 def total_key(total: Total, record: Record) -> Key:
     """Returns the undiscounted total of a signal: 'deaths per 100 patients', '36 → 25'."""
-    points = total.share and total.per is None  # in per cent, where nobody said per how many
+    points = total.share and total.per is None  # shown in per cent
     times = 100.0 if points else 1.0
     scale = Scale.of(times * found.value for found in (total.before, total.after))
     change, low, high = (

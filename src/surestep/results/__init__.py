@@ -1,4 +1,4 @@
-"""Saved results: the policy, its certificates, its page, and the record that makes it again."""
+"""Keeps results: the policy, its certificates, its report, and the record that repeats the run."""
 
 from surestep.results.episode import Episode
 from surestep.results.groups import GroupGain

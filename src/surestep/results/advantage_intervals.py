@@ -1,19 +1,19 @@
-"""Certainty about actions, changes and the gain: intervals from the steps that the log shows.
+"""Computes intervals for advantages of actions, for changes, and for the gain, from logged steps.
 
 Let V be the values of π_I, taken as known, and Y = r + γ V(s') what one step of a pair is worth.
 The advantage of action a in state s is the mean of Y there, less the mean over the actions of π_b:
 
     A(s,a) = Σ_b c_b · m(s,b),  c_b = 1[b = a] − π_b(b|s).
 
-Each mean m has n steps behind it, and two more that nobody saw, one at the least and one at the
-greatest Y of the state, or of the log where the state shows no two that differ: so two equal steps
-leave doubt, and a pair never tried is anywhere between (for two outcomes, the interval of Agresti
-and Coull). With the variances v and numbers n of all,
+Each mean m is taken over n logged steps and two imaginary ones, at the least and at the greatest Y
+of the state. If all Y of the state are equal, those of the log are used. So two equal steps leave
+doubt, and a pair never tried may be anywhere between (for two outcomes, this is the interval of
+Agresti and Coull). With the variances v and numbers n of all,
 
     A ± z · √(Σ_b c_b² v_b / n_b).
 
-It is an approximation for readers, not a guarantee, and doubts about V itself are left out. The
-same with c_b = π_I(b|s) − π_b(b|s) says what a whole change of a state is worth.
+It is an approximation for readers, not a guarantee, and it ignores the uncertainty of V. With
+c_b = π_I(b|s) − π_b(b|s), the same formula gives the worth of the whole change in a state.
 
 **The gain.** With the discounted visits d_I, d_b of both policies in the model of the data, and
 their values there, an error of the model at pair k moves the gain, to the first order, by that of
@@ -21,14 +21,14 @@ the mean of
 
     d_I(k) (r + γ V_I(s')) − d_b(k) (r + γ V_b(s')),
 
-so the variances of these means add up over pairs; where episodes start adds that of V_I − V_b. An
-estimated π_b adds what it may be off (`certificates.practice`).
+so the variances of these means add up over pairs. The starts of episodes add the variance of the
+mean of V_I − V_b. An estimated π_b adds its own variance (`certificates.practice`).
 
-**Lost cases.** A step of which nobody knows where it led is left out of the model, as if it had
-led where others did. At the worst it ended with the least that an end may earn, or went on to the
-situation that is worth least; at the best the other way round. A pair with n known and l lost
-steps, which are worth x in all, then has Q = (n (r + γ V) + x) / (n + l): it earns a mean and goes
-on with the discount γ n / (n + l).
+**Lost cases.** The model leaves out a step without a known outcome, as if it had the outcomes of
+other steps. At worst it ended with the least possible reward of an end, or went on to the
+situation of least worth; at best it had the greatest. A pair with n known and l lost steps, which
+are worth x in all, then has Q = (n (r + γ V) + x) / (n + l). So it earns a mean reward and goes on
+with the discount γ n / (n + l).
 """
 
 from dataclasses import replace
@@ -43,7 +43,7 @@ from surestep.model import Counts, DecisionLog, FiniteMDP, Policy, Problem
 from surestep.model.log import UNKNOWN
 from surestep.planning import evaluate, occupancy, performance
 
-SMALLEST_TAIL = 1e-300  # below, quantiles are not finite
+SMALLEST_TAIL = 1e-300  # for smaller tails, normal quantiles are infinite
 
 
 Ends = tuple[FloatArray, FloatArray]
@@ -52,7 +52,7 @@ Ends = tuple[FloatArray, FloatArray]
 def advantage_intervals(problem: Problem, value: FloatArray, delta: float) -> Ends:
     """Returns the ends [K] of 1 − δ intervals for all advantages, from the data of the problem.
 
-    `value` [S] is that of π_I.
+    `value` [S] has the values of π_I.
     """
     pairs = problem.counts.pairs
     behavior = problem.behavior.probability
@@ -66,8 +66,8 @@ def advantage_intervals(problem: Problem, value: FloatArray, delta: float) -> En
 def change_intervals(problem: Problem, value: FloatArray, policy: Policy, delta: float) -> Ends:
     """Returns the ends [S] of intervals for the gain of one decision in each state that changes.
 
-    All of them hold together with 1 − δ; in other states both ends are 0. `value` [S] is that of
-    the policy, which the data of the problem did not choose.
+    All of them hold together with 1 − δ; in other states both ends are 0. `value` [S] has the
+    values of the policy, which must not be chosen from the data of the problem.
     """
     offsets = problem.counts.pairs.offsets
     moved = policy.probability - problem.behavior.probability
@@ -82,7 +82,7 @@ def gain_interval(
 ) -> tuple[float, float, float]:
     """Returns the gain that the model of the data estimates, and the ends of a 1 − δ interval.
 
-    Where π_b is estimated from other counts, the interval is for the gain over what was done.
+    If π_b is estimated from `estimated_from`, the interval is for the gain over the true π_b.
     """
     model = problem.estimate()
     ours, theirs = (course_of(problem, model, chosen) for chosen in (policy, problem.behavior))
@@ -93,7 +93,7 @@ def gain_interval(
 
 
 class Course(NamedTuple):
-    """A policy in the model of the data: its values, its visits, and what follows transitions."""
+    """A policy in the model of the data: its values, its visits, and the worth of successors."""
 
     value: FloatArray  # [S]
     visits: FloatArray  # [K] d(k)
@@ -101,7 +101,7 @@ class Course(NamedTuple):
 
 
 def course_of(problem: Problem, model: FiniteMDP, policy: Policy) -> Course:
-    """Returns the course of a policy in the model of a problem."""
+    """Evaluates a policy in the model of a problem; returns its values and visits."""
     counts = problem.counts
     value = evaluate(model, policy)
     visits = occupancy(model, policy)
@@ -112,9 +112,9 @@ def course_of(problem: Problem, model: FiniteMDP, policy: Policy) -> Course:
 def difference_interval(
     problem: Problem, ours: Course, theirs: Course, delta: float, doubt: BehaviorDoubt | None
 ) -> tuple[float, float, float]:
-    """Returns by how much one course is worth more than another, and the ends of an interval.
+    """Returns the return of one course less that of another, and the ends of an interval.
 
-    `doubt` is about the policy of either, where it is estimated.
+    `doubt` is the uncertainty of a policy that is estimated; None if both are known.
     """
     counts = problem.counts
     pair = run_owners(counts.offsets)
@@ -124,7 +124,7 @@ def difference_interval(
     weight = visits[pair]
     worth = weight * reward + ours.after - theirs.after
     spread = weight**2 * np.maximum((greatest - reward) * (reward - least), 0.0)
-    # Two more steps that nobody saw, as above, at the ends of what steps of the state are worth.
+    # Two imaginary steps, at the least and the greatest worth of a step of the state.
     lowest, highest = ends_by_state(
         counts,
         *(
@@ -132,7 +132,7 @@ def difference_interval(
             for end in (least, greatest)
         ),
     )
-    unknown = np.where(counts.terminal, 0.0, highest - lowest)  # a known end leaves no doubt
+    unknown = np.where(counts.terminal, 0.0, highest - lowest)  # ends have a known worth
     reach = visits * unknown[counts.pairs.state] / 2
     times = counts.times / np.maximum(counts.visits[pair], 1)
     mean = run_sums(times * worth, counts.offsets)
@@ -152,11 +152,10 @@ def difference_interval(
 def gains_of_lost(
     problem: Problem, log: DecisionLog, policy: Policy, ending: tuple[float, float]
 ) -> tuple[float, float]:
-    """Returns the gain under two suppositions about the steps that led nobody knows where.
+    """Returns the gain under two assumptions about the steps without a known outcome.
 
-    First: all went as badly as can be. Second: those of π_I did, and those of π_b went as well as
-    can be.
-    `ending` is the range of what a step may earn that ends its episode.
+    First: all went as badly as possible. Second: for π_I they did, and for π_b they went as well
+    as possible. `ending` is the range of rewards of a step that ends its episode.
     """
     model = problem.estimate()
     lost = log.next_state == UNKNOWN
@@ -205,7 +204,7 @@ def step_means(problem: Problem, value: FloatArray) -> Ends:
 
 
 def around(mean: FloatArray, variance: FloatArray, delta: float) -> Ends:
-    """Returns the ends of normal intervals with these variances of the means."""
+    """Returns the ends of 1 − δ normal intervals around means with these variances."""
     half = -float(ndtri(max(delta / 2, SMALLEST_TAIL))) * np.sqrt(np.maximum(variance, 0.0))
     return freeze(mean - half), freeze(mean + half)
 
@@ -213,8 +212,8 @@ def around(mean: FloatArray, variance: FloatArray, delta: float) -> Ends:
 def reward_moments(counts: Counts) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Returns the mean reward of each transition [T], and the least and the greatest one.
 
-    Rewards between a and b with mean m have a variance of at most (b − m)(m − a). Where single
-    rewards are not told, they are taken to be their mean.
+    Rewards between a and b with mean m have a variance of at most (b − m)(m − a). If the counts
+    have no range of single rewards, all three are the mean.
     """
     rewards = counts.rewards
     pair = run_owners(counts.offsets)
@@ -233,7 +232,7 @@ def ends_by_state(
 ) -> tuple[FloatArray, FloatArray]:
     """Returns the least and the greatest worth of steps seen in each state [S].
 
-    Those of all steps where a state shows no two that differ; 0 where there are no steps.
+    If they are equal or the state has no steps, returns those of all steps; 0 without any steps.
     """
     seen = counts.times > 0
     state = counts.pairs.state[run_owners(counts.offsets)][seen]

@@ -1,4 +1,4 @@
-"""Acts with a memory: an episode is told what is observed, and remembers it with what was done."""
+"""Draws actions for policies with a memory: an episode remembers its observations and actions."""
 
 from itertools import chain
 from typing import Any
@@ -14,7 +14,7 @@ from surestep.results.result import Decision, Default, Result
 
 
 class Episode:
-    """An episode in which the policy of a result acts, which remembers what its states need.
+    """An episode in which the policy of a result acts; it remembers the steps that states need.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Episode:
         self.past: list[Label] = []  # the last step first
 
     def act(self, observation: object) -> Any:
-        """Draws an action after what is observed now, and remembers both.
+        """Draws an action for the present observation, and remembers both.
 
         Parameters
         ----------
@@ -86,7 +86,7 @@ class Episode:
         return answer
 
     def did(self, action: object) -> None:
-        """Remembers that another action was taken than the last that was drawn.
+        """Replaces the remembered last action by the one that was really taken.
 
         Parameters
         ----------

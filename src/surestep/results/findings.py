@@ -1,4 +1,4 @@
-"""Findings: all that the report shows, as numbers and tables; the page itself computes nothing."""
+"""Holds the numbers and tables that the report shows, and decides the verdict on a result."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -29,17 +29,17 @@ class StateChange(NamedTuple):
 
     state: int
     occupancy: float  # discounted visits of the state under π_b, a share of all: Σ = 1
-    advantage: float  # Σ_a π_I(a|s) · advantage(s,a): what one decision gains there
-    contribution: float  # to the estimated gain; the contributions of all states add up to it
-    evidence: Confirmation | None = None  # by the rows that judge; None where there are none
+    advantage: float  # the gain of one decision there: Σ_a π_I(a|s) · advantage(s,a)
+    contribution: float  # its part of the estimated gain; the parts of all states add up to it
+    evidence: Confirmation | None = None  # from the rows that judge; None if there are none
 
 
 class WantedPair(NamedTuple):
-    """A pair that is kept as it was for lack of data, and what more data there could be worth."""
+    """A pair that the policy keeps for lack of data, and what more data could be worth."""
 
     pair: int
     more_visits: int  # until it would be trusted
-    promise: float  # how much better it looks than π_I, times how often one is there
+    promise: float  # its estimated gain over π_I, times the visits of its state
 
 
 DECLINED = "none was asked for"
@@ -47,45 +47,45 @@ DECLINED = "none was asked for"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """The result with everything around it that a reader should see."""
+    """Everything that the report on a result shows."""
 
     table: PolicyTable
     behavior_occupancy: FloatArray  # [S] share of discounted visits under π_b in M̂
     changes: tuple[StateChange, ...]  # all changed states, the largest contribution first
-    certificate: Certificate  # the one that was settled on before the data
-    others: tuple[Certificate, ...]  # further kinds, each at its own δ; refused ones as no-claim
+    certificate: Certificate  # of the kind that was settled on before the data
+    others: tuple[Certificate, ...]  # each at its own δ; a refusal has the kind no-claim
     rehearsal: Rehearsal | None  # the stress test of `certificate`; None where none was made
-    no_rehearsal: str = DECLINED  # why, where there is none and none is to come
+    no_rehearsal: str = DECLINED  # why there will be no stress test
     wanted: tuple[WantedPair, ...]  # most promising first
     record: Record
-    rules: Rules | None = None  # where the policy follows some
+    rules: Rules | None = None  # None if the policy follows no rules
     guideline: Mapping[Label, Label] = field(default_factory=dict)  # actions by states
 
     @property
     def chosen_gain(self) -> float:
-        """ρ(π_I, M̂) − ρ(π_b, M̂) by the data that chose the policy, which flatter it."""
+        """ρ(π_I, M̂) − ρ(π_b, M̂), estimated from the data that chose the policy: too optimistic."""
         return self.record.estimates["policy"] - self.record.estimates["behavior"]
 
     @property
     def gain(self) -> float:
-        """The estimated gain, by data that did not choose the policy where there are any."""
+        """The estimated gain, from data that did not choose the policy if there are any."""
         return self.record.estimates.get("held_out_gain", self.chosen_gain)
 
     @property
     def changed_share(self) -> float:
-        """The share of the decisions of π_b that would be others."""
+        """The share of decisions, at the visits of π_b, that π_I makes differently."""
         table = self.table
         moved = run_sums(np.abs(table.probability - table.behavior), table.pairs.offsets) / 2
         return math.fsum(one.occupancy * float(moved[one.state]) for one in self.changes)
 
     @property
     def awaits_stress_test(self) -> bool:
-        """Tells whether there will be a stress test, but is none yet."""
+        """Tells whether a stress test was planned and has not been made yet."""
         return self.rehearsal is None and len(self.record.parameters.sizes) > 0
 
     @property
     def verdict(self) -> Rung:
-        """Returns how the result may be spoken of: a rung of the ladder of words."""
+        """Returns the verdict on the result, such as 'proved better'."""
         return rung_of(
             (self.certificate, *self.others),
             changed=bool(self.changes),
@@ -96,13 +96,12 @@ class Findings:
         )
 
 
-# ---- the ladder of words ------------------------------------------------------------------------
-# In which of five ways a result may be spoken of. Only the kind of certificate that the result
-# stands by, which was named before the data, can prove. Where nobody declared what steps may earn,
-# it proves within the rewards seen, which is less: a rare disaster that the log happens not to
-# show would refute it. A belief is weaker, and never looks like a proof: it is what a posterior
-# says that saw nothing of the data by which the policy was chosen, unless the stress test undoes
-# it.
+# ---- the verdict --------------------------------------------------------------------------------
+# There are five verdicts. Only the first certificate, whose kind was named before the data, can
+# prove a gain. If no range of rewards was declared, the gain is proved within the rewards seen.
+# That is less: a rare disaster that the log happens not to show would refute it. A belief is
+# weaker, and never called a proof. It comes from a posterior that saw none of the data that chose
+# the policy, and the stress test may undo it.
 
 
 def rung_of(
@@ -115,12 +114,12 @@ def rung_of(
     checks: Sequence[Check] = (),
     groups: Sequence[GroupGain] = (),
 ) -> Rung:
-    """Returns how a result may be spoken of; the first certificate is the one to stand by.
+    """Returns the verdict on a result; only the first certificate can prove a gain.
 
-    `changed` says whether the policy is another one than π_b, `awaited` that a stress test is still
-    to come, which may undo a belief, and `fresh` that the policy was made without the data of the
-    certificates. What a failed check forbids is not proved, and nothing is believed before what
-    one asks is answered, nor where a group is not shown to be spared.
+    `changed`: the policy differs from π_b. `awaited`: a stress test, which may undo a belief, is
+    still to come. `fresh`: the policy was made without the data of the certificates. A failed check
+    may forbid a proof. While a failed check asks a question, or a group is not shown to be spared,
+    nothing is proved or believed.
     """
     if not changed:
         return "nothing changed"
@@ -138,9 +137,9 @@ def rung_of(
 def is_proved(certificate: Certificate) -> bool:
     """Tells whether a certificate proves a gain in whole episodes, not in their first steps.
 
-    A claim above its own estimate is none: it says that something it assumes is not so. Kinds that
-    are not built in prove nothing here, whatever they say, and none does that leaves out rows of
-    which nobody knows where they led.
+    A claim above its own estimate proves nothing: one of its assumptions must be wrong. Kinds from
+    plug-ins prove nothing here, whatever they say. Neither does a claim that leaves out rows
+    without a known outcome.
     """
     if certificate.assumes(STOPPING.code):
         return False
@@ -153,13 +152,13 @@ def is_proved(certificate: Certificate) -> bool:
 
 
 def belief_in(certificates: Sequence[Certificate], *, fresh: bool = False) -> Certificate | None:
-    """Returns the belief by data that had no part in choosing the policy, if any is held.
+    """Returns the belief whose data did not choose the policy; None if there is none.
 
-    It is the one that the stress test measures, so that none is shown with the errors of another.
-    It may take lost cases for like the others in the same situation, which no proof does.
+    It is the belief that the stress test measures. So its error rates are never shown for another
+    one. It may assume that lost cases are like others in the same situation; a proof may not.
     """
     for place, certificate in enumerate(certificates):
-        share = certificate.parameters.get("train_share")  # that chose the policy, and is left out
+        share = certificate.parameters.get("train_share")  # the part that chose the policy
         held_out = isinstance(share, float | int) and share > 0
         if may_be_believed(place, certificate.kind, apart=fresh or held_out):
             belief = standing_of(certificate) in ("posterior", BY_EXTENSION)
@@ -168,7 +167,7 @@ def belief_in(certificates: Sequence[Certificate], *, fresh: bool = False) -> Ce
 
 
 def undone(belief: Certificate, rehearsal: Rehearsal | None) -> bool:
-    """Tells whether luck alone claims as much in the stress test, or calibration leaves nothing."""
+    """Tells whether the stress test undoes a belief: luck claims as much, or calibration fails."""
     if rehearsal is None or belief.lower is None:
         return False
     luck = rehearsal.luck_bound_of_beliefs(belief.delta)

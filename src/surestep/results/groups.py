@@ -1,4 +1,4 @@
-"""Groups of episodes by a value at their start, and what the new policy means for each."""
+"""Describes groups of episodes, by a value at their start, and the gain of each group."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -65,18 +65,18 @@ class GroupGain:
 
 
 class Group(NamedTuple):
-    """A group before its gain is known, and the problems that begin as its episodes do."""
+    """A group of episodes, and problems that start where its episodes start."""
 
     shown: GroupGain
-    numbers: IntArray  # of its episodes
-    by_state: bool  # the state tells it
-    first: Problem  # of the part that chooses, with the starts that it shows
-    judged: Problem  # of the part that judges
-    whole: Problem  # of all of the log, with the starts of the part that judges
+    numbers: IntArray  # the numbers of its episodes
+    by_state: bool  # whether the state determines the group
+    first: Problem  # of the part that chooses, with the starts of the group there
+    judged: Problem  # of the part that judges, with the starts of the group there
+    whole: Problem  # of the whole log, with the same starts as `judged`
 
 
 def expected_gains(groups: Sequence[Group], policy: Policy) -> list[float]:
-    """Returns the gains of groups in the model of the part that chooses, if they begin there."""
+    """Returns the gains of groups in the model of the choosing part; skips those without starts."""
     parts = [group.first for group in groups if group.first.counts.starts.any()]
     return [
         performance(part.estimate(), policy) - performance(part.estimate(), part.behavior)

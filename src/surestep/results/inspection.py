@@ -1,4 +1,4 @@
-"""Inspection: what a log holds and what looks wrong in it, before anything is learned from it."""
+"""Holds what `inspect` finds in a log: its sizes, its coverage, and what looks wrong."""
 
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, NamedTuple
@@ -13,13 +13,13 @@ from surestep.results.plots import VisitBin
 
 
 class Coverage(NamedTuple):
-    """The visits of pairs of a state in which someone decided and an action seen."""
+    """How many visits pairs have: every state with a decision, with every action of the log."""
 
     pairs: int  # states × actions
     never: int  # pairs without a visit
     trusted: int  # pairs with more than N∧ visits
-    visits_trusted: int  # visits of these
-    histogram: tuple[VisitBin, ...]  # of all pairs over their visits; N∧ is the end of a bin
+    visits_trusted: int  # visits to the trusted pairs
+    histogram: tuple[VisitBin, ...]  # numbers of pairs by their visits; one bin ends at N∧
 
 
 class EpisodeLengths(NamedTuple):
@@ -32,12 +32,12 @@ class EpisodeLengths(NamedTuple):
     lowest: int
     median: int
     highest: int
-    edges: tuple[float, ...]  # of bins, halfway between numbers of rows
+    edges: tuple[float, ...]  # edges of the bins of lengths, halfway between whole numbers
     histogram: tuple[int, ...]
 
 
 class ActionUse(NamedTuple):
-    """The number of times an action was taken, and of states in which it was."""
+    """How often an action was taken, and in how many states."""
 
     action: Label
     visits: int
@@ -46,14 +46,14 @@ class ActionUse(NamedTuple):
 
 
 class StateUse(NamedTuple):
-    """The number of times each action was taken in a state, in the order of the actions."""
+    """How often each action was taken in a state, in the order of the actions."""
 
     state: Label
     visits: tuple[int, ...]
 
 
 class Overlap(NamedTuple):
-    """The fit of a log to the policy that is said to have made it."""
+    """How well a log fits the policy that is said to have made it."""
 
     policy: str  # where it was read
     never_seen: int  # pairs that the policy takes in states of the log, but the log never shows
@@ -79,9 +79,9 @@ class Inspection:
     columns: ColumnMapping
     n_wedge: int
     rows: int
-    unfinished: int  # rows that led nobody knows where; they are no visits
-    states: int  # in which someone decided
-    states_only_reached: int  # next states in which nobody decided
+    unfinished: int  # rows without a known outcome; they are not visits
+    states: int  # in which a row decides
+    states_only_reached: int  # next states in which no row decides
     actions: tuple[ActionUse, ...]
     episodes: EpisodeLengths | None  # None for loose transitions
     rewards: Rewards | None  # None where no reward is a number
@@ -92,8 +92,8 @@ class Inspection:
     overlap: Overlap | None  # None where no policy was given
     cautions: tuple[Caution, ...]
     suspicions: tuple[Suspicion, ...]
-    names: Names = field(default_factory=dict)  # what people call the texts of a column
-    checks: tuple[Check, ...]  # of what claims about the log would assume
+    names: Names = field(default_factory=dict)  # display names of texts, by column
+    checks: tuple[Check, ...]  # of the assumptions of claims about the log
 
     @property
     def refused(self) -> bool:
@@ -107,7 +107,7 @@ class Inspection:
 
 
 def as_json(value: object) -> Any:
-    """A value of this module as what JSON can hold."""
+    """Converts a value of this module to dictionaries and lists for JSON."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: as_json(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, tuple) and hasattr(value, "_fields"):

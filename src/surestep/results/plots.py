@@ -1,4 +1,4 @@
-"""Pictures of a result: those of the page as values, and the changes as a figure of Matplotlib."""
+"""Makes the pictures of a result: values for the page to draw, and a figure for Matplotlib."""
 
 import math
 from collections.abc import Sequence
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 MOST_STATES = 10
 LONGEST = 40  # characters of a name beside an axis
 TONES: dict[str, Tone] = {"proved": "blue", "asymptotic": "purple", "posterior": "orange"}
-FEW = 3.0  # an L further below 0 than this many times what matters is cut
-SMALLEST, LARGEST = 1e-300, 1e300  # beyond, differences of numbers are no longer numbers
+FEW = 3.0  # an L below −3 times the scale of the picture is cut
+SMALLEST, LARGEST = 1e-300, 1e300  # beyond these, differences overflow
 
 
 def changes_figure(table: PolicyTable) -> "Figure":
-    """Draws the changes that matter most: how often an action is taken today, and then.
+    """Draws the changes that matter most: how often an action is taken today and from now on.
 
-    One line a state, for the action whose chance rises most.
+    Each state has a line, for the action whose probability rises most.
     """
     if not table.changed.any():
         raise InvalidParameter("the policy changes nothing, expected a change to draw")
@@ -58,7 +58,7 @@ def changes_figure(table: PolicyTable) -> "Figure":
 
 
 def pair_name(table: PolicyTable, pair: int) -> str:
-    """Returns the words for a state and an action, in one line beside an axis."""
+    """Returns the names of a state and an action, in one line beside an axis."""
     words = table.vocabulary
     state = ", ".join(words.state_name(int(table.pairs.state[pair])))
     action = ", ".join(words.action_name(int(table.pairs.action[pair])))
@@ -66,7 +66,7 @@ def pair_name(table: PolicyTable, pair: int) -> str:
 
 
 def most_changed(table: PolicyTable) -> IntArray:
-    """Returns the changed states, by their decisions times Σ_a (π_I − π_b)(a|s) A(s,a)."""
+    """Returns the changed states, sorted by their decisions times Σ_a (π_I − π_b)(a|s) A(s,a)."""
     moved = (table.probability - table.behavior) * table.advantage
     offsets = table.pairs.offsets
     worth = run_sums(moved, offsets) * run_sums(table.visits, offsets)
@@ -75,10 +75,10 @@ def most_changed(table: PolicyTable) -> IntArray:
 
 
 def claims_picture(gain: float, claims: Sequence[Certificate], names: Sequence[str]) -> Strips:
-    """Returns a range for each claim, from L on to the right.
+    """Returns a bar for each claim, from L to the right end.
 
-    What matters is the larger of the estimated gain and the L nearest to 0 that says something; an
-    L further below 0 than a few times that is cut.
+    The scale is the largest of the estimated gain, the L nearest to 0, and any L above 0. An L
+    below −3 times the scale is cut.
     """
     gain = within_reach(gain)
     said = [within_reach(c.lower) for c in claims if c.lower is not None and not c.says_nothing]
@@ -106,14 +106,15 @@ def claims_picture(gain: float, claims: Sequence[Certificate], names: Sequence[s
 
 
 def within_reach(value: float) -> float:
-    """Returns the nearest number that an axis can hold."""
+    """Returns the nearest number of a size that can be drawn."""
     return 0.0 if abs(value) < SMALLEST else min(max(value, -LARGEST), LARGEST)
 
 
 def tone_of(claim: Certificate) -> Tone:
-    """Returns the tone of a claim: green only where a gain is proved, built in and declared.
+    """Returns the colour of a claim: green only if a built-in kind proves a gain.
 
-    Nor is it green where the claim leaves out rows that led nobody knows where.
+    It is not green if the range of rewards was not declared, or if the claim leaves out rows
+    without a known outcome.
     """
     proved = standing_of(claim) == "proved" and (claim.lower or 0.0) > 0
     if not proved or claim.kind not in BUILT_IN or claim.assumes(WITHIN_SEEN, STOPPING.code):
@@ -122,7 +123,7 @@ def tone_of(claim: Certificate) -> Tone:
 
 
 def gains_picture(gain: float, lower: float | None, rehearsal: Rehearsal) -> Histogram:
-    """Returns how many worlds have which true gain, with data nearest to the log's own."""
+    """Returns a histogram of the true gains in worlds with about as much data as the log."""
     gains = rehearsal.gain[:, rehearsal.sizes.index(own_size(rehearsal))]
     edges, times = gain_bins(gains, rehearsal.tolerance, gain)
     layers = [
@@ -140,30 +141,30 @@ def gains_picture(gain: float, lower: float | None, rehearsal: Rehearsal) -> His
 
 
 def own_size(rehearsal: Rehearsal) -> float:
-    """Returns the size of the data that is nearest to the log's own."""
+    """Returns the size of simulated data that is nearest to the size of the log."""
     return min(rehearsal.sizes, key=lambda size: abs(size - 1))
 
 
 def flags_of(gain: float, lower: float | None = None) -> list[Flag]:
-    """Marks 0, the estimated gain and a lower bound on an axis of gains."""
+    """Returns flags at 0, at the estimated gain and at a lower bound, for an axis of gains."""
     flags = [Flag(0.0, "no difference"), Flag(gain, f"estimate {signed(gain)}")]
     return flags if lower is None else [*flags, Flag(lower, f"L = {signed(floored(lower))}")]
 
 
 def shortened(name: str) -> str:
-    """Returns a name in one line beside an axis; a dollar is no formula."""
+    """Shortens a name to one line beside an axis; escapes dollars, which begin formulas."""
     return typeset(harmless(name, LONGEST)) if name else ""
 
 
 # ---- orders and bins for readers ----------------------------------------------------------------
 
 
-FEWEST_BETWEEN = 2  # a power of ten nearer to N∧ than this factor is no bin's end
+FEWEST_BETWEEN = 2  # no bin ends at a power of ten within this factor of N∧
 MOST_GAIN_BINS = 30
 
 
 def moves_in(table: PolicyTable, state: int) -> tuple[IntArray, int]:
-    """Orders the pairs of a state by |π_I − π_b|, ties by π_I; returns them, and how many move."""
+    """Sorts the pairs of a state by |π_I − π_b|, then π_I; returns them, and how many change."""
     run = np.arange(table.pairs.offsets[state], table.pairs.offsets[state + 1])
     change = np.abs(table.probability[run] - table.behavior[run])
     return run[np.lexsort((-table.probability[run], -change))], int((change > UNCHANGED).sum())
@@ -176,7 +177,7 @@ def gaining_action(table: PolicyTable, state: int) -> int:
 
 
 def kept_states(findings: Findings) -> IntArray:
-    """Returns the states in which all stays as it was, by the time spent there under π_b."""
+    """Returns the states in which nothing changes, sorted by their visits under π_b."""
     kept = ~findings.table.quiet
     kept[[change.state for change in findings.changes]] = False
     states = np.flatnonzero(kept)
@@ -185,7 +186,7 @@ def kept_states(findings: Findings) -> IntArray:
 
 
 class VisitBin(NamedTuple):
-    """The number of things that have a number from `low` to `high`, both included."""
+    """How many pairs have from `low` to `high` visits, both included."""
 
     low: int
     high: int
@@ -214,12 +215,11 @@ def visit_bins(visits: IntArray, n_wedge: int | None) -> list[VisitBin]:
 def gain_bins(
     gain: FloatArray, tolerance: float, also: float
 ) -> tuple[list[float], list[list[int]]]:
-    """Returns the edges of at most 30 bins of a round width, and the worlds in them.
+    """Returns the edges of at most 30 bins of a round width, and three rows of counts.
 
-    First those that are worse, then those that are the same, then those that are better.
-
-    They hold every gain, 0 and the number `also`. What is no further from 0 than the tolerance is
-    no difference, and counts from 0 on.
+    The rows count worlds that are worse, without a difference, and better, in each bin. The bins
+    cover every gain, 0 and the number `also`. A gain within the tolerance is no difference, and
+    counts in the bin that begins at 0.
     """
     low, high = min(0.0, also, float(gain.min())), max(0.0, also, float(gain.max()))
     width = round_width((high - low) / (MOST_GAIN_BINS - 2))
@@ -236,7 +236,7 @@ def gain_bins(
 
 
 def round_width(least: float) -> float:
-    """Returns the least of 1, 2 and 5 times a power of ten that is no smaller; 1 for nothing."""
+    """Rounds a width up to 1, 2 or 5 times a power of ten; returns 1 for 0."""
     if not least > 1e-300:
         return 1.0
     size = 10.0 ** math.floor(math.log10(least))

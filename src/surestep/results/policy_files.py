@@ -1,8 +1,8 @@
-"""A policy as plain files: policy.csv, which any program reads, and the same as Parquet.
+"""Writes a policy as policy.csv and as Parquet, and reads both.
 
-A spreadsheet takes a cell that begins with = + - @ for a formula. A label that begins so, and is no
-plain number, is written with an apostrophe before it; so is one that begins with an apostrophe, so
-that taking one away gives back every label.
+A spreadsheet takes a cell that begins with = + - @ for a formula. So a label that begins so and is
+no plain number gets an apostrophe before it. A label that begins with an apostrophe gets another
+one, so that removing one apostrophe restores every label.
 """
 
 import csv
@@ -38,8 +38,8 @@ COLUMNS = {
     "allowed": "BOOLEAN",
 }
 NUMBERS = tuple(COLUMNS)
-KEPT_BY = "kept_by"  # a text, only where there are further signals
-FIELDS = {"behavior_probability": "behavior"}  # of a PolicyTable, where it has another name
+KEPT_BY = "kept_by"  # a column of texts, only if there are further signals
+FIELDS = {"behavior_probability": "behavior"}  # fields with another name
 OPTIONAL = ("trusted", "n_wedge", "allowed")
 READ: dict[str, Callable[[str], Any]] = {
     "DOUBLE": float, "BIGINT": int, "BOOLEAN": {"true": True, "false": False}.__getitem__,
@@ -50,9 +50,9 @@ DTYPES = {"DOUBLE": np.float64, "BIGINT": np.int64, "BOOLEAN": np.bool_}
 def file_columns(
     state_columns: Sequence[str], action_columns: Sequence[str], more: Sequence[str] = ()
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The columns of state and action in the files: as in the log, unless a name would be twice.
+    """Returns the names of the state and action columns in the files: as in the log if unique.
 
-    A name that is taken gets its role before it: 'state.visits'.
+    A name that occurs twice gets its role before it: 'state.visits'.
     """
     given = [name.lower() for name in (*state_columns, *action_columns, *NUMBERS, *more)]
     taken = {name for name in given if given.count(name) > 1}
@@ -64,7 +64,7 @@ def file_columns(
 
 
 def columns_of(table: PolicyTable) -> dict[str, AnyArray]:
-    """All columns of the files, one row a pair in which something is decided."""
+    """Returns the columns of the files, with one row for each pair of a state with a decision."""
     rows = table.decided
     words = table.vocabulary
     columns = dict[str, AnyArray]()
@@ -84,7 +84,7 @@ def columns_of(table: PolicyTable) -> dict[str, AnyArray]:
 
 
 def policy_csv(table: PolicyTable) -> bytes:
-    """The table as CSV; numbers as the shortest text that means them, labels safe to open."""
+    """Returns the table as CSV; numbers are read back exactly, labels are no formulas."""
     columns = columns_of(table)
     texts = [
         list(map(escaped_cell, values)) if name not in NUMBERS else list(map(number_cell, values))
@@ -98,14 +98,14 @@ def policy_csv(table: PolicyTable) -> bytes:
 
 
 def number_cell(value: object) -> str:
-    """A number, true or false, or nothing."""
+    """Returns a cell for a number or a truth value; empty for None."""
     if value is None:
         return ""
     return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 def policy_parquet(table: PolicyTable) -> bytes:
-    """The table as Parquet, labels as they are; equal tables give equal bytes."""
+    """Returns the table as Parquet, with unescaped labels; equal tables give equal bytes."""
     columns = columns_of(table)
     cast = ", ".join(
         f"CAST({sql_name(name)} AS {COLUMNS.get(name, 'VARCHAR')}) AS {sql_name(name)}"
@@ -121,14 +121,14 @@ def policy_parquet(table: PolicyTable) -> bytes:
 
 
 def policy_rows(table: PolicyTable) -> list[dict[str, object]]:
-    """The rows of the files, as Python values by their columns."""
+    """Returns the rows of the files as dictionaries of Python values."""
     columns = columns_of(table)
     rows = zip(*(values.tolist() for values in columns.values()), strict=True)
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def policy_parquet_rows(path: Path) -> list[dict[str, object]]:
-    """The rows of a file that `policy_parquet` wrote."""
+    """Reads the rows of a file that `policy_parquet` wrote, as dictionaries."""
     import duckdb
 
     with in_memory(threads=1) as database:
@@ -147,7 +147,7 @@ def read_policy_csv(
     binnings: Mapping[str, Binning],
     ends: Sequence[Label],
 ) -> PolicyTable:
-    """The table that `policy_csv` wrote; `ends` are the states in which nothing is decided."""
+    """Reads the table that `policy_csv` wrote; `ends` are the states without a decision."""
     width = len(state_columns)
     acting = width + len(action_columns)
     try:
@@ -183,7 +183,7 @@ def read_policy_csv(
 
 
 def read_column(name: str, texts: Sequence[str], ends: int) -> Any:
-    """Returns the values of a column, with those of the ends; None where nothing stands there."""
+    """Reads a column and appends values for the ends; None for an empty optional column."""
     if name in OPTIONAL and not any(texts):
         return None
     if name == KEPT_BY:

@@ -1,4 +1,4 @@
-"""Record: with what a result was made, so that it can be made again."""
+"""Records the inputs, settings and versions of a result, so that it can be repeated."""
 
 import hashlib
 import json
@@ -27,7 +27,7 @@ Number = float | int
 
 
 class Parameters(msgspec.Struct, frozen=True, kw_only=True):
-    """All that changes the answer, also where nobody gave it."""
+    """All settings that change the answer, defaults included."""
 
     discount: Number
     algorithm: dict[str, Any]  # its name and all its settings
@@ -59,9 +59,9 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueryFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Holds what is kept of the query that prepared a log."""
+    """What the record keeps of the query that prepared a log."""
 
-    digest: str  # of its rows
+    digest: str  # of the rows of the query
     types: dict[str, str]  # of the columns of the log
     keys: tuple[str | None, str | None]  # the columns of episodes and steps
 
@@ -81,29 +81,29 @@ class InputFile:
 
     @classmethod
     def of(cls, role: str, path: Path) -> Self:
-        """Reads the file once, piece by piece."""
+        """Reads a file piece by piece; returns its size and digest."""
         with failing_to_read(path), path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             return cls(role, path.name, file.tell(), digest)
 
 
-# How π_b is found where nothing says what it does in a state: each row may name the probability of
-# its own action, which depends on more than the state.
+# How π_b is found if it was not given. Each row may name the probability of its own action, which
+# may depend on more than the state.
 ROW_PROPENSITIES = "row-propensities"
 ESTIMATED = ("estimate", ROW_PROPENSITIES)
 
 
 class Estimates(TypedDict):
-    """ρ of π_b and of the new policy in the estimated MDP of what chose the policy.
+    """ρ of π_b and of the new policy in the MDP estimated from the data that chose the policy.
 
-    Where that is only a part of the log, `gain_of_all` is the gain in the MDP of all of it, and
-    `held_out_gain` that in the MDP of the rest, with an interval of about 1 − δ. Where cases were
-    lost, `lost_worst` is the gain if all fared as badly as can be, `lost_opposed` if those of π_I
-    did and those of π_b fared as well as can be.
-    `episodes_for_proof` is about how many episodes like these would prove a gain where these do
-    not, as that part expects; None where a hundred times as many would not.
-    `guideline` is the gain of a guideline over π_b, `over_guideline` that of the new policy over
-    it, each with the ends of an interval, by the data that did not choose the policy.
+    If these data are a part of the log, `gain_of_all` is the gain in the MDP of the whole log.
+    `held_out_gain` is then the gain in the MDP of the rest, with an interval of about 1 − δ. If
+    cases were lost, `lost_worst` is the gain if all went as badly as possible. `lost_opposed` is
+    the gain if they did for π_I, and for π_b went as well as possible.
+    `episodes_for_proof` is about how many such episodes would prove a gain that these do not
+    prove, estimated from the choosing part; None if a hundred times as many would not.
+    `guideline` is the gain of a guideline over π_b, `over_guideline` the gain of the new policy
+    over the guideline, each with an interval, from the data that did not choose the policy.
     """
 
     behavior: float
@@ -130,7 +130,7 @@ class Estimated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Total:
-    """A number that people count of a signal: its undiscounted total, or a share of episodes.
+    """The undiscounted total of a signal, or the share of episodes that have it.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ class Total:
 @noun("command", "counts_sha256")
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The content of run.json, but for the digests of the other files.
+    """The content of run.json, except the digests of the other files.
 
     Parameters
     ----------
@@ -302,7 +302,7 @@ class Record:
 
 
 def current_machine() -> dict[str, str]:
-    """Returns the system, the processor and the GPU; the last bits of a result depend on them."""
+    """Returns the system, the processor and the GPU, on which the last bits of results depend."""
     from llvmlite.binding import get_host_cpu_name
 
     from surestep.kernels.devices import usable_gpu
@@ -319,8 +319,8 @@ def current_machine() -> dict[str, str]:
 # ---- what the episodes earned -------------------------------------------------------------------
 
 
-LEVEL = 0.95  # of the interval
-FALSE_ALARMS = 0.001  # the chance of a gap where there is none
+LEVEL = 0.95  # confidence of the interval
+FALSE_ALARMS = 0.001  # the chance to report a gap by chance alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -337,15 +337,15 @@ class Baseline:
     episodes: int
     cut_off: int  # episodes that were not over when recording stopped
     least: float  # the smallest return of an episode
-    greatest: float  # and the largest one
+    greatest: float  # the largest return of an episode
     model: float
-    model_episodes: int  # that the model was estimated from
+    model_episodes: int  # from which the model was estimated
 
     def gap(self, guessed: float) -> dict[str, float] | None:
-        """Returns how the model differs from the episodes, beyond chance and rounding; or None.
+        """Returns figures of a gap between the model and the episodes beyond chance; or None.
 
-        The model's own error is taken to be that of a mean over its episodes; `guessed` is how much
-        of its ρ(π_b) is only a guess, the worth of actions that it never saw.
+        The standard error of the model is taken to be that of a mean over its episodes. `guessed`
+        is how much of its ρ(π_b) is a guess: the worth of actions that were never seen.
         """
         error = (self.high - self.low) / 2 / usual(LEVEL)
         both = error * math.sqrt(1 + self.episodes / self.model_episodes)
@@ -358,14 +358,14 @@ class Baseline:
 
 
 def usual(level: float) -> float:
-    """Returns how many standard errors a normal mean is off at the most, with that confidence."""
+    """Returns the normal quantile: a mean is off by at most so many standard errors."""
     return float(ndtri((1 + level) / 2))
 
 
 def baseline_of(
     log: DecisionLog, discount: float, value: FloatArray, model: float, model_episodes: int
 ) -> Baseline:
-    """Returns the baseline; `value` [S] is that of π_b in the model, `model` its performance."""
+    """Returns the baseline; `value` [S] and `model` are the values and ρ of π_b in the model."""
     log = log.with_outcomes()
     first = log.episode_offsets[:-1]
     step = np.arange(log.num_steps) - np.repeat(first, run_lengths(log.episode_offsets))
@@ -379,7 +379,7 @@ def baseline_of(
     half = (
         usual(LEVEL) * float(returns.std(ddof=1)) / math.sqrt(returns.size)
         if returns.size > 1
-        else abs(mean - model)  # one episode contradicts nothing
+        else abs(mean - model)  # a single episode never shows a gap
     )
     return Baseline(
         mean=mean,

@@ -1,10 +1,10 @@
-"""Result: an improved policy with its certificate, its report and its record, in memory or saved.
+"""Holds an improved policy with its certificates, report and record; saves and loads it.
 
-A saved result is a folder: policy.csv and policy.parquet; certificate.json, the certificate to
-stand by, and certificates.json, a list of all; report.html; rehearsal.json where there was a stress
-test; rules.json and card.html, for staff, where the policy follows rules; and run.json, which holds
-the digests of the others. Until a stress test is finished, there is
-also a folder with its finished parts.
+A saved result is a folder: policy.csv and policy.parquet; certificate.json, the first certificate,
+which alone can prove a gain, and certificates.json, a list of all; report.html; rehearsal.json
+after a stress test; rules.json and card.html, for staff, if the policy follows rules; and run.json,
+which holds the digests of the others. Until a stress test is finished, there is also a folder with
+its finished parts.
 """
 
 import hashlib
@@ -83,7 +83,7 @@ class Default:
 
 
 class Decision(NamedTuple):
-    """An action, and whose it is.
+    """An action, and whether the policy or a fallback chose it.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ class Result:
     def estimated_gain(self) -> float:
         """Returns ρ of the new policy less that of π_b, estimated by a model.
 
-        It is that of the data which did not choose the policy, where some were held out.
+        If data were held out from choosing the policy, the estimate uses only these.
         """
         estimates = self.record.estimates
         return estimates.get("held_out_gain", estimates["policy"] - estimates["behavior"])
@@ -204,14 +204,14 @@ class Result:
 
     @property
     def hidden_odds(self) -> float | None:
-        """Returns by which odds a hidden cause would have to tilt decisions to undo the gain (Γ).
+        """Returns the odds by which a hidden cause must tilt decisions to undo the gain (Γ).
 
-        None where no gain is claimed, or no cause can be hidden, as the current policy is known.
+        None if no gain is claimed, or if the current policy is known, so that no cause is hidden.
         """
         return odds_to_undo(self.record.checks)
 
     def plot(self) -> Any:
-        """Draws the changes that matter most; needs Matplotlib.
+        """Draws the changes that matter most, with Matplotlib.
 
         Returns
         -------
@@ -232,22 +232,22 @@ class Result:
 
     @property
     def certificate(self) -> Certificate:
-        """The certificate to stand by; which kind it has was settled before the data."""
+        """The first certificate, of the kind chosen before the data; only it can prove a gain."""
         return self.certificates[0]
 
     @property
     def policy(self) -> Policy:
-        """π_I, over numbered states and actions; `table.vocabulary` knows what they are called."""
+        """The new policy (π_I) over numbered states and actions; `table.vocabulary` names these."""
         return self.table.policy
 
     @property
     def awaits_stress_test(self) -> bool:
-        """Tells whether a stress test was planned, and has not been finished yet."""
+        """Tells whether a stress test was planned and is not finished yet."""
         return self.rehearsal is None and len(self.record.parameters.sizes) > 0
 
     @property
     def verdict(self) -> Rung:
-        """Returns how the result may be spoken of: a rung of the ladder of words."""
+        """Returns the verdict on the result, such as 'proved better'."""
         return rung_of(
             self.certificates,
             changed=bool(self.table.changed.any()),
@@ -259,7 +259,7 @@ class Result:
 
     @property
     def memory_steps(self) -> int:
-        """Returns how many steps before a state remembers; an `Episode` acts with them."""
+        """Returns the number of past steps in a state; an `Episode` remembers these."""
         return int(self.record.description.get("memory", {}).get("steps", 0))
 
     def act(
@@ -316,10 +316,9 @@ class Result:
     def _answer(
         self, state: object, rng: np.random.Generator, fallback: Default | None
     ) -> Action | Decision:
-        """Draws an action in one state; a fallback acts where π_I has no grounds to decide.
+        """Draws an action in one state; the fallback acts if the policy does not know the state.
 
-        That is in a state that the log never decides in, unless a π_b that is known says what is
-        done there.
+        It also acts in a state in which the log never decides, unless π_b was given.
         """
         table = self.table
         words = table.vocabulary
@@ -341,14 +340,14 @@ class Result:
         return Decision(as_action(default), "default", None)
 
     def _drawn(self, state: int, rng: np.random.Generator) -> Action:
-        """Draws an action of a state by the probabilities of π_I."""
+        """Draws an action from π_I(·|state) for a numbered state."""
         pairs = self.table.pairs
         run = slice(pairs.offsets[state], pairs.offsets[state + 1])
         chosen = rng.choice(pairs.action[run], p=self.table.probability[run])
         return as_action(self.table.vocabulary.actions[int(chosen)])
 
     def _prepared(self, case: Any, tables: Mapping[str, str]) -> dict[str, object]:
-        """Runs the query on the rows of a case so far; returns the last row that it makes."""
+        """Runs the query on the rows of a case so far; returns its row for the last of them."""
         query = self.record.description["query"]
         said = self.record.query or {}
         if not self.runs_query:
@@ -378,7 +377,7 @@ class Result:
         )
 
     def _rows_of(self, frame: object) -> list[dict[str, object]]:
-        """Returns the rows of a table, with the columns that say their states."""
+        """Returns the rows of a table, with the columns that determine states."""
         words = self.table.vocabulary
         plain = [name for name in words.state_columns if name not in words.learnt]
         columns = dict.fromkeys(
@@ -391,7 +390,7 @@ class Result:
         return rows_in(frame, [*columns])
 
     def files(self) -> dict[str, bytes]:
-        """Renders the files of a saved result; equal results have equal bytes.
+        """Returns the files of a saved result; equal results have equal bytes.
 
         Returns
         -------
@@ -425,12 +424,12 @@ class Result:
 
 
 def as_action(label: Label) -> Action:
-    """Returns an action as a text, or as one a column."""
+    """Returns an action as a text if it has one column, else as a tuple of texts."""
     return label[0] if len(label) == 1 else label
 
 
 def rows_in(frame: object, columns: Sequence[str]) -> list[dict[str, object]]:
-    """Returns the rows of a table, with these columns."""
+    """Returns the rows of a table as dictionaries of these columns."""
     rows = zip(*(plain_values(frame, name) for name in columns), strict=True)
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
@@ -499,7 +498,7 @@ def load(directory: str | Path, *, allow_query: bool = False) -> Result:
         )
         stood_by = read_unique_json(text_of(folder, CERTIFICATE))
         same = Certificate.from_content(stood_by) == result.certificate
-        if record.versions.get("surestep") == __version__:  # another release had other rules
+        if record.versions.get("surestep") == __version__:  # or its rules may differ
             same = same and stood_by.get(VERDICT) == result.verdict
         if not same:
             raise InvalidResult(
@@ -512,13 +511,13 @@ def load(directory: str | Path, *, allow_query: bool = False) -> Result:
 
 
 def certificates_to_json(certificates: Sequence[Certificate]) -> str:
-    """Returns a list of certificates as JSON, each as in a file of its own."""
+    """Returns certificates as a list in JSON."""
     content = [certificate.content() for certificate in certificates]
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def certificates_from_json(text: str) -> tuple[Certificate, ...]:
-    """Returns the certificates of a text: one, or a list of them."""
+    """Reads certificates from JSON: a single one, or a list."""
     content = read_unique_json(text)
     listed = content if isinstance(content, list) else [content]
     if not listed:
@@ -527,7 +526,7 @@ def certificates_from_json(text: str) -> tuple[Certificate, ...]:
 
 
 def read_table(folder: Path, record: Record) -> PolicyTable:
-    """The policy with the words of the record."""
+    """Reads policy.csv, with the labels, bins and display names in the record."""
     words = record.vocabulary
     try:
         states = read_columns("state", words["state_columns"])

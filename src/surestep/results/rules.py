@@ -1,7 +1,7 @@
-"""Rules: a policy that people can remember, one action or *as before* for each group of situations.
+"""Holds a policy as rules that people can remember: one action, or *as before*, a situation.
 
-They are a saved file, rules.json. The first rule that fits a situation says what is done there; the
-last one fits every situation.
+The file rules.json holds them. The first rule that fits a situation decides; the last rule fits
+every situation.
 """
 
 from typing import Literal, Self
@@ -14,7 +14,7 @@ from surestep.io.labels.vocabulary import Label
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
-    """One action for some situations, beside what is done there today and what the data say.
+    """One action for some situations, with today's share of the action and the data about it.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
         return next(x for x in self.rules if all(texts[c] in v for c, v in x.when.items()))
 
     def action(self, label: Label) -> Label | None:
-        """Returns what the rules say of a situation.
+        """Returns the action of the rules in a situation.
 
         Parameters
         ----------

@@ -1,6 +1,6 @@
-"""A result about a log with a known structure: rules over columns, and the claim about them.
+"""Holds a result for a log with a known structure: rules over columns, and the claim about them.
 
-A saved one is a folder: rules.json, certificate.json, report.html, and run.json with the
+A saved result is a folder: rules.json, certificate.json, report.html, and run.json with the
 description and the digests of the others.
 """
 
@@ -34,7 +34,7 @@ Ends = tuple[str, str]  # the first and the last value of a column with which a 
 
 
 class ColumnRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A rule: the values of columns with which it holds, and what to do then."""
+    """A rule: the ranges of columns in which it holds, and the action to take."""
 
     when: dict[str, Ends]
     action: str
@@ -42,11 +42,11 @@ class ColumnRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WrittenRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The file rules.json of such a result; a current policy is written the same way."""
+    """The content of rules.json; a current policy is written in the same format."""
 
     format: Literal["surestep column rules"] = "surestep column rules"
     version: Literal[1] = 1
-    group: str | None = None  # rules look at "@", "@left" and "@right" of each member
+    group: str | None = None  # its members are "@" in rules, with "@left" and "@right"
     rules: tuple[ColumnRule, ...]  # the first that holds decides, for the first such member
     default: str  # the action if no rule holds
     chance: float = 0.0  # of a random action instead
@@ -77,7 +77,7 @@ class WrittenRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class StructuredRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The file run.json: with what the result was made, and what was found."""
+    """The content of run.json: inputs and versions, sizes, estimates and the test."""
 
     format: Literal["surestep structured result"] = "surestep structured result"
     version: Literal[1] = 1
@@ -87,7 +87,7 @@ class StructuredRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     columns: dict[str, list[str]]
     actions: list[str]
     data: dict[str, int]
-    estimates: dict[str, float]  # returns of the new policy, and of what is done now
+    estimates: dict[str, float]  # returns of the new policy and of the current one
     test: dict[str, Any]  # of the structure
     outputs: dict[str, str] = {}
 
@@ -127,14 +127,14 @@ class StructuredResult:
 
     @property
     def verdict(self) -> Rung:
-        """Returns how the result may be spoken of; nothing is proved of a refuted structure."""
+        """Returns the verdict on the result; with a refuted structure, nothing is proved."""
         trusted = not self.test.failed and not self.test.is_blind
         proved = trusted and (self.certificate.lower or 0.0) > 0
         return "proved better" if proved else "not shown to be better"
 
     @property
     def estimated_gain(self) -> float:
-        """Returns the return of the new policy less that of what is done now, as estimated."""
+        """Returns the estimated return of the new policy less that of the current one."""
         return self.record.estimates["policy"] - self.record.estimates["behavior"]
 
     @property
@@ -143,7 +143,7 @@ class StructuredResult:
         return self.rules.policy(self.structure)
 
     def act(self, row: Mapping[str, object], rng: np.random.Generator | int | None = None) -> str:
-        """Returns what to do in a situation.
+        """Returns the action of the rules in a situation.
 
         Parameters
         ----------
@@ -172,7 +172,7 @@ class StructuredResult:
         return self.structure.actions[int(self.policy.act(np.array([state]), source)[0])]
 
     def files(self) -> dict[str, bytes]:
-        """Renders the files of a saved result; equal results have equal bytes.
+        """Returns the files of a saved result; equal results have equal bytes.
 
         Returns
         -------
@@ -199,12 +199,12 @@ class StructuredResult:
 
 
 def pretty(content: msgspec.Struct) -> bytes:
-    """Returns a value as JSON with indented lines."""
+    """Returns a struct as indented JSON."""
     return msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
 
 
 def is_structured(folder: Path) -> bool:
-    """Tells whether a folder holds a result about a log with a structure."""
+    """Tells whether a folder holds a result for a log with a structure."""
     path = folder / RUN
     return path.is_file() and STRUCTURED.encode() in read_whole(path)
 
@@ -248,7 +248,7 @@ def load_structured(directory: str | Path) -> StructuredResult:
 
 
 def read_as(folder: Path, name: str, kind: type[Any]) -> Any:
-    """Reads a file of a folder as a kind of value."""
+    """Reads a JSON file of a folder as an instance of `kind`."""
     text = read_whole(folder / name).decode(errors="replace")
     try:
         return converted(read_json(text), kind, name, InvalidResult)
@@ -257,5 +257,5 @@ def read_as(folder: Path, name: str, kind: type[Any]) -> Any:
 
 
 def input_files(paths: Mapping[str, Path]) -> list[dict[str, Any]]:
-    """Returns the digests of files, by their roles."""
+    """Returns role, name, size and digest of each file."""
     return [msgspec.to_builtins(InputFile.of(role, path)) for role, path in paths.items()]

@@ -1,4 +1,4 @@
-"""PolicyTable: the improved policy pair by pair, beside all that explains it."""
+"""Holds the improved policy pair by pair, with the numbers that explain it (`PolicyTable`)."""
 
 from dataclasses import dataclass
 
@@ -9,8 +9,8 @@ from surestep.io.labels.vocabulary import Vocabulary
 from surestep.model import Pairs, Policy
 from surestep.model.noun import noun
 
-UNCHANGED = 1e-12  # probabilities this close are the same
-COLUMNS = (  # values of pairs
+UNCHANGED = 1e-12  # probabilities this close count as equal
+COLUMNS = (  # fields with one value for each pair
     "probability", "behavior", "visits", "trusted", "q", "advantage", "held_out_visits",
     "advantage_low", "advantage_high", "allowed", "kept_by",
 )  # fmt: skip
@@ -84,12 +84,12 @@ class PolicyTable(ByValue):
 
     @property
     def policy(self) -> Policy:
-        """π_I."""
+        """The new policy (π_I)."""
         return Policy(self.pairs, self.probability)
 
     @property
     def decided(self) -> BoolArray:
-        """The pairs [K] of states in which there is something to decide."""
+        """Whether something is decided in the state of each pair [K]."""
         return np.logical_not(self.quiet[self.pairs.state])
 
     @property
@@ -99,11 +99,11 @@ class PolicyTable(ByValue):
 
     @property
     def all_decisions(self) -> IntArray:
-        """The visits [S] of every state in all of the log, the part that judges included."""
+        """The visits [S] of each state in the whole log, the judging part included."""
         return run_sums(self.visits + self.held_out_visits, self.pairs.offsets)
 
     @property
     def changed(self) -> BoolArray:
-        """The states [S] in which π_I does something else than π_b."""
+        """Whether π_I differs from π_b in each state [S]."""
         moved = run_sums(np.abs(self.probability - self.behavior), self.pairs.offsets)
         return np.logical_and(moved > UNCHANGED, ~self.quiet)

@@ -1,20 +1,20 @@
-"""Counts what people count: undiscounted totals of episodes, and shares of them, before and after.
+"""Estimates undiscounted totals and shares of episodes, under the current and the new policy.
 
-A discounted sum is no number of deaths. Here nothing is discounted, in the model of the data: the
-total reward of an episode until it ends, or within the first N steps that a description names,
+A discounted sum is no number of deaths. So this module computes undiscounted totals in the model of
+the data: the total reward of an episode until it ends, or within the first N steps (`horizon`),
 
     ρ = Σ_s p(s) V_N(s),  V_n(s) = Σ_a π(a|s) (r(s,a) + Σ_s' P(s'|s,a) V_{n−1}(s')),
 
-with V_0 = 0 but in ends that pay, such as unsafe states. Without N, there is no total of a policy
-that may never end in the model, nor of one whose episodes would last longer on average than any
-that was recorded: nobody saw what they come to.
+with V_0 = 0 except in ends that pay, such as unsafe states. Without N, a policy has no total if its
+episodes may never end in the model, or would last longer on average than any recorded episode.
 
-**Intervals** are those of the gain (`advantage_intervals`). An error of the model at pair k moves
-ρ, to the first order, by that of the mean of Σ_t d_t(k) (r + V_{N−t−1}(s')), with d_t(k) the chance
-of k in step t; one of an estimated π_b in state s by that of Σ_a π_b(a|s) Σ_t d_t(s) Q_{N−t}(s,a).
+**Intervals** are computed like those of the gain (`advantage_intervals`). An error of the model at
+pair k moves ρ, to the first order, by that of the mean of Σ_t d_t(k) (r + V_{N−t−1}(s')), with
+d_t(k) the chance of k in step t; one of an estimated π_b in state s by that of Σ_a π_b(a|s) Σ_t
+d_t(s) Q_{N−t}(s,a).
 
-**Pairs that nobody took** tell nothing of a total: a policy is taken as if it chose among the
-others of the state. The interval has the doubt about what they are worth.
+**Pairs that nobody took** have no known total: the policy is evaluated as if it chose among the
+other pairs of the state. The interval includes the uncertainty of the pairs that nobody took.
 """
 
 from collections.abc import Mapping
@@ -50,10 +50,11 @@ def totals_of(
     delta: float,
     estimated_from: Counts | None = None,
 ) -> tuple[Total, ...]:
-    """Returns the totals of every signal by a part of the data, with intervals of about 1 − δ.
+    """Returns the total of every signal, estimated from `part`, with intervals of about 1 − δ.
 
-    There are none where values say the same, unless somebody asked for them, and none of a signal
-    whose total the model does not know. π_b may be estimated from other counts.
+    There are none if the values of the policies say the same, unless a description asks for them.
+    A signal without a total in the model is left out. `estimated_from` has the counts from which
+    π_b was estimated.
     """
     every = signals_of(part)
     asked = stakes.per or stakes.horizon or any(rule.per for rule in rules.values())
@@ -89,7 +90,7 @@ def totals_of(
 
 
 def signals_of(problem: Problem) -> tuple[Signal, ...]:
-    """Returns all signals of a problem, that which is improved first."""
+    """Returns all signals of a problem, the improved one first."""
     return (
         Signal(name=problem.name, problem=altered(problem, signals=()), cost=problem.cost),
         *problem.signals,
@@ -97,7 +98,7 @@ def signals_of(problem: Problem) -> tuple[Signal, ...]:
 
 
 def is_share(signal: Signal) -> bool:
-    """Tells whether a signal pays 1 at most once in every episode, and otherwise nothing."""
+    """Tells whether a signal pays 1 at most once in each episode, and 0 otherwise."""
     log = signal.problem.log
     counts = signal.problem.counts
     if signal.is_chance:
@@ -105,7 +106,7 @@ def is_share(signal: Signal) -> bool:
     if log is not None:
         rewards = log.reward
         returns = np.add.reduceat(rewards, log.episode_offsets[:-1])
-    else:  # 1 only at ends
+    else:  # then 1 may be paid at ends only
         seen = counts.times > 0
         rewards = np.stack(reward_moments(counts))[:, seen]
         returns = 2 * rewards[:, ~counts.terminal[counts.successor[seen]]]
@@ -131,7 +132,7 @@ def intervals(
 
 
 def total_course(problem: Problem, policy: Policy, steps: int | None) -> tuple[Course, FloatArray]:
-    """Returns the course of a policy within so many steps, and Σ_t d_t(s) Q(s,a) of pairs [K]."""
+    """Returns the course of a policy over `steps` steps, and Σ_t d_t(s) Q(s,a) of pairs [K]."""
     counts = problem.counts
     offsets, state = counts.pairs.offsets, counts.pairs.state
     taken = np.where(counts.visits > 0, policy.probability, 0.0)
@@ -169,7 +170,7 @@ def until_ends(problem: Problem, chosen: FloatArray) -> tuple[FloatArray, FloatA
 def within_steps(
     problem: Problem, chosen: FloatArray, steps: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Returns the same as `until_ends`, where only so many steps count."""
+    """Returns the same as `until_ends`, for the first `steps` steps only."""
     counts = problem.counts
     model = problem.estimate()
     pairs = model.pairs

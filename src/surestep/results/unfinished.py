@@ -1,8 +1,8 @@
-"""A folder whose stress test is still to come, whole at every moment.
+"""Saves a result before its stress test, and completes the folder after it; a crash loses nothing.
 
-What is known is saved first. Finished blocks of the stress test are kept in a folder inside. In the
-end all new files are one more block there, which appears as a whole; from then on they are read
-from it, until they are in their place and the blocks are gone.
+Everything else is saved first. Finished blocks of the stress test go into a folder inside. At the
+end all new files are written there as one more block, whole or not at all. From then on they are
+read from that block, until they are copied to their place and the blocks are deleted.
 """
 
 import json
@@ -19,25 +19,25 @@ from surestep.errors import FileFailure, SurestepError
 
 RUN = "run.json"
 REHEARSAL = "rehearsal.json"
-STRESS_TEST = "stress-test"  # finished parts of what is still to come
-FINISHED = "finished"  # in there: the block of all files, on their way to their place
+STRESS_TEST = "stress-test"  # the folder of finished blocks
+FINISHED = "finished"  # the block with all new files, until they are copied
 
 
 def finished_files(folder: Path) -> dict[str, bytes]:
-    """Returns the files that are on their way to their place; mostly there are none."""
+    """Returns the new files that were not copied to their place yet; usually none."""
     kept = BlockFolder(folder / STRESS_TEST).read(FINISHED)
     arrays = {} if kept is None else kept.arrays
     return {Path(name).name: content.tobytes() for name, content in arrays.items()}
 
 
 def read_file(folder: Path, name: str) -> bytes:
-    """Reads a file of a folder, also one that is still on its way to its place."""
+    """Reads a file of a folder, or its new content if that was not copied yet."""
     content = finished_files(folder).get(name)
     return read_whole(folder / name) if content is None else content
 
 
 def record_in(folder: Path) -> dict[str, Any]:
-    """Reads the record in a folder; returns an empty one where there is none."""
+    """Reads run.json in a folder; returns an empty dictionary if there is none."""
     try:
         record = json.loads(read_file(folder, RUN))
     except (SurestepError, ValueError, RecursionError):
@@ -46,7 +46,7 @@ def record_in(folder: Path) -> dict[str, Any]:
 
 
 def is_unfinished(folder: Path) -> bool:
-    """Tells whether a folder was saved before its stress test, which is still to come."""
+    """Tells whether a folder holds a result whose planned stress test is not finished."""
     try:
         record = record_in(folder)
         return len(record["parameters"]["sizes"]) > 0 and REHEARSAL not in record["outputs"]
@@ -55,25 +55,26 @@ def is_unfinished(folder: Path) -> bool:
 
 
 def check_can_begin(folder: Path, said: Mapping[str, Any] | None = None) -> None:
-    """Refuses a folder that has something else in it than what can be gone on with.
+    """Refuses a folder that holds anything but an unfinished result.
 
-    A finished one may be of the very same work, where its record has the description `said`.
+    A finished result is accepted if its record has the description `said`.
     """
-    with failing_to_write(folder):  # also where its name is too long to ask for
+    with failing_to_write(folder):  # or its name is too long for the system
         settle(folder)
     if not is_unfinished(folder) and (said is None or record_in(folder).get("description") != said):
         check_new_folder(folder)
 
 
 def save(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Writes a new folder with all of the files, or nothing."""
+    """Writes a new folder with all of the files, or none of them."""
     write_folder(folder, {name: [content] for name, content in files.items()})
 
 
 def begin(folder: Path, files: Mapping[str, bytes]) -> bool:
-    """Saves what is known before the stress test, unless the very same is there already.
+    """Saves the files before the stress test; returns whether the folder is already finished.
 
-    True where that is finished: its record says the same, but for what became of its files.
+    It is, if its record is the same, apart from the digests of the files. Refuses a folder with
+    another result.
     """
     now = json.loads(files[RUN])
     check_can_begin(folder, now.get("description"))
@@ -84,7 +85,7 @@ def begin(folder: Path, files: Mapping[str, bytes]) -> bool:
     if not is_unfinished(folder):
         if there | {"outputs": {}} != now | {"outputs": {}}:
             check_new_folder(folder)
-        shutil.rmtree(folder / STRESS_TEST, ignore_errors=True)  # what a killed command left
+        shutil.rmtree(folder / STRESS_TEST, ignore_errors=True)  # left by a killed command
         return True
     for name, content in files.items():
         if not (folder / name).is_file() or read_whole(folder / name) != content:
@@ -96,14 +97,14 @@ def begin(folder: Path, files: Mapping[str, bytes]) -> bool:
 
 
 def finish(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Puts the files of the finished work into the folder, and the parts that led there away."""
+    """Writes the files of the finished result into the folder, and deletes the blocks."""
     arrays = {name: np.frombuffer(content, np.uint8) for name, content in files.items()}
     BlockFolder(folder / STRESS_TEST).write(FINISHED, code_here(), arrays)
     settle(folder)
 
 
 def settle(folder: Path) -> None:
-    """Puts finished files into their place."""
+    """Copies finished files to their place, if there are any, and deletes the blocks."""
     files = finished_files(folder)
     with failing_to_write(folder):
         for name, content in files.items():

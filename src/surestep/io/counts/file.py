@@ -67,7 +67,7 @@ def write_counts(
     1
     """
     target = read_path(path)
-    # One thread, and rows in their one order: nothing about the bytes is left to chance.
+    # One thread and sorted rows: DuckDB then writes the same bytes every time.
     with (
         temporary_folder() as folder,
         in_memory(memory_limit, share=0.5, threads=1) as database,
@@ -140,7 +140,7 @@ def read_counts(path: str | Path) -> LabelledCounts:
 
 
 def resealed(data: bytes, digest: str, other: str) -> bytes:
-    """Returns the bytes of a file with another digest in its manifest."""
+    """Replaces the digest in the manifest by `other`; returns the bytes of the file."""
     before, _, after = data.rpartition(f'"digest": "{digest}"'.encode())
     return b"".join([before, f'"digest": "{other}"'.encode(), after])
 
@@ -155,7 +155,7 @@ def is_counts_file(path: str | Path) -> bool:
     with in_memory(threads=1) as database:
         try:
             return bool(stored_manifest(database, source))
-        except duckdb.Error:  # reading it as a log names the fault
+        except duckdb.Error:  # `read_log` will say what is wrong with it
             return False
 
 
@@ -167,7 +167,7 @@ Whole = Annotated[int, msgspec.Meta(ge=0)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignalManifest:
-    """The part of the manifest about a further signal."""
+    """The scale and the dropped rewards of a further signal, in the manifest."""
 
     reward_scale: Annotated[int, msgspec.Meta(ge=0, le=LARGEST_SCALE)]
     dropped: Mapping[str, Ends]
@@ -188,11 +188,11 @@ class Manifest:
     behavior_prob: bool
     rows_read: Whole
     rows_dropped: Mapping[str, Whole]
-    dropped_rewards: Mapping[str, Ends]  # the least and the greatest
+    dropped_rewards: Mapping[str, Ends]  # reason → least and greatest reward
     episodes: Mapping[str, Whole]
     sources: tuple[str, ...]
     edges: tuple[str, ...]
-    signals: Mapping[str, SignalManifest] = field(default_factory=dict)  # further ones
+    signals: Mapping[str, SignalManifest] = field(default_factory=dict)  # by name
     digest: str = ""
 
     @classmethod
@@ -240,9 +240,9 @@ class Manifest:
 
 
 def stored_manifest(database: Any, path: Path) -> bytes:
-    """Returns the manifest in a Parquet file; nothing where there is none."""
-    found = f"parquet_kv_metadata({file_list([path])}) WHERE key = 'surestep'"
-    entries = database.execute(f"SELECT value FROM {found}").fetchall()
+    """Returns the manifest in a Parquet file as JSON; empty bytes if the file has none."""
+    source = f"parquet_kv_metadata({file_list([path])}) WHERE key = 'surestep'"
+    entries = database.execute(f"SELECT value FROM {source}").fetchall()
     return bytes(entries[0][0]) if entries else b""
 
 
@@ -303,11 +303,11 @@ def rows_sql(manifest: Manifest) -> str:
     return f"SELECT * EXCLUDE (part, number) FROM {union} ORDER BY part, number"
 
 
-SUM_SLACK = 1e-12  # relative: doubles are compared
+SUM_SLACK = 1e-12  # relative; sums are compared as doubles, which round
 
 
 def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
-    """Reads the rows of the file; raises `ValueError` where they contradict each other."""
+    """Reads the rows of the file; raises `ValueError` if they contradict each other."""
     database.execute(
         f"CREATE TEMP TABLE rows AS SELECT kind, {', '.join(map(sql_name, manifest.columns))}, "
         f"file_row_number AS place FROM read_parquet({file_list([path])}, file_row_number=true)"
@@ -367,7 +367,7 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
 
 
 def labels_of_role(database: Any, manifest: Manifest, role: str) -> tuple[Label, ...]:
-    """Returns the labels of a role by number; each must be there once."""
+    """Returns the labels of a role by number; raises `ValueError` if two are equal."""
     texts = ", ".join(sql_name(name) for name in manifest.names(role))
     rows = database.execute(f"SELECT {texts} FROM {role}s ORDER BY number").fetchall()
     if not all(isinstance(text, str) for row in rows for text in row):

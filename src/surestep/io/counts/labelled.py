@@ -23,7 +23,7 @@ from surestep.model.noun import noun
 
 END_LABEL = "(end)"
 Ends = tuple[float, float]  # the least and the greatest reward
-LARGEST_SUM = 10**38  # the file has room for smaller ones
+LARGEST_SUM = 10**38  # a sum must be smaller to fit the 38 digits of the file
 
 
 class Episodes(NamedTuple):
@@ -40,20 +40,20 @@ class Episodes(NamedTuple):
 
 
 REWARDS = ("reward_sum", "least_reward", "greatest_reward")  # in whole multiples of 10^−scale
-END = -1  # the next state of a step that terminated without one
+END = -1  # stands for the missing next state of a step that terminated
 KEYS = ("state", "action", "next_state", "terminated")
 
 
 class Transitions(NamedTuple):
-    """#_D(s,a,s') by number of labels, and rewards, in whole multiples of 10^−scale."""
+    """Visits #_D(s,a,s') of numbered labels; rewards are whole multiples of 10^−scale."""
 
     state: arrays.IntArray  # [T]
     action: arrays.IntArray  # [T]
-    next_state: arrays.IntArray  # [T] END where a terminated step gave none
+    next_state: arrays.IntArray  # [T] END if a terminated step has no next state
     terminated: arrays.BoolArray  # [T]
     times: arrays.IntArray  # [T]
     reward_sum: arrays.AnyArray  # [T] 64 bits, or Python integers of any size
-    least_reward: arrays.AnyArray  # [T] of single rewards
+    least_reward: arrays.AnyArray  # [T] the least single reward
     greatest_reward: arrays.AnyArray  # [T]
     lowest: arrays.FloatArray | None = (
         None  # [T] logged propensity of the action; None if none was logged
@@ -373,7 +373,7 @@ def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
 
 
 def counts_of_costs(counts: LabelledCounts) -> LabelledCounts:
-    """Returns counts of costs as counts of rewards: with a minus."""
+    """Negates the costs in counts; returns counts of rewards."""
     rows = counts.transitions
     earned = rows._replace(
         reward_sum=0 - rows.reward_sum,
@@ -387,8 +387,8 @@ def counts_of_costs(counts: LabelledCounts) -> LabelledCounts:
 def merged_sources(parts: Sequence[LabelledCounts]) -> tuple[str, ...]:
     """Returns the digests of all counted logs.
 
-    Refuses a log that two parts have counted, and parts where the last episode of one goes on at
-    the beginning of another.
+    Refuses a log that two parts have counted. Refuses an episode that begins at the end of one
+    part and continues in another.
     """
     holder = dict[str, int]()
     begins = {part.edges[0]: place for place, part in enumerate(parts, 1) if part.edges}
@@ -410,7 +410,7 @@ def merged_sources(parts: Sequence[LabelledCounts]) -> tuple[str, ...]:
 
 
 def merged_ends(parts: Iterable[Mapping[str, Ends]]) -> dict[str, Ends]:
-    """Returns the least and the greatest reward of dropped rows, by reason."""
+    """Merges the ranges of dropped rewards; returns the least and the greatest one by reason."""
     merged = dict[str, Ends]()
     for part in parts:
         for why, (low, high) in sorted(part.items()):
@@ -420,7 +420,7 @@ def merged_ends(parts: Iterable[Mapping[str, Ends]]) -> dict[str, Ends]:
 
 
 def in_units(sums: arrays.AnyArray, unit: int) -> arrays.FloatArray:
-    """Returns the sums as doubles; a division of whole numbers rounds once, whatever their size."""
+    """Divides the sums by `unit`, rounding once; returns doubles."""
     if sums.dtype != object and max(largest_size(sums), unit) <= arrays.LARGEST_EXACT_DOUBLE:
         return np.asarray(sums / unit, float)
     return np.array([int(total) / unit for total in sums], float)
@@ -441,13 +441,13 @@ def smallest_scale(scale: int, rows: Transitions) -> tuple[int, Transitions]:
 
 
 def positions(labels: Sequence[Any], among: Sequence[Any]) -> arrays.IntArray:
-    """Returns the place of each label among those of all parts."""
+    """Returns the place of each label in `among`; raises `KeyError` if one is missing."""
     place = {label: index for index, label in enumerate(among)}
     return np.array([place[label] for label in labels], np.int64)
 
 
 def known_places(kind: str, labels: Sequence[str], among: Sequence[str] | None) -> arrays.IntArray:
-    """Returns the place of each label among those that a model knows."""
+    """Returns the place of each label in `among`; refuses a label that the pairs lack."""
     if among is None:
         raise ShapeMismatch(f"the pairs have no labels of {kind}s to find those of the log by")
     try:
@@ -486,7 +486,7 @@ def counts_digest(counts: LabelledCounts) -> str:
     return digest.hexdigest()
 
 
-# ---- rewards and their sums as whole numbers: of 64 bits where they fit, else Python's own ------
+# ---- rewards and their sums as whole numbers: of 64 bits if they fit, else of Python ------------
 
 SAFE = 2**62  # of 64 bits
 
@@ -504,19 +504,19 @@ def integers(values: arrays.AnyArray) -> arrays.AnyArray:
 
 
 def narrowed(numbers: arrays.AnyArray) -> arrays.AnyArray:
-    """Returns the numbers in 64 bits, if all fit."""
+    """Converts the numbers to 64 bits if all fit; else returns them unchanged."""
     return numbers.astype(np.int64, copy=False) if largest_size(numbers) < SAFE else numbers
 
 
 def scaled(numbers: arrays.AnyArray, factor: int) -> arrays.AnyArray:
-    """Returns the numbers times a factor, without overflow."""
+    """Multiplies the numbers by a factor; uses Python integers if 64 bits may overflow."""
     if numbers.dtype != object and largest_size(numbers) * factor >= SAFE:
         numbers = numbers.astype(object)
     return numbers if factor == 1 else numbers * factor
 
 
 def added(numbers: arrays.AnyArray, begin: arrays.IntArray) -> arrays.AnyArray:
-    """Returns the sum of each run, given where runs begin."""
+    """Adds up the numbers of each run; `begin` has the first place of each run."""
     if numbers.dtype != object and np.abs(numbers).sum(dtype=float) >= SAFE / 2:
         numbers = numbers.astype(object)
     return narrowed(np.add.reduceat(numbers, begin))

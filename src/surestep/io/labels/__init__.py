@@ -1,1 +1,1 @@
-"""Labels: the users' own words for states and actions, bins, lists and policies in these words."""
+"""Labels states and actions in the user's words; bins numbers, and reads lists and policies."""

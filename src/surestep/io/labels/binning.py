@@ -18,11 +18,11 @@ from surestep.description import Bin
 from surestep.errors import InvalidParameter, named_in_errors
 from surestep.io.sql import sql_name, sql_text
 
-NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")  # as edges are written
-START = "(start)"  # in a column of the memory: the episode had not begun
+NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")  # matches an edge in a label
+START = "(start)"  # value of a memory column before the first step of an episode
 LARGEST_POWER = 22  # 10²² is the last power of ten that is a double
 LARGEST_DIGITS = 10**9
-# Up to here v / width is less than half a bin off, so that the bin or a neighbour of it is right.
+# Up to this multiple, v / width is off by less than half a bin: the right bin is at most one away.
 LARGEST_MULTIPLE = 2**50
 
 
@@ -75,7 +75,7 @@ class Binning:
         return int(self.indices([float(value)])[0])
 
     def label(self, index: int) -> str:
-        """Returns the bin in words: '< 40', '40 to < 50' or '>= 90'.
+        """Returns the label of a bin: '< 40', '40 to < 50' or '>= 90'.
 
         >>> Binning(width=0.1).label(3)
         '0.3 to < 0.4'
@@ -124,7 +124,7 @@ class Binning:
 
     @classmethod
     def from_json(cls, content: object) -> Self:
-        """Returns the binning that `to_json` wrote; refuses anything else."""
+        """Reads a binning that `to_json` wrote; refuses anything else."""
         if not isinstance(content, Mapping) or list(content) not in (["edges"], ["width"]):
             raise InvalidParameter(
                 f"a binning is {content!r}, expected an object with either 'edges' or 'width'"
@@ -142,14 +142,14 @@ class Multiples:
 
     @classmethod
     def of(cls, width: float | None) -> Self:
-        """Reads a width by the shortest decimal that means it."""
+        """Returns the multiples of a width, read as the shortest decimal for the double."""
         shortest = Decimal(repr(width)).normalize().as_tuple()
         digits = int("".join(map(str, shortest.digits)))
         return cls(float(width or 0), digits, int(shortest.exponent))
 
     @property
     def last(self) -> int:
-        """Returns the last bin."""
+        """Returns the number of the last bin."""
         return LARGEST_MULTIPLE // self.digits
 
     def edges(self, index: arrays.IntArray) -> arrays.FloatArray:
@@ -159,11 +159,11 @@ class Multiples:
         return units * shift if self.power >= 0 else units / shift
 
     def edge(self, index: int) -> float:
-        """Returns one of the edges."""
+        """Returns the edge with this index."""
         return float(self.edges(np.array([index]))[0])
 
     def sql(self, value: str) -> str:
-        """Returns SQL that does the operations of `Binning.indices` one by one."""
+        """Returns SQL for the bin of a value, with the same operations as `Binning.indices`."""
         low = literal(self.edge(-self.last - 1))
         inside = f"least(greatest({value}, {low}), {literal(self.edge(self.last))})"
         near = f"CAST(floor({inside} / {literal(self.width)}) AS BIGINT)"
@@ -284,12 +284,12 @@ def quantile_edges(
 
 
 def number_sql(column: str, kind: str) -> str:
-    """Returns SQL: a column of this type as a DOUBLE; NULL where it is no number."""
+    """Returns SQL for a column of this type as a DOUBLE; NULL if it is no number."""
     name = sql_name(column)
     return f"TRY_CAST({name} AS DOUBLE)" if kind != "VARCHAR" else decimal_sql(name)
 
 
 def decimal_sql(text: str) -> str:
-    """Returns SQL: a text as a DOUBLE; NULL where it is no number."""
+    """Returns SQL for a text as a DOUBLE; NULL if it is no number."""
     # DuckDB would also take 1_000, and words.
     return f"CASE WHEN regexp_full_match({text}, '{DECIMAL}') THEN TRY_CAST({text} AS DOUBLE) END"

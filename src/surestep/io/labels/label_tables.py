@@ -43,21 +43,21 @@ Binnings = Mapping[str, Binning] | None
 
 @dataclass(frozen=True, slots=True)
 class PairTable:
-    """The pairs of a table, one row each; those of a policy with their probabilities."""
+    """The pairs in a table of a user, one a row; a policy also has their probabilities."""
 
     name: str  # for messages
     vocabulary: Vocabulary  # labels in order
     pairs: Pairs
     probability: (
         arrays.FloatArray
-    )  # [K]; a log may have no pair of probability 0; 1 without a policy
+    )  # [K]; 1 without a policy; a log must not take pairs of probability 0
     rows: Mapping[str, Sequence[Label]] = field(default_factory=dict)  # their labels by role
 
     def marked(self, vocabulary: Vocabulary, pairs: Pairs) -> arrays.BoolArray:
         """Tells of each pair [K] whether the table has it.
 
-        A text that no state or action has is refused. A combination of several columns may be one
-        that the log never met; it marks no pair.
+        Refuses a text that no state or action has. A combination of texts that the log never shows
+        marks no pair.
         """
         self.check_known("state", vocabulary)
         self.check_known("action", vocabulary)
@@ -67,7 +67,7 @@ class PairTable:
         return np.asarray((state >= 0) & (action >= 0) & (place >= 0))
 
     def check_known(self, role: str, vocabulary: Vocabulary) -> None:
-        """Refuses a text that no label of the role has in its column, nor could have as a bin."""
+        """Refuses a text that no known label has in that column, unless it names a bin of it."""
         places: Mapping[Label, int] = getattr(vocabulary, f"{role}_places")
         columns: tuple[str, ...] = getattr(vocabulary, f"{role}_columns")
         unknown = [label for label in dict.fromkeys(self.rows[role]) if label not in places]
@@ -131,9 +131,10 @@ def read_lifted(
     *,
     policy: bool = False,
 ) -> PairTable:
-    """Reads pairs as `read_pairs` does; without columns of the memory they hold after any past.
+    """Reads pairs like `read_pairs`; the table may leave out the columns of the memory.
 
-    `known` are the states of the log.
+    Then each row holds for all states in `known`, the states of the log, that agree with it in
+    the other columns.
     """
     present = columns.present
     with connected(table_in(source)) as database:
@@ -166,8 +167,8 @@ class LabelTable(NamedTuple):
 
     name: str  # for messages
     labels: dict[str, list[Label]]  # by role
-    column: str  # the last one, which has the probabilities of a policy
-    last: list[str]  # its texts
+    column: str  # the name of the last column, which has the probabilities of a policy
+    last: list[str]  # the texts of that column
 
 
 def read_label_table(
@@ -175,8 +176,8 @@ def read_label_table(
 ) -> LabelTable:
     """Reads the columns of each role: 'state' and 'action' as in the log, or 'probability'.
 
-    A role of one column may have it under a usual name. No cell is empty, and no labels are there
-    twice. A binned column has numbers or labels of bins.
+    A role of one column may use one of its usual names. Refuses empty cells and repeated labels.
+    A binned column has numbers or labels of bins.
     """
     table = table_in(source)
     name = table.name
@@ -208,14 +209,14 @@ def read_label_table(
 
 
 def table_in(source: object) -> Table:
-    """Returns the table of a file, or one in memory."""
+    """Returns the `Table` for a path, or for a table in memory."""
     if isinstance(source, str | os.PathLike):
         return find_table(Description(files=str(read_path(source))))
     return find_table(Description(), source)
 
 
 def usual_columns(role: str, wanted: Sequence[str], columns: Sequence[str]) -> Sequence[str]:
-    """Returns the columns of a role: those wanted, or, for a single one, one of a usual name."""
+    """Returns the `wanted` columns; a single missing one is replaced by one with a usual name."""
     missing = [name for name in wanted if name not in columns]
     if not missing:
         return wanted
@@ -229,7 +230,7 @@ def usual_columns(role: str, wanted: Sequence[str], columns: Sequence[str]) -> S
 
 
 def texts_of(name: str, column: str, cells: list[str | None], binning: Binning | None) -> list[str]:
-    """Returns the labels of a column; refuses empty cells, and bins numbers if asked to."""
+    """Returns the labels of a column; refuses empty cells, and bins numbers if given a binning."""
     known = dict[str | None, str]()
     for cell in dict.fromkeys(cells):
         try:
@@ -306,18 +307,18 @@ def check_log_fits(table: PairTable, counts: LabelledCounts, log: LogSource | No
         )
 
 
-# ---- the policy that made a log, from the probabilities that its rows name --------------------
+# ---- the policy that made a log, from the logged probabilities of its actions -----------------
 
 
-SAME = 1e-9  # relative: two probabilities so close are one, written with different rounding
+SAME = 1e-9  # relative; probabilities this close differ by rounding only
 
 
 class LoggedPolicy(NamedTuple):
-    """The policy, and the number of states where it rests on more than the log."""
+    """The logged policy, and the number of states where the log does not determine it."""
 
     policy: Policy
-    states_completed: int  # the rest of 1 was spread evenly over the actions never seen there
-    states_unseen: int  # no row decides there, so every action is equally likely
+    states_completed: int  # actions never seen there share the rest of 1 evenly
+    states_unseen: int  # no row decides there: all actions are equally likely
 
 
 def propensities_vary(counts: LabelledCounts) -> bool:
@@ -350,8 +351,7 @@ def policy_from_propensities(
     """Returns π_b from the lowest and the highest logged probability of each pair.
 
     `seen` [n] numbers the pairs that the log shows, each once; `least` and `most` [n] are in
-    (0, 1]. What the actions seen in a state leave of 1 is shared evenly by the actions never seen
-    there.
+    (0, 1]. Actions never seen in a state share evenly what the seen ones leave of 1.
     """
     of_rows = said("behavior='row-propensities'", "--behavior row-propensities")
     for i, others in arrays.first_where(most - least > SAME * most, "pair"):

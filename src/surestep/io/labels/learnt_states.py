@@ -19,25 +19,25 @@ from surestep.io.labels.binning import brief, literal, span
 from surestep.io.sql import sql_name, sql_text
 
 MOST_STATES = 1000
-SIZES = (4, 8, 16, 32, 64)  # that 'auto' tries
+SIZES = (4, 8, 16, 32, 64)  # the numbers of states that 'auto' tries
 DIGITS = 6
-LARGEST = 1e100  # measurement, or spread: squares are finite
-MOST_ROWS = 200_000  # teach: states get no better by more
-MOST_FOR_CENTRES = 20_000  # rows, evenly spread: centres get no better by more
+LARGEST = 1e100  # of a measurement or a spread: its square is finite
+MOST_ROWS = 200_000  # to learn from; more rows do not improve the states
+MOST_FOR_CENTRES = 20_000  # rows to learn from, evenly spread; more do not improve the centres
 LEAST_ROWS = 5  # of a leaf
-SAME = 1e-9  # returns, or errors, that differ by no more of their size differ by rounding alone
+SAME = 1e-9  # relative; returns and errors this close differ by rounding only
 
 NEED = "learnt states need scikit-learn"
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
-Ends = tuple[float | None, float | None]  # from, to below; None: any
+Ends = tuple[float | None, float | None]  # at least, less than; None: no limit
 Leaf = tuple[Ends, ...]  # of each column
 Centre = tuple[float, ...]
 Rule = tuple[tuple[Leaf, ...], tuple[Centre, ...], Centre]  # leaves, centres, spreads
 
 
 class LearntStates(msgspec.Struct, frozen=True, dict=True, forbid_unknown_fields=True):
-    """The states of a new column `name`, by measurements in `columns`.
+    """States learnt from measurements in `columns`; their labels fill the new column `name`.
 
     They are the `leaves` [K] of a tree, or clusters around `centres` [K, C], with the `spreads` [C]
     of columns for distances. A row is in the first state of least distance: the number of columns
@@ -58,7 +58,7 @@ class LearntStates(msgspec.Struct, frozen=True, dict=True, forbid_unknown_fields
 
     @cached_property
     def numbers(self) -> arrays.FloatArray:
-        """The limits of leaves [K, C, 2], or the centres [K, C, 1] in units of the spreads."""
+        """Returns the limits of leaves [K, C, 2], or the centres [K, C, 1] in units of spreads."""
         shape = len(self.leaves or self.centres), len(self.columns), 2 if self.leaves else 1
         given: arrays.FloatArray = np.array(self.leaves or self.centres, float).reshape(shape)
         if self.leaves:  # None has become NaN
@@ -69,7 +69,7 @@ class LearntStates(msgspec.Struct, frozen=True, dict=True, forbid_unknown_fields
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """The states in words: 'age < 40, lactate >= 2.1' or 'age about 63, lactate about 2.1'."""
+        """Labels such as 'age < 40, lactate >= 2.1', or 'age about 63, lactate about 2.1'."""
         for digits in range(2, 18):  # of centres: the fewest that tell all apart
             short = [[to_digits(x, digits) for x in centre] for centre in self.centres]
             labels = tuple(state_in_words(self.columns, state) for state in short or self.leaves)
@@ -115,7 +115,7 @@ class LearntStates(msgspec.Struct, frozen=True, dict=True, forbid_unknown_fields
 
 
 def state_in_words(columns: Sequence[str], state: Leaf | Sequence[float]) -> str:
-    """Returns a leaf, or a centre, in words."""
+    """Returns a label for a leaf or a centre, such as 'age < 40, lactate >= 2.1'."""
     words = (span(*x) if isinstance(x, tuple) else f"about {brief(x)}" for x in state)
     return ", ".join(f"{name} {word}" for name, word in zip(columns, words, strict=False) if word)
 
@@ -188,7 +188,7 @@ def squared_error(
 def tree_leaves(
     size: int, table: arrays.FloatArray, returns: arrays.FloatArray, exact: arrays.BoolArray
 ) -> Rule:
-    """Returns the leaves of a tree, tree_leaves best first by the variance of returns.
+    """Returns the leaves of a tree that splits first where the variance of returns falls most.
 
     `DecisionTreeRegressor` gets ranks in place of numbers: it computes with 32 bits and ignores
     small differences, and a tree of ranks splits the same rows. A threshold is a value of the log
@@ -223,7 +223,7 @@ def tree_leaves(
 def cluster_centres(
     size: int, table: arrays.FloatArray, _returns: arrays.FloatArray, _exact: arrays.BoolArray
 ) -> Rule:
-    """Returns no leaves, centres in a settled order (`KMeans` in units of spreads), and spreads."""
+    """Returns no leaves, sorted centres (by `KMeans` in units of the spreads), and the spreads."""
     varies = (table != table[0]).any(axis=0)
     mean = table.mean(axis=0)
     spreads = in_few_digits(np.where(varies & (table.std(axis=0) > 0), table.std(axis=0), 1.0))
@@ -234,14 +234,14 @@ def cluster_centres(
     )
     with optional_module("threadpoolctl", NEED, "states").threadpool_limits(
         1
-    ):  # adds up in one order
+    ):  # one thread adds in a fixed order
         centres = kmeans.fit((some - mean) / spreads).cluster_centers_ * spreads + mean
     distinct = np.unique(in_few_digits(centres), axis=0)
     return (), tuple(map(tuple, distinct.tolist())), tuple(spreads.tolist())
 
 
 def short_between(low: float, high: float) -> float:
-    """Returns a number between two of six digits, with the fewest digits; `high` if there is none.
+    """Returns the number of fewest digits between `low` and `high`; `high` if six do not do.
 
     >>> short_between(2.03, 2.18), short_between(-0.5, 0.25), short_between(0.100001, 0.100002)
     (2.1, -0.1, 0.100002)
@@ -251,12 +251,12 @@ def short_between(low: float, high: float) -> float:
 
 
 def to_digits(number: float, digits: int = DIGITS) -> float:
-    """Returns a number with so many significant digits; no negative zero."""
+    """Rounds a number to `digits` significant digits; turns −0 into 0."""
     return float(f"{number:.{digits}g}") + 0.0
 
 
 def in_few_digits(table: arrays.FloatArray) -> arrays.FloatArray:
-    """Returns numbers of any shape with six significant digits."""
+    """Rounds numbers, in an array of any shape, to six significant digits."""
     distinct, places = np.unique(table, return_inverse=True)
     short = np.array([to_digits(number) for number in distinct.tolist()])
     return short[places].reshape(table.shape)

@@ -20,7 +20,7 @@ Label = tuple[str, ...]  # one text a column
 Names = Mapping[str, Mapping[str, str]]  # column → text of the log → display name
 # A text, a number, a sequence of them, a mapping column → text or number, or a row of pandas.
 Given = object
-MOST_COMPARED = 10_000  # labels that are looked through for one that was meant
+MOST_COMPARED = 10_000  # labels that are compared with an unknown one, to suggest the closest
 
 
 def joined(label: Label) -> str:

@@ -1,1 +1,1 @@
-"""Logs: from users' tables to counts, steps and facts."""
+"""Reads the tables of users as logs of decisions; counts, loads, checks and inspects their rows."""

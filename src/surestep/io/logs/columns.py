@@ -41,16 +41,16 @@ ROLES = {
     "propensity": Role(
         ("propensity", "behavior_prob", "pscore", "propensity_score", "action_prob"), rare=True
     ),
-    "time": Role((), rare=True),  # never by name: it may be that of day
+    "time": Role((), rare=True),  # only if chosen: a column called time may be the time of day
 }
 
 
-# The columns, by role, of a log whose rows are episodes of one step.
+# The columns that are added, by role, if every row is an episode of one step.
 SINGLE = {"episode": "(every row)", "step": "(always 0)", "terminated": "(always true)"}
 
 
 class Remembered(NamedTuple):
-    """A column of the state that has what another column had some steps before."""
+    """A column of the state that repeats the value of another `column`, `steps` steps before."""
 
     name: str
     column: str
@@ -58,7 +58,7 @@ class Remembered(NamedTuple):
 
 
 def remembered(columns: Sequence[str], steps: int) -> tuple[Remembered, ...]:
-    """Returns the columns of a memory of so many steps, the last step first.
+    """Returns the memory of `columns` over `steps` steps, the latest step first.
 
     >>> [each.name for each in remembered(["sound"], 2)]
     ['sound 1 step before', 'sound 2 steps before']
@@ -96,11 +96,11 @@ class ColumnMapping:
 
     @property
     def present(self) -> tuple[str, ...]:
-        """Returns the columns of the state without those of the memory."""
+        """Returns the columns of the state, except those of the memory."""
         return self.state[: len(self.state) - len(self.memory)]
 
     def remembering(self, steps: int, columns: Sequence[str]) -> Self:
-        """Returns the mapping with a memory of so many steps; refused where rows have no order."""
+        """Adds a memory of `steps` steps to the state; refuses it if the rows have no order."""
         if not steps:
             return self
         memory = remembered((*self.state, *self.action), steps)
@@ -122,11 +122,11 @@ class ColumnMapping:
         return [name for name, role in ROLES.items() if not role.rare or getattr(self, name)]
 
     def by_role(self) -> dict[str, tuple[str, ...]]:
-        """Returns the columns of each role that has some."""
+        """Returns the columns by role, without roles that have none."""
         return {role: several(getattr(self, role)) for role in ROLES if getattr(self, role)}
 
     def described(self, role: str) -> str:
-        """Returns the columns of a role in words."""
+        """Returns the columns of a role as text for messages and pages."""
         nothing = "(derived from the next step)" if role == "next_state" else "(none)"
         return ", ".join(several(getattr(self, role))) or nothing
 

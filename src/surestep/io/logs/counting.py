@@ -22,26 +22,29 @@ from surestep.io.logs.tables import Table
 from surestep.io.sql import columns_of, file_list
 
 REFUTED = "surestep: a row is invalid or out of order"
-# Bits of the `kind` of a group.
+# The `kind` of a group is a sum of these bits.
 TERMINATED = 1
 TRUNCATED = 2
 BEGINS = 4
 IN_ORDER = "PARTITION BY episode ORDER BY step"
 CONTINUES = "coalesce(following_episode = episode, false)"
-SHORTEST = 1_000_000  # rows: below it, one lane is as fast as several
+SHORTEST = 1_000_000  # rows; a smaller log is as fast in one lane
 IN_FILE = "file_row_number"
 
 
 class Lane(NamedTuple):
-    """A stretch of a log, as SQL."""
+    """Consecutive rows of a log that one thread counts, as SQL."""
 
-    scan: str  # the rows of the lane, in order if nothing else reads them
+    scan: str  # the rows of the lane; in order if this is the only scan
     first_row: str
     last_row: str
 
 
 def lane(files: Sequence[Path], begin: int, end: int) -> Lane:
-    """Returns rows `begin` ≤ row < `end` of a file; of several all, the last with `end` rows."""
+    """Returns the lane of rows `begin` … `end` − 1 of one file, or of all rows of several files.
+
+    Of several files, `begin` is 0, and `end` is the number of rows of the last one.
+    """
     read = f"SELECT * FROM read_parquet({{}}, {IN_FILE}=true) WHERE {{}}"
     inside = f"{IN_FILE} >= {begin} AND {IN_FILE} < {end}" if len(files) == 1 else "true"
     return Lane(
@@ -53,7 +56,7 @@ def lane(files: Sequence[Path], begin: int, end: int) -> Lane:
 
 @dataclass(frozen=True, slots=True)
 class CountQuery:
-    """The SQL that counts a log, its rewards in these units."""
+    """Writes the SQL that counts a log, with its rewards in `units`."""
 
     roles: RoleSql
     units: Units
@@ -62,7 +65,7 @@ class CountQuery:
 
     @property
     def usable(self) -> str:
-        """Returns SQL: a row can be used by itself; missing labels and flags show up as groups."""
+        """Returns SQL that is true if a row is valid, apart from missing labels and flags."""
         roles = self.roles
         conditions = [self.units.exact]
         if roles.episode is not None:
@@ -72,9 +75,9 @@ class CountQuery:
         return " AND ".join(conditions)
 
     def steps(self, scan: str, place: str = "") -> str:
-        """Returns SQL: the rows of a scan with our names of columns: codes, flags, units.
+        """Returns SQL for the rows of a scan as codes, flags and units, under our names of columns.
 
-        `place` is a column of places to keep.
+        `place` is SQL for a further column `place`.
         """
         columns = self.roles.columns() | {"usable": self.usable, "units": self.units.number}
         if place:
@@ -89,9 +92,9 @@ class CountQuery:
     def chained(
         self, scan: str, order: str, *, before: str = "", after: str = "", place: str = ""
     ) -> str:
-        """Returns SQL: the steps, each with columns of its neighbours.
+        """Returns SQL for the steps, each with the next row and the episode of the row before.
 
-        `before` and `after` name variables that hold those rows at the ends of a lane.
+        `before` and `after` name the variables with the rows just before and after a lane.
         """
         ahead = [
             f"lead({name}, 1, {f'getvariable({after!r}).{name}' if after else 'NULL'}) OVER near "
@@ -106,7 +109,7 @@ class CountQuery:
 
     @property
     def whole(self) -> str:
-        """Returns SQL: the next row continues the episode in the right state, or begins another."""
+        """Returns SQL that is true if the next row continues the episode, or begins a later one."""
         if self.roles.episode is None:
             return "true"
         pairs = range(len(self.roles.next_state))
@@ -126,7 +129,7 @@ class CountQuery:
 
     @property
     def marks(self) -> dict[int, str]:
-        """Returns SQL by bit: the step terminated, was truncated, begins an episode."""
+        """Returns SQL by bit of `kind`: the step terminated, was truncated, begins an episode."""
         bits = zip((TERMINATED, TRUNCATED), FLAGS, strict=True)
         marks = {bit: name for bit, name in bits if getattr(self.roles.mapping, name)}
         if self.roles.episode is not None:
@@ -145,7 +148,7 @@ class CountQuery:
         return [*roles.names("state"), *roles.names("action"), *following]
 
     def grouped(self, rows: str) -> str:
-        """Returns SQL: groups by state, action, next state and kind, with times and exact sums."""
+        """Returns SQL that groups rows by state, action, next state and kind, with exact sums."""
         bits = [f"{bit} * CAST({x} AS TINYINT)" for bit, x in self.marks.items()]
         sums = f"sum(CASE WHEN usable AND {self.whole} THEN units ELSE error('{REFUTED}') END)"
         columns = ["count(*) AS times", f"{self.units.whole(sums)} AS reward_sum"]
@@ -160,7 +163,7 @@ class CountQuery:
 
     @property
     def nameless(self) -> str:
-        """Returns SQL: a group lacks a label or a flag that it must have."""
+        """Returns SQL that is true if a group lacks a label or a flag that it must have."""
         needed = (*self.roles.names("state"), *self.roles.names("action"), "kind")
         lacks = [f"{name} IS NULL" for name in needed]
         if self.roles.next_state:

@@ -28,8 +28,8 @@ from surestep.io.logs.roles import (
 from surestep.io.logs.tables import Table
 from surestep.io.sql import ROW, as_texts, sql_name
 
-EXAMPLES = 3  # of each kind of suspicious row
-BLOCK = 60  # steps in one row, as the bits of a number that DuckDB shifts without overflow
+EXAMPLES = 3  # shown for each kind of suspicious row
+BLOCK = 60  # steps that are counted together, as bits of one 64-bit number
 
 
 # ---- rows by themselves -----------------------------------------------------------------------
@@ -122,7 +122,7 @@ class Example(NamedTuple):
 
 
 class Suspicion(NamedTuple):
-    """Something that looks wrong in a log, how often, and its first places."""
+    """A fault found in a log: how many rows have it, and the first of them."""
 
     kind: str
     times: int
@@ -145,7 +145,7 @@ class Finding(NamedTuple):
     # SQL over `seen` and the tables made from it: the `row` of each place, how many `times` it
     # counts, its `episode`, and a `note`; its {names} are those of `Look.names`
     places: str
-    shows: str | None = None  # the role whose columns are shown there; None: the note
+    shows: str | None = None  # the role whose values are shown as examples; None: the note
     refused_at: str = "step"  # the role whose column is at fault
 
 
@@ -223,16 +223,16 @@ OF_LABELS = {
 
 
 class Unlocated(NamedTuple):
-    """A suspicion whose places are still to be looked up in the files."""
+    """A suspicion with the numbers of its first rows, not yet their places in files."""
 
     suspicion: Suspicion
-    rows: list[tuple[int, str | None]]  # the first of them, with their notes
-    columns: tuple[str, ...] = ()  # their texts are shown there; none: the notes
+    rows: list[tuple[int, str | None]]  # number of each row, and its note
+    columns: tuple[str, ...] = ()  # columns whose values are shown as examples; none: the notes
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A log to ask questions: its table, the roles of its columns, and the database."""
+    """Asks a log for faults: its table, the roles of its columns, and an open database."""
 
     table: Table
     roles: RoleSql
@@ -241,7 +241,8 @@ class Look:
     def read(self) -> tuple[int, bool]:
         """Creates the tables `seen` and `episodes`; counts the rows, and tells if all are usable.
 
-        An episode has so many `different` steps from `low` to `high`, and the first end `flagged`.
+        An episode has `different` distinct steps from `low` to `high`; `flagged` is its first step
+        with an end.
         """
         reward = RewardSql.of(self.roles)
         columns = {
@@ -297,7 +298,7 @@ class Look:
 
     @property
     def order(self) -> str:
-        """Returns the window of steps in order; empty if rows lie in order, episode by episode."""
+        """Returns SQL of a window over sorted steps; empty if the rows already lie in order."""
         runs, back = self.database.execute(
             "SELECT count_if(episode IS DISTINCT FROM last), count_if(episode = last AND step <= "
             "before) FROM (SELECT episode, step, lag(episode) OVER () AS last, lag(step) OVER () "
@@ -312,7 +313,7 @@ class Look:
         return f"PARTITION BY episode ORDER BY step, {labels}"
 
     def unusable(self) -> Iterator[Unlocated]:
-        """Yields the values that counting refuses, by column."""
+        """Yields a suspicion for each column with values that counting refuses."""
         checks = self.roles.checks(RewardSql.of(self.roles).is_number)
         for check, times in failures(self.database, checks)[1]:
             says = f"{counted(times, 'row')} without {check.expected} in column {check.column!r}"
@@ -323,7 +324,7 @@ class Look:
             yield Unlocated(Suspicion(UNUSABLE, times, says, check.expected), rows, (check.column,))
 
     def ask(self, findings: Mapping[str, Finding], **names: Any) -> Iterator[Unlocated]:
-        """Yields the suspicions of all findings; `names` adds to the property of that name."""
+        """Yields the suspicions of all findings; `names` and `self.names` fill their braces."""
         names |= self.names
         for kind, finding in findings.items():
             self.database.execute(
@@ -395,6 +396,6 @@ def explain_episodes(look: Look) -> InvalidLog | None:
 
 
 def usable_code(code: LabelCode) -> str:
-    """Returns SQL: the code of a label; NULL where it cannot be used."""
+    """Returns SQL for the code of a label; NULL if the value cannot be used."""
     unusable = " OR ".join(f"({check.condition})" for check in code.checks)
     return f"CASE WHEN NOT ({unusable}) THEN {code.sql} END" if unusable else code.sql

@@ -45,7 +45,7 @@ class Header(NamedTuple):
     reader: Reader
 
     def read_csv(self, files: Sequence[Path], *options: str, also: Sequence[str] = ()) -> str:
-        """Returns the SQL that reads files with this first line; `also` are options to pass on."""
+        """Returns SQL that reads files with this first line; `also` names settings to pass on."""
         quote = sql_text(self.reader.quote or '"')
         nothing = ", ".join(map(sql_text, ("", *several(self.reader.nullstr))))
         given = [f"delim={sql_text(self.delimiter)}", f"quote={quote}", f"escape={quote}"]
@@ -61,14 +61,14 @@ class Header(NamedTuple):
 def scan_text(database: Any, files: Sequence[Path], reader: Reader) -> str:
     """Returns the SQL that reads text files; all columns are text."""
     first, *others = [header_of(file, reader) for file in files]
-    options = ("all_varchar=true", "union_by_name=true")  # DuckDB looks at each file by itself
+    options = ("all_varchar=true", "union_by_name=true")  # DuckDB reads the first line of each file
     if all(other == first for other in others):
         options = ("auto_detect=false", f"columns={as_text(first.names)}")
     return f"SELECT * FROM {first.read_csv(files, *options)}"
 
 
 def typed_text(files: Sequence[Path], reader: Reader) -> str:
-    """Returns the SQL that reads text files for a query; all rows decide on the types."""
+    """Returns SQL that reads text files for a query; DuckDB infers types from all rows."""
     rows = header_of(files[0], reader).read_csv(
         files,
         "sample_size=-1",
@@ -278,7 +278,7 @@ def refused(file: Path, number: int, words: str) -> InvalidLog:
     return InvalidLog(f"{file}, trace {number:,}: {words}")
 
 
-# ---- formats: a new one is a `Format` and its line in `FORMATS` --------------------------------
+# ---- formats: to add one, write a `Format` and list it in `FORMATS` ----------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,16 +288,16 @@ class Format:
     suffixes: tuple[str, ...]
     # (database, files, how) → the SQL that reads them
     scan: Callable[[Any, Sequence[Path], Reader], str]
-    # (database, files, a new folder) → the Parquet files that are read instead; None: as they are
+    # (database, files, a new folder) → Parquet files to read instead; None: no conversion
     convert: Callable[[Any, Sequence[Path], Path], Mapping[Path, Path]] | None = None
-    # (files, how) → the SQL that reads them for a query, values of their types; None: as it scans
+    # (files, how) → SQL that reads them with inferred types, for a query; None: like `scan`
     typed: Callable[[Sequence[Path], Reader], str] | None = None
     packed: bool = False  # files may be compressed
-    knows_rows: bool = False  # Parquet's footer: rows can be counted, and read from any on
+    knows_rows: bool = False  # rows can be counted and skipped without reading them
 
 
 def scan_parquet(database: Any, files: Sequence[Path], reader: Reader) -> str:
-    """Returns the SQL that reads Parquet files; what one lacks is missing in its rows."""
+    """Returns SQL that reads Parquet files; a column that a file lacks is NULL in its rows."""
     together = ", union_by_name=true" if len(files) > 1 else ""
     return f"SELECT * FROM read_parquet({file_list(files)}{together})"
 
@@ -309,7 +309,7 @@ def scan_json(database: Any, files: Sequence[Path], reader: Reader) -> str:
 
 
 def typed_json(files: Sequence[Path], reader: Reader) -> str:
-    """Returns the SQL that reads lines of JSON for a query."""
+    """Returns SQL that reads lines of JSON for a query; DuckDB infers types from all rows."""
     return f"SELECT * FROM {json_lines(files, 'sample_size=-1', 'union_by_name=true')}"
 
 
@@ -345,7 +345,7 @@ OF_ENDINGS = {
 
 
 def has_format(file: Path) -> bool:
-    """Tells whether a file in a folder is a log; a `.txt` may be anything."""
+    """Tells whether the ending of a file in a folder says that it is a log; `.txt` does not."""
     return "".join(split_ending(file)) in OF_ENDINGS and split_ending(file)[0] != ".txt"
 
 

@@ -16,23 +16,23 @@ from surestep._arrays import AnyArray
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.io.sql import columns_of, first_lines
 
-MOST_COLUMNS = 64  # of one observation; more of them are an image, and no state of a table
+MOST_COLUMNS = 64  # of one observation; more are probably an image
 FIELDS = ("observations", "actions", "rewards", "terminations", "truncations")
 Columns = dict[str, AnyArray]
 
 
 def is_frame(given: object) -> bool:
-    """Tells whether an object is a table with named columns; a row or a dictionary is none."""
+    """Tells whether an object is a table with named columns; false for rows and dictionaries."""
     return hasattr(given, "column_names") or (
         hasattr(given, "columns") and hasattr(given, "__getitem__")
     )
 
 
 def column_names(frame: Any) -> list[Any]:
-    """Returns the names of the columns; of pandas, they may be anything."""
+    """Returns the names of the columns; with pandas, these may be objects other than text."""
     if isinstance(frame, Mapping):
         return list(frame)
-    if hasattr(frame, "collect_schema"):  # polars: of a lazy table, columns have to be asked for
+    if hasattr(frame, "collect_schema"):  # a lazy table of polars
         return list(frame.collect_schema().names())
     return list(getattr(frame, "column_names", getattr(frame, "columns", ())))
 
@@ -50,7 +50,7 @@ def register_frame(database: Any, frame: object) -> None:
     """Registers a table as the view `frame`."""
     import duckdb
 
-    if isinstance(frame, Mapping):  # DuckDB wants arrays
+    if isinstance(frame, Mapping):  # DuckDB takes dictionaries of arrays only
         frame = {str(name): as_array(values) for name, values in frame.items()}
     try:
         database.register("frame", frame)
@@ -64,7 +64,7 @@ def register_frame(database: Any, frame: object) -> None:
 
 
 def as_array(values: Any) -> AnyArray:
-    """Returns a column as an array; NumPy alone would make the text 'nan' of NaN beside texts."""
+    """Returns a column as an array; keeps NaN beside texts, which NumPy would turn into 'nan'."""
     array = np.asarray(values)
     is_text = array.dtype.kind == "U" and array is not values
     return np.array(values, object) if is_text else array
@@ -150,7 +150,7 @@ def role_columns(columns: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
 
 
 def spread(role: str, values: object, rows: int) -> Columns:
-    """Returns the columns of an observation or an action, named after the role."""
+    """Splits observations or actions [rows, …] into one column a number, named after the role."""
     cells = as_array(values)
     if cells.shape[:1] != (rows,):
         raise ValueError(f"the {role} has the shape {cells.shape}, expected {rows} rows")

@@ -1,4 +1,4 @@
-"""Looks at a log: its sizes, pairs, rewards and episodes, and everything that looks wrong.
+"""Inspects a log: counts its rows, pairs, rewards and episodes, and lists suspicious rows.
 
 Rows that counting would refuse are reported with their place, and left out of the figures.
 """
@@ -19,24 +19,24 @@ from surestep.io.logs.source import LogSource
 from surestep.io.logs.tables import connected
 
 REWARD_BINS = 24
-FAR = 10  # interquartile ranges beyond the quartiles
-RARE = 1000  # at most one row in so many, or a single one, may be called an outlier
+FAR = 10  # interquartile ranges beyond the quartiles: a value further out may be an outlier
+RARE = 1000  # outliers are at most one row in 1,000, or a single row
 
 
 class Rewards(NamedTuple):
-    """The rewards that are finite numbers; quartiles are values of the log."""
+    """The distribution of the finite rewards; each quartile is a reward of the log."""
 
     number: int
     lowest: float
     quartiles: tuple[float, float, float]
     highest: float
-    low: float  # of the first bin
-    high: float  # of the last bin; values beyond are outliers
+    low: float  # the lower edge of the first bin
+    high: float  # the upper edge of the last bin; rewards beyond the bins are outliers
     bins: tuple[int, ...]
 
 
 class EpisodeFacts(NamedTuple):
-    """The episodes of a log."""
+    """How many episodes a log has, how they end, and how long they are."""
 
     number: int
     terminated: int
@@ -51,7 +51,7 @@ class LogFacts:
     """The facts and suspicions about a log."""
 
     rows: int
-    states: tuple[Label, ...]  # of decisions, rising
+    states: tuple[Label, ...]  # in which a row decides, rising
     actions: tuple[Label, ...]  # rising
     state: arrays.IntArray  # [K] the pairs of all rows, rising
     action: arrays.IntArray  # [K]
@@ -70,7 +70,7 @@ class LogFacts:
 
 
 def inspect_log(source: LogSource) -> LogFacts:
-    """Looks at every row of a log."""
+    """Reads every row of a log; returns its facts and suspicions."""
     with connected(source.table, source.memory_limit) as database:
         look = Look(source.table, source.roles(database), database)
         rows, all_usable = look.read()
@@ -186,5 +186,5 @@ def reward_facts(look: Look) -> Rewards | None:
 
 
 def between(low: float, high: float) -> str:
-    """Returns SQL: a reward is in a range."""
+    """Returns SQL that is true if a reward is in a range."""
     return f"reward BETWEEN {low!r}::DOUBLE AND {high!r}::DOUBLE"

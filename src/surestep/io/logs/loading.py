@@ -20,11 +20,11 @@ from surestep.model import DecisionLog, Pairs
 
 UNFINISHED = "the recording stopped, and no next state is known"
 STOPPED = "a clock stopped the recording, and no next state is known"
-UNKNOWN = f"next_state = {END} AND kind & {TERMINATED} = 0"  # the recording stopped there
+UNKNOWN = f"next_state = {END} AND kind & {TERMINATED} = 0"  # the recording stopped
 TYPES = {"terminated": np.bool_, "lowest": np.float64, "highest": np.float64}
-MISSING = "(missing)"  # the group of episodes whose first row has no value
+MISSING = "(missing)"  # stands for a missing value in the first row of an episode
 PIECE = 100_000  # groups fetched at a time
-MOSTLY = 0.9  # of different rows: a column with so many different values tells them apart
+MOSTLY = 0.9  # share of the distinct rows: with more distinct values, a column tells episodes apart
 
 
 def counts_of(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
@@ -232,8 +232,8 @@ def contents_of(database: Any, roles: RoleSql, names: Sequence[str]) -> arrays.I
     The second is of a column of mostly distinct values, such as a measurement, if there is one.
     """
     known = {name for columns in roles.mapping.by_role().values() for name in columns}
-    # Each column is null in the groups of the others. To ask for count(DISTINCT …) of all of them
-    # takes several times as long.
+    # One group of each value of each column: in the groups of other columns a column is NULL. This
+    # counts distinct values several times as fast as count(DISTINCT …) of each column.
     asked = ", ".join(f"count({sql_name(name)})" for name in names)
     rows, *distinct = database.execute(
         f'SELECT coalesce(sum("surestep size"), 0) // {len(names)}, {asked} FROM (SELECT '
@@ -261,8 +261,8 @@ def first_values(
 ) -> tuple[arrays.IntArray, dict[str, arrays.AnyArray], dict[str, arrays.BoolArray]]:
     """Returns the texts of columns in the first row of each episode [E] of the view `log`.
 
-    First come the places of first rows, which rise; then the texts, of last rows if asked for;
-    then in which episodes a column changes.
+    Also returns the places of the first rows, which rise, and the episodes in which a column
+    changes. With `last`, the texts are those of last rows.
     """
     assert roles.episode is not None
     texts = [
@@ -272,14 +272,14 @@ def first_values(
     end = "arg_max" if last else "arg_min"
     firsts = [f"{end}(v{i}, step) AS v{i}" for i in range(len(columns))]
     changes = [f"count(DISTINCT v{i}) > 1 AS c{i}" for i in range(len(columns))]
-    found = database.execute(
+    answer = database.execute(
         f"SELECT {', '.join([*firsts, *changes])}, arg_min(place, step) AS begun FROM (SELECT "
         f"{', '.join(texts)}, {roles.episode.sql} AS episode, {roles.step} AS step, {ROW} AS place "
         f"FROM {in_time(roles)}) GROUP BY episode ORDER BY begun"
     ).fetchnumpy()
-    values = {name: np.asarray(found[f"v{i}"]) for i, name in enumerate(columns)}
-    changing = {name: np.asarray(found[f"c{i}"], np.bool_) for i, name in enumerate(columns)}
-    return np.asarray(found["begun"]), values, changing
+    values = {name: np.asarray(answer[f"v{i}"]) for i, name in enumerate(columns)}
+    changing = {name: np.asarray(answer[f"c{i}"], np.bool_) for i, name in enumerate(columns)}
+    return np.asarray(answer["begun"]), values, changing
 
 
 def begun_at(database: Any, roles: RoleSql) -> arrays.FloatArray:
@@ -288,12 +288,12 @@ def begun_at(database: Any, roles: RoleSql) -> arrays.FloatArray:
     Times are in seconds since 1970 (UTC).
     """
     assert roles.episode is not None
-    found = database.execute(
+    answer = database.execute(
         f"SELECT epoch(arg_min(moment, step)) AS seconds FROM (SELECT {roles.time} AS moment, "
         f"{roles.episode.sql} AS episode, {roles.step} AS step, {ROW} AS place "
         f"FROM {in_time(roles)}) GROUP BY episode ORDER BY arg_min(place, step)"
     ).fetchnumpy()
-    return np.asarray(found["seconds"], np.float64)
+    return np.asarray(answer["seconds"], np.float64)
 
 
 def texts_by_column(
@@ -301,13 +301,13 @@ def texts_by_column(
 ) -> list[tuple[list[str | None], list[str | None]]]:
     """Returns the labels of each column of states, before and after each step of a log [N].
 
-    The log is numbered. None stands for what is missing, and for what nobody saw. A last row that
-    is not in the log still says where the step before it led.
+    The log must be numbered. A label is None if it is missing or was not recorded. A last row that
+    is not in the log still gives the state after the step before it.
     """
     assert roles.episode is not None
     codes = [*roles.state, *roles.next_state]
     texts = [f"CAST({code.sql} AS VARCHAR) AS v{i}" for i, code in enumerate(codes)]
-    found = database.execute(
+    answer = database.execute(
         f"SELECT *, row_number() OVER (PARTITION BY begun ORDER BY step) - 1 AS rank "
         f"FROM (SELECT *, {BEGUN} AS begun "
         f"FROM (SELECT {', '.join(texts)}, {roles.episode.sql} AS episode, {roles.step} AS step, "
@@ -315,13 +315,13 @@ def texts_by_column(
     ).fetchnumpy()
     lengths = arrays.run_lengths(log.episode_offsets)
     number = np.asarray(log.number)
-    place = np.minimum(np.searchsorted(number, found["begun"]), number.size - 1)
-    there = (number[place] == found["begun"]) & (np.asarray(found["rank"]) < lengths[place])
+    place = np.minimum(np.searchsorted(number, answer["begun"]), number.size - 1)
+    there = (number[place] == answer["begun"]) & (np.asarray(answer["rank"]) < lengths[place])
     rows = np.flatnonzero(there)
-    goes_on = np.append(np.asarray(found["rank"])[1:] > 0, False)
+    goes_on = np.append(np.asarray(answer["rank"])[1:] > 0, False)
     labels = list[list[str | None]]()
     for i, code in enumerate(codes):
-        column = np.ma.asarray(found[f"v{i}"]).tolist()  # None where it is masked
+        column = np.ma.asarray(answer[f"v{i}"]).tolist()  # masked values become None
         known = {text: code.label(text) for text in {*column} - {None}}
         labels.append([known.get(text) for text in column])
     size = len(roles.state)

@@ -1,4 +1,4 @@
-"""Runs the SQL query of a user that prepares the rows of a log, and checks that it is fair.
+"""Runs a user's SQL query that prepares the rows of a log; refuses one that looks ahead.
 
 The files are loaded into tables; then access to files is switched off, the settings are locked, and
 the query runs on one thread, within limits of memory, time and disk. It runs twice: a query whose
@@ -6,9 +6,9 @@ rows differ, as with `random()` or `now()`, is refused.
 
 **No look ahead.** A decision may depend only on the rows so far; a query could use later ones. So
 the rows of some cases are cut at several places, and the query runs on the first rows alone, as
-`act` does: a row must have the same state and action as in the whole log, and must be there at
-once. Reward, end and next state of the last of these rows are hidden. Half of the cases are some
-from which the query leaves out rows: there it may have used their ends.
+`act` does. These must give the same states and actions as the whole log, also for the last of them.
+Reward, end and next state of this last row are hidden. Half of the cases have rows that the query
+leaves out: it may have left them out because of how the case ends.
 """
 
 import math
@@ -37,33 +37,33 @@ from surestep.io.sql import (
 
 LOG = "log"
 RESULT = '"surestep result"'
-PLAIN = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "DOUBLE")  # same in Python
+PLAIN = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "DOUBLE")  # exact in Python
 ROW = "row"  # the place of a row in the files
 WHOLE_ROW = '"surestep whole row"'
 ALL = '"surestep all"'  # the whole log, while `log` is a part of it
 SECONDS = 600.0
-MEMORY = "4GB"  # unless somebody gives another limit
-SPILL = 20  # times the size of the tables, and a gigabyte
-CASES = 20  # that are tried
-CUTS = 6  # of each case
-FIRST_ROWS = 10_000  # of each case
-PLACES = (f"max({sql_name(ROW)})", f"arg_max({sql_name(ROW)}, md5({as_texts([ROW])}))")  # changed
+MEMORY = "4GB"  # the default limit
+SPILL = 20  # disk limit: this many times the size of the tables, plus a gigabyte
+CASES = 20  # to test for looking ahead
+CUTS = 6  # places at which each case is cut
+FIRST_ROWS = 10_000  # that are tested of each case
+PLACES = (f"max({sql_name(ROW)})", f"arg_max({sql_name(ROW)}, md5({as_texts([ROW])}))")  # to change
 LEFT_OUT = "the query leaves it out"
 OFFLINE = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
 
 
 class Keys(NamedTuple):
-    """The columns of a query's rows that identify a row, and those of its decision."""
+    """The columns of a query's rows by their use: which row it is, and what it decides."""
 
     episode: str | None
     step: str | None
-    decided: tuple[str, ...]  # of states and actions
-    after: tuple[str, ...] = ()  # of rewards, ends and next states
-    before: tuple[str, ...] = ()  # of the log, known before the decision by its description
+    decided: tuple[str, ...]  # columns of states and actions
+    after: tuple[str, ...] = ()  # columns of rewards, ends and next states
+    before: tuple[str, ...] = ()  # columns of the log that the description calls known_before
 
     @property
     def order(self) -> list[str]:
-        """Returns the columns that tell rows apart."""
+        """Returns the columns that identify a row."""
         return [name for name in (self.episode, self.step) if name is not None] or [ROW]
 
 
@@ -73,7 +73,7 @@ class Query:
 
     sql: str
     case: str | None = None  # the column of the log whose rows belong together
-    order: str | None = None  # the column of the log in whose order they came; None: as they lie
+    order: str | None = None  # the column of the log that orders them; None: the files do
     memory_limit: str | None = None
     seconds: float = SECONDS
 
@@ -82,7 +82,7 @@ class Query:
 
         try:
             statements = duckdb.extract_statements(self.sql)
-        except (duckdb.Error, TypeError) as problem:  # TypeError: of half a character
+        except (duckdb.Error, TypeError) as problem:  # TypeError: a lone surrogate
             raise InvalidParameter(f"the query cannot be read: {first_lines(problem)}") from None
         if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
             raise InvalidParameter(
@@ -91,7 +91,7 @@ class Query:
             )
 
     def rows(self) -> str:
-        """Returns the SQL of its rows."""
+        """Returns the query as SQL for a table."""
         return f"SELECT * FROM (\n{self.sql.rstrip().rstrip(';')}\n)"
 
 
@@ -106,7 +106,7 @@ class Workshop:
 
     @contextmanager
     def loading(self, memory_limit: str | None) -> Iterator[Any]:
-        """Yields the database, to load tables into it."""
+        """Yields the open database, before it is locked, to load tables."""
         import duckdb
 
         with duckdb.connect(str(self.file), config=OFFLINE) as database:
@@ -116,7 +116,7 @@ class Workshop:
 
     @contextmanager
     def locked(self, query: Query) -> Iterator[Any]:
-        """Yields the database without access to anything else; names the query in errors."""
+        """Yields the database, locked: no files, fixed settings, limits; errors name the query."""
         import duckdb
 
         spill = SPILL * self.file.stat().st_size + 2**30
@@ -153,18 +153,18 @@ class Made:
     workshop: Workshop
     query: Query
     keys: Keys
-    digest: str  # of its rows
+    digest: str  # of the rows of the query
     types: dict[str, str]  # of the columns of the log
-    keeps_rows: bool  # its rows have the column `row` of the log
+    keeps_rows: bool  # whether its rows keep the column `row` of the log
 
 
 # ---- running ----------------------------------------------------------------------------------
 
 
 def write_rows(workshop: Workshop, query: Query, keys: Keys) -> tuple[Path, str]:
-    """Writes the rows in their order to a file; returns it and the digest of the rows.
+    """Runs the query twice and writes its sorted rows to a file; returns the file and a digest.
 
-    Rows with equal keys are refused, and a query that gives other rows when it runs again.
+    Refuses rows with equal keys, and a query whose two runs differ.
     """
     target = workshop.folder / "rows.parquet"
     with workshop.locked(query) as database:
@@ -202,7 +202,7 @@ def write_rows(workshop: Workshop, query: Query, keys: Keys) -> tuple[Path, str]
 
 
 def replacing(values: Sequence[str]) -> str:
-    """Returns SQL: all columns, some with other values."""
+    """Returns SQL for all columns, some of them with new values."""
     return f"* REPLACE ({', '.join(values)})" if values else "*"
 
 
@@ -220,11 +220,11 @@ def digest_of_rows(database: Any, rows: str, keys: Keys) -> str:
 # ---- no look ahead ----------------------------------------------------------------------------
 
 Texts = tuple[str | None, ...]
-Rows = Mapping[Texts, tuple[Texts, Texts]]  # keys → decision, and the source row
+Rows = Mapping[Texts, tuple[Texts, Texts]]  # keys → (decision, source row)
 
 
 def check_no_look_ahead(workshop: Workshop, query: Query, keys: Keys) -> None:
-    """Refuses a query whose decisions depend on rows that come later, or on other cases."""
+    """Refuses a query whose decisions depend on later rows or on other cases."""
     with workshop.locked(query) as database:
         link = link_of(database, keys)
         database.execute("BEGIN")  # closing the database undoes it: nothing is written to disk
@@ -242,7 +242,7 @@ def check_no_look_ahead(workshop: Workshop, query: Query, keys: Keys) -> None:
             whole = query_rows(
                 database, f"{RESULT} SEMI JOIN {LOG} USING ({named(link)})", keys, link
             )
-            most = f" LIMIT {len(whole) + 1}"  # one more is refused
+            most = f" LIMIT {len(whole) + 1}"  # a further row would be refused
             alone = query_rows(database, f"({query.rows()}){most}", keys, link)
             check_same(alone, whole, keys, f"the rows of {query.case or ROW} {name!r} alone")
             check_same(whole, alone, keys, "all rows of the log")
@@ -261,9 +261,9 @@ def check_no_look_ahead(workshop: Workshop, query: Query, keys: Keys) -> None:
 
 
 def choose_cases(database: Any, query: Query, link: Sequence[str]) -> Any:
-    """Makes the table of the cases that are tried; returns their names.
+    """Makes the table of the cases to test; returns their names.
 
-    From half of them, if there are so many, the query leaves out rows. Refuses query rows whose
+    Half of them, if there are enough, have rows that the query leaves out. Refuses query rows whose
     source rows lack a case id: they cannot be tested.
     """
     case = sql_name(query.case or ROW)
@@ -284,15 +284,16 @@ def choose_cases(database: Any, query: Query, link: Sequence[str]) -> Any:
 
 
 def left_out(link: Sequence[str]) -> str:
-    """Returns SQL: the rows of the log that the query leaves out."""
+    """Returns SQL for the rows of the log that the query leaves out."""
     return f"{LOG} ANTI JOIN {RESULT} USING ({named(link)})"
 
 
 def known_after(database: Any, query: Query, keys: Keys, link: Sequence[str]) -> list[str]:
     """Returns the columns of the log that are known only after the decision.
 
-    Either they have the name of a reward, an end or a next state; or another value of the column in
-    one row of each case changes one of these in the same row, and neither state nor action.
+    A column is returned if it has the name of a reward, an end or a next state. It is also returned
+    if another value in one row of each case changes one of these in the same row, and neither the
+    state nor the action.
     """
     case = sql_name(query.case or ROW)
     row = sql_name(ROW)
@@ -374,7 +375,7 @@ def query_rows(database: Any, rows: str, keys: Keys, link: Sequence[str]) -> Row
 
 
 def check_same(part: Rows, whole: Rows, keys: Keys, what: str) -> None:
-    """Refuses rows of a part that the whole lacks, or has with other decisions."""
+    """Refuses rows of a part that the whole lacks, or in which its decisions differ."""
     for key, (decided, _) in part.items():
         where = where_of(keys.order, key)
         if key not in whole:
@@ -387,7 +388,7 @@ def check_same(part: Rows, whole: Rows, keys: Keys, what: str) -> None:
 
 
 def where_of(names: Sequence[str], values: Sequence[object]) -> str:
-    """Describes a row for messages: who 'p1', step '3'."""
+    """Returns a row as text for messages, such as "who 'p1', step '3'"."""
     return ", ".join(f"{name} {value!r}" for name, value in zip(names, values, strict=True))
 
 
@@ -421,8 +422,8 @@ def prepared_case(
 ) -> dict[str, object]:
     """Runs the query on the rows of a case so far; returns its row for the last of them.
 
-    `types` are those of the columns of the log. They may come from a file that is not trusted, so
-    the table is made in the locked database.
+    `types` are the types of the columns of the log. They may come from a file that is not trusted,
+    so the table is made in the locked database.
     """
     if not rows:
         raise InvalidParameter("no rows are given, expected those of a case so far")
@@ -474,14 +475,14 @@ def fill(database: Any, types: Mapping[str, str], rows: Sequence[Mapping[str, ob
 
 
 def duckdb_value(value: Any) -> Any:
-    """Returns a value as DuckDB takes it; NaN becomes NULL, as in pandas."""
+    """Converts a value for DuckDB: NumPy scalars to Python, NaN to NULL."""
     value = value.tolist() if hasattr(value, "tolist") else value
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def is_fraction(value: Any) -> bool:
-    """Tells whether DuckDB would round a value to make it whole."""
+    """Tells whether a value is a number with a fraction, which DuckDB would round."""
     try:
         return value is not None and not float(value).is_integer()
     except (TypeError, ValueError, OverflowError):
-        return False  # DuckDB refuses it by itself, or takes it
+        return False  # not a number: DuckDB decides

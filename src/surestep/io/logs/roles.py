@@ -20,33 +20,33 @@ WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "U
 FLOATING = ("FLOAT", "DOUBLE")
 NO_BIN = -(2**62)  # the code of `START` in a binned column
 BINNED = "a finite number, since the column is binned"
-NUMBER = "a number"  # expected where a column of numbers has nothing
-# Of these types, equal values have equal texts; all others are grouped by their text.
+NUMBER = "a number"  # what is expected if a number is missing
+# Equal values of these types have equal texts; values of other types are grouped by their text.
 PLAIN = (*WHOLE, "UBIGINT", "HUGEINT", "UHUGEINT", "VARCHAR", "BOOLEAN", "DATE", "UUID")
 
 
 class RowCheck(NamedTuple):
-    """A reason why a row cannot be used."""
+    """A condition under which a row cannot be used, and the words to refuse it."""
 
     condition: str  # SQL over the user's columns
     column: str
     expected: str
-    hint: str = ""  # the end of a sentence: how to mend a value that is there
+    hint: str = ""  # how to mend the value; the end of the message
 
 
 @dataclass(frozen=True, slots=True)
 class LabelCode:
-    """The code of one column of labels: NULL where the column is.
+    """The code of one column of labels as SQL; NULL if the column is NULL.
 
-    Two codes may have one label: their groups are put together.
+    If two codes have the same label, their groups are merged.
     """
 
     column: str
     sql: str  # the code, over the user's columns
-    type: str  # of the code, as DuckDB calls it
-    label: Callable[[str], str] = str  # from the text of a code
-    checks: tuple[RowCheck, ...] = ()  # find values that are there, and have no code
-    expected: str = "a value"  # where nothing is
+    type: str  # the DuckDB type of the code
+    label: Callable[[str], str] = str  # makes a label of the text of a code
+    checks: tuple[RowCheck, ...] = ()  # conditions for values that cannot be used
+    expected: str = "a value"  # what is expected if the value is missing
 
 
 def label_code(column: str, kind: str) -> LabelCode:
@@ -75,12 +75,12 @@ def text_code(column: str, kind: str, *, numbers: bool) -> LabelCode:
 
 
 def as_varchar(column: str, kind: str) -> str:
-    """Returns SQL: the column as text."""
+    """Returns SQL for the column as text."""
     return sql_name(column) if kind == "VARCHAR" else f"CAST({sql_name(column)} AS VARCHAR)"
 
 
 # A stamp is written as ISO 8601 says (2025-03-31, 2025-03-31 14:05, 2025-03-31T14:05:09Z), or in
-# the form that a user gives. 03/04/2025 may be in March or in April, so nobody guesses.
+# the form that a user gives. The form is never guessed: 03/04/2025 may be in March or in April.
 ISO = (
     r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}"
     r"([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?\s*(Z|[+-][0-9]{2}(:?[0-9]{2})?)?)?\s*"
@@ -94,12 +94,12 @@ NO = r"'false|f|no|0|0\.0'"
 
 
 def flag_sql(column: str, kind: str) -> str:
-    """Returns SQL: the column as a truth value; NULL where it is none."""
+    """Returns SQL for the column as a truth value; NULL if it is not one."""
     if kind == "BOOLEAN":
         return sql_name(column)
     written = as_varchar(column, kind)
     text = f"lower(trim({written}))"
-    # First what most files have. A list of words would be a join, which loses the order of rows.
+    # The usual words come first. IN (…) would make a join of it, which loses the order of rows.
     return (
         f"CASE WHEN {written} = 'false' THEN false WHEN {written} = 'true' THEN true "
         f"WHEN regexp_full_match({text}, {YES}) THEN true "
@@ -108,12 +108,12 @@ def flag_sql(column: str, kind: str) -> str:
 
 
 def is_stamp_type(kind: str) -> bool:
-    """Tells whether a type of DuckDB's has dates or times."""
+    """Tells whether a DuckDB type holds dates or times."""
     return kind == "DATE" or kind.startswith("TIMESTAMP")
 
 
 def stamp_sql(column: str, kind: str, form: str | None) -> str:
-    """Returns SQL: the stamp of a column as a TIMESTAMP, NULL where it is none."""
+    """Returns SQL for the column as a TIMESTAMP; NULL if it is no time stamp."""
     name = sql_name(column)
     if kind == "TIMESTAMP WITH TIME ZONE":
         return f"({name} AT TIME ZONE 'UTC')"
@@ -132,7 +132,7 @@ def stamp_sql(column: str, kind: str, form: str | None) -> str:
 
 
 def other_form() -> str:
-    """Returns the end of a message: how to give the form of time stamps."""
+    """Returns the end of a message: how to say in which form time stamps are written."""
     option = said("reader={'timestampformat': …}", "--set reader.timestampformat=…")
     return (
         f" (if it is a date, say how it is written with {option}, such as %d/%m/%Y, %m/%d/%Y or "
@@ -142,9 +142,9 @@ def other_form() -> str:
 
 @dataclass(frozen=True, slots=True)
 class RoleSql:
-    """SQL expressions over the columns of a user's table.
+    """SQL expressions for the roles, over the columns of a user's table.
 
-    The codes of next states compare with those of states.
+    A next state and a state with the same label have the same code.
     """
 
     mapping: ColumnMapping
@@ -215,7 +215,7 @@ class RoleSql:
         return [f"{role}_{i}" for i in range(len(self.action if role == "action" else self.state))]
 
     def columns(self, sql: Callable[[LabelCode], str] = attrgetter("sql")) -> dict[str, str]:
-        """Returns SQL by our names: labels, flags, episode and step."""
+        """Returns SQL for labels, flags, episode and step, by our names of the columns."""
         labels = {"state": self.state, "action": self.action, "next": self.next_state}
         columns = {f"{x}_{i}": sql(code) for x in labels for i, code in enumerate(labels[x])}
         columns |= {flag: self.flag(getattr(self.mapping, flag)) for flag in FLAGS}
@@ -231,7 +231,7 @@ class RoleSql:
 
     @property
     def step(self) -> str:
-        """Returns SQL: the number of a step, NULL where it is none."""
+        """Returns SQL for the number of a step; NULL if it is not one."""
         column = str(self.mapping.step)
         kind = self.types[column]
         if kind in WHOLE:
@@ -244,17 +244,17 @@ class RoleSql:
         return f"CASE WHEN {plain} THEN {number} WHEN {whole} THEN {slow} END"
 
     def flag(self, column: str | None) -> str:
-        """Returns SQL: the column as a truth value (or NULL); false without a column."""
+        """Returns SQL for a flag as a truth value or NULL; false if no column has the role."""
         return "false" if column is None else flag_sql(column, self.types[column])
 
     @property
     def propensity(self) -> str:
-        """Returns SQL: the logged propensity as a double; NULL where it is none."""
+        """Returns SQL for the logged propensity as a double; NULL if it is not a number."""
         return f"TRY_CAST({sql_name(str(self.mapping.propensity))} AS DOUBLE)"
 
     @property
     def time(self) -> str:
-        """Returns SQL: the time at which the episode of a row began; NULL without a stamp.
+        """Returns SQL for the time at which the episode of a row began; NULL without a time stamp.
 
         Steps that are stamps become numbers, so their times are kept in a column of ours.
         """
@@ -264,11 +264,11 @@ class RoleSql:
 
     @property
     def no_next(self) -> str:
-        """Returns SQL: the row has no next state."""
+        """Returns SQL that is true if the row has no next state."""
         return " AND ".join(f"{sql_name(column)} IS NULL" for column in self.mapping.next_state)
 
     def checks(self, reward: str) -> list[RowCheck]:
-        """Returns all checks of a single row; `reward` is SQL: its reward is usable."""
+        """Returns all checks of a single row; `reward` is SQL that is true for a usable reward."""
         mapping = self.mapping
         needed = (*self.state, *self.action, self.episode)
         checks = [missing(code) for code in needed if code is not None] + self.label_checks
@@ -316,12 +316,12 @@ def missing(code: LabelCode, where: str = "") -> RowCheck:
 
 
 LARGE_WHOLE = (*WHOLE, "UBIGINT", "HUGEINT", "UHUGEINT")
-SAMPLE = 10_000  # rows that a scale is guessed from
+SAMPLE = 10_000  # rows from which the scale is guessed
 LARGEST_SCALE = 37  # of the 38 digits of a decimal
-LARGEST_SUM = 9e36  # in units: some digits fewer than a HUGEINT holds
-MANY_ROWS = 10**10  # more than anybody has
+LARGEST_SUM = 9e36  # in units; a HUGEINT holds up to 1.7e38
+MANY_ROWS = 10**10  # an upper limit for the rows of a log
 SHORT_TEXT = 16  # characters: 15 digits and a point
-# Decimals with so many digits at most are told apart by numbers of that type.
+# Different decimals with at most this many digits are different numbers of that type.
 SURE_DIGITS = {"FLOAT": 6, "DOUBLE": 15}
 
 
@@ -330,13 +330,13 @@ class Units:
     """A reward as a whole number of units of 10^−scale."""
 
     scale: int
-    exact: str  # SQL: whether `number` is the reward, to the last digit; may be NULL
+    exact: str  # SQL: `number` equals the reward exactly; may be NULL
     number: str  # SQL: whole numbers of units, or decimals
     decimal: bool = False
 
     def whole(self, number: str) -> str:
-        """Returns SQL: a number, or a sum of them, as a whole number of units."""
-        # A decimal without its point is the number of its units.
+        """Returns SQL for a number, or a sum of numbers, as a whole number of units."""
+        # Deleting the point of a decimal with `scale` digits multiplies it by 10^scale.
         text = f"replace(CAST({number} AS VARCHAR), '.', '')"
         return f"CAST({text} AS HUGEINT)" if self.decimal else number
 
@@ -359,12 +359,12 @@ class RewardSql:
 
     @property
     def text(self) -> str:
-        """Returns SQL: the reward as it is written; of a float, the shortest text that means it."""
+        """Returns SQL for the reward as text; for a float, the shortest decimal that means it."""
         return f"lower(trim(CAST({sql_name(self.column)} AS VARCHAR)))"
 
     @property
     def is_number(self) -> str:
-        """Returns SQL: the reward is a finite number."""
+        """Returns SQL that is true if the reward is a finite number."""
         if self.type == "VARCHAR":
             name = sql_name(self.column)  # DuckDB would also take 1_000, and words
             number = f"isfinite(TRY_CAST({name} AS DOUBLE)) AND NOT contains({name}, '_')"
@@ -375,7 +375,7 @@ class RewardSql:
 
     @property
     def size(self) -> str:
-        """Returns SQL: about the absolute value."""
+        """Returns SQL for the absolute value of the reward as a double."""
         return f"abs(TRY_CAST({sql_name(self.column)} AS DOUBLE))"
 
     @property
@@ -422,7 +422,7 @@ class RewardSql:
         unit = f"1e{scale}::DOUBLE"
         most = 10 ** SURE_DIGITS[kind]
         number = f"TRY_CAST({sql_name(self.column)} AS {kind})"
-        # Sums of small whole numbers are faster; what passes them fails the proof.
+        # Sums of small integers are faster; a reward that does not fit fails `exact`.
         narrow = "INTEGER" if largest * 10.0**scale < 2**28 else "BIGINT"
         whole = f"TRY_CAST(CAST({number} AS DOUBLE) * {unit} AS {narrow})"
         exact = f"CAST({whole} / {unit} AS {kind}) = {number}"

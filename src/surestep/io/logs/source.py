@@ -41,7 +41,7 @@ from surestep.model import DecisionLog, Pairs
 from surestep.parallel import map_as_done
 
 MEASUREMENT = f"a number of at most {LARGEST:g}, since states are learnt from the column"
-SHOWN = ("episode", "state", "action", "reward")  # of the columns, in a line
+SHOWN = ("episode", "state", "action", "reward")  # roles whose columns a line about the log shows
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +255,7 @@ class LogSource:
             roles = self.roles(database)
             scale = count_rows(self.table, database, roles)
             if self.memory_limit is not None:
-                limit_memory(database, self.memory_limit, share=0.5)  # arrays have the rest
+                limit_memory(database, self.memory_limit, share=0.5)  # the rest is for the arrays
             counts = counts_of(database, roles, scale)
         if made is not None:
             lost = queries.left_out_rewards(made, self.columns.reward)
@@ -674,7 +674,7 @@ def table_of_query(raw: tables.Table, sql: str, memory_limit: str | None) -> tab
 
 
 def load_further(database: Any, description: Description) -> None:
-    """Loads the further tables of a query."""
+    """Loads the `tables` of a description for its query."""
     for name, file in description.tables.items():
         load_raw(
             database, name, tables.find_table(Description(files=file, reader=description.reader))
@@ -743,5 +743,5 @@ def count_on_ray(
 
 
 def count_shard(shard: tuple[Description, None, str | None]) -> LabelledCounts:
-    """Counts one file."""
+    """Counts the log of one file, with its further signals."""
     return open_log(*shard).counts_of_all()

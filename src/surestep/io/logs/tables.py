@@ -1,4 +1,4 @@
-"""Makes the view `log` in DuckDB from the files or the table in memory of a user."""
+"""Makes the view `log` in DuckDB from a user's files, or from a table in memory."""
 
 import glob
 import hashlib
@@ -33,17 +33,17 @@ from surestep.io.sql import (
 
 STAMP = '"surestep stamp"'
 MANAGED = {"_delta_log": "Delta", "metadata/*.metadata.json*": "Iceberg", ".hoodie": "Hudi"}
-ALWAYS = {"episode": ROW, "step": "0", "terminated": "true"}  # where rows are episodes
+ALWAYS = {"episode": ROW, "step": "0", "terminated": "true"}  # SQL, if every row is an episode
 
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """The changes of the rows of files, as SQL; none by default."""
+    """How the rows of files are changed before they are read as a log, as SQL."""
 
-    selects: tuple[str, ...] = ()  # SQL without its FROM; each reads the rows of the one before it
+    selects: tuple[str, ...] = ()  # each is SQL without FROM, applied to the rows of the one before
     added: tuple[str, ...] = ()  # columns that files do not have
-    keeps_order: bool = True  # rows stay in the order of the files
-    numbers_stamps: bool = False  # steps are numbers that time stamps were given
+    keeps_order: bool = True  # whether rows stay in the order of the files
+    numbers_stamps: bool = False  # whether steps were time stamps, which got numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,12 +55,12 @@ class Table:
     format: formats.Format = formats.IN_MEMORY
     frame: object = None
     description: Description = field(default_factory=Description)
-    preparation: Preparation = Preparation()  # once the roles of columns are known
-    converted: Mapping[Path, Path] = field(default_factory=dict)  # of files not read as they are
-    workshop: Workshop | None = None  # whose folder has these
-    raw: "Table | None" = None  # the source of a query
-    made: Made | None = None  # the result of this query
-    kept: str = "true"  # SQL: the rows that are read
+    preparation: Preparation = Preparation()  # set once the roles of columns are known
+    converted: Mapping[Path, Path] = field(default_factory=dict)  # file → Parquet
+    workshop: Workshop | None = None  # its folder holds the converted files
+    raw: "Table | None" = None  # the table that a query reads
+    made: Made | None = None  # the result of that query
+    kept: str = "true"  # SQL: condition for the rows to read
 
     def read(self, database: Any, files: Sequence[Path]) -> str:
         """Returns the SQL that reads files; labels are the texts that are written there."""
@@ -94,11 +94,11 @@ class Table:
     def sources(self, database: Any) -> tuple[str, ...]:
         """Returns the SHA-256 of the files with rows, rising; refuses files of equal content.
 
-        Files without rows are often equal, and count nothing.
+        Skips files without rows: they are often equal.
         """
         known = dict[str, Path]()
         for file in self.files:
-            formats.check_whole([file])  # DuckDB does not look at its checksum
+            formats.check_whole([file])  # DuckDB does not verify checksums
             first = f"SELECT 1 FROM ({self.read(database, [file])}) LIMIT 1"
             if not database.execute(first).fetchall():
                 continue
@@ -171,7 +171,7 @@ def matching(path: Path) -> list[Path]:
 
 
 def hand_on(problem: OSError) -> None:
-    """Raises the error; otherwise the rows of an unreadable folder would be missing silently."""
+    """Raises the error; `os.walk` would skip an unreadable folder silently."""
     raise problem
 
 
@@ -214,7 +214,7 @@ def explaining(table: Table, memory_limit: str | None = None) -> Iterator[None]:
 
 
 def meaning_of(description: Description, types: Types) -> ColumnMapping:
-    """Returns the roles of columns: those of files, and those that a description adds."""
+    """Returns the roles of the columns in files, and of columns that the description adds."""
     learnt = learnt_names(description)
     chosen = description.columns.given()
     columns = [*types, *learnt]
@@ -270,7 +270,7 @@ def preparation_of(
 
 
 def remembering(mapping: ColumnMapping, types: Types) -> str:
-    """Returns SQL: the columns of the memory, as texts; `START` before the first step."""
+    """Returns SQL that adds the columns of the memory as texts; `START` before the first step."""
     episode = sql_name(str(mapping.episode))
     order = f"TRY_CAST({sql_name(str(mapping.step))} AS DOUBLE)"
     columns = list[str]()
@@ -287,14 +287,14 @@ def learnt_names(description: Description) -> list[str]:
 
 
 def learnt_select(name: str, label: str = "NULL::VARCHAR") -> str:
-    """Returns SQL: a column of learnt states; NULL until they are learnt."""
+    """Returns SQL that adds a column of learnt states; NULL until they are learnt."""
     return f"SELECT *, {label} AS {sql_name(name)}"
 
 
 def plain_numbers(told: Description, mapping: ColumnMapping, types: Types) -> list[str]:
-    """Returns SQL: numbers with a decimal comma, or signs between thousands, in the usual notation.
+    """Returns SQL that rewrites numbers with decimal commas or signs between thousands.
 
-    A text that is no number in that notation does not become one, and is refused later.
+    A text that is no number in that notation stays none, and is refused later.
     """
     following = dict(zip(mapping.next_state, mapping.state, strict=False))
     numbers = {mapping.reward, mapping.step, mapping.propensity}
@@ -308,7 +308,7 @@ def plain_numbers(told: Description, mapping: ColumnMapping, types: Types) -> li
 
 
 def plain_text(told: Description, column: str) -> str:
-    """Returns SQL: a column of texts with numbers in the usual notation."""
+    """Returns SQL for a column of texts with numbers rewritten with a decimal point."""
     text = sql_name(column)
     if told.reader.thousands is not None:
         text = f"replace(trim({text}), {sql_text(told.reader.thousands)}, '')"
@@ -318,12 +318,12 @@ def plain_text(told: Description, column: str) -> str:
 
 
 def ends_said(how: str) -> str:
-    """Returns the argument or option that says how all episodes end."""
+    """Returns the argument or option that says how all episodes end, for messages."""
     return said(f"ends={how!r}", f"--ends {how}")
 
 
 def numbered_by_stamps(told: Description, mapping: ColumnMapping, types: Types) -> tuple[str, str]:
-    """Returns SQL: steps that are time stamps, numbered in their order.
+    """Returns SQL that replaces the time stamps of steps by numbers in their order.
 
     Equal stamps of an episode get the same number, so that they are refused as a repeated step. A
     text that is no stamp stays, and is refused later.
@@ -342,7 +342,7 @@ def numbered_by_stamps(told: Description, mapping: ColumnMapping, types: Types) 
 
 
 def with_last_rows(told: Description, mapping: ColumnMapping, types: Types) -> str:
-    """Returns SQL: a flag that is true at the last row of an episode without the other flag.
+    """Returns SQL that flags the last row of each episode, unless the other flag is set there.
 
     Refuses `ends` for a log that has a column of ends, or no episodes or steps.
     """

@@ -1,6 +1,6 @@
-"""Models of model checkers and of Gymnasium to our own, and back.
+"""Reads models of probabilistic model checkers and of Gymnasium, and writes UMB archives.
 
-Every road but Gymnasium's leads over one noun, the model as checkers store it: `checker` turns it
-into ours and back, `umb` reads and writes it in archives, `prism` lets Storm build it from a
-program.
+A `CheckerModel` is a model as checkers store it. `checker` converts it to a `FiniteMDP` and back,
+`umb` reads and writes it as an archive, and `prism` has Storm build it from a program. `gymnasium`
+reads tables of transitions directly.
 """

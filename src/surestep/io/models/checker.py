@@ -3,7 +3,7 @@
 Checkers know neither the end of an episode nor a start distribution: every choice leads somewhere,
 and there is one initial state. So ends become one absorbing state with the label `end`, and a start
 in several states becomes one more state with the label `start`, whose single action leads to them.
-All other labels stay as they are. The way back finds these states again, also in files of others.
+All other labels stay. The conversion back recognises these states, even in files of other tools.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ UNIFORM = "uniform"  # a start equally often in all initial states
 
 
 class Actions(NamedTuple):
-    """The actions of a file's choices."""
+    """The action of each choice, as a file numbers and names them."""
 
     number: arrays.IntArray  # [K] in the file's own numbering, 0 … num_actions − 1
     num_actions: int
@@ -34,7 +34,7 @@ class Actions(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CheckerModel:
-    """States with choices, choices with transitions, rewards on each; S, K, T are the file's.
+    """A model as checkers store it: states have choices, choices have transitions [S, K, T].
 
     A transition earns its own reward, that of its choice and that of the state it leaves. A state
     without choices stays where it is, and a choice without transitions ends the episode.
@@ -84,7 +84,7 @@ class CheckerModel:
         return self.labels.get(label, np.zeros(self.num_states, np.bool_))
 
     def marks(self) -> dict[str, arrays.BoolArray]:
-        """Returns all labels but those of starts and ends."""
+        """Returns the labels and the states they mark, except labels of starts and ends."""
         return {label: states for label, states in self.labels.items() if label not in RESERVED}
 
 
@@ -258,10 +258,10 @@ def start_distribution(model: CheckerModel, initial: str | None) -> arrays.Float
 
 
 def with_loops(model: CheckerModel) -> Graph:
-    """Returns the choices, each with all its rewards; a state without choices gets a loop."""
+    """Adds up the rewards of each transition; gives a state without choices a loop to itself."""
     lengths = arrays.run_lengths(model.choice_offsets)
     sizes = arrays.run_lengths(model.offsets)
-    with np.errstate(over="ignore"):  # a reward that is too large is refused by name later
+    with np.errstate(over="ignore"):  # an infinite reward is refused later, by name
         earned = model.choice_reward + np.repeat(model.state_reward, lengths)
         reward = model.reward + np.repeat(earned, sizes)
     ending = np.where(sizes == 0, earned, 0.0)
@@ -280,7 +280,7 @@ def with_loops(model: CheckerModel) -> Graph:
 
 
 def start_state(model: CheckerModel, graph: Graph, source: arrays.IntArray) -> int | None:
-    """Returns the last state, if `to_checker` has added it for the start; else None."""
+    """Returns the last state if it only starts episodes, as `to_checker` adds it; else None."""
     start = model.num_states - 1
     row = source == start
     added = (
@@ -295,7 +295,7 @@ def start_state(model: CheckerModel, graph: Graph, source: arrays.IntArray) -> i
 
 
 def end_state(graph: Graph, source: arrays.IntArray, candidate: arrays.BoolArray) -> int | None:
-    """Returns the one state that is only the end of episodes; else None."""
+    """Returns the only `candidate` if all choices that enter it surely do so; else None."""
     if np.count_nonzero(candidate) != 1:
         return None
     end = int(np.argmax(candidate))
@@ -307,7 +307,7 @@ def end_state(graph: Graph, source: arrays.IntArray, candidate: arrays.BoolArray
 def drop_states(
     graph: Graph, over: arrays.BoolArray, gone: arrays.BoolArray, end: int | None
 ) -> Graph:
-    """Returns the graph without the states `gone` and transitions into or after the end."""
+    """Drops the states `gone`, transitions to `end`, and those that leave states `over`."""
     choice = graph.choice
     source = graph.state
     ending = graph.successor == (-1 if end is None else end)
@@ -328,7 +328,7 @@ def drop_states(
 
 
 def sort_actions(graph: Graph) -> Graph:
-    """Returns the graph with rising actions within each state."""
+    """Sorts the choices of each state by their action."""
     if not arrays.not_rising(graph.action, graph.choice_offsets).any():
         return graph
     order = np.lexsort((graph.action, arrays.run_owners(graph.choice_offsets)))

@@ -135,7 +135,7 @@ def names_of_states(
 def built_by_storm(
     folder: Path, text: bytes, constants: Constants, reward: str | None, named: bool = False
 ) -> CheckerModel:
-    """Lets Storm write the model into a folder, and reads it.
+    """Has Storm write the model of a program into a folder; reads it.
 
     A few states are always named by the values of their variables; many only if `named`.
     """

@@ -1,7 +1,7 @@
 """Lets Storm write a UMB archive of a PRISM program; runs as a script in its own process.
 
-Storm is a C++ library that ends the process at some mistakes, such as a constant divided by zero.
-The script imports nothing of ours, so that it starts quickly. It reads `request.json` in the given
+Storm is a C++ library that ends the process on some errors, such as a division by zero. The script
+imports nothing from surestep, so that it starts quickly. It reads `request.json` in the given
 folder, and writes `answer.json` there.
 """
 
@@ -27,7 +27,7 @@ COMMENT_OR_END = re.compile(r"//[^\n]*|\b(?P<end>endmodule)\b")
 
 
 def answer_to(folder: Path) -> dict[str, Any]:
-    """Writes the model of the program; returns its names and rewards of states, or a complaint."""
+    """Writes the model of the program; returns names and rewards of its states, or a complaint."""
     import stormpy
     import stormpy.developer
 
@@ -82,7 +82,7 @@ def answer_to(folder: Path) -> dict[str, Any]:
     rewards = built.reward_models.get(reward)
     marked = built.labeling
     dead = marked.contains_label("deadlock") and marked.get_states("deadlock")
-    # A set of states is true even if it is empty.
+    # Storm's set of states is true in Python even if it is empty.
     if dead and dead.get_number_of_set_bits() and rewards is not None and rewards.has_state_rewards:
         # Storm forgets the state rewards of deadlocks. With one more command, a loop in every
         # state, it keeps them, and numbers the states as before, as a loop leads to no new state.
@@ -144,7 +144,7 @@ def state_names(values: Any) -> list[str]:
 
 
 def main(folder: Path) -> None:
-    """Writes the answer, or the complaint of Storm."""
+    """Writes `answer.json`: what `answer_to` returns, or the error of Storm as a complaint."""
     try:
         answer = answer_to(folder)
     except Exception as problem:  # Storm's own errors come as RuntimeError and in other classes

@@ -157,13 +157,13 @@ def umb_path(path: object) -> Path:
     return file
 
 
-# ---- the index: JSON that somebody else wrote, as declared types ------------------------------
+# ---- the index: untrusted JSON, read into declared types --------------------------------------
 
 
 INDEX = "index.json"
 VERSION = 1
-REWARD = "reward"  # the reward structure that counts among several, where nobody chooses
-TOOL = "surestep"  # whose files may hold what follows
+REWARD = "reward"  # the default among several reward structures
+TOOL = "surestep"  # the tool that our archives name; only its parameters are read
 # Bytes that the index may have for each byte of a compressed archive, and in any: one of names
 # grows by a factor of 10, and every byte of it may become 30 bytes of Python's lists.
 INDEX_GROWTH = 16
@@ -173,14 +173,14 @@ Count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 
 
 class ValueType(Struct, frozen=True):
-    """The type of values."""
+    """The type of the values in a file of the archive."""
 
     type: str
-    size: Count = 0  # bits; 0: as many as usual
+    size: Count = 0  # bits; 0: the usual number for the type
 
 
 class System(Struct, frozen=True, rename="kebab"):
-    """The sizes of a model."""
+    """The kind of model, and its numbers of players, states, choices, branches and actions."""
 
     time: str
     branch_probability_type: ValueType
@@ -216,13 +216,13 @@ class Maker(Struct, frozen=True):
 
 
 class OurParameters(Struct, frozen=True, rename="kebab"):
-    """The parameters of an archive of ours; they hold labels, as Storm refuses declared strings."""
+    """The names of states in our archives; Storm refuses archives that declare them as strings."""
 
     state_labels: list[str] | None = None
 
 
 class Index(Struct, frozen=True, rename="kebab"):
-    """The part of the index that is read here."""
+    """The entries of `index.json` that surestep reads."""
 
     format_version: Annotated[int, Meta(ge=0, le=VERSION)]
     transition_system: System
@@ -547,15 +547,15 @@ def packed(mask: arrays.BoolArray) -> arrays.AnyArray:
 # ---- the tar archive, plain or compressed with gzip or xz --------------------------------------
 #
 # Sizes are checked against the file before anything is read, and compressed data may not grow
-# without bounds. Python's `tarfile` takes a damaged header, or the place where a file is cut off,
-# for the end: so zeros have to follow.
+# without bounds. Python's `tarfile` takes a damaged header or a cut-off file for the end of the
+# archive. So only zeros may follow the last member.
 
 
 GZIP = b"\x1f\x8b"
 XZ = b"\xfd7zXZ\x00"
 BLOCK = tarfile.BLOCKSIZE
-PIECE = 1 << 12  # bytes that are read at a time: gzip makes 4 MB of them at most
-IN_MEMORY = 1 << 20  # unpacked bytes; more of them wait on the disk
+PIECE = 1 << 12  # bytes to read at a time; gzip expands them to at most 4 MB
+IN_MEMORY = 1 << 20  # unpacked bytes; a larger archive is unpacked to the disk
 # Bytes that a compressed byte, and any file, may become. Models grow by a factor of 3 to 50, since
 # offsets and successors differ from each other; only a file of little but zeros grows by 1,000.
 GROWTH = 200
@@ -622,7 +622,7 @@ def read_members(file: IO[bytes]) -> dict[str, tuple[int, int]]:
         ) from None
     file.seek(archive.offset)
     end = file.read(BLOCK)
-    if not end:  # where `tarfile` sees the end, it may be missing
+    if not end:  # `tarfile` accepts a file without an end
         raise InvalidModel("the archive is cut off, expected zeros at its end")
     expect_zeros("the archive", end, file)
     return members
@@ -642,7 +642,7 @@ def tar_chunks(files: Mapping[str, bytes | memoryview]) -> Iterator[bytes | memo
     for name, data in files.items():
         header = tarfile.TarInfo(name)
         header.size = len(data)
-        large = header.size >= 8**11  # more than the older form can say
+        large = header.size >= 8**11  # too large for the size field of USTAR
         yield header.tobuf(tarfile.GNU_FORMAT if large else tarfile.USTAR_FORMAT)
         yield data
         yield bytes(-header.size % BLOCK)
