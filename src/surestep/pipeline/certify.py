@@ -106,7 +106,7 @@ class Judged:
         Returns
         -------
         Verdict
-            A rung of the ladder of words, and why.
+            One of the five verdicts, and why.
         """
         saved = self.result
         belief = belief_in(saved.certificates) if self.same_terms else None
