@@ -461,6 +461,7 @@ def test_claims_hold_where_episodes_end_and_the_logger_quits(number):
         assert wrong_claims(logs, ours=ours, behavior=theirs) <= most_failures(number)
 
 
+@pytest.mark.slow  # that the invalid form fails: nothing that the product does
 def test_leaving_out_the_draws_of_steps_that_ended_is_wrong(monkeypatch):
     """The invalid form claims a gain where there is none; the valid one does not."""
     draw, wait, go = risky(seen=False)

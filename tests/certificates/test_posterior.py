@@ -51,7 +51,9 @@ def ending_example(states):
     return problem, policy
 
 
-@pytest.mark.parametrize(("states", "memory"), [(4, 20_000), (130, 2**21)])
+@pytest.mark.parametrize(
+    ("states", "memory"), [(4, 20_000), pytest.param(130, 2**21, marks=pytest.mark.slow)]
+)
 def test_gains_without_a_discount_are_those_of_discounts_near_1(states, memory):
     problem, policy = ending_example(states)
     settings = Posterior(draws=9, seed=3)

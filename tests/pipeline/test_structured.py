@@ -1,6 +1,8 @@
 """`improve` with a known structure: from a file to rules, a proof, a page, and back."""
 
 import json
+from contextlib import redirect_stdout
+from io import StringIO
 
 import numpy as np
 import pytest
@@ -115,8 +117,18 @@ def plant(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def result(plant):
-    return improve_structured(plant / "plant.toml")
+def said(plant):
+    """What the command prints as JSON; it writes the folder `result` beside the description."""
+    command = ["improve", str(plant / "plant.toml"), "-o", str(plant / "result"), "--json"]
+    with redirect_stdout(StringIO()) as printed, pytest.raises(SystemExit) as stop:
+        main(command)
+    assert stop.value.code == 0
+    return json.loads(printed.getvalue())
+
+
+@pytest.fixture(scope="module")
+def result(plant, said):
+    return load_structured(plant / "result")
 
 
 def test_rules_are_proved_below_their_true_gain(result):
@@ -164,12 +176,9 @@ def test_a_result_is_saved_loaded_and_made_again(plant, result, tmp_path, capsys
         load_structured(folder)
 
 
-def test_the_command_prints_the_answer_and_its_json(plant, tmp_path, capsys):
-    with pytest.raises(SystemExit) as stop:
-        main(["improve", str(plant / "plant.toml"), "-o", str(tmp_path / "r"), "--json"])
-    assert stop.value.code == 0
-    said = json.loads(capsys.readouterr().out)
+def test_the_command_prints_the_answer_as_json(said, result):
     assert said["verdict"] == "proved better"
+    assert said["lower"] == result.certificate.lower
     assert said["rules"][-1] == "Else: nothing."
 
 

@@ -17,6 +17,7 @@ PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
 FENCED = re.compile(r"^```(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.slow  # half a minute; `make test-browser` builds the site with -W, too
 def test_all_pages_are_read_without_a_warning(tmp_path):
     command = ["-m", "sphinx", "-q", "-W", "--keep-going", "-c", "tools/docsite", "-b", "dummy"]
     built = subprocess.run(
