@@ -1,9 +1,12 @@
 """`improve` with a known structure: from a file to rules, a proof, a page, and back."""
 
 import json
+import math
 from contextlib import redirect_stdout
+from dataclasses import replace
 from io import StringIO
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -229,6 +232,14 @@ def test_descriptions_without_a_structure_are_for_the_other_verb(plant):
         improve_structured(plant / "flat.toml")
     with pytest.raises(InvalidParameter, match="improve_structured"):
         improve(plant / "plant.toml")
+
+
+def test_a_test_that_compared_nothing_is_saved_and_loaded(result, tmp_path):
+    nothing = replace(result.test, evidence=-math.inf, worst=None)
+    record = msgspec.structs.replace(result.record, test=msgspec.to_builtins(nothing))
+    made = replace(result, test=nothing, record=record)
+    made.save(tmp_path / "result")
+    assert load_structured(tmp_path / "result").test == nothing
 
 
 def test_other_verbs_say_that_they_do_not_take_it(plant, result, tmp_path, capsys):

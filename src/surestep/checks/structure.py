@@ -187,7 +187,7 @@ class Variable(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """How often columns that share their nodes drew each value, by every left-out variable."""
+    """Counts of the values that columns with shared nodes drew, by every left-out variable."""
 
     columns: arrays.IntArray  # [n] their places in the order of decisions
     nodes: arrays.IntArray  # [k] the nodes with draws

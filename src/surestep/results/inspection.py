@@ -37,7 +37,7 @@ class EpisodeLengths(NamedTuple):
 
 
 class ActionUse(NamedTuple):
-    """How often an action was taken, and in how many states."""
+    """The number of times that an action was taken, and of states where it was."""
 
     action: Label
     visits: int
@@ -46,14 +46,14 @@ class ActionUse(NamedTuple):
 
 
 class StateUse(NamedTuple):
-    """How often each action was taken in a state, in the order of the actions."""
+    """The number of times that each action was taken in a state, in the order of actions."""
 
     state: Label
     visits: tuple[int, ...]
 
 
 class Overlap(NamedTuple):
-    """How well a log fits the policy that is said to have made it."""
+    """The fit of a log to the policy that is said to have made it."""
 
     policy: str  # where it was read
     never_seen: int  # pairs that the policy takes in states of the log, but the log never shows

@@ -186,7 +186,7 @@ def kept_states(findings: Findings) -> IntArray:
 
 
 class VisitBin(NamedTuple):
-    """How many pairs have from `low` to `high` visits, both included."""
+    """The number of pairs with `low` to `high` visits, both included."""
 
     low: int
     high: int

@@ -59,7 +59,7 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueryFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the record keeps of the query that prepared a log."""
+    """The facts that a record keeps of the query that prepared a log."""
 
     digest: str  # of the rows of the query
     types: dict[str, str]  # of the columns of the log

@@ -55,7 +55,7 @@ POLICY, PARQUET, CERTIFICATE, CERTIFICATES, REPORT = FILES = (
     "report.html",
 )
 RULES, CARD = FOR_STAFF = ("rules.json", "card.html")
-STRUCTURED = '"surestep structured result"'  # the format of the record of another kind of result
+STRUCTURED = '"format": "surestep structured result"'  # in the record of another kind of result
 
 
 Action = str | tuple[str, ...]

@@ -7,6 +7,7 @@ description and the digests of the others.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -237,12 +238,17 @@ def load_structured(directory: str | Path) -> StructuredResult:
         if hashlib.sha256(read_whole(folder / name)).hexdigest() != record.outputs.get(name):
             raise InvalidResult(f"{folder / name} was changed after it was written")
     structure = Structure.read(record.columns, record.actions, record.description["structure"])
+    # JSON has no −∞, the evidence of a test that had nothing to compare.
+    test = {
+        name: -math.inf if x is None and name == "evidence" else x
+        for name, x in record.test.items()
+    }
     return StructuredResult(
         rules=read_as(folder, RULES, WrittenRules),
         certificate=Certificate.from_json(read_whole(folder / CERTIFICATE).decode()),
         record=record,
         structure=structure,
-        test=converted(record.test, StructureTest, RUN, InvalidResult),
+        test=converted(test, StructureTest, RUN, InvalidResult),
         report=read_whole(folder / REPORT).decode(),
     )
 

@@ -89,7 +89,7 @@ class PolicyTable(ByValue):
 
     @property
     def decided(self) -> BoolArray:
-        """Whether something is decided in the state of each pair [K]."""
+        """Tells of each pair whether something is decided in its state [K]."""
         return np.logical_not(self.quiet[self.pairs.state])
 
     @property
@@ -104,6 +104,6 @@ class PolicyTable(ByValue):
 
     @property
     def changed(self) -> BoolArray:
-        """Whether π_I differs from π_b in each state [S]."""
+        """Tells of each state whether π_I differs from π_b there [S]."""
         moved = run_sums(np.abs(self.probability - self.behavior), self.pairs.offsets)
         return np.logical_and(moved > UNCHANGED, ~self.quiet)
