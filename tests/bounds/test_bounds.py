@@ -16,6 +16,7 @@ from support.problems import uniform_problem
 from surestep import Counts
 from surestep.bounds import (
     BOUNDS,
+    FactoredBound,
     KSuccessor,
     ProblemSize,
     compare_bounds,
@@ -395,3 +396,20 @@ def test_the_size_of_a_problem_has_its_terms():
     counts = Counts.from_dense(np.ones((3, 2, 3), int), rewards=np.zeros((3, 2)))
     problem = uniform_problem(counts, 0.5, (-7.0, 2.0))
     assert ProblemSize.of(problem, 0.2) == ProblemSize(3, 2, 0.2, value_bound=7.0, discount=0.5)
+
+
+def test_the_factored_bound_is_the_chance_that_coupled_draws_differ():
+    size = ProblemSize(4, 2, 0.1)
+    bound = FactoredBound(columns=3, nodes=7, values=2)
+    radius = math.sqrt(2 / 500 * math.log(2 * 7 * 2**2 / 0.1))
+    expected = 2 * (1 - (1 - radius / 2) ** 3)
+    assert float(bound.radius(500, size)) == pytest.approx(expected, rel=1e-12)
+    assert expected < 3 * radius
+    assert float(bound.radius(1, size)) == 2.0
+    # The TV distance of two products is at most that chance: brute force over all outcomes.
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        ours, theirs = rng.dirichlet([1, 1, 1], (2, 3))
+        both = [np.multiply.outer(np.multiply.outer(*p[:2]), p[2]) for p in (ours, theirs)]
+        each = np.abs(ours - theirs).sum(axis=1) / 2
+        assert np.abs(both[0] - both[1]).sum() <= 2 * (1 - np.prod(1 - each)) + 1e-12

@@ -2,7 +2,7 @@
 
 from surestep.algorithms.batch import ImprovementBatch, improve_batch
 from surestep.algorithms.constrained import Constrained
-from surestep.algorithms.contract import Algorithm, Promise, improvement_of
+from surestep.algorithms.contract import Algorithm, Promise, improve_on_nodes, improvement_of
 from surestep.algorithms.duipi import DUIPI
 from surestep.algorithms.hcpi import HCPI
 from surestep.algorithms.pessimistic import VILCB, PessimisticMBIE, RobustMDP
@@ -40,6 +40,7 @@ __all__ = [
     "SoftSPIBB",
     "TwoSuccessorSPIBB",
     "improve_batch",
+    "improve_on_nodes",
     "improvement_of",
     "make_algorithm",
 ]

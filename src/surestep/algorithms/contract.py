@@ -14,7 +14,9 @@ import numpy as np
 from msgspec import Meta
 
 import surestep._arrays as arrays
+from surestep.certificates.node_tables import NodeTable
 from surestep.model import Counts, FiniteMDP, Improvement, Policy, Problem
+from surestep.model.factored import FactoredProblem
 from surestep.model.pairs import check_same_pairs
 from surestep.planning.evaluation import evaluate_with_bound, q_values
 from surestep.planning.proof import TIE_TOLERANCE
@@ -70,6 +72,42 @@ class Algorithm(Improver, Protocol):
     def promises(self) -> frozenset[Promise]:
         """Returns the promises that it makes with these settings."""
         ...
+
+
+def improve_on_nodes(algorithm: Improver, problem: FactoredProblem) -> Policy:
+    """Improves the policy of a small world with the estimate of its nodes.
+
+    A pair has as many visits as its scarcest node has draws. So `SPIBB(n_wedge=10)` is factored
+    SPIBB (Simão and Spaan 2019): it keeps π_b where some node has at most 10 draws.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        The algorithm; it plans in the estimate, and may look at visits, but not at a log.
+    problem : FactoredProblem
+        A log with its structure, and the current policy.
+
+    Returns
+    -------
+    Policy
+        The policy over all states, which are numbers whose digits are the columns.
+
+    Raises
+    ------
+    InvalidParameter
+        The world has too many states to enumerate.
+
+    Examples
+    --------
+    >>> from surestep.algorithms import SPIBB, improve_on_nodes
+    >>> from surestep.environments.sysadmin import SysAdmin
+    >>> world = SysAdmin(4)
+    >>> problem = world.problem(world.sample(world.first_failed(0.3), 20, rng=1))
+    >>> improve_on_nodes(SPIBB(n_wedge=10), problem).pairs.num_states
+    16
+    """
+    table = NodeTable.of(problem)
+    return table.lowered(algorithm.improve(table.problem).policy)
 
 
 def tie_of(q: arrays.FloatArray) -> float:

@@ -4,6 +4,7 @@ from surestep.certificates.apriori import APriori
 from surestep.certificates.certifying import certify, certify_many, verify
 from surestep.certificates.common import Certifier
 from surestep.certificates.episodes import training_for, training_part
+from surestep.certificates.node_tables import NodeRobust
 from surestep.certificates.nodes import NodeStitched
 from surestep.certificates.posterior import Posterior
 from surestep.certificates.registry import CERTIFIERS, make_certifier
@@ -15,6 +16,7 @@ __all__ = [
     "CERTIFIERS",
     "APriori",
     "Certifier",
+    "NodeRobust",
     "NodeStitched",
     "Posterior",
     "Robust",

@@ -272,16 +272,21 @@ def uncertainty_of(problem: Problem, terms: SetTerms) -> Uncertainty:
         low,
         high,
     )
-    starts = None
-    if not terms.known_start:
-        begun = np.flatnonzero(counts.starts).astype(np.int32)
-        one_row = np.array([0, begun.size])
-        goes_on = np.zeros(1, np.bool_)
-        started = Observed(
-            one_row, begun, counts.starts[begun], goes_on, np.array([size]), closed=False
-        )
-        starts = set_rows(started, size, share, terms)
-    return Uncertainty(models, starts, counts.starts / counts.starts.sum(), parts)
+    return Uncertainty(
+        models, start_rows(counts, size, share, terms), counts.starts / counts.starts.sum(), parts
+    )
+
+
+def start_rows(counts: Counts, size: int, share: float, terms: SetTerms) -> SetRows | None:
+    """Returns the set of starts, in any of `size` states; None if their distribution is known."""
+    if terms.known_start:
+        return None
+    begun = np.flatnonzero(counts.starts).astype(np.int32)
+    one_row, goes_on = np.array([0, begun.size]), np.zeros(1, np.bool_)
+    started = Observed(
+        one_row, begun, counts.starts[begun], goes_on, np.array([size]), closed=False
+    )
+    return set_rows(started, size, share, terms)
 
 
 def unknown_parts(problem: Problem, *, known_start: bool) -> tuple[int, int]:

@@ -445,6 +445,25 @@ class ColumnRules(arrays.ByValue, arrays.Frozen):
             taken[there] = self.member_actions[holds[there].argmax(axis=1), self.choice[r]]
         return rule, taken
 
+    def chances(self, state: arrays.IntArray) -> arrays.FloatArray:
+        """Returns the chance of each action in each state.
+
+        Parameters
+        ----------
+        state : array of int [N, C]
+            The columns.
+
+        Returns
+        -------
+        array of float [N, A]
+            The chances.
+        """
+        rule, action = self.deciding(state)
+        chances = np.tile(self.chance[rule], (len(self.actions), 1)).T
+        chances /= len(self.actions)
+        chances[np.arange(action.size), action] += 1 - self.chance[rule]
+        return chances
+
     def act(
         self, state: arrays.IntArray, rng: np.random.Generator | None = None
     ) -> arrays.IntArray:
