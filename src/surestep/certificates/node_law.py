@@ -1,8 +1,9 @@
-"""Draws steps from the law of nodes that the frequencies of a log estimate."""
+"""Estimates the law of nodes from a log, and draws steps from it."""
 
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import gammaln
 
 import surestep._arrays as arrays
 from surestep.kernels.nodes import NodeStacks
@@ -21,6 +22,17 @@ def estimated_law(structure: Structure, stacks: NodeStacks) -> arrays.FloatArray
     np.add.at(counts, (node[seen], stacks.entry[seen]), 1.0)
     chances: arrays.FloatArray = counts.cumsum(axis=1) / counts.sum(axis=1, keepdims=True)
     return chances
+
+
+def log_kt(counts: arrays.FloatArray) -> arrays.FloatArray:
+    """Returns ln KT of counts [..., V]: each draw is predicted by those before it.
+
+    The chance of the next value x is (n_x + ½) / (n + V/2) (Krichevsky and Trofimov 1981).
+    """
+    size = counts.shape[-1]
+    terms = gammaln(counts + 0.5).sum(axis=-1) - gammaln(counts.sum(axis=-1) + size / 2)
+    known: arrays.FloatArray = terms + gammaln(size / 2) - size * gammaln(0.5)
+    return known
 
 
 def stepped(

@@ -26,7 +26,11 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._settings import Delta, Settings
 from surestep.certificates.common import unless_refused, values_statement
-from surestep.certificates.nodes import node_stacks, strides_of
+from surestep.certificates.nodes import (
+    node_stacks,
+    strides_of,
+    structure_statements,
+)
 from surestep.certificates.robust import Case, Robust, claims_by_fixed_points, set_terms
 from surestep.certificates.uncertainty import Uncertainty, chance_interval, start_rows
 from surestep.errors import InvalidParameter
@@ -322,10 +326,11 @@ class NodeRobust(Settings):
         return arrays.altered(
             unless_refused(claim),
             kind=self.name,
+            standing="believed" if problem.structure.learnt else "proved",
             parameters={"delta": self.delta},
             figures=figures | {"world_states": len(table.states)},
             assumptions=(
-                Statement("structure-true"),
+                *structure_statements(problem.structure),
                 Statement("no-hidden-causes"),
                 Statement("behavior-known"),
                 Statement("nothing-left-out"),

@@ -312,7 +312,7 @@ class NodeStitched(common.WithRanges):
         }
         return Certificate(
             kind=self.name,
-            standing="proved",
+            standing="believed" if problem.structure.learnt else "proved",
             lower=max(lower, low - high),
             delta=self.delta,
             span=high - low,
@@ -346,7 +346,7 @@ class NodeStitched(common.WithRanges):
         if problem.start is not None:
             starts = Statement("start-known")
         return (
-            Statement("structure-true"),
+            *structure_statements(problem.structure),
             Statement("no-hidden-causes"),
             Statement("practice-as-recorded" if by_returns else "behavior-known"),
             Statement("chosen-from-part", {"share": self.train_share, "seed": seed}),
@@ -357,6 +357,12 @@ class NodeStitched(common.WithRanges):
             Statement("rest-bounded", {"low": least, "high": most}),
             Statement("seed-fixed"),
         )
+
+
+def structure_statements(structure: Structure) -> list[Statement]:
+    """Returns what is assumed: the structure is true, also where it was learnt from the log."""
+    learnt = (Statement("structure-learnt", {"table": name}) for name in structure.learnt)
+    return [Statement("structure-true"), *learnt]
 
 
 def paid_node_returns(problem: FactoredProblem) -> arrays.FloatArray:

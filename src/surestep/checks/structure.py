@@ -48,10 +48,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln, xlogy
+from scipy.special import xlogy
 
 import surestep._arrays as arrays
-from surestep.certificates.node_law import LEFT_OVER, estimated_law, stepped
+from surestep.certificates.node_law import LEFT_OVER, estimated_law, log_kt, stepped
 from surestep.certificates.nodes import node_draws
 from surestep.kernels.nodes import NodeStacks
 from surestep.model.factored import ColumnRules, FactoredLog
@@ -355,14 +355,6 @@ def actions_of(structure: Structure, columns: arrays.IntArray) -> Variable:
     if number > 1:
         name = f"{ACTION}, seen from {structure.columns[structure.target[columns[0]]]}"
     return Variable(name, labels, None, of_action.reshape(part.shape))
-
-
-def log_kt(counts: arrays.FloatArray) -> arrays.FloatArray:
-    """Returns ln KT of counts [..., V]."""
-    size = counts.shape[-1]
-    terms = gammaln(counts + 0.5).sum(axis=-1) - gammaln(counts.sum(axis=-1) + size / 2)
-    known: arrays.FloatArray = terms + gammaln(size / 2) - size * gammaln(0.5)
-    return known
 
 
 def log_ml(counts: arrays.FloatArray) -> arrays.FloatArray:

@@ -117,6 +117,8 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "structure-true": "The structure is true: given all that was known before, and the columns "
     "decided earlier in the step, every column has the law of its node, wherever either policy can "
     "go; columns that share nodes are alike.",
+    "structure-learnt": "The learnt structure of {table} is true: its parents and part of the "
+    "action were learnt from the part of the log that chose the policy, and nobody confirmed them.",
     "nothing-beyond-given": "There are no states and actions beyond those given.",
     "nothing-beyond-observed": "There are no {what} beyond those observed.",
     "pairs-declared": "No action is possible in a state but those that were declared for it.",

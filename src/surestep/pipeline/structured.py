@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from surestep._files import read_path, read_whole
 from surestep._json import converted, read_json
 from surestep._progress import Progress, telling
 from surestep._version import __version__
+from surestep.algorithms.learnt_structure import drafted, learn_structure
 from surestep.algorithms.node_rules import FoundRules, find_rules, returns_of
 from surestep.certificates.node_law import estimated_law
 from surestep.certificates.nodes import NodeStitched, node_stacks
@@ -24,7 +26,7 @@ from surestep.io.logs.source import LogSource
 from surestep.model import FactoredLog, FactoredProblem, Structure
 from surestep.model.factored import ColumnRules
 from surestep.model.log import UNKNOWN
-from surestep.model.structure import HERE
+from surestep.model.structure import HERE, LEARN
 from surestep.pipeline.evidence import open_source
 from surestep.pipeline.rules import values_in_order
 from surestep.pipeline.terms import usual_train_share
@@ -103,12 +105,16 @@ def improve_structured(
             raise InvalidParameter("[structure] is given beside counts; expected rows of episodes")
         log_source.check_one_decision(description.stakes.discount)
         log = factored(log_source)
-        problem = posed(log, description)
         certifier = certifier_for(description, log.num_episodes)
+        choosing = certifier.parts(posed(log, description))[0].log
+        tables = learn_structure(choosing, description.structure)
+        columns = dict(zip(log.structure.columns, map(list, log.structure.values), strict=False))
+        log = replace(log, structure=Structure.read(columns, log.structure.actions, tables))
+        problem = posed(log, description)
         tell("looking for rules", 0, 1)
         first, second = certifier.parts(problem)
         most = 12 if description.method.rules is None else description.method.rules
-        found = find_rules(first, certifier, templates_of(description), most=max(most, 1))
+        found = find_rules(first, certifier, templates_of(tables), most=max(most, 1))
         tell("certifying", 0, 1)
         claim = certifier.certify(problem, found.policy)
         tell("testing the structure", 0, 1)
@@ -119,11 +125,16 @@ def improve_structured(
         surestep=__version__,
         description=keys.without_folders(description).given(),
         inputs=input_files(files_of(description, log_source)),
-        columns=dict(zip(structure.columns, map(list, structure.values), strict=False)),
+        columns=columns,
         actions=[*structure.actions],
         data={"rows": log.num_steps, "episodes": log.num_episodes},
         estimates=estimates(second, found.policy),
         test=msgspec.to_builtins(test),
+        learnt={
+            name: {key: tables[name][key] for key, word in table.items() if word == LEARN}
+            for name, table in description.structure.items()
+            if LEARN in table.values()
+        },
     )
     result = StructuredResult(rules, claim, record, structure, test)
     visits = [np.diff(node_stacks(part.log).offsets).tolist() for part in (first, second)]
@@ -145,7 +156,7 @@ def check_keys(description: keys.Description) -> None:
 
 
 def factored(source: LogSource) -> FactoredLog:
-    """Reads a log column by column; the structure is that of its description."""
+    """Reads a log column by column; its structure is that of its description, as yet unlearnt."""
     steps, texts, binnings = source.by_column()
     if steps.order is not None and source.description.behavior.logger != "fixed":
         raise InvalidLog(
@@ -170,7 +181,7 @@ def factored(source: LogSource) -> FactoredLog:
         )
     return FactoredLog(
         structure=Structure.read(
-            columns, steps.pairs.action_labels or (), source.description.structure
+            columns, steps.pairs.action_labels or (), drafted(source.description.structure)
         ),
         state=state,
         action=steps.action,
@@ -228,10 +239,10 @@ def certifier_for(description: keys.Description, episodes: int) -> NodeStitched:
     )
 
 
-def templates_of(description: keys.Description) -> dict[str, list[str]]:
+def templates_of(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
     """Returns the actions of the members of each group, such as reboot_@."""
     templates = dict[str, list[str]]()
-    for name, table in description.structure.items():
+    for name, table in tables.items():
         parts = table.get("action")
         if "*" in name and isinstance(parts, Mapping):
             said = [one for several in parts.values() for one in keys.several(several)]

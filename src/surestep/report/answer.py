@@ -33,6 +33,7 @@ STANDINGS = {
     "proved": "holds for every size of the log, if its assumptions hold",
     "asymptotic": "holds as the log grows without end, with no promise for this size",
     "posterior": "a degree of belief that rests on a prior",
+    "believed": "holds if what was learnt from the log is true, which nobody confirmed",
     "as-published": "taken from the papers, with known gaps",
     BY_EXTENSION: "from a plug-in: nothing is known here of its proof",
     "none": "nothing is claimed",

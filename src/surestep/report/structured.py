@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 from surestep._words import counted, floored, number, percent, signed
 from surestep.checks.structure import FEW, MOST_BLIND
+from surestep.description import key_text, written
+from surestep.model.structure import LEARN
 from surestep.report.certificates import of_one
 from surestep.report.page import page
 from surestep.report.signals import DIGITS
@@ -29,7 +31,8 @@ def structured_sections(result: StructuredResult) -> list[Section]:
     unit = record.description.get("stakes", {}).get("unit", "per episode")
     title, mood = answer(result)
     least = signed(floored(claim.lower or 0.0, DIGITS), DIGITS)
-    sure = f"with {percent(1 - claim.delta)} confidence, if the structure is true"
+    kind = "learnt structure" if result.structure.learnt else "structure"
+    sure = f"with {percent(1 - claim.delta)} confidence, if the {kind} is true"
     if test.failed:
         least = "nothing"
         sure = "the log contradicts the structure that the claim rests on"
@@ -55,6 +58,7 @@ def structured_sections(result: StructuredResult) -> list[Section]:
     return [
         Section("answer", title, [next_step(result)], keys=keys, mood=mood),
         Section("rules", "The rules", [how], items=rules),
+        *([learnt_section(result)] if record.learnt else []),
         Section(
             "against",
             "What speaks against it",
@@ -81,6 +85,22 @@ def structured_sections(result: StructuredResult) -> list[Section]:
     ]
 
 
+def learnt_section(result: StructuredResult) -> Section:
+    """Returns what was learnt, to be confirmed by whoever knows that it is true."""
+    words = (
+        f"The {result.certificate.figures['training_episodes']:,} episodes that chose the rules "
+        "say what depends on what. Nothing is proved until somebody who knows the world confirms "
+        f'it: put these lines into your description in place of "{LEARN}", and run the command '
+        "again. The same episodes must choose then, too, or more (method.train_share)."
+    )
+    items = [
+        Item(f"[structure.{key_text(name)}]", f"{key} = {written(value)}")
+        for name, table in result.record.learnt.items()
+        for key, value in table.items()
+    ]
+    return Section("learnt", "The learnt structure", [words], items=items)
+
+
 def answer(result: StructuredResult) -> tuple[str, Mood]:
     """Returns the line to act on."""
     gains = (result.certificate.lower or 0.0) > 0
@@ -88,6 +108,8 @@ def answer(result: StructuredResult) -> tuple[str, Mood]:
         return "Do not act on it: the log contradicts the structure", "bad"
     if gains and result.test.is_blind:
         return "Pilot it: it goes where the log has not been", "caution"
+    if gains and result.structure.learnt:
+        return "Pilot it: believed, not proved", "caution"
     return ("Adopt it", "good") if gains else ("Keep what you do", "plain")
 
 
@@ -99,6 +121,8 @@ def next_step(result: StructuredResult) -> str:
         return "This log cannot show a gain. More episodes may."
     if result.test.is_blind:
         return "There nobody can test the structure. A pilot needs none."
+    if result.structure.learnt:
+        return "If you know that the learnt structure is true, confirm it. Else pilot the rules."
     return "Follow the rules, and watch what comes of it."
 
 

@@ -90,6 +90,7 @@ class StructuredRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     data: dict[str, int]
     estimates: dict[str, float]  # returns of the new policy and of the current one
     test: dict[str, Any]  # of the structure
+    learnt: dict[str, dict[str, Any]] = {}  # what stands in place of "learn"
     outputs: dict[str, str] = {}
 
 
@@ -128,10 +129,14 @@ class StructuredResult:
 
     @property
     def verdict(self) -> Rung:
-        """Returns the verdict on the result; with a refuted structure, nothing is proved."""
+        """Returns the verdict on the result: with a learnt structure *believed* at most.
+
+        With a refuted structure nothing is shown.
+        """
         trusted = not self.test.failed and not self.test.is_blind
-        proved = trusted and (self.certificate.lower or 0.0) > 0
-        return "proved better" if proved else "not shown to be better"
+        if not trusted or (self.certificate.lower or 0.0) <= 0:
+            return "not shown to be better"
+        return "believed better" if self.structure.learnt else "proved better"
 
     @property
     def estimated_gain(self) -> float:
@@ -237,7 +242,11 @@ def load_structured(directory: str | Path) -> StructuredResult:
     for name in FILES:
         if hashlib.sha256(read_whole(folder / name)).hexdigest() != record.outputs.get(name):
             raise InvalidResult(f"{folder / name} was changed after it was written")
-    structure = Structure.read(record.columns, record.actions, record.description["structure"])
+    tables = {
+        name: table | (record.learnt[name] | {"learnt": True} if name in record.learnt else {})
+        for name, table in record.description["structure"].items()
+    }
+    structure = Structure.read(record.columns, record.actions, tables)
     # JSON has no −∞, the evidence of a test that had nothing to compare.
     test = {
         name: -math.inf if x is None and name == "evidence" else x
