@@ -2,6 +2,7 @@
 
 import json
 import math
+import tomllib
 from contextlib import redirect_stdout
 from dataclasses import replace
 from io import StringIO
@@ -13,9 +14,11 @@ import pytest
 from support.log_tables import write_table
 from surestep import improve, load
 from surestep.cli.main import main
-from surestep.environments.sysadmin import DISCOUNT, SysAdmin
+from surestep.environments.sysadmin import DISCOUNT, STRUCTURE, SysAdmin
 from surestep.errors import InvalidLog, InvalidParameter, InvalidResult, ResultMismatch
+from surestep.model import Structure
 from surestep.pipeline import improve_structured, verify_structured
+from surestep.pipeline import structured as module
 from surestep.results import load_structured
 
 CURRENT = {
@@ -51,7 +54,7 @@ parents = ["pressure"]
 [structure.age]
 parents = ["age"]
 action = "none"
-known = [{age = "old", is = "old"}, {age = "young", is = "young"}]
+known = "same"
 [structure.end]
 parents = ["next.pressure"]
 action = "none"
@@ -195,6 +198,66 @@ def test_a_wrong_structure_proves_nothing(plant, tmp_path):
     assert "the log contradicts the structure" in result.report
 
 
+LEARN = 'parents = "learn"\naction = "learn"\n\n'
+LEARNT_PLANT = (
+    f"{PLANT[: PLANT.index('parents')]}{LEARN}{PLANT[PLANT.index('[structure.reward]') :]}"
+)
+
+
+def test_a_learnt_structure_is_believed_until_somebody_confirms_it(plant, tmp_path, capsys):
+    (plant / "learn.toml").write_text(LEARNT_PLANT)
+    command = ["improve", str(plant / "learn.toml"), "-o", str(tmp_path / "result")]
+    with pytest.raises(SystemExit) as stop:
+        main(command)
+    assert stop.value.code == 0
+    screen = capsys.readouterr().out
+    assert "Pilot it: believed, not proved" in screen
+    lines = ['parents = ["@", "@left + @right"]', 'action = { "reboot_@" = "reboot_@" }']
+    assert all(f'[structure."machine_*"]: {line}' in screen for line in lines)
+    result = load_structured(tmp_path / "result")
+    assert (result.verdict, result.certificate.standing) == ("believed better", "believed")
+    assert result.certificate.assumes("structure-learnt")
+    assert result.structure.learnt == ("machine_*",)
+    assert "The learnt structure" in result.report
+    assert verify_structured(tmp_path / "result", plant / "learn.toml").confirmed
+    # Who writes these lines in place of "learn" has the same structure, without the mark.
+    confirmed = tomllib.loads(LEARNT_PLANT.replace(LEARN, "\n".join([*lines, ""])))["structure"]
+    assert confirmed["machine_*"] == result.record.learnt["machine_*"]
+    structure = Structure.read(result.record.columns, result.record.actions, confirmed)
+    assert structure == replace(result.structure, learnt=())
+    assert replace(result, structure=structure).verdict == "proved better"
+
+
+def test_the_part_that_judges_teaches_no_structure(tmp_path, monkeypatch):
+    """Where the first half is as it was, the rest may say anything; and not the other way."""
+    world, rng = SysAdmin(4), np.random.default_rng(2)
+    log = world.sample(world.first_failed(0.3), 60, rng=1)
+    free = {"machine_*": {}, "reward": STRUCTURE["reward"]}
+    log = replace(log, structure=world.structure(free))
+    taught = np.arange(log.num_steps) < log.offsets[30]
+    (tmp_path / "current.json").write_text(json.dumps(CURRENT))
+    (tmp_path / "plant.toml").write_text(LEARNT_PLANT)
+
+    class Learnt(Exception):
+        """Stops before rules are looked for."""
+
+    def stop(training, *more, **options):
+        raise Learnt(training.structure.node_names)
+
+    def learnt(kept):
+        noise = rng.integers(2, size=log.state.shape)
+        state = np.where(kept[:, np.newaxis], log.state, noise)
+        rows = plant_rows(replace(log, state=state, next_state=np.roll(state, -1, axis=0)))
+        write_table(tmp_path / "plant.csv", rows, tuple(rows[0]))
+        with pytest.raises(Learnt) as found:
+            improve_structured(tmp_path / "plant.toml")
+        return found.value.args[0]
+
+    monkeypatch.setattr(module, "find_rules", stop)
+    assert learnt(taught)[-1] == "machine_*: @ works, @left + @right 2, action reboot_@"
+    assert learnt(~taught) == ("machine_*: always",)
+
+
 def test_practice_that_nobody_wrote_down_is_compared_by_its_returns(tmp_path):
     rows = clinic_rows(1500, np.random.default_rng(3))
     write_table(tmp_path / "clinic.csv", rows, tuple(rows[0]))
@@ -216,6 +279,8 @@ def test_practice_that_nobody_wrote_down_is_compared_by_its_returns(tmp_path):
         ("current.json", "plant.toml", InvalidParameter, "expected rules as rules.json"),
         ('["@", "@left', '["@", "@leaf', InvalidParameter, "has the parent '@leaf'"),
         ('"reboot_@"}', '"reset_@"}', InvalidParameter, "has the action 'reset_0'"),
+        ('["@", "@left + @right"]', '"lern"', InvalidParameter, 'or parents = "learn"'),
+        ('{reboot = "reboot_@"}', '"learn"', InvalidParameter, "names parts of an action"),
     ],
 )
 def test_mistakes_end_in_one_line(plant, tmp_path, old, new, error, words):

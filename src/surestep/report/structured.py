@@ -91,7 +91,7 @@ def learnt_section(result: StructuredResult) -> Section:
         f"The {result.certificate.figures['training_episodes']:,} episodes that chose the rules "
         "say what depends on what. Nothing is proved until somebody who knows the world confirms "
         f'it: put these lines into your description in place of "{LEARN}", and run the command '
-        "again. The same episodes must choose then, too, or more (method.train_share)."
+        "again. These episodes must be among those that choose then, too (method.train_share)."
     )
     items = [
         Item(f"[structure.{key_text(name)}]", f"{key} = {written(value)}")
