@@ -10,12 +10,15 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._names import unknown
-from surestep.errors import InvalidLog, InvalidParameter
+from surestep.errors import InvalidLog, InvalidParameter, InvalidPolicy, named_in_errors
 from surestep.model.noun import noun
+from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy
+from surestep.model.statements import Statement
 from surestep.model.structure import HERE, LEFT, RIGHT, SAME_REWARD, Structure
 
 MISSING = -1  # a value that nobody knows
+MOST_COMBINATIONS = 2**20  # of values that rules look at: for each the first rule is kept
 Rule = tuple[Mapping[str, object], str]  # conditions, and the action to take where they hold
 
 
@@ -308,7 +311,11 @@ class ColumnRules(arrays.ByValue, arrays.Frozen):
     choice : array of int [R + 1]
         What each rule takes of the actions of its member; last, the action if no rule holds.
     chance : array of float [R + 1]
-        The chance of a random action instead, each as likely.
+        The chance of a random action instead.
+    law : array of float [R + 1, A], optional
+        The chances of these random actions; by default each is as likely.
+    partial : bool, default False
+        Whether nobody knows what is done if no rule holds. Rollouts are cut there.
 
     Examples
     --------
@@ -329,6 +336,8 @@ class ColumnRules(arrays.ByValue, arrays.Frozen):
     high: arrays.IntArray
     choice: arrays.IntArray
     chance: arrays.FloatArray
+    law: arrays.FloatArray | None = None
+    partial: bool = False
 
     @classmethod
     def of(
@@ -412,6 +421,57 @@ class ColumnRules(arrays.ByValue, arrays.Frozen):
             chance=np.broadcast_to(np.asarray(chance, np.float64), (len(rules) + 1,)).copy(),
         )
 
+    @classmethod
+    def of_laws(
+        cls,
+        structure: Structure,
+        conditions: Sequence[Mapping[str, object]],
+        law: object,
+        *,
+        partial: bool = False,
+    ) -> ColumnRules:
+        """Returns the policy that draws its action by a law for each rule.
+
+        Parameters
+        ----------
+        structure : Structure
+            The columns and actions.
+        conditions : sequence of mappings
+            When each rule holds, as in `of`.
+        law : array of float [R, A] or [R + 1, A]
+            The chances of all actions for each rule. The last row is for where no rule holds.
+        partial : bool, default False
+            Whether nobody knows what is done where no rule holds: then there is no such row.
+
+        Returns
+        -------
+        ColumnRules
+            The policy; its actions without chance are the most likely ones.
+
+        Raises
+        ------
+        InvalidPolicy
+            The chances of a rule are no chances, or do not sum to 1.
+
+        Examples
+        --------
+        >>> from surestep.model import ColumnRules, Structure
+        >>> structure = Structure.read(
+        ...     {"lamp": ["off", "on"]}, ["wait", "switch"], {"lamp": {"parents": ["lamp"]}})
+        >>> rules = ColumnRules.of_laws(structure, [{"lamp": "off"}], [[0.2, 0.8], [1.0, 0.0]])
+        >>> rules.chances(np.array([[0], [1]])).tolist()
+        [[0.2, 0.8], [1.0, 0.0]]
+        """
+        number = structure.num_actions
+        rows = arrays.floats("law", law, (len(conditions) + (not partial), number), InvalidPolicy)
+        if partial:
+            rows = np.vstack([rows, np.full(number, 1 / number)])
+        with named_in_errors("law of rules", InvalidPolicy):
+            checked = Policy(Pairs.full(len(rows), number), rows.ravel()).probability
+        names = [structure.actions[a] for a in rows.argmax(axis=1)]
+        rules = cls.of(structure, [*zip(conditions, names, strict=False)], names[-1], chance=1.0)
+        return arrays.altered(rules, law=checked.reshape(rows.shape), partial=partial)
+
     @property
     def num_rules(self) -> int:
         """Returns the number of rules."""
@@ -438,6 +498,14 @@ class ColumnRules(arrays.ByValue, arrays.Frozen):
         rule = np.full(len(state), self.num_rules)
         taken = np.full(len(state), self.choice[-1])
         values = np.where(self.slots < 0, self.edge, state[:, self.slots])
+        if self.law is not None and (self.low == self.high).all():  # a table, of many rules
+            both = np.vstack([self.low, values[:, 0]])
+            _, place = np.unique(both, axis=0, return_inverse=True)
+            place = place.ravel()
+            number = np.full(len(both), self.num_rules)
+            number[place[: self.num_rules][::-1]] = np.arange(self.num_rules)[::-1]
+            rule = number[place[self.num_rules :]]
+            return rule, np.append(self.member_actions[0, self.choice[:-1]], self.choice[-1])[rule]
         for r in reversed(range(self.num_rules)):
             holds = ((values >= self.low[r]) & (values <= self.high[r])).all(axis=2)
             there = holds.any(axis=1)
@@ -459,8 +527,12 @@ class ColumnRules(arrays.ByValue, arrays.Frozen):
             The chances.
         """
         rule, action = self.deciding(state)
+        self.check_known(rule)
         chances = np.tile(self.chance[rule], (len(self.actions), 1)).T
-        chances /= len(self.actions)
+        if self.law is None:
+            chances /= len(self.actions)
+        else:
+            chances *= self.law[rule]
         chances[np.arange(action.size), action] += 1 - self.chance[rule]
         return chances
 
@@ -482,10 +554,54 @@ class ColumnRules(arrays.ByValue, arrays.Frozen):
             The actions.
         """
         rule, action = self.deciding(state)
+        self.check_known(rule)
         if rng is None:
             return action
         random = rng.random(len(state)) < self.chance[rule]
-        return np.where(random, rng.integers(len(self.actions), size=len(state)), action)
+        if self.cumulated is None:
+            return np.where(random, rng.integers(len(self.actions), size=len(state)), action)
+        drawn = rng.random((len(state), 1)) >= self.cumulated[rule]
+        return np.where(random, drawn.sum(axis=1), action)
+
+    @property
+    def cumulated(self) -> arrays.FloatArray | None:
+        """Returns the cumulated chances of random actions [R + 1, A], up to 1; None if alike."""
+        if self.law is None:
+            return None
+        sums: arrays.FloatArray = self.law.cumsum(axis=1)
+        return sums / sums[:, -1:]
+
+    def first(self) -> arrays.IntArray:
+        """Returns the first rule that holds for each combination of the values that count.
+
+        Returns
+        -------
+        array of int
+            The rules, or R where none holds; the last value changes fastest.
+
+        Raises
+        ------
+        InvalidParameter
+            There are too many combinations.
+        """
+        number = math.prod(self.sizes.tolist())
+        if number > MOST_COMBINATIONS:
+            raise InvalidParameter(
+                f"rules look at columns with {number} combinations of values, expected at most "
+                f"{MOST_COMBINATIONS}; name fewer columns"
+            )
+        first = np.full(self.sizes, self.num_rules)
+        for r in reversed(range(self.num_rules)):
+            first[tuple(map(slice, self.low[r], self.high[r] + 1))] = r
+        return first.ravel()
+
+    def check_known(self, rule: arrays.IntArray) -> None:
+        """Refuses states in which nobody knows what is done."""
+        for place in np.flatnonzero(self.partial & (rule == self.num_rules))[:1]:
+            raise InvalidParameter(
+                f"no rule says what is done in state {place + 1} of those given, and nobody knows "
+                "it; expected states in which a rule holds"
+            )
 
 
 def action_of(structure: Structure, name: str) -> int:
@@ -517,6 +633,8 @@ class FactoredProblem(arrays.ByValue):
         Bounds of the return of every episode; by default the same.
     horizon : int, optional
         The steps that count; by default all.
+    about_behavior : tuple of Statement, optional
+        What a claim assumes about π_b; by default that it is known.
 
     Raises
     ------
@@ -538,6 +656,7 @@ class FactoredProblem(arrays.ByValue):
     rest_bounds: tuple[float, float] = field(default=None)  # type: ignore[assignment]
     return_bounds: tuple[float, float] = field(default=None)  # type: ignore[assignment]
     horizon: int | None = None
+    about_behavior: tuple[Statement, ...] = (Statement("behavior-known"),)
 
     def __post_init__(self) -> None:
         arrays.read_discount(self.discount)
