@@ -596,7 +596,7 @@ def test_rollouts_of_laws_have_the_law_of_their_returns(steps):
 def test_a_rollout_is_cut_where_nobody_knows_what_is_done():
     """What is left counts as the most for the current policy, and as the least for the new one."""
     structure, *_ = with_ends()
-    known = ColumnRules.of_laws(structure, [{"x": "good"}], [[1.0, 0.0]], partial=True)
+    known = ColumnRules.of_laws(structure, [{"x": "good"}], [[1.0, 0.0], [0.0, 0.0]])
     problem = problem_of(structure, known, (0, 1), 2)
     stacks = node_stacks(problem.log)
     world = world_of(stacks, node_course(problem, known), stacks, 3)._replace(rounds=1)

@@ -206,19 +206,20 @@ def test_actions_are_drawn_by_the_law_of_their_rule():
 
 def test_where_nobody_knows_what_is_done_nothing_is_made_up():
     structure = Structure.read(COLUMNS, ACTIONS, TABLE)
-    rules = ColumnRules.of_laws(structure, [{"fluids": "low"}], [[0.5, 0.5]], partial=True)
+    rules = ColumnRules.of_laws(structure, [{"fluids": "low"}], [[0.5, 0.5], [0.5, 0.4]])
     known = np.array([[0, 1]])
     assert rules.chances(known).tolist() == [[0.5, 0.5]]
-    for asked in (rules.chances, rules.act):
-        with pytest.raises(InvalidParameter, match="no rule says what is done in state 2"):
-            asked(np.array([[0, 1], [1, 1]]))
+    assert rules.chances(np.array([[1, 1]])).tolist() == [[0.5, 0.4]]
+    rules.act(np.tile(known, (1000, 1)), np.random.default_rng(1))
+    with pytest.raises(InvalidParameter, match=r"nobody knows what is done in state .* of"):
+        rules.act(np.tile([1, 1], (1000, 1)), np.random.default_rng(1))
 
 
 @pytest.mark.parametrize(
     ("law", "words"),
     [
-        ([[0.5, 0.6], [1, 0]], r"law of rules: .* state 0 .*1\.1"),
-        ([[-0.5, 1.5], [1, 0]], "law of rules: .*-0.5"),
+        ([[1, 0], [0.5, 0.6]], r"law of rule 2 is \[0\.5, 0\.6\], expected .* at most 1"),
+        ([[-0.5, 1.5], [1, 0]], r"law of rule 1 is \[-0\.5, 1\.5\], expected chances"),
         ([[1, 0]], r"law has shape \(1, 2\), expected \(2, 2\)"),
     ],
 )

@@ -450,7 +450,6 @@ def rules_of(policy: ColumnRules) -> Rules:
         policy.choice,
         policy.chance,
         np.zeros(0) if cumulated is None else cumulated.ravel(),
-        policy.num_rules + (not policy.partial),
         policy.slots.shape[0],
         policy.edge,
     )
@@ -473,7 +472,7 @@ def node_course(problem: FactoredProblem, policy: ColumnRules | Policy) -> NodeC
     """
     structure = problem.structure
     empty = np.zeros(0, np.int64)
-    none = Rules(empty, empty, empty, empty, empty, np.zeros(0), np.zeros(0), 0, 1, 0)
+    none = Rules(empty, empty, empty, empty, empty, np.zeros(0), np.zeros(0), 1, 0)
     # Where π_b is not known, its rounds are those of π_I, and no bet is on them.
     behavior = policy if problem.behavior is None else problem.behavior
     ours, theirs = none, none

@@ -58,7 +58,6 @@ class Rules(NamedTuple):
     choice: IntsIn  # [R+1]
     chance: FloatsIn  # [R+1]
     law: FloatsIn  # [(R+1)·A] cumulated chances of random actions; empty if each is as likely
-    known: int  # from this rule on nobody knows what is done
     members: int
     edge: int  # the value that counts beyond the ends of a row, where a slot is −1
 
@@ -156,12 +155,12 @@ def rule_action(rules: Rules, z: IntArray, number: float, num_actions: int) -> i
             action = rules.actions[m * (rules.actions.size // rules.members) + rules.choice[r]]
             if r == 0:
                 break
-    if found >= rules.known:
-        return UNKNOWN
     chance = rules.chance[found]
     if number < chance and rules.law.size > 0:
         begin = found * num_actions
         action = first_above(rules.law, begin, begin + num_actions, number / chance) - begin
+        if rules.law[begin + action] <= number / chance:
+            return UNKNOWN
     elif number < chance:
         action = min(int(number / chance * num_actions), num_actions - 1)
     return int(action)

@@ -10,9 +10,8 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._names import unknown
-from surestep.errors import InvalidLog, InvalidParameter, InvalidPolicy, named_in_errors
+from surestep.errors import InvalidLog, InvalidParameter, InvalidPolicy
 from surestep.model.noun import noun
-from surestep.model.pairs import Pairs
 from surestep.model.policy import Policy
 from surestep.model.statements import Statement
 from surestep.model.structure import HERE, LEFT, RIGHT, SAME_REWARD, Structure
@@ -46,6 +45,8 @@ class FactoredLog(arrays.ByValue, arrays.Frozen):
         Where episodes begin.
     reward : array of float [N], optional
         The rewards. A structure that knows the rewards as a function does not need them.
+    propensity : array of float [N], optional
+        The probability that each action had.
 
     Raises
     ------
@@ -69,6 +70,7 @@ class FactoredLog(arrays.ByValue, arrays.Frozen):
     ended: arrays.BoolArray
     offsets: arrays.IntArray
     reward: arrays.FloatArray | None = None
+    propensity: arrays.FloatArray | None = None
 
     def __post_init__(self) -> None:
         structure = self.structure
@@ -100,6 +102,9 @@ class FactoredLog(arrays.ByValue, arrays.Frozen):
         )
         if self.reward is not None:
             arrays.keep(self, reward=arrays.floats("reward", self.reward, (steps,), InvalidLog))
+        if self.propensity is not None:
+            chances = arrays.floats("propensity", self.propensity, (steps,), InvalidLog)
+            arrays.keep(self, propensity=chances)
         self.check_end()
         self.check_known()
         self.check_rewards()
@@ -282,12 +287,13 @@ class FactoredLog(arrays.ByValue, arrays.Frozen):
             ended=self.ended[rows],
             offsets=arrays.offsets_of(lengths),
             reward=None if self.reward is None else self.reward[rows],
+            propensity=None if self.propensity is None else self.propensity[rows],
         )
 
 
 @noun("num_rules", "default")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ColumnRules(arrays.ByValue, arrays.Frozen):
+class ColumnRules(arrays.ByValue, arrays.Frozen, arrays.Remembering):
     """A policy as an ordered list of rules over columns.
 
     The first rule that holds for any member decides, for the first member for which it holds. A
@@ -313,9 +319,8 @@ class ColumnRules(arrays.ByValue, arrays.Frozen):
     chance : array of float [R + 1]
         The chance of a random action instead.
     law : array of float [R + 1, A], optional
-        The chances of these random actions; by default each is as likely.
-    partial : bool, default False
-        Whether nobody knows what is done if no rule holds. Rollouts are cut there.
+        The chances of these random actions; by default each is as likely. What a row leaves of 1,
+        nobody knows: rollouts are cut there.
 
     Examples
     --------
@@ -337,7 +342,6 @@ class ColumnRules(arrays.ByValue, arrays.Frozen):
     choice: arrays.IntArray
     chance: arrays.FloatArray
     law: arrays.FloatArray | None = None
-    partial: bool = False
 
     @classmethod
     def of(
@@ -427,8 +431,6 @@ class ColumnRules(arrays.ByValue, arrays.Frozen):
         structure: Structure,
         conditions: Sequence[Mapping[str, object]],
         law: object,
-        *,
-        partial: bool = False,
     ) -> ColumnRules:
         """Returns the policy that draws its action by a law for each rule.
 
@@ -438,10 +440,9 @@ class ColumnRules(arrays.ByValue, arrays.Frozen):
             The columns and actions.
         conditions : sequence of mappings
             When each rule holds, as in `of`.
-        law : array of float [R, A] or [R + 1, A]
-            The chances of all actions for each rule. The last row is for where no rule holds.
-        partial : bool, default False
-            Whether nobody knows what is done where no rule holds: then there is no such row.
+        law : array of float [R + 1, A]
+            The chances of all actions for each rule, and last where no rule holds. They may sum to
+            less than 1 where nobody knows the rest.
 
         Returns
         -------
@@ -451,7 +452,7 @@ class ColumnRules(arrays.ByValue, arrays.Frozen):
         Raises
         ------
         InvalidPolicy
-            The chances of a rule are no chances, or do not sum to 1.
+            The chances of a rule are no chances, or sum to more than 1.
 
         Examples
         --------
@@ -462,15 +463,19 @@ class ColumnRules(arrays.ByValue, arrays.Frozen):
         >>> rules.chances(np.array([[0], [1]])).tolist()
         [[0.2, 0.8], [1.0, 0.0]]
         """
-        number = structure.num_actions
-        rows = arrays.floats("law", law, (len(conditions) + (not partial), number), InvalidPolicy)
-        if partial:
-            rows = np.vstack([rows, np.full(number, 1 / number)])
-        with named_in_errors("law of rules", InvalidPolicy):
-            checked = Policy(Pairs.full(len(rows), number), rows.ravel()).probability
+        shape = len(conditions) + 1, structure.num_actions
+        rows = arrays.floats("law", law, shape, InvalidPolicy)
+        sums = rows.sum(axis=1)
+        wrong = (rows < 0).any(axis=1) | (sums > 1 + arrays.SUM_TOLERANCE)
+        for r, others in arrays.first_where(wrong, "rule"):
+            raise InvalidPolicy(
+                f"law of rule {r + 1} is {rows[r].tolist()}, expected chances that sum to at most 1"
+                f"{others}"
+            )
         names = [structure.actions[a] for a in rows.argmax(axis=1)]
         rules = cls.of(structure, [*zip(conditions, names, strict=False)], names[-1], chance=1.0)
-        return arrays.altered(rules, law=checked.reshape(rows.shape), partial=partial)
+        whole = np.where(sums > 1 - arrays.SUM_TOLERANCE, sums, 1.0)
+        return arrays.altered(rules, law=rows / whole[:, np.newaxis])
 
     @property
     def num_rules(self) -> int:
@@ -495,23 +500,14 @@ class ColumnRules(arrays.ByValue, arrays.Frozen):
         tuple of arrays of int [N]
             The rules, counted from 0, or R where none holds; and the actions without chance.
         """
-        rule = np.full(len(state), self.num_rules)
-        taken = np.full(len(state), self.choice[-1])
         values = np.where(self.slots < 0, self.edge, state[:, self.slots])
-        if self.law is not None and (self.low == self.high).all():  # a table, of many rules
-            both = np.vstack([self.low, values[:, 0]])
-            _, place = np.unique(both, axis=0, return_inverse=True)
-            place = place.ravel()
-            number = np.full(len(both), self.num_rules)
-            number[place[: self.num_rules][::-1]] = np.arange(self.num_rules)[::-1]
-            rule = number[place[self.num_rules :]]
-            return rule, np.append(self.member_actions[0, self.choice[:-1]], self.choice[-1])[rule]
-        for r in reversed(range(self.num_rules)):
-            holds = ((values >= self.low[r]) & (values <= self.high[r])).all(axis=2)
-            there = holds.any(axis=1)
-            rule[there] = r
-            taken[there] = self.member_actions[holds[there].argmax(axis=1), self.choice[r]]
-        return rule, taken
+        missing = (values < 0).any(axis=2)
+        first = self.first().reshape(self.sizes)[tuple(np.moveaxis(values, 2, 0))]
+        rules = np.where(missing, self.num_rules, first)
+        idle = np.full((len(self.slots), 1), self.choice[-1])
+        taken = np.hstack([self.member_actions[:, self.choice[:-1]], idle])
+        rule = rules.min(axis=1)
+        return rule, taken[rules.argmin(axis=1), rule]
 
     def chances(self, state: arrays.IntArray) -> arrays.FloatArray:
         """Returns the chance of each action in each state.
@@ -524,10 +520,9 @@ class ColumnRules(arrays.ByValue, arrays.Frozen):
         Returns
         -------
         array of float [N, A]
-            The chances.
+            The chances; they sum to less than 1 where nobody knows the rest.
         """
         rule, action = self.deciding(state)
-        self.check_known(rule)
         chances = np.tile(self.chance[rule], (len(self.actions), 1)).T
         if self.law is None:
             chances /= len(self.actions)
@@ -554,22 +549,34 @@ class ColumnRules(arrays.ByValue, arrays.Frozen):
             The actions.
         """
         rule, action = self.deciding(state)
-        self.check_known(rule)
         if rng is None:
             return action
         random = rng.random(len(state)) < self.chance[rule]
         if self.cumulated is None:
             return np.where(random, rng.integers(len(self.actions), size=len(state)), action)
-        drawn = rng.random((len(state), 1)) >= self.cumulated[rule]
-        return np.where(random, drawn.sum(axis=1), action)
+        drawn = (rng.random((len(state), 1)) >= self.cumulated[rule]).sum(axis=1)
+        for place in np.flatnonzero(drawn == len(self.actions))[:1]:
+            raise InvalidParameter(
+                f"nobody knows what is done in state {place + 1} of those given; expected states "
+                "in which the chances of actions sum to 1"
+            )
+        return np.where(random, drawn, action)
+
+    @property
+    def is_whole(self) -> bool:
+        """Tells whether it is known everywhere what is done."""
+        reached = np.unique(self.first())
+        least = 1.0 if self.law is None else self.law[reached].sum(axis=1).min()
+        return bool(least > 1 - arrays.SUM_TOLERANCE)
 
     @property
     def cumulated(self) -> arrays.FloatArray | None:
-        """Returns the cumulated chances of random actions [R + 1, A], up to 1; None if alike."""
+        """Returns the cumulated chances of random actions [R + 1, A]; None if all are alike."""
         if self.law is None:
             return None
         sums: arrays.FloatArray = self.law.cumsum(axis=1)
-        return sums / sums[:, -1:]
+        last = sums[:, -1:]
+        return sums / np.where(last > 1 - arrays.SUM_TOLERANCE, last, 1.0)
 
     def first(self) -> arrays.IntArray:
         """Returns the first rule that holds for each combination of the values that count.
@@ -590,18 +597,14 @@ class ColumnRules(arrays.ByValue, arrays.Frozen):
                 f"rules look at columns with {number} combinations of values, expected at most "
                 f"{MOST_COMBINATIONS}; name fewer columns"
             )
+        return self.remembered("first", self.first_of_all)
+
+    def first_of_all(self) -> arrays.IntArray:
+        """Finds the first rule for each combination."""
         first = np.full(self.sizes, self.num_rules)
         for r in reversed(range(self.num_rules)):
             first[tuple(map(slice, self.low[r], self.high[r] + 1))] = r
-        return first.ravel()
-
-    def check_known(self, rule: arrays.IntArray) -> None:
-        """Refuses states in which nobody knows what is done."""
-        for place in np.flatnonzero(self.partial & (rule == self.num_rules))[:1]:
-            raise InvalidParameter(
-                f"no rule says what is done in state {place + 1} of those given, and nobody knows "
-                "it; expected states in which a rule holds"
-            )
+        return arrays.freeze(first.ravel())
 
 
 def action_of(structure: Structure, name: str) -> int:
