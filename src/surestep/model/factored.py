@@ -597,14 +597,14 @@ class ColumnRules(arrays.ByValue, arrays.Frozen, arrays.Remembering):
                 f"rules look at columns with {number} combinations of values, expected at most "
                 f"{MOST_COMBINATIONS}; name fewer columns"
             )
-        return self.remembered("first", self.first_of_all)
 
-    def first_of_all(self) -> arrays.IntArray:
-        """Finds the first rule for each combination."""
-        first = np.full(self.sizes, self.num_rules)
-        for r in reversed(range(self.num_rules)):
-            first[tuple(map(slice, self.low[r], self.high[r] + 1))] = r
-        return arrays.freeze(first.ravel())
+        def found() -> arrays.IntArray:
+            first = np.full(self.sizes, self.num_rules)
+            for r in reversed(range(self.num_rules)):
+                first[tuple(map(slice, self.low[r], self.high[r] + 1))] = r
+            return arrays.freeze(first.ravel())
+
+        return self.remembered("first", found)
 
 
 def action_of(structure: Structure, name: str) -> int:

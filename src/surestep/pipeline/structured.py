@@ -242,8 +242,8 @@ def written(found: FoundRules) -> WrittenRules:
 def estimates(judging: FactoredProblem, policy: ColumnRules) -> dict[str, float]:
     """Estimates both returns by the part of the log that did not choose the policy.
 
-    The return of a policy in words is the mean of rollouts in the estimated model of nodes. An
-    unknown current policy is estimated by the returns of whole episodes.
+    The return of a policy in words is the mean of rollouts in the estimated model of nodes. A
+    current policy of which anything is unknown is estimated by the returns of whole episodes.
     """
     law = estimated_law(judging.structure, node_stacks(judging.log))
     starts = judging.log.starts.astype(np.int64)
