@@ -343,20 +343,23 @@ def test_a_table_is_the_current_policy_that_it_says(small, tmp_path):
     np.testing.assert_allclose(current.rules.chances(STATES), exact, atol=1e-12)
 
 
-@pytest.mark.slow  # three times the whole pipeline
-def test_a_result_against_a_table_is_made_again(small, tmp_path):
+@pytest.mark.slow  # four times the whole pipeline
+@pytest.mark.parametrize("policy", ["current.csv", "estimate"])
+def test_a_result_is_made_again_with_its_current_policy(small, tmp_path, policy):
     rows = table_rows()
     write_table(tmp_path / "current.csv", rows, tuple(rows[0]))
-    path = small('behavior.policy = "current.csv"')
+    path = small(f'behavior.policy = "{policy}"')
     result = improve_structured(path)
+    is_table = policy == "current.csv"
     assert result.record.current == {
-        "from": "table",
+        "from": "table" if is_table else "estimate",
         "columns": [f"machine_{i}" for i in range(3)],
         "whole": True,
     }
-    assert "behavior-known" in codes(result)
-    assert "the current policy, as it was written down." in result.report
-    assert [one["role"] for one in result.record.inputs] == ["log 1", "behavior"]
+    assert ("behavior-known" in codes(result)) == is_table
+    assert ("the current policy, as it was written down." in result.report) == is_table
+    roles = [one["role"] for one in result.record.inputs]
+    assert roles == ["log 1", "behavior"][: 1 + is_table]
     result.save(tmp_path / "result")
     assert load_structured(tmp_path / "result").record.current == result.record.current
     assert verify_structured(tmp_path / "result", path).level == "same bytes"
@@ -416,7 +419,7 @@ def test_a_table_without_columns_of_the_state_is_refused(small, tmp_path):
         found_policy(path)
 
 
-def test_an_estimate_is_made_from_the_part_that_chooses_and_named(small, tmp_path, monkeypatch):
+def test_an_estimate_is_made_from_the_part_that_chooses_and_named(small, monkeypatch):
     parts = []
 
     def spied(log):
@@ -439,8 +442,6 @@ def test_an_estimate_is_made_from_the_part_that_chooses_and_named(small, tmp_pat
     assert not compares_returns
     assert "more than an estimate of what is done now" in result.report
     assert "an estimate of the current policy. It looks at machine_0" in result.report
-    result.save(tmp_path / "result")
-    assert verify_structured(tmp_path / "result", path).level == "same bytes"
 
 
 def test_logged_probabilities_are_the_current_policy(small):
