@@ -90,6 +90,7 @@ class StructuredRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     data: dict[str, int]
     estimates: dict[str, float]  # returns of the new policy and of the current one
     test: dict[str, Any]  # of the structure
+    current: dict[str, Any] = {}  # where the current policy comes from, and its columns
     outputs: dict[str, str] = {}
 
 
