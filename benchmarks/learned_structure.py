@@ -20,6 +20,7 @@ goes. There are 5 times as many logs.
 """
 
 import argparse
+from dataclasses import replace
 
 import numpy as np
 
@@ -112,21 +113,8 @@ def with_tables(problem: FactoredProblem, tables: dict[str, dict]) -> FactoredPr
     """Returns a problem with another structure."""
     log = problem.log
     columns = dict(zip(log.structure.columns, log.structure.values, strict=False))
-    return FactoredProblem(
-        log=FactoredLog(
-            structure=Structure.read(columns, log.structure.actions, tables),
-            state=log.state,
-            action=log.action,
-            next_state=log.next_state,
-            ended=log.ended,
-            offsets=log.offsets,
-        ),
-        behavior=problem.behavior,
-        discount=problem.discount,
-        start=problem.start,
-        rest_bounds=problem.rest_bounds,
-        return_bounds=problem.return_bounds,
-    )
+    structure = Structure.read(columns, log.structure.actions, tables)
+    return replace(problem, log=replace(log, structure=structure))
 
 
 def weather(machine: list[str] | str) -> dict[str, dict]:

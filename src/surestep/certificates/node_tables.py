@@ -332,7 +332,7 @@ class NodeRobust(Settings):
             assumptions=(
                 *structure_statements(problem.structure),
                 Statement("no-hidden-causes"),
-                Statement("behavior-known"),
+                *problem.about_behavior,
                 Statement("nothing-left-out"),
                 Statement("start-known") if known_start else Statement("starts-afresh"),
                 values_statement(table.problem),

@@ -13,7 +13,6 @@ import numpy as np
 import surestep._arrays as arrays
 import surestep.description as keys
 from surestep._files import read_path, read_whole
-from surestep._json import converted, read_json
 from surestep._progress import Progress, telling
 from surestep._version import __version__
 from surestep.algorithms.learnt_structure import drafted, learn_structure
@@ -22,11 +21,13 @@ from surestep.certificates.node_law import estimated_law
 from surestep.certificates.nodes import NodeStitched, node_stacks
 from surestep.checks.structure import check_structure
 from surestep.errors import InvalidLog, InvalidParameter, ResultMismatch
+from surestep.io.labels.binning import Binning
 from surestep.io.logs.source import LogSource
 from surestep.model import FactoredLog, FactoredProblem, Structure
 from surestep.model.factored import ColumnRules
 from surestep.model.log import UNKNOWN
 from surestep.model.structure import HERE, LEARN
+from surestep.pipeline.current_policy import current_policy
 from surestep.pipeline.evidence import open_source
 from surestep.pipeline.rules import values_in_order
 from surestep.pipeline.terms import usual_train_share
@@ -58,7 +59,6 @@ USED = (  # keys that mean something beside [structure]
     *("behavior.policy", "behavior.logger", "stakes.discount", "stakes.returns", "stakes.unit"),
     *("stakes.horizon", "method.delta", "method.train_share", "method.rules"),
 )
-UNIFORM = "uniform"
 DRAWN = 1_000  # rollouts behind an estimate
 
 
@@ -104,14 +104,18 @@ def improve_structured(
         if not isinstance(log_source, LogSource):
             raise InvalidParameter("[structure] is given beside counts; expected rows of episodes")
         log_source.check_one_decision(description.stakes.discount)
-        log = factored(log_source)
+        log, binnings = factored(log_source)
+        problem = posed(log, description)
         certifier = certifier_for(description, log.num_episodes)
-        choosing = certifier.parts(posed(log, description))[0].log
-        tables = learn_structure(choosing, description.structure)
+        tables = learn_structure(certifier.parts(problem)[0].log, description.structure)
         columns = dict(zip(log.structure.columns, map(list, log.structure.values), strict=False))
         log = replace(log, structure=Structure.read(columns, log.structure.actions, tables))
-        problem = posed(log, description)
+        problem = replace(problem, log=log)
         tell("looking for rules", 0, 1)
+        choosing = certifier.parts(problem)[0].log
+        named = description.behavior.policy
+        current = current_policy(named, log, choosing, log_source.columns, binnings)
+        problem = replace(problem, behavior=current.rules, about_behavior=current.about)
         first, second = certifier.parts(problem)
         most = 12 if description.method.rules is None else description.method.rules
         found = find_rules(first, certifier, templates_of(tables), most=max(most, 1))
@@ -128,6 +132,7 @@ def improve_structured(
         columns=columns,
         actions=[*structure.actions],
         data={"rows": log.num_steps, "episodes": log.num_episodes},
+        current=current.record(structure),
         estimates=estimates(second, found.policy),
         test=msgspec.to_builtins(test),
         learnt={
@@ -155,7 +160,7 @@ def check_keys(description: keys.Description) -> None:
         raise InvalidParameter("stakes.discount is missing: how much does the next step count?")
 
 
-def factored(source: LogSource) -> FactoredLog:
+def factored(source: LogSource) -> tuple[FactoredLog, Mapping[str, Binning]]:
     """Reads a log column by column; its structure is that of its description, as yet unlearnt."""
     steps, texts, binnings = source.by_column()
     if steps.order is not None and source.description.behavior.logger != "fixed":
@@ -179,7 +184,7 @@ def factored(source: LogSource) -> FactoredLog:
             f"{source.table.name}: column {name!r} has no value in step {row + 1} of the log, "
             f"expected one in each row; {len(missing) - 1:,} others are missing"
         )
-    return FactoredLog(
+    log = FactoredLog(
         structure=Structure.read(
             columns, steps.pairs.action_labels or (), drafted(source.description.structure)
         ),
@@ -189,44 +194,25 @@ def factored(source: LogSource) -> FactoredLog:
         ended=steps.terminated,
         offsets=steps.episode_offsets,
         reward=steps.reward,
+        propensity=steps.propensity,
     )
+    return log, binnings
 
 
 def posed(log: FactoredLog, description: keys.Description) -> FactoredProblem:
-    """Returns the problem of a log, with the current policy if the description names it."""
+    """Returns the problem of a log; the current policy is still to come."""
     stakes = description.stakes
     discount = stakes.discount or 0.0
-    behavior = current_policy(log.structure, description.behavior.policy)
     if stakes.returns is None:
-        return FactoredProblem(
-            log=log, behavior=behavior, discount=discount, horizon=stakes.horizon
-        )
+        return FactoredProblem(log=log, behavior=None, discount=discount, horizon=stakes.horizon)
     return FactoredProblem(
         log=log,
-        behavior=behavior,
+        behavior=None,
         discount=discount,
         rest_bounds=stakes.returns,
         return_bounds=stakes.returns,
         horizon=stakes.horizon,
     )
-
-
-def current_policy(structure: Structure, given: str | None) -> ColumnRules | None:
-    """Returns the current policy: the rules of a file, a uniform trial, or None if unknown."""
-    if given in (None, "estimate"):
-        return None
-    if given == UNIFORM:
-        return ColumnRules.of(structure, [], structure.actions[0], chance=1.0)
-    path = read_path(given)
-    content = read_whole(path).decode(errors="replace")
-    try:
-        rules: WrittenRules = converted(read_json(content), WrittenRules)
-    except ValueError as problem:
-        raise InvalidParameter(
-            f"{path}: {problem}; expected rules as rules.json of a result has them, or "
-            f'behavior.policy = "{UNIFORM}" for a trial'
-        ) from None
-    return rules.policy(structure)
 
 
 def certifier_for(description: keys.Description, episodes: int) -> NodeStitched:
@@ -266,8 +252,8 @@ def written(found: FoundRules) -> WrittenRules:
 def estimates(judging: FactoredProblem, policy: ColumnRules) -> dict[str, float]:
     """Estimates both returns by the part of the log that did not choose the policy.
 
-    The return of a policy in words is the mean of rollouts in the estimated model of nodes. An
-    unknown current policy is estimated by the returns of whole episodes.
+    The return of a policy in words is the mean of rollouts in the estimated model of nodes. A
+    current policy of which anything is unknown is estimated by the returns of whole episodes.
     """
     law = estimated_law(judging.structure, node_stacks(judging.log))
     starts = judging.log.starts.astype(np.int64)
@@ -282,15 +268,19 @@ def estimates(judging: FactoredProblem, policy: ColumnRules) -> dict[str, float]
 
     known = judging.behavior
     returns = judging.log.returns(judging.discount, judging.horizon)
-    before = mean(known) if isinstance(known, ColumnRules) else float(returns.mean())
-    return {"policy": mean(policy), "behavior": before}
+    return {
+        "policy": mean(policy),
+        "behavior": mean(known)
+        if isinstance(known, ColumnRules) and known.is_whole
+        else float(returns.mean()),
+    }
 
 
 def files_of(description: keys.Description, source: LogSource) -> dict[str, Path]:
     """Returns the files that went into a result, by their roles."""
     named = {f"log {place}": path for place, path in enumerate(source.files, start=1)}
     policy = description.behavior.policy
-    if policy not in (None, "estimate", UNIFORM):
+    if policy not in (None, *keys.WORDS_FOR_BEHAVIOR):
         named["behavior"] = read_path(policy)
     return named
 

@@ -91,6 +91,7 @@ class StructuredRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     estimates: dict[str, float]  # returns of the new policy and of the current one
     test: dict[str, Any]  # of the structure
     learnt: dict[str, dict[str, Any]] = {}  # what stands in place of "learn"
+    current: dict[str, Any] = {}  # where the current policy comes from, and its columns
     outputs: dict[str, str] = {}
 
 
