@@ -162,8 +162,9 @@ def learnt(
     shown, taken = values[np.concatenate(rows)], np.unique(log.action)
     offered = possible_parents(reader, name, members, shown) if "parents" in asked else []
     free = [word for word in offered if word not in given]
-    ways = [draft.get(ACTION, "all")]
-    ways = possible_actions(reader, members, taken) if ACTION in asked else ways
+    ways = (
+        possible_actions(reader, members, taken) if ACTION in asked else [draft.get(ACTION, "all")]
+    )
     bar = math.log((len(free) + len(ways)) / CLEAR)
 
     def score(choice: Choice) -> float:
@@ -208,8 +209,7 @@ def possible_parents(
     """
     own = [reader.place[member.name] for member in members]
     missing = {*np.flatnonzero((values < 0).any(axis=0)).tolist()}
-    around = members[0].around.values()
-    shown = {*values[:, own].flat, *(source.value for source in around if source.place < 0)}
+    shown = {*values[:, own].flat, *(s.value for s in members[0].around.values() if s.place < 0)}
     words = [
         *([HERE] if "*" in name else [name] * (name in reader.columns)),
         # With a third value, which only the other part may show, a sum would be another one.
