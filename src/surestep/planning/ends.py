@@ -258,6 +258,25 @@ def end_components(model: RowModel, pairs: BoolArray) -> EndComponents:
     return EndComponents(np.where(arrays.marked(source, states), component, -1), inner)
 
 
+def missing(model: RowModel) -> EndComponents:
+    """Returns the states from which no policy ends for certain, as one set, and their pairs.
+
+    Its pairs are also those of other states that may lead there. (C. Baier and J.-P. Katoen,
+    "Principles of model checking", 2008, algorithm 45: strike out the states without a way to an
+    end, and the pairs that may lead to such a state, until all others have a way.)
+    """
+    state = model.pairs.state
+    ends = ~lasting(model)
+    kept = np.ones_like(ends)
+    while True:
+        goals = arrays.marked(state[kept & ends], model.pairs.num_states)
+        near = goals | (steps_towards(model, kept, goals) >= 0)
+        safe, further = staying(model, kept & near[state])
+        if np.array_equal(kept, further):
+            return EndComponents(np.where(safe, -1, 0), ~kept)
+        kept = further
+
+
 # ---- breadth-first search over runs of successors, by SciPy -------------------------------------
 
 
