@@ -24,7 +24,7 @@ from scipy.sparse.csgraph import breadth_first_order
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep.errors import NeverEnds
-from surestep.kernels.components import Order
+from surestep.kernels.components import Order, strike_out
 from surestep.model import FiniteMDP, Pairs, Policy
 from surestep.planning.backups import RowModel
 from surestep.planning.chain import Chain, order_by_component
@@ -220,23 +220,13 @@ def staying(model: RowModel, allowed: BoolArray) -> tuple[BoolArray, BoolArray]:
     The search goes backwards from states without allowed pairs: each pair that leads to such a
     state is struck out.
     """
-    states = model.pairs.num_states
+    owner, states = model.pairs.state, model.pairs.num_states
     pair, _, target = Edges.of(model, allowed)
-    pair = pair[np.argsort(target, kind="stable")]
-    owner = model.pairs.state
-    lengths = np.bincount(target, minlength=states)
-    offsets = arrays.offsets_of(lengths)
     left = np.bincount(owner[allowed], minlength=states)
-    struck = ~allowed
-    lost = np.flatnonzero(left == 0)
-    while lost.size:
-        before = pair[arrays.ranges(offsets[lost], lengths[lost])]
-        before = np.unique(before[~struck[before]])
-        struck[before] = True
-        met, times = np.unique(owner[before], return_counts=True)
-        left[met] -= times
-        lost = met[left[met] == 0]
-    return np.asarray(left > 0), ~struck
+    entries = arrays.offsets_of(np.bincount(target, minlength=states))
+    strike_out(entries, pair[np.argsort(target, kind="stable")], owner, left)
+    safe = left > 0
+    return safe, allowed & ~arrays.marked(pair[~safe[target]], owner.size)
 
 
 def end_components(model: RowModel, pairs: BoolArray) -> EndComponents:

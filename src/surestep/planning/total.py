@@ -39,7 +39,7 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep.errors import NeverEnds, NotConverged
 from surestep.model import FiniteMDP, Plan, Policy
-from surestep.model.pairs import Pairs, picked_labels
+from surestep.model.pairs import LazyLabels, Pairs, picked_labels
 from surestep.planning.backups import Backup, best_of
 from surestep.planning.chain import TOO_MANY_STEPS
 from surestep.planning.ends import (
@@ -214,7 +214,9 @@ class Quotient(NamedTuple):
         offsets = arrays.offsets_of(lengths)
         action = np.arange(kept.size) - np.repeat(offsets[:-1], lengths)
         first = np.unique(state, return_index=True)[1]
-        labels = mdp.pairs.state_labels or tuple(map(str, range(mdp.num_states)))
+        labels = LazyLabels(  # only messages need them
+            lambda: mdp.pairs.state_labels or [*map(str, range(mdp.num_states))], mdp.num_states
+        )
         pairs = Pairs(offsets, action, int(lengths.max()), picked_labels(labels, first))
         place = np.full(mdp.num_pairs, -1)
         place[kept[kept >= 0]] = np.flatnonzero(kept >= 0)
