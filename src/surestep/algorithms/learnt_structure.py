@@ -29,7 +29,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep.certificates.node_law import log_kt
-from surestep.certificates.nodes import node_draws
+from surestep.certificates.node_stacks import node_draws
 from surestep.description import several
 from surestep.errors import InvalidParameter
 from surestep.model.factored import FactoredLog

@@ -52,7 +52,7 @@ from scipy.special import xlogy
 
 import surestep._arrays as arrays
 from surestep.certificates.node_law import LEFT_OVER, estimated_law, log_kt, stepped
-from surestep.certificates.nodes import node_draws
+from surestep.certificates.node_stacks import node_draws
 from surestep.kernels.nodes import NodeStacks
 from surestep.model.factored import ColumnRules, FactoredLog
 from surestep.model.structure import ACTION, END, HERE, LEFT, NEXT, REWARD, RIGHT, Structure

@@ -18,7 +18,8 @@ from surestep._version import __version__
 from surestep.algorithms.learnt_structure import drafted, learn_structure
 from surestep.algorithms.node_rules import FoundRules, find_rules, returns_of
 from surestep.certificates.node_law import estimated_law
-from surestep.certificates.nodes import NodeStitched, node_stacks
+from surestep.certificates.node_stacks import node_stacks
+from surestep.certificates.nodes import NodeStitched
 from surestep.checks.structure import check_structure
 from surestep.errors import InvalidLog, InvalidParameter, ResultMismatch
 from surestep.io.labels.binning import Binning
