@@ -104,7 +104,7 @@ class NodePosterior(common.WithRanges):
 
     def __post_init__(self) -> None:
         super(NodePosterior, self).__post_init__()
-        least = arrays.least_draws((1 - OF_NOISE) * self.delta)
+        least = least_draws(self.delta)
         if self.draws < least:
             raise InvalidParameter(
                 f"draws is {self.draws}, expected at least {arrays.in_digits(least)}: fewer do not "
@@ -240,6 +240,11 @@ class NodePosterior(common.WithRanges):
             Statement("rollouts-normal"),
             Statement("chosen-from-part", {"share": self.train_share, "seed": seed}),
         )
+
+
+def least_draws(delta: float) -> int:
+    """Returns the fewest draws by which something is claimed with this δ."""
+    return arrays.least_draws((1 - OF_NOISE) * delta)
 
 
 def weighed(

@@ -116,6 +116,7 @@ def improve_by_structure(
     if as_json:
         summary = {"verdict": result.verdict, "lower": result.certificate.lower}
         summary |= {"delta": result.certificate.delta, "estimated_gain": result.estimated_gain}
+        summary |= {"believed": None if result.belief is None else result.belief.lower}
         say_json(summary | {"rules": result.rules.texts(), "test": result.record.test})
     else:
         show(structured_sections(result))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -15,13 +17,14 @@ from surestep._files import read_path, read_whole
 from surestep._json import converted, read_json
 from surestep._progress import Progress, telling
 from surestep._version import __version__
-from surestep.algorithms.node_rules import FoundRules, find_rules, returns_of
-from surestep.certificates.node_law import estimated_law
+from surestep.algorithms.node_rules import FoundRules, find_rules
+from surestep.certificates.node_law import estimated_law, rolled_out
+from surestep.certificates.node_posterior import NodePosterior, least_draws
 from surestep.certificates.nodes import NodeStitched, node_stacks
 from surestep.checks.structure import check_structure
-from surestep.errors import InvalidLog, InvalidParameter, ResultMismatch
+from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter, ResultMismatch
 from surestep.io.logs.source import LogSource
-from surestep.model import FactoredLog, FactoredProblem, Structure
+from surestep.model import Certificate, FactoredLog, FactoredProblem, Structure
 from surestep.model.factored import ColumnRules
 from surestep.model.log import UNKNOWN
 from surestep.model.structure import HERE
@@ -29,6 +32,8 @@ from surestep.pipeline.evidence import open_source
 from surestep.pipeline.rules import values_in_order
 from surestep.pipeline.terms import usual_train_share
 from surestep.pipeline.verify import Verification
+from surestep.rehearsal import rehearse_nodes
+from surestep.rehearsal.nodes import Tried
 from surestep.report.structured import structured_page
 from surestep.results.structured import (
     ColumnRule,
@@ -54,10 +59,59 @@ USED = (  # keys that mean something beside [structure]
         "structure",
     ),
     *("behavior.policy", "behavior.logger", "stakes.discount", "stakes.returns", "stakes.unit"),
-    *("stakes.horizon", "method.delta", "method.train_share", "method.rules"),
+    *("stakes.horizon", "method.delta", "method.train_share", "method.rules", "method.worlds"),
 )
 UNIFORM = "uniform"
-DRAWN = 1_000  # rollouts behind an estimate
+DRAWN = 4_000  # rollouts behind an estimate
+USUAL_WORLDS = 10  # of the stress test
+MOST_DRAWN = 10_000_000  # draws of columns in all of them: about a minute of one core
+FEW_DRAWS, USUAL_DRAWS = 40, 200  # of a belief in a world of the stress test, and of the result's
+
+
+class Method(NamedTuple):
+    """All that turns a log into rules, a claim and a belief."""
+
+    certifier: NodeStitched
+    believer: NodePosterior
+    templates: dict[str, list[str]]
+    most: int  # rules
+
+    @classmethod
+    def of(cls, description: keys.Description, episodes: int) -> Method:
+        """Returns the method with the settings that were given."""
+        certifier = certifier_for(description, episodes)
+        believer = NodePosterior(
+            delta=certifier.delta,
+            draws=max(USUAL_DRAWS, least_draws(certifier.delta)),
+            train_share=certifier.train_share,
+            logger=certifier.logger,
+        )
+        most = 12 if description.method.rules is None else description.method.rules
+        return cls(certifier, believer, templates_of(description), max(most, 1))
+
+    def found(self, problem: FactoredProblem) -> FoundRules:
+        """Returns rules that the first part of the log chose."""
+        first, _ = self.certifier.parts(problem)
+        return find_rules(first, self.certifier, self.templates, most=self.most)
+
+    def believed(self, problem: FactoredProblem, policy: ColumnRules) -> Certificate | None:
+        """Returns the belief about a policy; None where it takes too much memory."""
+        try:
+            return self.believer.certify(problem, policy)
+        except CertificateRefused:
+            return None
+
+    def tried(self, problem: FactoredProblem) -> Tried:
+        """Goes the whole way in a world of the stress test, with a lighter belief."""
+        draws = max(FEW_DRAWS, least_draws(self.certifier.delta))
+        lighter = self._replace(believer=replace(self.believer, draws=draws))
+        policy = self.found(problem).policy
+        belief = lighter.believed(problem, policy)
+        try:
+            claim = self.certifier.certify(problem, policy).lower
+        except CertificateRefused:
+            claim = None
+        return Tried(policy, claim, None if belief is None else belief.lower)
 
 
 def improve_structured(
@@ -104,15 +158,21 @@ def improve_structured(
         log_source.check_one_decision(description.stakes.discount)
         log = factored(log_source)
         problem = posed(log, description)
-        certifier = certifier_for(description, log.num_episodes)
+        method = Method.of(description, log.num_episodes)
         tell("looking for rules", 0, 1)
-        first, second = certifier.parts(problem)
-        most = 12 if description.method.rules is None else description.method.rules
-        found = find_rules(first, certifier, templates_of(description), most=max(most, 1))
+        found = method.found(problem)
         tell("certifying", 0, 1)
-        claim = certifier.certify(problem, found.policy)
+        claim = method.certifier.certify(problem, found.policy)
+        belief = method.believed(problem, found.policy)
         tell("testing the structure", 0, 1)
         test = check_structure(log, found.policy, problem.discount)
+        worlds, why_none = worlds_of(problem, description.method.worlds)
+        rehearsal = None
+        if worlds:
+            rehearsal = rehearse_nodes(
+                problem, method.tried, worlds=worlds, progress=partial(tell, "stress test")
+            )
+    first, second = method.certifier.parts(problem)
     rules = written(found)
     structure = log.structure
     record = StructuredRecord(
@@ -124,10 +184,27 @@ def improve_structured(
         data={"rows": log.num_steps, "episodes": log.num_episodes},
         estimates=estimates(second, found.policy),
         test=msgspec.to_builtins(test),
+        rehearsal=rehearsal,
+        no_rehearsal=why_none,
     )
-    result = StructuredResult(rules, claim, record, structure, test)
+    result = StructuredResult(rules, claim, record, structure, test, belief=belief)
     visits = [np.diff(node_stacks(part.log).offsets).tolist() for part in (first, second)]
     return arrays.altered(result, report=structured_page(result, visits))
+
+
+def worlds_of(problem: FactoredProblem, asked: int | None) -> tuple[int, str | None]:
+    """Returns the number of worlds of the stress test, or why there is none."""
+    if problem.behavior is None:
+        if asked:
+            raise InvalidParameter(
+                f"method.worlds is {asked}, but nobody wrote down the current policy, which acts "
+                "in the worlds; expected behavior.policy"
+            )
+        return 0, "nobody wrote down the current policy, which acts in the worlds"
+    draws = problem.log.num_steps * problem.structure.target.size
+    worlds = min(USUAL_WORLDS, MOST_DRAWN // draws) if asked is None else asked
+    why = "the log is too large for one by default" if asked is None else "none was asked for"
+    return worlds, None if worlds else why
 
 
 def check_keys(description: keys.Description) -> None:
@@ -259,20 +336,13 @@ def estimates(judging: FactoredProblem, policy: ColumnRules) -> dict[str, float]
     unknown current policy is estimated by the returns of whole episodes.
     """
     law = estimated_law(judging.structure, node_stacks(judging.log))
-    starts = judging.log.starts.astype(np.int64)
-    starts = starts[(starts >= 0).all(axis=1)]
-    index = np.arange(DRAWN)
-    state = starts[index % len(starts)]
-
-    def mean(followed: ColumnRules) -> float:
-        rng = np.random.default_rng(0)
-        first = (state, followed.act(state, rng), index)
-        return float(returns_of(judging, law, followed, first, rng).mean())
-
-    known = judging.behavior
-    returns = judging.log.returns(judging.discount, judging.horizon)
-    before = mean(known) if isinstance(known, ColumnRules) else float(returns.mean())
-    return {"policy": mean(policy), "behavior": before}
+    starts = judging.log.starts[(judging.log.starts >= 0).all(axis=1)]
+    known = [judging.behavior] if isinstance(judging.behavior, ColumnRules) else []
+    begin = starts[np.arange(DRAWN) % len(starts)]
+    rng = np.random.default_rng(0)
+    made = rolled_out(judging, law[np.newaxis], [policy, *known], begin, rng)
+    returns = made.returns[1:] if known else judging.log.returns(judging.discount, judging.horizon)
+    return {"policy": float(made.returns[0].mean()), "behavior": float(returns.mean())}
 
 
 def files_of(description: keys.Description, source: LogSource) -> dict[str, Path]:

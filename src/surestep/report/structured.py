@@ -3,13 +3,16 @@
 import math
 from collections.abc import Sequence
 
+import msgspec
+
 from surestep._words import counted, floored, number, percent, signed
 from surestep.checks.structure import FEW, MOST_BLIND
 from surestep.report.certificates import of_one
 from surestep.report.page import page
 from surestep.report.signals import DIGITS
+from surestep.report.stress_test import TITLE, WHAT, rate_words
 from surestep.results.structured import StructuredResult
-from surestep.sections import Amount, Column, Item, Key, Mood, Section, Table, numbers
+from surestep.sections import Amount, Cell, Column, Item, Key, Mood, Section, Table, numbers
 
 MOST_NODES = 60  # nodes in the table, the scarcest first
 
@@ -17,7 +20,8 @@ MOST_NODES = 60  # nodes in the table, the scarcest first
 def structured_page(result: StructuredResult, visits: Sequence[Sequence[int]]) -> str:
     """Returns the page; `visits` are the draws of each node in both parts of the log."""
     about = result.record.description.get("about", {})
-    sections = [*structured_sections(result), known_nodes(result, visits), *further(result)]
+    more = [stress_test(result), known_nodes(result, visits), *further(result)]
+    sections = [*structured_sections(result), *more]
     title = about.get("title") or sections[0].title
     words = ", ".join(about[key] for key in ("population", "period", "date") if key in about)
     return page(title, "A better policy, by the structure of the world", sections, words)
@@ -35,6 +39,7 @@ def structured_sections(result: StructuredResult) -> list[Section]:
         sure = "the log contradicts the structure that the claim rests on"
     keys = [
         Key("Gain, at least", least, sure),
+        *believed_key(result),
         Key("Best guess", signed(result.estimated_gain, DIGITS), unit),
         Key("Episodes", f"{record.data['episodes']:,}", f"{record.data['rows']:,} decisions"),
     ]
@@ -64,6 +69,7 @@ def structured_sections(result: StructuredResult) -> list[Section]:
                 Item(
                     "Where the log has not been", blind_words(result), *sign_of(not test.is_blind)
                 ),
+                *tested_item(result),
                 Item(
                     "What nobody recorded",
                     "If people decided by what the log does not record, the gain may not exist.",
@@ -83,23 +89,105 @@ def structured_sections(result: StructuredResult) -> list[Section]:
 
 def answer(result: StructuredResult) -> tuple[str, Mood]:
     """Returns the line to act on."""
-    gains = (result.certificate.lower or 0.0) > 0
+    proved = (result.certificate.lower or 0.0) > 0
     if result.test.failed:
         return "Do not act on it: the log contradicts the structure", "bad"
-    if gains and result.test.is_blind:
+    if (proved or result.believed_gain > 0) and result.test.is_blind:
         return "Pilot it: it goes where the log has not been", "caution"
-    return ("Adopt it", "good") if gains else ("Keep what you do", "plain")
+    if result.believed_gain > 0 and not proved:
+        return "Pilot it: a gain is believed, not proved", "caution"
+    return ("Adopt it", "good") if proved else ("Keep what you do", "plain")
 
 
 def next_step(result: StructuredResult) -> str:
     """Says what to do next."""
     if result.test.failed:
         return "Add the missing parent, or split what is shared, and run the command again."
-    if (result.certificate.lower or 0.0) <= 0:
+    proved = (result.certificate.lower or 0.0) > 0
+    if not (proved or result.believed_gain > 0):
         return "This log cannot show a gain. More episodes may."
     if result.test.is_blind:
         return "There nobody can test the structure. A pilot needs none."
-    return "Follow the rules, and watch what comes of it."
+    if proved:
+        return "Follow the rules, and watch what comes of it."
+    return "Try it on some cases, go on as before with others, and compare."
+
+
+def believed_key(result: StructuredResult) -> list[Key]:
+    """Returns what may be believed beyond the proof; empty if nothing may."""
+    if result.test.failed or result.belief is None:
+        return []
+    sure = f"with {percent(1 - result.belief.delta)} confidence, under a prior for the nodes"
+    if result.belief.lower and not result.believed_gain:
+        sure = "nothing may be believed"
+    least = signed(floored(result.belief.lower or 0.0, DIGITS), DIGITS)
+    return [Key("Believed, at least", least, sure)]
+
+
+def tested_item(result: StructuredResult) -> list[Item]:
+    """Says in how many worlds of the stress test the policy did harm; empty without one."""
+    if result.record.rehearsal is None:
+        return []
+    harmed = result.record.rehearsal.harmed
+    policy = "a policy made this way was worse than the current one"
+    words = (
+        f"In {counted(harmed.total, 'simulated world')}, {policy} in {harmed.happened or 'none'}."
+    )
+    return [Item("The stress test", words, *sign_of(harmed.happened == 0))]
+
+
+def stress_test(result: StructuredResult) -> Section:
+    """Returns how often policy, claim and belief failed in simulated worlds."""
+    rehearsal, delta = result.record.rehearsal, result.certificate.delta
+    if rehearsal is None:
+        why = result.record.no_rehearsal or "it was made before there was one"
+        return Section("stress-test", TITLE, [f"Not stress tested: {why}.", WHAT], folded=True)
+    wrong, harmed = rehearsal.wrong("claims"), rehearsal.harmed
+    allowed = f"{percent(delta)} are allowed."
+    keys = [
+        Key(
+            "The new policy was worse",
+            percent(harmed.share),
+            f"{rate_words(harmed)}.",
+            "bad" if harmed.happened else "good",
+        ),
+        Key(
+            "The claim was wrong",
+            percent(wrong.share),
+            f"{rate_words(wrong)}; {allowed}",
+            "bad" if wrong.low > delta else "plain",
+        ),
+        Key(
+            "A gain was proved",
+            percent(rehearsal.shown("claims").share),
+            f"{rate_words(rehearsal.shown('claims'))}.",
+        ),
+    ]
+    cells = zip(*msgspec.structs.astuple(rehearsal), strict=True)
+    rows = [[f"{i:,}", *map(amount_cell, world)] for i, world in enumerate(cells, 1)]
+    columns = [
+        Column("World"),
+        *numbers("True gain", "Standard error", "Proved, at least", "Believed, at least"),
+    ]
+    return Section(
+        "stress-test",
+        TITLE,
+        [
+            f"{WHAT} The chances of each world are drawn from what the log leaves possible. There "
+            "the current policy makes a log of the same size, and everything is done again. The "
+            f"true gain was {signed(rehearsal.mean_gain, DIGITS)} in the mean.",
+            f"A belief was wrong in {rate_words(rehearsal.wrong('beliefs'))}; {allowed}",
+            "The structure is true in every world: this says nothing of a wrong one.",
+        ],
+        keys=keys,
+        tables=[Table("worlds", "The worlds", columns, rows, sortable=True)],
+        folded=True,
+    )
+
+
+def amount_cell(value: float | None) -> Cell:
+    """Returns a number for a table; a dash for none."""
+    return "–" if value is None else Amount(number(value), value)
 
 
 def sign_of(passed: bool) -> tuple[str, str, Mood]:
@@ -167,6 +255,7 @@ def further(result: StructuredResult) -> list[Section]:
     return [
         Section("wrong", "If the structure is wrong", [wrong]),
         of_one(result.certificate, "stitched on nodes"),
+        *([] if result.belief is None else [of_one(result.belief, "posterior on nodes", 2)]),
         Section(
             "repeat",
             "How to repeat it",

@@ -26,11 +26,13 @@ from surestep.errors import InvalidParameter, InvalidResult
 from surestep.model import Certificate, Structure
 from surestep.model.certificate import Rung
 from surestep.model.factored import ColumnRules
+from surestep.rehearsal.nodes import NodeRehearsal
 from surestep.results.record import InputFile
 from surestep.results.result import STRUCTURED
 from surestep.results.unfinished import RUN, save
 
 RULES, CERTIFICATE, REPORT = FILES = ("rules.json", "certificate.json", "report.html")
+BELIEF = "belief.json"  # not in results of older releases
 Ends = tuple[str, str]  # the first and the last value of a column with which a rule holds
 
 
@@ -90,6 +92,8 @@ class StructuredRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     data: dict[str, int]
     estimates: dict[str, float]  # returns of the new policy and of the current one
     test: dict[str, Any]  # of the structure
+    rehearsal: NodeRehearsal | None = None
+    no_rehearsal: str | None = None  # why there is no stress test
     outputs: dict[str, str] = {}
 
 
@@ -111,6 +115,8 @@ class StructuredResult:
         What speaks against the structure.
     report : str
         The page, as HTML.
+    belief : Certificate or None
+        What may be believed of it beyond the claim.
 
     Examples
     --------
@@ -123,15 +129,28 @@ class StructuredResult:
     structure: Structure
     test: StructureTest
     report: str = field(default="", repr=False)
+    belief: Certificate | None = None
 
     __repr__ = short_repr("certificate.kind", "certificate.lower", "certificate.delta")
 
     @property
     def verdict(self) -> Rung:
         """Returns the verdict on the result; with a refuted structure, nothing is proved."""
-        trusted = not self.test.failed and not self.test.is_blind
-        proved = trusted and (self.certificate.lower or 0.0) > 0
-        return "proved better" if proved else "not shown to be better"
+        if self.test.failed or self.test.is_blind:
+            return "not shown to be better"
+        if (self.certificate.lower or 0.0) > 0:
+            return "proved better"
+        return "believed better" if self.believed_gain > 0 else "not shown to be better"
+
+    @property
+    def believed_gain(self) -> float:
+        """Returns the gain that is believed; 0 if the stress test refutes beliefs, or for none."""
+        rehearsal = self.record.rehearsal
+        lower = 0.0 if self.belief is None else self.belief.lower or 0.0
+        refuted = rehearsal is not None and (
+            rehearsal.wrong("beliefs").low > self.certificate.delta
+        )
+        return 0.0 if refuted else max(lower, 0.0)
 
     @property
     def estimated_gain(self) -> float:
@@ -185,6 +204,8 @@ class StructuredResult:
             CERTIFICATE: f"{self.certificate.to_json(self.verdict)}\n".encode(),
             REPORT: self.report.encode(),
         }
+        if self.belief is not None:
+            contents[BELIEF] = f"{self.belief.to_json()}\n".encode()
         digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
         return contents | {RUN: pretty(msgspec.structs.replace(self.record, outputs=digests))}
 
@@ -234,7 +255,7 @@ def load_structured(directory: str | Path) -> StructuredResult:
     """
     folder = read_path(directory)
     record = read_as(folder, RUN, StructuredRecord)
-    for name in FILES:
+    for name in (*FILES, *({BELIEF} & record.outputs.keys())):
         if hashlib.sha256(read_whole(folder / name)).hexdigest() != record.outputs.get(name):
             raise InvalidResult(f"{folder / name} was changed after it was written")
     structure = Structure.read(record.columns, record.actions, record.description["structure"])
@@ -250,6 +271,9 @@ def load_structured(directory: str | Path) -> StructuredResult:
         structure=structure,
         test=converted(test, StructureTest, RUN, InvalidResult),
         report=read_whole(folder / REPORT).decode(),
+        belief=Certificate.from_json(read_whole(folder / BELIEF).decode())
+        if BELIEF in record.outputs
+        else None,
     )
 
 
