@@ -10,12 +10,14 @@ import msgspec
 import numpy as np
 import pytest
 
+import surestep._arrays as arrays
 from support.log_tables import write_table
 from surestep import improve, load
 from surestep.cli.main import main
 from surestep.environments.sysadmin import DISCOUNT, SysAdmin
 from surestep.errors import InvalidLog, InvalidParameter, InvalidResult, ResultMismatch
 from surestep.pipeline import improve_structured, verify_structured
+from surestep.report.structured import structured_sections
 from surestep.results import load_structured
 
 CURRENT = {
@@ -32,6 +34,7 @@ columns.state = ["machine_0", "machine_1", "machine_2", "machine_3"]
 columns.step = "week"
 behavior.policy = "current.json"
 stakes.discount = 0.95
+method.worlds = 0
 
 [structure."machine_*"]
 parents = ["@", "@left + @right"]
@@ -172,6 +175,7 @@ def test_a_result_is_saved_loaded_and_made_again(plant, result, tmp_path, capsys
     with pytest.raises(ResultMismatch, match="stakes: your description says another thing"):
         verify_structured(folder, other)
     page = (folder / "report.html").read_text()
+    assert "Not stress tested: none was asked for." in page
     assert "Adopt it" in page
     assert "If people decided by what the log does not record" in page
     (folder / "rules.json").write_text(json.dumps(CURRENT))
@@ -183,6 +187,49 @@ def test_the_command_prints_the_answer_as_json(said, result):
     assert said["verdict"] == "proved better"
     assert said["lower"] == result.certificate.lower
     assert said["rules"][-1] == "Else: nothing."
+
+
+def test_what_is_not_proved_may_be_believed(plant):
+    """60 episodes prove nothing; their structure was tested too little to call it believed."""
+    world = SysAdmin(4)
+    rows = plant_rows(world.sample(world.first_failed(0.3), 60, rng=1))
+    write_table(plant / "few.csv", rows, tuple(rows[0]))
+    (plant / "few.toml").write_text(PLANT.replace("plant.csv", "few.csv"))
+    few = improve_structured(plant / "few.toml")
+    assert few.certificate.lower < 0 < few.believed_gain == few.belief.lower < 8.8
+    assert few.test.is_blind
+    assert few.verdict == "not shown to be better"
+    assert "Pilot it: it goes where the log has not been" in few.report
+    seen = replace(few, test=replace(few.test, blind=0.0))
+    assert seen.verdict == "believed better"
+    title, *_ = structured_sections(seen)
+    assert (title.title, title.mood) == ("Pilot it: a gain is believed, not proved", "caution")
+    assert [key.name for key in title.keys][:2] == ["Gain, at least", "Believed, at least"]
+    refuted = replace(few.test, evidence=1e9)
+    if refuted.failed:
+        assert replace(few, test=refuted).verdict == "not shown to be better"
+
+
+def test_a_stress_test_is_made_saved_and_made_again(plant, tmp_path):
+    (plant / "tested.toml").write_text(PLANT.replace("worlds = 0", "worlds = 2"))
+    told = []
+    made = improve_structured(plant / "tested.toml", progress=lambda *said: told.append(said))
+    assert ("stress test", 1, 2) in told
+    tested = made.rehearsal
+    assert (tested.gain > 5).all()  # rules that 300 episodes choose gain about 8.8
+    assert (tested.gain < 11).all()
+    assert (tested.claim < tested.gain).all()
+    assert 0 < tested.tolerance < 1
+    made.save(tmp_path / "result")
+    assert load_structured(tmp_path / "result").files() == made.files()
+    assert "In 2 simulated worlds" in made.report
+    assert "Not stress tested: none was asked for." not in made.report
+    assert verify_structured(tmp_path / "result", plant / "tested.toml").confirmed
+    # Beliefs that fail in nearly all worlds are none.
+    wrong = arrays.altered(
+        tested, gain=np.zeros((40, 1)), belief=np.ones((40, 1)), claim=np.zeros((40, 1))
+    )
+    assert replace(made, rehearsal=wrong).believed_gain == 0 < made.believed_gain
 
 
 def test_a_wrong_structure_proves_nothing(plant, tmp_path):
@@ -201,7 +248,10 @@ def test_practice_that_nobody_wrote_down_is_compared_by_its_returns(tmp_path):
     (tmp_path / "clinic.toml").write_text(CLINIC)
     result = improve_structured(tmp_path / "clinic.toml")
     assert result.rules.texts() == ["If pressure = high: treat.", "Else: wait."]
-    assert "practice-as-recorded" in [said.code for said in result.certificate.assumptions]
+    for claim in (result.certificate, result.belief):
+        assert "practice-as-recorded" in [said.code for said in claim.assumptions]
+    assert result.certificate.lower < result.belief.lower < result.estimated_gain
+    assert "nobody wrote down the current policy, which acts in the worlds" in result.report
     # Of those who begin high, wait has 0.8 and treat 0.1 to go on so, and a death takes 0.3.
     assert 0 < result.certificate.lower < result.estimated_gain < 0.4
     assert result.act({"pressure": "high", "age": "old"}) == "treat"
@@ -211,7 +261,13 @@ def test_practice_that_nobody_wrote_down_is_compared_by_its_returns(tmp_path):
     ("old", "new", "error", "words"),
     [
         ("stakes.discount = 0.95", "", InvalidParameter, "stakes.discount is missing"),
-        ("0.95", "0.95\nmethod.worlds = 3", InvalidParameter, "method.worlds means nothing"),
+        ("worlds = 0", "grid = 3", InvalidParameter, "method"),
+        (
+            'behavior.policy = "current.json"\nstakes.discount = 0.95\nmethod.worlds = 0',
+            "stakes.discount = 0.95\nmethod.worlds = 3",
+            InvalidParameter,
+            "method.worlds is 3, but nobody wrote down the current policy",
+        ),
         ("works = 1.0", "works = 2.0", InvalidLog, "row 1 contradicts the structure: its reward"),
         ("current.json", "plant.toml", InvalidParameter, "expected rules as rules.json"),
         ('["@", "@left', '["@", "@leaf', InvalidParameter, "has the parent '@leaf'"),

@@ -6,8 +6,8 @@ other; `shift` then says where that of each row begins.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+import math
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -22,23 +22,20 @@ LEFT_OVER = 0.05  # of the discounted steps: what rollouts leave out, or go thro
 LONGEST = 10_000  # steps of a rollout that nothing else ends
 
 
-def seen_draws(structure: Structure, stacks: NodeStacks) -> arrays.FloatArray:
-    """Counts how often each value of every node was seen [K, V]."""
-    counts = np.zeros((structure.num_nodes, structure.node_sizes.max()))
+def seen_draws(
+    structure: Structure, stacks: NodeStacks, prior: arrays.FloatArray | float
+) -> arrays.FloatArray:
+    """Counts how often each value of every node was seen [K, V], and adds the prior of each."""
+    sizes: arrays.IntArray = structure.node_sizes
+    counts = prior * (np.arange(sizes.max()) < sizes[:, np.newaxis])
     seen = stacks.entry >= 0
     np.add.at(counts, (arrays.run_owners(stacks.offsets)[seen], stacks.entry[seen]), 1.0)
     return counts
 
 
-def possible_values(structure: Structure) -> arrays.BoolArray:
-    """Tells which numbers of values each node has [K, V]."""
-    sizes: arrays.IntArray = structure.node_sizes
-    return np.asarray(np.arange(sizes.max()) < sizes[:, np.newaxis])
-
-
 def estimated_law(structure: Structure, stacks: NodeStacks) -> arrays.FloatArray:
     """Returns the cumulative chances [K, V] of the values of every node, by their frequencies."""
-    counts = PRIOR * possible_values(structure) + seen_draws(structure, stacks)
+    counts = seen_draws(structure, stacks, PRIOR)
     chances: arrays.FloatArray = counts.cumsum(axis=1) / counts.sum(axis=1, keepdims=True)
     return chances
 
@@ -115,62 +112,46 @@ def sampled_log(
     )
 
 
-class Rollouts(NamedTuple):
-    """Rollouts of several policies by the same random numbers."""
-
-    returns: arrays.FloatArray  # [P, N]
-    draws: list[Any]  # of each policy: how often a rollout drew each value of each node [N, K·V]
-
-
 def rolled_out(
     problem: FactoredProblem,
     laws: arrays.FloatArray,
-    policies: Sequence[ColumnRules],
+    policy: ColumnRules,
     starts: arrays.IntArray,
-    rng: np.random.Generator,
-) -> Rollouts:
-    """Returns rollouts of each policy from the same starts [N, C].
+    *,
+    seed: int,
+    rest: float,
+) -> tuple[arrays.FloatArray, Any]:
+    """Returns the returns [N] of rollouts from these starts [N, C], and their draws [N, K·V].
 
-    The laws [W, K, V] have equal parts of the rollouts, one after the other. A rollout goes on
-    until a step counts less than `LEFT_OVER`. From then on all steps count alike, and it goes on
-    with the chance γ: in the mean nothing is left out. What `LONGEST` cuts counts as the least
-    there is for the first policy, and as the most for others.
+    The laws [W, K, V] have equal parts of the rollouts, one after the other. Policies with the same
+    seed draw by the same random numbers. A rollout goes on until a step counts less than
+    `LEFT_OVER`. From then on all steps count alike, and it goes on with the chance γ: in the mean
+    nothing is left out. What `LONGEST` cuts counts as `rest`.
     """
     structure, discount = problem.structure, float(problem.discount)
-    columns, number = starts.shape[1], len(starts)
-    law = laws.reshape(-1, laws.shape[2])
-    shift = np.repeat(np.arange(len(laws)) * laws.shape[1], number // len(laws))
-    total = np.zeros((len(policies), number))
-    draws = [csr_array((number, laws[0].size), dtype=np.int32) for _ in policies]
-    row, state = np.arange(number), np.stack([starts.astype(np.int64)] * len(policies))
-    going = np.ones(total.shape, np.bool_)
-    seed = int(rng.integers(2**63))
-    acting = [np.random.default_rng(seed) for _ in policies]  # alike for all
-    weight, most = 1.0, LONGEST if problem.horizon is None else problem.horizon
-    for _ in range(min(most, LONGEST)):
-        numbers = rng.random((row.size, structure.target.size))
-        for p, policy in enumerate(policies):
-            action = policy.act(state[p], acting[p])
-            values = stepped(structure, law, state[p], action, numbers, shift=shift)
-            on = going[p]
-            total[p, row[on]] += weight * structure.reward_of(values[on], action[on])
-            draws[p] += draws_of(structure, values[on], action[on], row[on], draws[p].shape)
-            going[p] = on & (values[:, 2 * columns] == 0)
-            state[p] = values[:, columns : 2 * columns]
-        lasting = going.any(axis=0)
+    law, columns = laws.reshape(-1, laws.shape[2]), starts.shape[1]
+    shift = np.repeat(np.arange(len(laws)) * laws.shape[1], len(starts) // len(laws))
+    rng, acting = np.random.default_rng([seed, 0]), np.random.default_rng([seed, 1])
+    draws = csr_array((len(starts), laws[0].size), dtype=np.int32)
+    total, row = np.zeros(len(starts)), np.arange(len(starts))
+    state: arrays.IntArray = starts.astype(np.int64)
+    weight, horizon = 1.0, problem.horizon or math.inf
+    for _ in range(int(min(horizon, LONGEST))):
+        if not row.size:
+            break
+        numbers = rng.random((len(starts), structure.target.size + 1))[row]
+        action = policy.act(state, acting)
+        values = stepped(structure, law, state, action, numbers, shift=shift[row])
+        total[row] += weight * structure.reward_of(values, action)
+        draws += draws_of(structure, values, action, row, draws.shape)
+        lasting = values[:, 2 * columns] == 0
         if weight * discount > LEFT_OVER:
             weight *= discount
         else:
-            lasting &= rng.random(row.size) < discount
-        row, state, going = row[lasting], state[:, lasting], going[:, lasting]
-        shift = shift[lasting]
-        if not row.size:
-            break
-    if problem.horizon is None or problem.horizon > LONGEST:
-        least, greatest = problem.rest_bounds
-        ends = np.array([least, *[greatest] * (len(policies) - 1)])
-        total[:, row] += weight * going * ends[:, np.newaxis]
-    return Rollouts(total, draws)
+            lasting &= numbers[:, -1] < discount
+        row, state = row[lasting], values[lasting, columns : 2 * columns]
+    total[row] += weight * rest * (horizon > LONGEST)
+    return total, draws
 
 
 def draws_of(

@@ -26,8 +26,9 @@ noise of one draw, beside `spread`, by how much all draws vary.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from msgspec import Meta
@@ -37,9 +38,7 @@ import surestep._arrays as arrays
 import surestep.certificates.common as common
 from surestep._settings import Delta
 from surestep.certificates.node_law import (
-    Rollouts,
     drawn_laws,
-    possible_values,
     rolled_out,
     seen_draws,
 )
@@ -52,8 +51,7 @@ from surestep.model.known import Logger
 from surestep.model.statements import Statement
 
 OF_NOISE = 0.1  # the share of δ that the noise of rollouts takes
-MEMORY = 2**30  # bytes of all laws
-TOGETHER = 2**22  # weights of rollouts in worlds that are held at a time
+MEMORY = 2**31  # bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,13 +138,12 @@ class NodePosterior(common.WithRanges):
                 "a policy is a table over all states, expected rules; NodeRobust takes tables"
             )
         rng = np.random.default_rng(self.seed)
-        weights = self.prior_weight / structure.node_sizes[:, np.newaxis]
-        weights = np.where(
-            possible_values(structure), weights + seen_draws(structure, node_stacks(log)), 0.0
-        )
-        if self.draws * weights.nbytes > MEMORY:
-            takes = {"takes": weights.nbytes / 2**20, "most": MEMORY / self.draws / 2**20}
-            raise CertificateRefused(Statement("too-little-memory", takes))
+        prior = self.prior_weight / structure.node_sizes[:, np.newaxis]
+        weights = seen_draws(structure, node_stacks(log), prior)
+        takes = max(weights.nbytes, 64 * self.draws * self.rollouts)
+        if takes * self.draws > MEMORY:
+            said = {"takes": takes / 2**20, "most": MEMORY / self.draws / 2**20}
+            raise CertificateRefused(Statement("too-little-memory", said))
         laws = drawn_laws(weights, self.draws, rng)
         whole = (log.starts >= 0).all(axis=1)
         if not whole.any():
@@ -158,7 +155,11 @@ class NodePosterior(common.WithRanges):
             starts, of_start = np.array([problem.start]), 0 * of_start
         chances = np.array([np.bincount(of_start.ravel(), own) for own in share], np.float64)
         begin = np.concatenate([rng.choice(len(starts), self.rollouts, p=own) for own in chances])
-        made = rolled_out(problem, laws, both, starts[begin], rng)  # type: ignore[arg-type]
+        seed = int(rng.integers(2**63))
+        made = [
+            rolled_out(problem, laws, one, starts[begin], seed=seed, rest=rest)  # type: ignore[arg-type]
+            for one, rest in zip(both, problem.rest_bounds, strict=False)
+        ]
         gains, errors = weighed(made, laws, chances[:, begin])
         return gains - paid, errors
 
@@ -190,13 +191,26 @@ class NodePosterior(common.WithRanges):
         low, high = problem.return_bounds
         least = ndtri(1 - OF_NOISE * self.delta) * errors
         stacks = node_stacks(judging.log)
+        practice = "practice-as-recorded" if problem.behavior is None else "behavior-known"
+        unseen = [Statement("unseen-draws-alike")] if (stacks.entry < 0).any() else []
+        seed = self.seed if self.logger == "fixed" else None
         return Certificate(
             kind=self.name,
             standing="posterior",
             lower=max(float(np.sort(gains - least)[self.rank - 1]), low - high),
             delta=self.delta,
             span=high - low,
-            assumptions=self.assumptions(judging, unseen=bool((stacks.entry < 0).any())),
+            assumptions=(
+                Statement("nodes-prior", {"weight": float(self.prior_weight)}),
+                Statement("structure-true"),
+                Statement("no-hidden-causes"),
+                Statement(practice),
+                Statement("nothing-left-out"),
+                *unseen,
+                Statement("starts-weighted" if problem.start is None else "start-known"),
+                Statement("rollouts-normal"),
+                Statement("chosen-from-part", {"share": self.train_share, "seed": seed}),
+            ),
             parameters={name: getattr(self, name) for name in self.__dataclass_fields__},
             figures={
                 "episodes": judging.log.num_episodes,
@@ -212,35 +226,6 @@ class NodePosterior(common.WithRanges):
             },
         )
 
-    def assumptions(self, judging: FactoredProblem, *, unseen: bool) -> tuple[Statement, ...]:
-        """Returns the assumptions of the claim.
-
-        Parameters
-        ----------
-        judging : FactoredProblem
-            The part of the log that did not choose the policy.
-        unseen : bool
-            Some draws of that part were not seen.
-
-        Returns
-        -------
-        tuple of Statement
-            The prior is the first of them.
-        """
-        practice = "behavior-known" if judging.behavior is not None else "practice-as-recorded"
-        seed = self.seed if self.logger == "fixed" else None
-        return (
-            Statement("nodes-prior", {"weight": float(self.prior_weight)}),
-            Statement("structure-true"),
-            Statement("no-hidden-causes"),
-            Statement(practice),
-            Statement("nothing-left-out"),
-            *([Statement("unseen-draws-alike")] if unseen else []),
-            Statement("starts-weighted" if judging.start is None else "start-known"),
-            Statement("rollouts-normal"),
-            Statement("chosen-from-part", {"share": self.train_share, "seed": seed}),
-        )
-
 
 def least_draws(delta: float) -> int:
     """Returns the fewest draws by which something is claimed with this δ."""
@@ -248,28 +233,17 @@ def least_draws(delta: float) -> int:
 
 
 def weighed(
-    made: Rollouts, laws: arrays.FloatArray, began: arrays.FloatArray
+    made: Sequence[tuple[arrays.FloatArray, Any]], laws: arrays.FloatArray, began: arrays.FloatArray
 ) -> tuple[arrays.FloatArray, arrays.FloatArray]:
     """Returns D̂_k and s_k by all rollouts; `began` [n, N] has the chances of their starts."""
-    number = began.shape[1]
     with np.errstate(divide="ignore"):
-        chance = np.log(np.diff(laws, axis=2, prepend=0.0)).reshape(len(laws), -1).T
-        start = np.log(began)
-    middle = made.returns.mean(axis=1)
-    signs = np.array([1, -1])[: len(middle)]
-    total, squares = np.zeros(len(laws)), np.zeros(len(laws))
-    at_once = max(1, TOGETHER // len(laws))
-    for first in range(0, number, at_once):
-        rows = slice(first, first + at_once)
-        gain = np.zeros((len(range(number)[rows]), len(laws)))
-        several = zip(signs, made.returns, middle, made.draws, strict=True)
-        for sign, returns, level, draws in several:
-            log = draws[rows] @ chance + start[:, rows].T
-            weight = np.exp(log - log.max(axis=1, keepdims=True))
-            weight /= weight.mean(axis=1, keepdims=True)
-            gain += sign * weight * (returns[rows] - level)[:, np.newaxis]
-        total += gain.sum(axis=0)
-        squares += (gain**2).sum(axis=0)
-    mean = total / number
-    errors = np.sqrt(np.maximum(squares / number - mean**2, 0.0) / number)
-    return mean + signs @ middle, errors
+        chance, start = np.log(np.diff(laws, axis=2, prepend=0.0)), np.log(began).T
+    level, gain = 0.0, np.zeros(start.shape)
+    for sign, (returns, draws) in zip((1, -1), made, strict=False):
+        log = draws @ chance.reshape(len(laws), -1).T + start
+        weight = np.exp(log - log.max(axis=1, keepdims=True))
+        middle = returns.mean()
+        level += sign * middle
+        share = sign * (returns - middle) / weight.mean(axis=1)
+        gain += weight * share[:, np.newaxis]
+    return level + gain.mean(axis=0), gain.std(axis=0) / math.sqrt(len(gain))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -33,7 +33,6 @@ from surestep.pipeline.rules import values_in_order
 from surestep.pipeline.terms import usual_train_share
 from surestep.pipeline.verify import Verification
 from surestep.rehearsal import rehearse_nodes
-from surestep.rehearsal.nodes import Tried
 from surestep.report.structured import structured_page
 from surestep.results.structured import (
     ColumnRule,
@@ -65,53 +64,7 @@ UNIFORM = "uniform"
 DRAWN = 4_000  # rollouts behind an estimate
 USUAL_WORLDS = 10  # of the stress test
 MOST_DRAWN = 10_000_000  # draws of columns in all of them: about a minute of one core
-FEW_DRAWS, USUAL_DRAWS = 40, 200  # of a belief in a world of the stress test, and of the result's
-
-
-class Method(NamedTuple):
-    """All that turns a log into rules, a claim and a belief."""
-
-    certifier: NodeStitched
-    believer: NodePosterior
-    templates: dict[str, list[str]]
-    most: int  # rules
-
-    @classmethod
-    def of(cls, description: keys.Description, episodes: int) -> Method:
-        """Returns the method with the settings that were given."""
-        certifier = certifier_for(description, episodes)
-        believer = NodePosterior(
-            delta=certifier.delta,
-            draws=max(USUAL_DRAWS, least_draws(certifier.delta)),
-            train_share=certifier.train_share,
-            logger=certifier.logger,
-        )
-        most = 12 if description.method.rules is None else description.method.rules
-        return cls(certifier, believer, templates_of(description), max(most, 1))
-
-    def found(self, problem: FactoredProblem) -> FoundRules:
-        """Returns rules that the first part of the log chose."""
-        first, _ = self.certifier.parts(problem)
-        return find_rules(first, self.certifier, self.templates, most=self.most)
-
-    def believed(self, problem: FactoredProblem, policy: ColumnRules) -> Certificate | None:
-        """Returns the belief about a policy; None where it takes too much memory."""
-        try:
-            return self.believer.certify(problem, policy)
-        except CertificateRefused:
-            return None
-
-    def tried(self, problem: FactoredProblem) -> Tried:
-        """Goes the whole way in a world of the stress test, with a lighter belief."""
-        draws = max(FEW_DRAWS, least_draws(self.certifier.delta))
-        lighter = self._replace(believer=replace(self.believer, draws=draws))
-        policy = self.found(problem).policy
-        belief = lighter.believed(problem, policy)
-        try:
-            claim = self.certifier.certify(problem, policy).lower
-        except CertificateRefused:
-            claim = None
-        return Tried(policy, claim, None if belief is None else belief.lower)
+USUAL_DRAWS = 200  # of a belief
 
 
 def improve_structured(
@@ -158,21 +111,21 @@ def improve_structured(
         log_source.check_one_decision(description.stakes.discount)
         log = factored(log_source)
         problem = posed(log, description)
-        method = Method.of(description, log.num_episodes)
-        tell("looking for rules", 0, 1)
-        found = method.found(problem)
-        tell("certifying", 0, 1)
-        claim = method.certifier.certify(problem, found.policy)
-        belief = method.believed(problem, found.policy)
+        tell("looking for rules, and certifying", 0, 1)
+        found, claim, belief = improved(description, problem)
         tell("testing the structure", 0, 1)
         test = check_structure(log, found.policy, problem.discount)
         worlds, why_none = worlds_of(problem, description.method.worlds)
         rehearsal = None
         if worlds:
             rehearsal = rehearse_nodes(
-                problem, method.tried, worlds=worlds, progress=partial(tell, "stress test")
+                problem,
+                partial(improved, description),
+                delta=claim.delta,
+                worlds=worlds,
+                progress=partial(tell, "stress test"),
             )
-    first, second = method.certifier.parts(problem)
+    first, second = certifier_for(description, log.num_episodes).parts(problem)
     rules = written(found)
     structure = log.structure
     record = StructuredRecord(
@@ -184,12 +137,31 @@ def improve_structured(
         data={"rows": log.num_steps, "episodes": log.num_episodes},
         estimates=estimates(second, found.policy),
         test=msgspec.to_builtins(test),
-        rehearsal=rehearsal,
         no_rehearsal=why_none,
     )
-    result = StructuredResult(rules, claim, record, structure, test, belief=belief)
+    result = StructuredResult(rules, claim, record, structure, test, "", belief, rehearsal)
     visits = [np.diff(node_stacks(part.log).offsets).tolist() for part in (first, second)]
     return arrays.altered(result, report=structured_page(result, visits))
+
+
+def improved(
+    description: keys.Description, problem: FactoredProblem
+) -> tuple[FoundRules, Certificate, Certificate | None]:
+    """Finds rules on the first part of the log; returns them, a claim, and a belief if it fits."""
+    certifier = certifier_for(description, problem.log.num_episodes)
+    first, _ = certifier.parts(problem)
+    most = 12 if description.method.rules is None else description.method.rules
+    found = find_rules(first, certifier, templates_of(description), most=max(most, 1))
+    believer = NodePosterior(
+        delta=certifier.delta,
+        draws=max(USUAL_DRAWS, least_draws(certifier.delta)),
+        train_share=certifier.train_share,
+        logger=certifier.logger,
+    )
+    belief = None
+    with suppress(CertificateRefused):  # it takes too much memory
+        belief = believer.certify(problem, found.policy)
+    return found, certifier.certify(problem, found.policy), belief
 
 
 def worlds_of(problem: FactoredProblem, asked: int | None) -> tuple[int, str | None]:
@@ -337,12 +309,16 @@ def estimates(judging: FactoredProblem, policy: ColumnRules) -> dict[str, float]
     """
     law = estimated_law(judging.structure, node_stacks(judging.log))
     starts = judging.log.starts[(judging.log.starts >= 0).all(axis=1)]
-    known = [judging.behavior] if isinstance(judging.behavior, ColumnRules) else []
     begin = starts[np.arange(DRAWN) % len(starts)]
-    rng = np.random.default_rng(0)
-    made = rolled_out(judging, law[np.newaxis], [policy, *known], begin, rng)
-    returns = made.returns[1:] if known else judging.log.returns(judging.discount, judging.horizon)
-    return {"policy": float(made.returns[0].mean()), "behavior": float(returns.mean())}
+
+    def mean(followed: ColumnRules) -> float:
+        returns, _ = rolled_out(judging, law[np.newaxis], followed, begin, seed=0, rest=0.0)
+        return float(returns.mean())
+
+    known = judging.behavior
+    returns = judging.log.returns(judging.discount, judging.horizon)
+    before = mean(known) if isinstance(known, ColumnRules) else float(returns.mean())
+    return {"policy": mean(policy), "behavior": before}
 
 
 def files_of(description: keys.Description, source: LogSource) -> dict[str, Path]:

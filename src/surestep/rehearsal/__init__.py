@@ -1,6 +1,6 @@
 """Runs stress tests of certificates: the whole pipeline in worlds where the truth is known."""
 
-from surestep.rehearsal.nodes import NodeRehearsal, rehearse_nodes
+from surestep.rehearsal.nodes import rehearse_nodes
 from surestep.rehearsal.rehearse import calibrate, rehearse
 from surestep.rehearsal.result import (
     Calibration,
@@ -23,7 +23,6 @@ __all__ = [
     "Completed",
     "DrawnFromPosterior",
     "EpisodeBootstrap",
-    "NodeRehearsal",
     "Rate",
     "Rehearsal",
     "SizeSummary",

@@ -3,16 +3,15 @@
 import math
 from collections.abc import Sequence
 
-import msgspec
-
 from surestep._words import counted, floored, number, percent, signed
 from surestep.checks.structure import FEW, MOST_BLIND
 from surestep.report.certificates import of_one
 from surestep.report.page import page
 from surestep.report.signals import DIGITS
-from surestep.report.stress_test import TITLE, WHAT, rate_words
+from surestep.report.stress_test import TITLE, WHAT, keys_of, outcome_words, rates_table
+from surestep.results.plots import gains_picture
 from surestep.results.structured import StructuredResult
-from surestep.sections import Amount, Cell, Column, Item, Key, Mood, Section, Table, numbers
+from surestep.sections import Amount, Column, Item, Key, Mood, Section, Table, numbers
 
 MOST_NODES = 60  # nodes in the table, the scarcest first
 
@@ -63,13 +62,12 @@ def structured_sections(result: StructuredResult) -> list[Section]:
         Section(
             "against",
             "What speaks against it",
-            [compared],
+            [compared, *([] if result.rehearsal is None else [outcome_words(result.rehearsal)])],
             items=[
                 Item("The structure", structure_words(result), *sign_of(not test.failed)),
                 Item(
                     "Where the log has not been", blind_words(result), *sign_of(not test.is_blind)
                 ),
-                *tested_item(result),
                 Item(
                     "What nobody recorded",
                     "If people decided by what the log does not record, the gain may not exist.",
@@ -114,80 +112,37 @@ def next_step(result: StructuredResult) -> str:
 
 
 def believed_key(result: StructuredResult) -> list[Key]:
-    """Returns what may be believed beyond the proof; empty if nothing may."""
+    """Returns what may be believed beyond the proof; empty if nothing was."""
     if result.test.failed or result.belief is None:
         return []
+    lower = result.belief.lower or 0.0
     sure = f"with {percent(1 - result.belief.delta)} confidence, under a prior for the nodes"
-    if result.belief.lower and not result.believed_gain:
-        sure = "nothing may be believed"
-    least = signed(floored(result.belief.lower or 0.0, DIGITS), DIGITS)
-    return [Key("Believed, at least", least, sure)]
-
-
-def tested_item(result: StructuredResult) -> list[Item]:
-    """Says in how many worlds of the stress test the policy did harm; empty without one."""
-    if result.record.rehearsal is None:
-        return []
-    harmed = result.record.rehearsal.harmed
-    policy = "a policy made this way was worse than the current one"
-    words = (
-        f"In {counted(harmed.total, 'simulated world')}, {policy} in {harmed.happened or 'none'}."
-    )
-    return [Item("The stress test", words, *sign_of(harmed.happened == 0))]
+    if lower > 0 and not result.believed_gain:
+        sure = "but beliefs fail in the stress test"
+    return [Key("Believed, at least", signed(floored(lower, DIGITS), DIGITS), sure)]
 
 
 def stress_test(result: StructuredResult) -> Section:
-    """Returns how often policy, claim and belief failed in simulated worlds."""
-    rehearsal, delta = result.record.rehearsal, result.certificate.delta
-    if rehearsal is None:
-        why = result.record.no_rehearsal or "it was made before there was one"
+    """Returns how often policy and claim failed in simulated worlds."""
+    tested = result.rehearsal
+    if tested is None:
+        why = result.record.no_rehearsal or "results of this age have none"
         return Section("stress-test", TITLE, [f"Not stress tested: {why}.", WHAT], folded=True)
-    wrong, harmed = rehearsal.wrong("claims"), rehearsal.harmed
-    allowed = f"{percent(delta)} are allowed."
-    keys = [
-        Key(
-            "The new policy was worse",
-            percent(harmed.share),
-            f"{rate_words(harmed)}.",
-            "bad" if harmed.happened else "good",
-        ),
-        Key(
-            "The claim was wrong",
-            percent(wrong.share),
-            f"{rate_words(wrong)}; {allowed}",
-            "bad" if wrong.low > delta else "plain",
-        ),
-        Key(
-            "A gain was proved",
-            percent(rehearsal.shown("claims").share),
-            f"{rate_words(rehearsal.shown('claims'))}.",
-        ),
-    ]
-    cells = zip(*msgspec.structs.astuple(rehearsal), strict=True)
-    rows = [[f"{i:,}", *map(amount_cell, world)] for i, world in enumerate(cells, 1)]
-    columns = [
-        Column("World"),
-        *numbers("True gain", "Standard error", "Proved, at least", "Believed, at least"),
-    ]
+    summary = tested.summary()
     return Section(
         "stress-test",
         TITLE,
         [
-            f"{WHAT} The chances of each world are drawn from what the log leaves possible. There "
-            "the current policy makes a log of the same size, and everything is done again. The "
-            f"true gain was {signed(rehearsal.mean_gain, DIGITS)} in the mean.",
-            f"A belief was wrong in {rate_words(rehearsal.wrong('beliefs'))}; {allowed}",
-            "The structure is true in every world: this says nothing of a wrong one.",
+            f"{WHAT} The laws of the nodes in each world are drawn from what the log leaves "
+            "possible. There the current policy makes a log of the same size, and all else is done "
+            "again."
         ],
-        keys=keys,
-        tables=[Table("worlds", "The worlds", columns, rows, sortable=True)],
+        keys=keys_of(tested, summary),
+        pictures=[gains_picture(result.estimated_gain, result.certificate.lower, tested)],
+        tables=[rates_table({tested.family[0]: summary}, [])],
+        items=[Item("", said) for said in tested.limits],
         folded=True,
     )
-
-
-def amount_cell(value: float | None) -> Cell:
-    """Returns a number for a table; a dash for none."""
-    return "–" if value is None else Amount(number(value), value)
 
 
 def sign_of(passed: bool) -> tuple[str, str, Mood]:

@@ -26,10 +26,10 @@ from surestep.errors import InvalidParameter, InvalidResult
 from surestep.model import Certificate, Structure
 from surestep.model.certificate import Rung
 from surestep.model.factored import ColumnRules
-from surestep.rehearsal.nodes import NodeRehearsal
+from surestep.rehearsal import Rate, Rehearsal, rehearsal_from_json
 from surestep.results.record import InputFile
 from surestep.results.result import STRUCTURED
-from surestep.results.unfinished import RUN, save
+from surestep.results.unfinished import REHEARSAL, RUN, save
 
 RULES, CERTIFICATE, REPORT = FILES = ("rules.json", "certificate.json", "report.html")
 BELIEF = "belief.json"  # not in results of older releases
@@ -92,7 +92,6 @@ class StructuredRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     data: dict[str, int]
     estimates: dict[str, float]  # returns of the new policy and of the current one
     test: dict[str, Any]  # of the structure
-    rehearsal: NodeRehearsal | None = None
     no_rehearsal: str | None = None  # why there is no stress test
     outputs: dict[str, str] = {}
 
@@ -117,6 +116,8 @@ class StructuredResult:
         The page, as HTML.
     belief : Certificate or None
         What may be believed of it beyond the claim.
+    rehearsal : Rehearsal or None
+        The stress test.
 
     Examples
     --------
@@ -130,6 +131,7 @@ class StructuredResult:
     test: StructureTest
     report: str = field(default="", repr=False)
     belief: Certificate | None = None
+    rehearsal: Rehearsal | None = None
 
     __repr__ = short_repr("certificate.kind", "certificate.lower", "certificate.delta")
 
@@ -145,12 +147,12 @@ class StructuredResult:
     @property
     def believed_gain(self) -> float:
         """Returns the gain that is believed; 0 if the stress test refutes beliefs, or for none."""
-        rehearsal = self.record.rehearsal
         lower = 0.0 if self.belief is None else self.belief.lower or 0.0
-        refuted = rehearsal is not None and (
-            rehearsal.wrong("beliefs").low > self.certificate.delta
-        )
-        return 0.0 if refuted else max(lower, 0.0)
+        if self.rehearsal is not None:
+            gain, tolerance = self.rehearsal.gain, self.rehearsal.tolerance
+            wrong = Rate.of((self.rehearsal.belief > gain + tolerance).ravel())
+            lower *= wrong.low <= self.rehearsal.delta
+        return max(lower, 0.0)
 
     @property
     def estimated_gain(self) -> float:
@@ -206,6 +208,8 @@ class StructuredResult:
         }
         if self.belief is not None:
             contents[BELIEF] = f"{self.belief.to_json()}\n".encode()
+        if self.rehearsal is not None:
+            contents[REHEARSAL] = f"{self.rehearsal.to_json()}\n".encode()
         digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
         return contents | {RUN: pretty(msgspec.structs.replace(self.record, outputs=digests))}
 
@@ -255,7 +259,7 @@ def load_structured(directory: str | Path) -> StructuredResult:
     """
     folder = read_path(directory)
     record = read_as(folder, RUN, StructuredRecord)
-    for name in (*FILES, *({BELIEF} & record.outputs.keys())):
+    for name in (*FILES, *({BELIEF, REHEARSAL} & record.outputs.keys())):
         if hashlib.sha256(read_whole(folder / name)).hexdigest() != record.outputs.get(name):
             raise InvalidResult(f"{folder / name} was changed after it was written")
     structure = Structure.read(record.columns, record.actions, record.description["structure"])
@@ -273,6 +277,9 @@ def load_structured(directory: str | Path) -> StructuredResult:
         report=read_whole(folder / REPORT).decode(),
         belief=Certificate.from_json(read_whole(folder / BELIEF).decode())
         if BELIEF in record.outputs
+        else None,
+        rehearsal=rehearsal_from_json(read_whole(folder / REHEARSAL).decode())
+        if REHEARSAL in record.outputs
         else None,
     )
 
