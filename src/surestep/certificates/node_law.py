@@ -59,8 +59,12 @@ def stepped(
     numbers: arrays.FloatArray,
     *,
     shift: arrays.IntArray | int = 0,
+    nodes: arrays.IntArray | None = None,
 ) -> arrays.IntArray:
-    """Draws steps from the law of the nodes by random numbers [N, D]; returns all their values."""
+    """Draws steps from the law of the nodes by random numbers [N, D]; returns all their values.
+
+    The node of each draw is written into `nodes` [D, N].
+    """
     columns = state.shape[1]
     values = np.zeros((len(state), 2 * columns + 2), np.int64, order="F")
     values[:, :columns] = state
@@ -71,6 +75,8 @@ def stepped(
             drawn += numbers[:, d] >= law[node + shift, below]
         known = structure.known[node]
         values[:, columns + target] = np.where(known >= 0, known, drawn)
+        if nodes is not None:
+            nodes[d] = node
     return values
 
 
@@ -141,9 +147,13 @@ def rolled_out(
             break
         numbers = rng.random((len(starts), structure.target.size + 1))[row]
         action = policy.act(state, acting)
-        values = stepped(structure, law, state, action, numbers, shift=shift[row])
+        nodes = np.empty((structure.target.size, row.size), np.int64)
+        values = stepped(structure, law, state, action, numbers, shift=shift[row], nodes=nodes)
         total[row] += weight * structure.reward_of(values, action)
-        draws += draws_of(structure, values, action, row, draws.shape)
+        _, of_row = learnt = np.nonzero(structure.known[nodes] < 0)
+        places = (nodes * laws.shape[2] + values.T[columns + structure.target])[learnt]
+        ones = np.ones(places.size, np.int32)
+        draws += csr_array((ones, (row[of_row], places)), shape=draws.shape)
         lasting = values[:, 2 * columns] == 0
         if weight * discount > LEFT_OVER:
             weight *= discount
@@ -152,22 +162,3 @@ def rolled_out(
         row, state = row[lasting], values[lasting, columns : 2 * columns]
     total[row] += weight * rest * (horizon > LONGEST)
     return total, draws
-
-
-def draws_of(
-    structure: Structure,
-    values: arrays.IntArray,
-    action: arrays.IntArray,
-    row: arrays.IntArray,
-    shape: tuple[int, int],
-) -> Any:
-    """Returns the draws of steps as counts [N, K·V]; `row` is the rollout of each step."""
-    wide = shape[1] // structure.num_nodes
-    rows, places = [], []
-    for d, target in enumerate(structure.target):
-        node = structure.nodes.at(d, values, action)
-        drawn = structure.known[node] < 0
-        rows.append(row[drawn])
-        places.append((node * wide + values[:, len(structure.columns) + target])[drawn])
-    both = np.concatenate(rows), np.concatenate(places)
-    return csr_array((np.ones(both[0].size, np.int32), both), shape=shape)

@@ -102,7 +102,7 @@ class NodePosterior(common.WithRanges):
 
     def __post_init__(self) -> None:
         super(NodePosterior, self).__post_init__()
-        least = least_draws(self.delta)
+        least = arrays.least_draws((1 - OF_NOISE) * self.delta)
         if self.draws < least:
             raise InvalidParameter(
                 f"draws is {self.draws}, expected at least {arrays.in_digits(least)}: fewer do not "
@@ -225,11 +225,6 @@ class NodePosterior(common.WithRanges):
                 "draws_with_a_loss": int(np.count_nonzero(gains < 0)),
             },
         )
-
-
-def least_draws(delta: float) -> int:
-    """Returns the fewest draws by which something is claimed with this δ."""
-    return arrays.least_draws((1 - OF_NOISE) * delta)
 
 
 def weighed(

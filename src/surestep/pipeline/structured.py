@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
@@ -19,7 +20,7 @@ from surestep._progress import Progress, telling
 from surestep._version import __version__
 from surestep.algorithms.node_rules import FoundRules, find_rules
 from surestep.certificates.node_law import estimated_law, rolled_out
-from surestep.certificates.node_posterior import NodePosterior, least_draws
+from surestep.certificates.node_posterior import NodePosterior
 from surestep.certificates.nodes import NodeStitched, node_stacks
 from surestep.checks.structure import check_structure
 from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter, ResultMismatch
@@ -154,7 +155,7 @@ def improved(
     found = find_rules(first, certifier, templates_of(description), most=max(most, 1))
     believer = NodePosterior(
         delta=certifier.delta,
-        draws=max(USUAL_DRAWS, least_draws(certifier.delta)),
+        draws=max(USUAL_DRAWS, math.ceil(2 / certifier.delta)),
         train_share=certifier.train_share,
         logger=certifier.logger,
     )

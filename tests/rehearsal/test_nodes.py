@@ -1,0 +1,99 @@
+"""The stress test beside a structure: true gains by linear solves, and claims that are wrong."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from support.node_world import DISCOUNT, NEW, OLD, WORLD, exact
+from surestep.certificates import NodeStitched
+from surestep.certificates.node_law import PRIOR, drawn_laws, sampled_log, seen_draws
+from surestep.certificates.nodes import node_stacks
+from surestep.errors import CertificateRefused
+from surestep.model import FactoredProblem, Statement
+from surestep.rehearsal import Rate, rehearse_nodes
+
+
+@pytest.fixture(scope="module")
+def problem():
+    rng = np.random.default_rng(4)
+    law = drawn_laws(
+        np.ones((WORLD.num_nodes, 3)) * (WORLD.node_sizes[:, np.newaxis] > [0, 1, 2]), 1, rng
+    )
+    starts = np.tile([1, 0], (80, 1))
+    log = sampled_log(WORLD, law[0], OLD, starts, steps=12, rng=rng)
+    return FactoredProblem(log=log, behavior=OLD, discount=DISCOUNT, start=(1, 0))
+
+
+def claiming(lower, seen=None):
+    def method(own):
+        if seen is not None:
+            seen.append(own.log)
+        claim = SimpleNamespace(lower=lower)
+        return SimpleNamespace(policy=NEW), claim, None
+
+    return method
+
+
+def true_gains(problem, worlds):
+    weights = seen_draws(WORLD, node_stacks(problem.log), PRIOR)
+    laws = [drawn_laws(weights, 1, np.random.default_rng([0, k]))[0] for k in range(worlds)]
+    return np.array([(exact(law, NEW) - exact(law, OLD))[2] for law in laws])
+
+
+def test_gains_are_those_of_the_worlds_and_claims_are_held_against_them(problem):
+    truth = true_gains(problem, 12)
+    middle = float(np.median(truth))
+    logs = []
+    made = rehearse_nodes(problem, claiming(middle, logs), delta=0.1, worlds=12)
+    assert np.abs(made.gain[:, 0] - truth).max() < 2.5 * made.tolerance  # 5 standard errors
+    assert made.tolerance < truth.std()
+    wrong = made.summary().violated.happened
+    assert 0 < wrong <= np.count_nonzero(truth < middle)
+    assert (made.claim == middle).all()
+    assert np.isnan(made.belief).all()
+    for log in logs:
+        assert log.num_episodes == 80
+        assert np.diff(log.offsets).max() <= 12
+        assert (log.next_state[log.ended] >= 0).all()  # as in the log
+
+
+def test_worlds_depend_on_the_seed_and_their_number_alone(problem):
+    told = []
+    two, four, other = (
+        rehearse_nodes(
+            problem,
+            claiming(0.0),
+            delta=0.1,
+            worlds=worlds,
+            seed=seed,
+            progress=lambda *said: told.append(said),
+        )
+        for worlds, seed in ((2, 0), (4, 0), (2, 1))
+    )
+    assert two.gain.tolist() == four.gain[:2].tolist()
+    assert (two.gain != other.gain).all()
+    assert told[:2] == [(0, 2), (1, 2)]
+
+
+def test_a_method_that_refuses_changes_nothing(problem):
+    def refusing(own):
+        raise CertificateRefused(Statement("markov"))
+
+    made = rehearse_nodes(problem, refusing, delta=0.1, worlds=2)
+    assert made.gain.tolist() == [[0.0], [0.0]]
+    assert made.summary().refused.happened == 2
+
+
+@pytest.mark.slow
+def test_proofs_are_wrong_as_rarely_as_promised(problem):
+    """The policy is the better one in half of the worlds, so that a claim has to tell."""
+
+    def method(own):
+        return SimpleNamespace(policy=NEW), NodeStitched(delta=0.2).certify(own, NEW), None
+
+    made = rehearse_nodes(problem, method, delta=0.2, worlds=200)
+    wrong = Rate.of((made.claim > made.gain).ravel())
+    assert wrong.happened < stats.binom.ppf(0.9999, 200, 0.2)
+    assert made.summary().certified.happened > 0
