@@ -92,6 +92,7 @@ coverage: | .cache/tmp ## hold all certificates against the truth, and write doc
 	.venv/bin/python tools/verdicts.py --seed $(COVERAGE_SEED)
 	.venv/bin/python tools/coverage_page.py
 	.venv/bin/python tools/pilots.py --write
+	.venv/bin/python tools/structures.py --write
 
 reproduced: | .cache/tmp ## run the paper's evaluation, and write docs/reproduced.md (minutes)
 	@"$(PYTHON)" tools/environment.py test

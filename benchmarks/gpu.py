@@ -5,7 +5,7 @@
 - "posterior": the claim from models drawn for counts with 5 successors a pair, γ = 0.95;
 - "gridworld": the same for the Gridworld, with many draws;
 - "evaluate", "improve": batches of small models evaluated, and of data sets through SPIBB;
-- "rehearsal": SPIBB and a posterior certificate from 99 draws, in 999 worlds of the Gridworld at 5
+- "rehearsal": SPIBB and a posterior certificate from 99 draws, in 888 worlds of the Gridworld at 5
   data sizes, and calibrated in as many more at one; the processor has as many processes as cores;
 - "stitched": stitched certificates of 1,000 logs of the Gridworld;
 - "paper": the paper's evaluation, 1,000 repetitions of its three environments.

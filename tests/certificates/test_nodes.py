@@ -538,3 +538,69 @@ def test_returns_of_practice_prove_a_gain_where_nobody_knows_the_policy():
     assert claim.lower == claim.figures["policy_lower"] - claim.figures["practice_upper"]
     with pytest.raises(InvalidParameter, match="practice is 0"):
         NodeStitched(practice=0).certify(problem, world.fewest_failed_neighbours())
+
+
+def laws_of(tallied, rounds):
+    """How often each difference of a round came up, over its runs."""
+    return [
+        {round(float(v), 9): n for v, n in zip(*np.unique(column, return_counts=True), strict=True)}
+        for column in tallied.differences[:, :rounds].T
+    ]
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_rollouts_of_laws_have_the_law_of_their_returns(steps):
+    """Exact values on two columns whose nodes are known: only actions are drawn, by their laws."""
+    columns = {"x": ["bad", "good"], "y": ["bad", "good"]}
+    table = {
+        "x": {
+            "parents": [],
+            "known": [{"action": "push", "is": "good"}, {"action": "wait", "is": "bad"},
+                      {"action": "rest", "is": "bad"}],
+        },
+        "y": {"parents": ["x"], "action": "none",
+              "known": [{"x": "bad", "is": "good"}, {"x": "good", "is": "bad"}]},
+        "reward": {"terms": [{"of": "x", "good": 1.0}, {"of": "y", "good": 0.25},
+                             {"of": "action", "push": -4.0, "rest": -16.0}]},
+    }  # fmt: skip
+    structure = Structure.read(columns, ["wait", "push", "rest"], table)
+    law = [[0.125, 0.625, 0.25], [0.5, 0.0, 0.5]]
+    policy = ColumnRules.of_laws(structure, [{"x": "bad"}], law)
+    exact = Counter()
+
+    def walk(state, t, total, chance):
+        if t == steps:
+            exact[round(total, 9)] += chance
+            return
+        for action, p in enumerate(law[state[0]]):
+            earned = state[0] + 0.25 * state[1] - (0, 4, 16)[action]
+            after = (int(action == 1), 1 - state[0])
+            walk(after, t + 1, total + 0.5**t * earned, chance * p)
+
+    walk((0, 1), 0, 0.0, 1.0)
+    problem = problem_of(structure, policy, (0, 1), steps)
+    stacks = node_stacks(problem.log)
+    world = world_of(stacks, node_course(problem, policy), stacks, 3)._replace(rounds=2)
+    runs = 20_000
+    for who, sign in ((OURS, 1), (THEIRS, -1)):
+        tallied = roll_out_nodes(world, [Way(who)], 1, runs, keep=True)
+        assert (tallied.complete == 2).all()
+        for found in laws_of(tallied, 2):
+            # Zero chances never come up, and all others come up as often as they should.
+            assert {*found} == {sign * value for value, chance in exact.items() if chance}
+            for value, chance in exact.items():
+                error = abs(found.get(sign * value, 0) / runs - chance)
+                assert error < 5 * (chance * (1 - chance) / runs) ** 0.5 + 1e-9
+
+
+def test_a_rollout_is_cut_where_nobody_knows_what_is_done():
+    """What is left counts as the most for the current policy, and as the least for the new one."""
+    structure, *_ = with_ends()
+    known = ColumnRules.of_laws(structure, [{"x": "good"}], [[1.0, 0.0], [0.0, 0.0]])
+    problem = problem_of(structure, known, (0, 1), 2)
+    stacks = node_stacks(problem.log)
+    world = world_of(stacks, node_course(problem, known), stacks, 3)._replace(rounds=1)
+    for who in (OURS, THEIRS):
+        tallied = roll_out_nodes(world, [Way(who)], 1, 1, keep=True)
+        assert tallied.cuts[0] == 1
+        assert tallied.differences[0, 0] == -9.0  # the least of −9, or less the most of 9

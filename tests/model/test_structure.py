@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surestep.environments.sysadmin import SysAdmin
-from surestep.errors import InvalidLog, InvalidParameter
+from surestep.errors import InvalidLog, InvalidParameter, InvalidPolicy
 from surestep.model.factored import ColumnRules, FactoredLog
 from surestep.model.structure import Structure
 
@@ -153,3 +153,77 @@ def test_rules_take_the_first_member_of_the_first_rule_that_any_fulfils(machines
 def test_rules_that_name_what_does_not_exist_are_refused(rules, words):
     with pytest.raises(InvalidParameter, match=words):
         ColumnRules.of(Structure.read(COLUMNS, ACTIONS, TABLE), rules, "wait")
+
+
+def chances_by_hand(conditions, law, state):
+    """The law of the first condition that holds, by the numbers of its values."""
+    for when, row in zip(conditions, law, strict=False):
+        if all(low <= state[c] <= high for c, (low, high) in when.items()):
+            return row
+    return law[len(conditions)]
+
+
+@given(st.data())
+def test_laws_of_rules_are_those_of_the_first_that_holds(data):
+    """Both ways to find a rule: a table names one value of every column, other rules ranges."""
+    structure = Structure.read(COLUMNS, ACTIONS, TABLE)
+    is_table = data.draw(st.booleans())
+    conditions, law = [], []
+    for _ in range(data.draw(st.integers(0, 6))):
+        when = {}
+        for c, size in ((0, 2), (1, 3)):
+            low = data.draw(st.integers(0, size - 1))
+            when[c] = (low, low if is_table else data.draw(st.integers(low, size - 1)))
+        conditions.append(when)
+    for _ in range(len(conditions) + 1):
+        first = data.draw(st.integers(0, 4)) / 4
+        law.append([first, 1 - first])
+    words = [
+        {structure.columns[c]: tuple(structure.values[c][v] for v in ends)
+         for c, ends in when.items()}
+        for when in conditions
+    ]  # fmt: skip
+    rules = ColumnRules.of_laws(structure, words, law)
+    states = np.array([[a, b] for a in range(2) for b in range(3)])
+    exact = np.array([chances_by_hand(conditions, law, state) for state in states])
+    np.testing.assert_array_equal(rules.chances(states), exact)
+    never = rules.chances(states)[np.arange(6), rules.act(states)] < 0.5
+    assert not never.any()  # without chance, the most likely action
+
+
+def test_actions_are_drawn_by_the_law_of_their_rule():
+    structure = Structure.read(COLUMNS, [*ACTIONS, "never"], TABLE)
+    law = [[0.25, 0.75, 0.0], [0.0, 0.0, 1.0], [0.6, 0.4, 0.0]]
+    conditions = [{"pressure": "low"}, {"pressure": "high"}]
+    rules = ColumnRules.of_laws(structure, conditions, law)
+    number = 20_000
+    for pressure, row in zip((0, 2, 1), law, strict=True):
+        taken = rules.act(np.tile([0, pressure], (number, 1)), np.random.default_rng(pressure))
+        found = np.bincount(taken, minlength=3) / number
+        assert found == pytest.approx(row, abs=5 * 0.5 / number**0.5)
+        assert (found[np.array(row) == 0] == 0).all()
+
+
+def test_where_nobody_knows_what_is_done_nothing_is_made_up():
+    structure = Structure.read(COLUMNS, ACTIONS, TABLE)
+    rules = ColumnRules.of_laws(structure, [{"fluids": "low"}], [[0.5, 0.5], [0.5, 0.4]])
+    known = np.array([[0, 1]])
+    assert rules.chances(known).tolist() == [[0.5, 0.5]]
+    assert rules.chances(np.array([[1, 1]])).tolist() == [[0.5, 0.4]]
+    rules.act(np.tile(known, (1000, 1)), np.random.default_rng(1))
+    with pytest.raises(InvalidParameter, match=r"nobody knows what is done in state .* of"):
+        rules.act(np.tile([1, 1], (1000, 1)), np.random.default_rng(1))
+
+
+@pytest.mark.parametrize(
+    ("law", "words"),
+    [
+        ([[1, 0], [0.5, 0.6]], r"law of rule 2 is \[0\.5, 0\.6\], expected .* at most 1"),
+        ([[-0.5, 1.5], [1, 0]], r"law of rule 1 is \[-0\.5, 1\.5\], expected chances"),
+        ([[1, 0]], r"law has shape \(1, 2\), expected \(2, 2\)"),
+    ],
+)
+def test_laws_that_are_no_chances_are_refused(law, words):
+    structure = Structure.read(COLUMNS, ACTIONS, TABLE)
+    with pytest.raises(InvalidPolicy, match=words):
+        ColumnRules.of_laws(structure, [{"fluids": "low"}], law)

@@ -15,8 +15,16 @@ from support.log_tables import write_table
 from surestep import improve, load
 from surestep.cli.main import main
 from surestep.environments.sysadmin import DISCOUNT, SysAdmin
-from surestep.errors import InvalidLog, InvalidParameter, InvalidResult, ResultMismatch
-from surestep.pipeline import improve_structured, verify_structured
+from surestep.errors import (
+    InvalidLog,
+    InvalidParameter,
+    InvalidPolicy,
+    InvalidResult,
+    ResultMismatch,
+)
+from surestep.pipeline import current_policy as policies
+from surestep.pipeline import improve_structured, structured, verify_structured
+from surestep.pipeline.evidence import open_source
 from surestep.report.structured import structured_sections
 from surestep.results import load_structured
 
@@ -248,7 +256,7 @@ def test_practice_that_nobody_wrote_down_is_compared_by_its_returns(tmp_path):
     for claim in (result.certificate, result.belief):
         assert "practice-as-recorded" in [said.code for said in claim.assumptions]
     assert result.certificate.lower < result.belief.lower < result.estimated_gain
-    assert "nobody wrote down the current policy, which acts in the worlds" in result.report
+    assert "in the worlds the current policy acts, and nobody knows all of it" in result.report
     # Of those who begin high, wait has 0.8 and treat 0.1 to go on so, and a death takes 0.3.
     assert 0 < result.certificate.lower < result.estimated_gain < 0.4
     assert result.act({"pressure": "high", "age": "old"}) == "treat"
@@ -263,7 +271,7 @@ def test_practice_that_nobody_wrote_down_is_compared_by_its_returns(tmp_path):
             'behavior.policy = "current.json"\nstakes.discount = 0.95\nmethod.worlds = 0',
             "stakes.discount = 0.95\nmethod.worlds = 3",
             InvalidParameter,
-            "method.worlds is 3, but nobody wrote down the current policy",
+            "method.worlds is 3, but in the worlds the current policy acts",
         ),
         ("works = 1.0", "works = 2.0", InvalidLog, "row 1 contradicts the structure: its reward"),
         ("current.json", "plant.toml", InvalidParameter, "expected rules as rules.json"),
@@ -312,3 +320,210 @@ def test_a_missing_value_is_named(plant, tmp_path):
     (tmp_path / "plant.toml").write_text(PLANT)
     with pytest.raises(InvalidLog, match="column 'machine_2' has no value in step 8 of the log"):
         improve_structured(tmp_path / "plant.toml")
+
+
+# ---- the current policy: a table, an estimate, logged probabilities ------------------------------
+
+
+RING = SysAdmin(3)
+STATES = (np.arange(8)[:, np.newaxis] >> np.arange(3)) & 1
+SMALL = (
+    PLANT.replace(', "machine_3"', "")
+    .replace("plant.csv", "small.csv")
+    .replace('behavior.policy = "current.json"', "")
+)
+
+
+def table_rows(columns=3, rows=slice(None)):
+    """The chances of rebooting the first failed machine, 0.3 of them random, as a table."""
+    chances = RING.first_failed(0.3).chances(STATES)
+    return [
+        {
+            **{f"machine_{i}": ("failed", "works")[state[i]] for i in range(columns)},
+            "action": action,
+            "probability": repr(float(chance)),
+        }
+        for state, law in zip(STATES, chances, strict=True)
+        for action, chance in zip(RING.structure().actions, law, strict=True)
+    ][rows]
+
+
+@pytest.fixture
+def small(tmp_path):
+    """Writes a log of three machines with logged probabilities; returns a maker of descriptions."""
+    log = RING.sample(RING.first_failed(0.3), 90, rng=2, steps=30)
+    chances = RING.first_failed(0.3).chances(log.state)
+    rows = plant_rows(log)
+    for row, action, law in zip(rows, log.action, chances, strict=True):
+        row["propensity"] = repr(float(law[action]))
+
+    def description(words="", *, logged=False, change=lambda rows: None):
+        change(rows)
+        names = [name for name in rows[0] if logged or name != "propensity"]
+        write_table(tmp_path / "small.csv", rows, tuple(names))
+        (tmp_path / "small.toml").write_text(words + "\n" + SMALL)
+        return tmp_path / "small.toml"
+
+    return description
+
+
+def found_policy(path):
+    """The current policy that a description names, and the log."""
+    description, frame = structured.keys.given_as(path)
+    source = open_source(description, frame)
+    log, binnings = structured.factored(source)
+    choosing = log.episodes(np.arange(30))
+    given = description.behavior.policy
+    return policies.current_policy(given, log, choosing, source.columns, binnings), log
+
+
+def exact_chances(structure):
+    """The chances of the true current policy, in the order in which the log has its actions."""
+    order = [RING.structure().actions.index(action) for action in structure.actions]
+    return RING.first_failed(0.3).chances(STATES)[:, order]
+
+
+def codes(result):
+    return [said.code for said in result.certificate.assumptions]
+
+
+def test_a_table_is_the_current_policy_that_it_says(small, tmp_path):
+    rows = table_rows()
+    write_table(tmp_path / "current.csv", rows, tuple(rows[0]))
+    path = small('behavior.policy = "current.csv"')
+    current, log = found_policy(path)
+    exact = exact_chances(log.structure)
+    np.testing.assert_allclose(current.rules.chances(STATES), exact, atol=1e-12)
+
+
+@pytest.mark.slow  # four times the whole pipeline
+@pytest.mark.parametrize("policy", ["current.csv", "estimate"])
+def test_a_result_is_made_again_with_its_current_policy(small, tmp_path, policy):
+    rows = table_rows()
+    write_table(tmp_path / "current.csv", rows, tuple(rows[0]))
+    path = small(f'behavior.policy = "{policy}"')
+    result = improve_structured(path)
+    is_table = policy == "current.csv"
+    assert result.record.current == {
+        "from": "table" if is_table else "estimate",
+        "columns": [f"machine_{i}" for i in range(3)],
+        "whole": True,
+    }
+    assert ("behavior-known" in codes(result)) == is_table
+    assert ("the current policy, as it was written down." in result.report) == is_table
+    roles = [one["role"] for one in result.record.inputs]
+    assert roles == ["log 1", "behavior"][: 1 + is_table]
+    result.save(tmp_path / "result")
+    assert load_structured(tmp_path / "result").record.current == result.record.current
+    assert verify_structured(tmp_path / "result", path).level == "same bytes"
+
+
+def test_a_table_may_name_few_columns(small, tmp_path):
+    rows = [
+        {"machine_1": value, "action": action, "probability": chance}
+        for value, law in (("works", (0.1, 0.2, 0.3, 0.4)), ("failed", (0.25,) * 4))
+        for action, chance in zip(RING.structure().actions, law, strict=True)
+    ]
+    write_table(tmp_path / "current.csv", rows, tuple(rows[0]))
+    current, log = found_policy(small('behavior.policy = "current.csv"'))
+    assert current.record(log.structure)["columns"] == ["machine_1"]
+    assert log.structure.actions[0] == "nothing"  # the last one of the table
+    assert current.rules.chances(np.array([[0, 1, 0], [1, 0, 1]])).tolist() == [
+        [0.4, 0.1, 0.2, 0.3],
+        [0.25] * 4,
+    ]
+    assert current.rules.is_whole
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({0: {"probability": "0.5"}}, InvalidPolicy, "current.csv: .* sum"),
+        ({0: {"probability": "2"}}, InvalidPolicy, "row 1, column 'probability': found '2'"),
+        ({5: {"action": "nothin"}}, InvalidParameter, "current.csv: a rule takes 'nothin'; did"),
+        (
+            {place: {"machine_1": "rusty"} for place in range(4)},
+            InvalidParameter,
+            "current.csv: rule .* 'rusty'; expected",
+        ),
+        (slice(4, None), InvalidLog, "takes '.*' where machine_0 = failed, machine_1 = failed and"),
+        (slice(0, 28), InvalidLog, "step 1 of the log takes '.*' where .* = works; .* no pro"),
+    ],
+)
+def test_tables_with_mistakes_are_refused_by_name(small, tmp_path, change, error, words):
+    rows = table_rows()
+    if isinstance(change, slice):
+        rows = rows[change]
+    else:
+        for place, changes in change.items():
+            rows[place] |= changes
+    write_table(tmp_path / "current.csv", rows, tuple(rows[0]))
+    path = small('behavior.policy = "current.csv"')
+    with pytest.raises(error, match=words) as refusal:
+        found_policy(path)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_table_without_columns_of_the_state_is_refused(small, tmp_path):
+    rows = [{"engine": 1, "action": "nothing", "probability": 1}]
+    write_table(tmp_path / "current.csv", rows, tuple(rows[0]))
+    path = small('behavior.policy = "current.csv"')
+    with pytest.raises(InvalidLog, match="has no column of the state; expected at least one of"):
+        found_policy(path)
+
+
+def test_an_estimate_is_made_from_the_part_that_chooses_and_named(small, monkeypatch):
+    parts = []
+
+    def spied(log):
+        parts.append(log)
+        return found(log)
+
+    found = policies.estimated_behavior
+    monkeypatch.setattr(policies, "estimated_behavior", spied)
+    path = small('behavior.policy = "estimate"')
+    result = improve_structured(path)
+    (part,) = parts
+    assert part.num_episodes == result.certificate.figures["training_episodes"]
+    whole = found_policy(path)[1]
+    np.testing.assert_array_equal(part.action, whole.action[: part.num_steps])
+    compares_returns = "practice_upper" in result.certificate.figures
+    expected = "practice-as-recorded" if compares_returns else "behavior-estimated-apart"
+    assert expected in codes(result)
+    assert "behavior-known" not in codes(result)
+    assert result.record.current["from"] == "estimate"
+    assert not compares_returns
+    assert "more than an estimate of what is done now" in result.report
+    assert "an estimate of the current policy. It looks at machine_0" in result.report
+
+
+def test_logged_probabilities_are_the_current_policy(small):
+    for words in ("", 'behavior.policy = "propensities"'):
+        current, log = found_policy(small(words, logged=True))
+        assert current.source == "propensities"
+        assert [said.code for said in current.about] == [
+            "behavior-known",
+            "propensities-by-columns",
+        ]
+        found = current.rules.chances(STATES)
+        known = found > 0  # what the part that chooses has shown
+        exact = exact_chances(log.structure)
+        np.testing.assert_allclose(found[known], exact[known], atol=1e-12)
+        assert known.mean() > 0.8
+
+
+def test_probabilities_that_vary_are_no_policy(small):
+    """Also where only the part that judges shows it: from row 2,400 on, of episode 80."""
+
+    def later(rows):
+        for row in rows[2400:]:
+            row["propensity"] = "0.5"
+
+    current, _ = found_policy(small(logged=True, change=later))
+    assert (current.source, current.rules) == ("returns", None)
+    for word in ("propensities", "row-propensities"):
+        with pytest.raises(InvalidLog, match=f"is '{word}', but an action has several .* leave"):
+            found_policy(small(f'behavior.policy = "{word}"', logged=True))
+    with pytest.raises(InvalidLog, match="no column of the log has them; name it with"):
+        found_policy(small('behavior.policy = "propensities"'))
+    assert found_policy(small())[0].source == "returns"

@@ -1,5 +1,6 @@
 """The stress test beside a structure: true gains by linear solves, and claims that are wrong."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -88,12 +89,13 @@ def test_a_method_that_refuses_changes_nothing(problem):
 
 @pytest.mark.slow
 def test_proofs_are_wrong_as_rarely_as_promised(problem):
-    """The policy is the better one in half of the worlds, so that a claim has to tell."""
+    """The claims are near enough to the gains that some would be above, were they not proofs."""
+    many = replace(problem, log=problem.log.episodes(np.arange(1200) % 80))
 
     def method(own):
         return SimpleNamespace(policy=NEW), NodeStitched(delta=0.2).certify(own, NEW), None
 
-    made = rehearse_nodes(problem, method, delta=0.2, worlds=200)
+    made = rehearse_nodes(many, method, delta=0.2, worlds=100)
     wrong = Rate.of((made.claim > made.gain).ravel())
-    assert wrong.happened < stats.binom.ppf(0.9999, 200, 0.2)
-    assert made.summary().certified.happened > 0
+    assert wrong.happened < stats.binom.ppf(0.9999, 100, 0.2)
+    assert np.median(made.claim - made.gain) > -1.5  # of a range of returns of 17.5

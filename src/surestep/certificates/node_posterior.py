@@ -4,9 +4,9 @@
 the same weight for each. Given the draws that a log shows, it is Dirichlet again. World k has one
 draw of every node, for all rows of the world that share it, and weights of the episodes, uniform
 over all that add up to 1 (a Bayesian bootstrap; Rubin 1981). These weights say how often episodes
-start as that one did. Where π_b is not known, they also weigh what episodes returned, with the most
-that may follow a cut. Nothing is enumerated: m rollouts of each policy are made in each world, both
-by the same random numbers.
+start as that one did. Where not all of π_b is known, they also weigh what episodes returned, with
+the most that may follow a cut. Nothing is enumerated: m rollouts of each policy are made in each
+world, both by the same random numbers.
 
 **The gain in a world.** All rollouts serve all worlds. If p_k(τ) is the chance of the draws of
 rollout τ in world k, then its return counts with the weight p_k(τ) / (Σ_j p_j(τ) / n) in world k,
@@ -45,7 +45,7 @@ from surestep.certificates.node_law import (
 from surestep.certificates.nodes import NodeStitched, node_stacks, paid_node_returns
 from surestep.certificates.posterior import DEFAULT_WEIGHT
 from surestep.errors import CertificateRefused, InvalidParameter
-from surestep.model import Certificate
+from surestep.model import Certificate, Policy
 from surestep.model.factored import ColumnRules, FactoredProblem
 from surestep.model.known import Logger
 from surestep.model.statements import Statement
@@ -115,7 +115,7 @@ class NodePosterior(common.WithRanges):
         return max(1, math.floor((1 - OF_NOISE) * self.delta * (self.draws + 1)))
 
     def gains(
-        self, problem: FactoredProblem, policy: ColumnRules
+        self, problem: FactoredProblem, policy: ColumnRules | Policy
     ) -> tuple[arrays.FloatArray, arrays.FloatArray]:
         """Returns D̂_k and s_k, by the whole log of a problem.
 
@@ -132,8 +132,8 @@ class NodePosterior(common.WithRanges):
             The mean gains of rollouts, and their standard errors.
         """
         structure, behavior, log = problem.structure, problem.behavior, problem.log
-        both = [policy] if behavior is None else [policy, behavior]
-        if not all(isinstance(one, ColumnRules) for one in both):
+        both = [policy, *rolled_behavior(behavior)]
+        if isinstance(policy, Policy) or isinstance(behavior, Policy):
             raise InvalidParameter(
                 "a policy is a table over all states, expected rules; NodeRobust takes tables"
             )
@@ -149,7 +149,7 @@ class NodePosterior(common.WithRanges):
         if not whole.any():
             raise InvalidParameter("no episode begins with a value in every column, expected one")
         share = rng.dirichlet(np.ones(whole.sum()), self.draws)
-        paid = share @ paid_node_returns(problem)[whole] if behavior is None else 0.0
+        paid = share @ paid_node_returns(problem)[whole] if len(both) == 1 else 0.0
         starts, of_start = np.unique(log.starts[whole], axis=0, return_inverse=True)
         if problem.start is not None:
             starts, of_start = np.array([problem.start]), 0 * of_start
@@ -157,13 +157,13 @@ class NodePosterior(common.WithRanges):
         begin = np.concatenate([rng.choice(len(starts), self.rollouts, p=own) for own in chances])
         seed = int(rng.integers(2**63))
         made = [
-            rolled_out(problem, laws, one, starts[begin], seed=seed, rest=rest)  # type: ignore[arg-type]
+            rolled_out(problem, laws, one, starts[begin], seed=seed, rest=rest)
             for one, rest in zip(both, problem.rest_bounds, strict=False)
         ]
         gains, errors = weighed(made, laws, chances[:, begin])
         return gains - paid, errors
 
-    def certify(self, problem: FactoredProblem, policy: ColumnRules) -> Certificate:
+    def certify(self, problem: FactoredProblem, policy: ColumnRules | Policy) -> Certificate:
         """Returns L, by the part of the log that did not choose the policy.
 
         Parameters
@@ -191,7 +191,9 @@ class NodePosterior(common.WithRanges):
         low, high = problem.return_bounds
         least = ndtri(1 - OF_NOISE * self.delta) * errors
         stacks = node_stacks(judging.log)
-        practice = "practice-as-recorded" if problem.behavior is None else "behavior-known"
+        practice = problem.about_behavior
+        if not rolled_behavior(problem.behavior):
+            practice = (Statement("practice-as-recorded"),)
         unseen = [Statement("unseen-draws-alike")] if (stacks.entry < 0).any() else []
         seed = self.seed if self.logger == "fixed" else None
         return Certificate(
@@ -204,7 +206,7 @@ class NodePosterior(common.WithRanges):
                 Statement("nodes-prior", {"weight": float(self.prior_weight)}),
                 Statement("structure-true"),
                 Statement("no-hidden-causes"),
-                Statement(practice),
+                *practice,
                 Statement("nothing-left-out"),
                 *unseen,
                 Statement("starts-weighted" if problem.start is None else "start-known"),
@@ -225,6 +227,11 @@ class NodePosterior(common.WithRanges):
                 "draws_with_a_loss": int(np.count_nonzero(gains < 0)),
             },
         )
+
+
+def rolled_behavior(behavior: ColumnRules | Policy | None) -> list[ColumnRules]:
+    """Returns π_b in a list; none if nobody knows all of it."""
+    return [behavior] if isinstance(behavior, ColumnRules) and behavior.is_whole else []
 
 
 def weighed(

@@ -327,7 +327,7 @@ class NodeRobust(Settings):
             assumptions=(
                 Statement("structure-true"),
                 Statement("no-hidden-causes"),
-                Statement("behavior-known"),
+                *problem.about_behavior,
                 Statement("nothing-left-out"),
                 Statement("start-known") if known_start else Statement("starts-afresh"),
                 values_statement(table.problem),

@@ -36,8 +36,9 @@ taken from the row of another node. Starts are one joint stack, unless the one s
 reads the next entry of every node that applies, in the order of decisions: the l-th read of node j
 in this rollout reads Y_{j, b_j + l}, where b_j is what earlier rounds may have read. After a round
 b_j rises by the larger number of reads of the two. A rollout is cut after H steps (there is always
-such an H: known nodes use up no entries), or where it needs a node that fold 1 never saw: a rule of
-its own past, as H and these nodes come from fold 1.
+such an H: known nodes use up no entries), or where it needs a node that fold 1 never saw, or where
+nobody knows what its policy does: a rule of its own past, as H and these nodes come from fold 1 and
+the policies are given.
 
 **Lemma.** E[X | earlier rounds] ≤ Δ, for X = G_I − G_b. Which entry a rollout reads next is decided
 by what it and earlier rounds have read, and neither has read it. So given these it has the law of
@@ -120,7 +121,6 @@ CLEARLY = 0.1  # of the range of returns: what rollouts in turn must promise mor
 MOST_PLANNING_RUNS = 64
 NEGLIGIBLE = 1e-6  # the discount after which a rollout is cut that no other horizon cuts
 LONGEST = 10_000  # the most steps of a rollout
-MOST_COMBINATIONS = 2**20  # of values that rules look at: for each the first rule is kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -348,7 +348,7 @@ class NodeStitched(common.WithRanges):
         return (
             Statement("structure-true"),
             Statement("no-hidden-causes"),
-            Statement("practice-as-recorded" if by_returns else "behavior-known"),
+            *((Statement("practice-as-recorded"),) if by_returns else problem.about_behavior),
             Statement("chosen-from-part", {"share": self.train_share, "seed": seed}),
             Statement(learnt),
             Statement("nothing-left-out"),
@@ -441,23 +441,15 @@ def nodes_at(
 
 def rules_of(policy: ColumnRules) -> Rules:
     """Returns the arrays of rules that kernels read: the first rule for all values at once."""
-    number = math.prod(policy.sizes.tolist())
-    if number > MOST_COMBINATIONS:
-        raise InvalidParameter(
-            f"rules look at columns with {number} combinations of values, expected at most "
-            f"{MOST_COMBINATIONS}; name fewer columns"
-        )
-    values = np.indices(policy.sizes.tolist()).reshape(policy.sizes.size, -1).T
-    first = np.full(number, policy.num_rules)
-    for r in reversed(range(policy.num_rules)):
-        first[((values >= policy.low[r]) & (values <= policy.high[r])).all(axis=1)] = r
+    cumulated = policy.cumulated
     return Rules(
         policy.slots.ravel(),
         strides_of(policy.sizes),
-        first,
+        policy.first(),
         policy.member_actions.ravel(),
         policy.choice,
         policy.chance,
+        np.zeros(0) if cumulated is None else cumulated.ravel(),
         policy.slots.shape[0],
         policy.edge,
     )
@@ -480,7 +472,7 @@ def node_course(problem: FactoredProblem, policy: ColumnRules | Policy) -> NodeC
     """
     structure = problem.structure
     empty = np.zeros(0, np.int64)
-    none = Rules(empty, empty, empty, empty, empty, np.zeros(0), 1, 0)
+    none = Rules(empty, empty, empty, empty, empty, np.zeros(0), np.zeros(0), 1, 0)
     # Where π_b is not known, its rounds are those of π_I, and no bet is on them.
     behavior = policy if problem.behavior is None else problem.behavior
     ours, theirs = none, none

@@ -57,6 +57,7 @@ class Rules(NamedTuple):
     actions: IntsIn  # [M·Q]
     choice: IntsIn  # [R+1]
     chance: FloatsIn  # [R+1]
+    law: FloatsIn  # [(R+1)·A] cumulated chances of random actions; empty if each is as likely
     members: int
     edge: int  # the value that counts beyond the ends of a row, where a slot is −1
 
@@ -137,7 +138,10 @@ def place_in(sums: Sums, d: int, z: IntArray, action: int, num_actions: int) -> 
 
 @borrowing
 def rule_action(rules: Rules, z: IntArray, number: float, num_actions: int) -> int:
-    """Returns the action of the first rule that holds for any member, or one at random."""
+    """Returns the action of the first rule that holds for any member, or one at random.
+
+    It is UNKNOWN where nobody knows what is done.
+    """
     width, found = rules.stride.size, rules.choice.size - 1
     action = rules.choice[found]
     for m in range(rules.members):
@@ -152,7 +156,12 @@ def rule_action(rules: Rules, z: IntArray, number: float, num_actions: int) -> i
             if r == 0:
                 break
     chance = rules.chance[found]
-    if number < chance:
+    if number < chance and rules.law.size > 0:
+        begin = found * num_actions
+        action = first_above(rules.law, begin, begin + num_actions, number / chance) - begin
+        if rules.law[begin + action] <= number / chance:
+            return UNKNOWN
+    elif number < chance:
         action = min(int(number / chance * num_actions), num_actions - 1)
     return int(action)
 
@@ -229,6 +238,9 @@ def roll_out_nodes(
             action = rule_action(course.ours, z, unit(joined(word, step)), num_actions)
         else:
             action = rule_action(course.theirs, z, unit(joined(word, step)), num_actions)
+        if action < 0:
+            why = CUT_AT
+            break
         why, num_read = read_step(side, action, world, desk, z, num_read)
         if why in (MISSING, CUT_AT):
             break

@@ -10,12 +10,14 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._names import unknown
-from surestep.errors import InvalidLog, InvalidParameter
+from surestep.errors import InvalidLog, InvalidParameter, InvalidPolicy
 from surestep.model.noun import noun
 from surestep.model.policy import Policy
+from surestep.model.statements import Statement
 from surestep.model.structure import HERE, LEFT, RIGHT, SAME_REWARD, Structure
 
 MISSING = -1  # a value that nobody knows
+MOST_COMBINATIONS = 2**20  # of values that rules look at: for each the first rule is kept
 Rule = tuple[Mapping[str, object], str]  # conditions, and the action to take where they hold
 
 
@@ -43,6 +45,8 @@ class FactoredLog(arrays.ByValue, arrays.Frozen):
         Where episodes begin.
     reward : array of float [N], optional
         The rewards. A structure that knows the rewards as a function does not need them.
+    propensity : array of float [N], optional
+        The probability that each action had.
 
     Raises
     ------
@@ -66,6 +70,7 @@ class FactoredLog(arrays.ByValue, arrays.Frozen):
     ended: arrays.BoolArray
     offsets: arrays.IntArray
     reward: arrays.FloatArray | None = None
+    propensity: arrays.FloatArray | None = None
 
     def __post_init__(self) -> None:
         structure = self.structure
@@ -97,6 +102,9 @@ class FactoredLog(arrays.ByValue, arrays.Frozen):
         )
         if self.reward is not None:
             arrays.keep(self, reward=arrays.floats("reward", self.reward, (steps,), InvalidLog))
+        if self.propensity is not None:
+            chances = arrays.floats("propensity", self.propensity, (steps,), InvalidLog)
+            arrays.keep(self, propensity=chances)
         self.check_end()
         self.check_known()
         self.check_rewards()
@@ -279,12 +287,13 @@ class FactoredLog(arrays.ByValue, arrays.Frozen):
             ended=self.ended[rows],
             offsets=arrays.offsets_of(lengths),
             reward=None if self.reward is None else self.reward[rows],
+            propensity=None if self.propensity is None else self.propensity[rows],
         )
 
 
 @noun("num_rules", "default")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ColumnRules(arrays.ByValue, arrays.Frozen):
+class ColumnRules(arrays.ByValue, arrays.Frozen, arrays.Remembering):
     """A policy as an ordered list of rules over columns.
 
     The first rule that holds for any member decides, for the first member for which it holds. A
@@ -308,7 +317,10 @@ class ColumnRules(arrays.ByValue, arrays.Frozen):
     choice : array of int [R + 1]
         What each rule takes of the actions of its member; last, the action if no rule holds.
     chance : array of float [R + 1]
-        The chance of a random action instead, each as likely.
+        The chance of a random action instead.
+    law : array of float [R + 1, A], optional
+        The chances of these random actions; by default each is as likely. What a row leaves of 1,
+        nobody knows: rollouts are cut there.
 
     Examples
     --------
@@ -329,6 +341,7 @@ class ColumnRules(arrays.ByValue, arrays.Frozen):
     high: arrays.IntArray
     choice: arrays.IntArray
     chance: arrays.FloatArray
+    law: arrays.FloatArray | None = None
 
     @classmethod
     def of(
@@ -412,6 +425,58 @@ class ColumnRules(arrays.ByValue, arrays.Frozen):
             chance=np.broadcast_to(np.asarray(chance, np.float64), (len(rules) + 1,)).copy(),
         )
 
+    @classmethod
+    def of_laws(
+        cls,
+        structure: Structure,
+        conditions: Sequence[Mapping[str, object]],
+        law: object,
+    ) -> ColumnRules:
+        """Returns the policy that draws its action by a law for each rule.
+
+        Parameters
+        ----------
+        structure : Structure
+            The columns and actions.
+        conditions : sequence of mappings
+            When each rule holds, as in `of`.
+        law : array of float [R + 1, A]
+            The chances of all actions for each rule, and last where no rule holds. They may sum to
+            less than 1 where nobody knows the rest.
+
+        Returns
+        -------
+        ColumnRules
+            The policy; its actions without chance are the most likely ones.
+
+        Raises
+        ------
+        InvalidPolicy
+            The chances of a rule are no chances, or sum to more than 1.
+
+        Examples
+        --------
+        >>> from surestep.model import ColumnRules, Structure
+        >>> structure = Structure.read(
+        ...     {"lamp": ["off", "on"]}, ["wait", "switch"], {"lamp": {"parents": ["lamp"]}})
+        >>> rules = ColumnRules.of_laws(structure, [{"lamp": "off"}], [[0.2, 0.8], [1.0, 0.0]])
+        >>> rules.chances(np.array([[0], [1]])).tolist()
+        [[0.2, 0.8], [1.0, 0.0]]
+        """
+        shape = len(conditions) + 1, structure.num_actions
+        rows = arrays.floats("law", law, shape, InvalidPolicy)
+        sums = rows.sum(axis=1)
+        wrong = (rows < 0).any(axis=1) | (sums > 1 + arrays.SUM_TOLERANCE)
+        for r, others in arrays.first_where(wrong, "rule"):
+            raise InvalidPolicy(
+                f"law of rule {r + 1} is {rows[r].tolist()}, expected chances that sum to at most 1"
+                f"{others}"
+            )
+        names = [structure.actions[a] for a in rows.argmax(axis=1)]
+        rules = cls.of(structure, [*zip(conditions, names, strict=False)], names[-1], chance=1.0)
+        whole = np.where(sums > 1 - arrays.SUM_TOLERANCE, sums, 1.0)
+        return arrays.altered(rules, law=rows / whole[:, np.newaxis])
+
     @property
     def num_rules(self) -> int:
         """Returns the number of rules."""
@@ -435,15 +500,14 @@ class ColumnRules(arrays.ByValue, arrays.Frozen):
         tuple of arrays of int [N]
             The rules, counted from 0, or R where none holds; and the actions without chance.
         """
-        rule = np.full(len(state), self.num_rules)
-        taken = np.full(len(state), self.choice[-1])
         values = np.where(self.slots < 0, self.edge, state[:, self.slots])
-        for r in reversed(range(self.num_rules)):
-            holds = ((values >= self.low[r]) & (values <= self.high[r])).all(axis=2)
-            there = holds.any(axis=1)
-            rule[there] = r
-            taken[there] = self.member_actions[holds[there].argmax(axis=1), self.choice[r]]
-        return rule, taken
+        missing = (values < 0).any(axis=2)
+        first = self.first().reshape(self.sizes)[tuple(np.moveaxis(values, 2, 0))]
+        rules = np.where(missing, self.num_rules, first)
+        idle = np.full((len(self.slots), 1), self.choice[-1])
+        taken = np.hstack([self.member_actions[:, self.choice[:-1]], idle])
+        rule = rules.min(axis=1)
+        return rule, taken[rules.argmin(axis=1), rule]
 
     def chances(self, state: arrays.IntArray) -> arrays.FloatArray:
         """Returns the chance of each action in each state.
@@ -456,11 +520,14 @@ class ColumnRules(arrays.ByValue, arrays.Frozen):
         Returns
         -------
         array of float [N, A]
-            The chances.
+            The chances; they sum to less than 1 where nobody knows the rest.
         """
         rule, action = self.deciding(state)
         chances = np.tile(self.chance[rule], (len(self.actions), 1)).T
-        chances /= len(self.actions)
+        if self.law is None:
+            chances /= len(self.actions)
+        else:
+            chances *= self.law[rule]
         chances[np.arange(action.size), action] += 1 - self.chance[rule]
         return chances
 
@@ -485,7 +552,59 @@ class ColumnRules(arrays.ByValue, arrays.Frozen):
         if rng is None:
             return action
         random = rng.random(len(state)) < self.chance[rule]
-        return np.where(random, rng.integers(len(self.actions), size=len(state)), action)
+        if self.cumulated is None:
+            return np.where(random, rng.integers(len(self.actions), size=len(state)), action)
+        drawn = (rng.random((len(state), 1)) >= self.cumulated[rule]).sum(axis=1)
+        for place in np.flatnonzero(drawn == len(self.actions))[:1]:
+            raise InvalidParameter(
+                f"nobody knows what is done in state {place + 1} of those given; expected states "
+                "in which the chances of actions sum to 1"
+            )
+        return np.where(random, drawn, action)
+
+    @property
+    def is_whole(self) -> bool:
+        """Tells whether it is known everywhere what is done."""
+        reached = np.unique(self.first())
+        least = 1.0 if self.law is None else self.law[reached].sum(axis=1).min()
+        return bool(least > 1 - arrays.SUM_TOLERANCE)
+
+    @property
+    def cumulated(self) -> arrays.FloatArray | None:
+        """Returns the cumulated chances of random actions [R + 1, A]; None if all are alike."""
+        if self.law is None:
+            return None
+        sums: arrays.FloatArray = self.law.cumsum(axis=1)
+        last = sums[:, -1:]
+        return sums / np.where(last > 1 - arrays.SUM_TOLERANCE, last, 1.0)
+
+    def first(self) -> arrays.IntArray:
+        """Returns the first rule that holds for each combination of the values that count.
+
+        Returns
+        -------
+        array of int
+            The rules, or R where none holds; the last value changes fastest.
+
+        Raises
+        ------
+        InvalidParameter
+            There are too many combinations.
+        """
+        number = math.prod(self.sizes.tolist())
+        if number > MOST_COMBINATIONS:
+            raise InvalidParameter(
+                f"rules look at columns with {number} combinations of values, expected at most "
+                f"{MOST_COMBINATIONS}; name fewer columns"
+            )
+
+        def found() -> arrays.IntArray:
+            first = np.full(self.sizes, self.num_rules)
+            for r in reversed(range(self.num_rules)):
+                first[tuple(map(slice, self.low[r], self.high[r] + 1))] = r
+            return arrays.freeze(first.ravel())
+
+        return self.remembered("first", found)
 
 
 def action_of(structure: Structure, name: str) -> int:
@@ -517,6 +636,8 @@ class FactoredProblem(arrays.ByValue):
         Bounds of the return of every episode; by default the same.
     horizon : int, optional
         The steps that count; by default all.
+    about_behavior : tuple of Statement, optional
+        What a claim assumes about π_b; by default that it is known.
 
     Raises
     ------
@@ -538,6 +659,7 @@ class FactoredProblem(arrays.ByValue):
     rest_bounds: tuple[float, float] = field(default=None)  # type: ignore[assignment]
     return_bounds: tuple[float, float] = field(default=None)  # type: ignore[assignment]
     horizon: int | None = None
+    about_behavior: tuple[Statement, ...] = (Statement("behavior-known"),)
 
     def __post_init__(self) -> None:
         arrays.read_discount(self.discount)

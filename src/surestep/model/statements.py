@@ -142,6 +142,8 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "the policy was not made from.",
     "propensities-completed": "Where logged probabilities leave something, the actions never "
     "taken share it evenly (states: {states:,}).",
+    "propensities-by-columns": "The current policy looks at {columns} alone, as the logged "
+    "probabilities do.",
     "acted-on-more": "Whoever acted looked at more than the state: the probabilities that the log "
     "names vary within states, where the current policy is a mean of what was done.",
     "propensities-of-rows": "Every action was taken with the probability that its row of the log "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,6 @@ import numpy as np
 import surestep._arrays as arrays
 import surestep.description as keys
 from surestep._files import read_path, read_whole
-from surestep._json import converted, read_json
 from surestep._progress import Progress, telling
 from surestep._version import __version__
 from surestep.algorithms.node_rules import FoundRules, find_rules
@@ -24,11 +24,13 @@ from surestep.certificates.node_posterior import NodePosterior
 from surestep.certificates.nodes import NodeStitched, node_stacks
 from surestep.checks.structure import check_structure
 from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter, ResultMismatch
+from surestep.io.labels.binning import Binning
 from surestep.io.logs.source import LogSource
 from surestep.model import Certificate, FactoredLog, FactoredProblem, Structure
 from surestep.model.factored import ColumnRules
 from surestep.model.log import UNKNOWN
 from surestep.model.structure import HERE
+from surestep.pipeline.current_policy import current_policy
 from surestep.pipeline.evidence import open_source
 from surestep.pipeline.rules import values_in_order
 from surestep.pipeline.terms import usual_train_share
@@ -61,7 +63,6 @@ USED = (  # keys that mean something beside [structure]
     *("behavior.policy", "behavior.logger", "stakes.discount", "stakes.returns", "stakes.unit"),
     *("stakes.horizon", "method.delta", "method.train_share", "method.rules", "method.worlds"),
 )
-UNIFORM = "uniform"
 DRAWN = 4_000  # rollouts behind an estimate
 USUAL_WORLDS = 10  # of the stress test
 MOST_DRAWN = 10_000_000  # draws of columns in all of them: about a minute of one core
@@ -110,9 +111,14 @@ def improve_structured(
         if not isinstance(log_source, LogSource):
             raise InvalidParameter("[structure] is given beside counts; expected rows of episodes")
         log_source.check_one_decision(description.stakes.discount)
-        log = factored(log_source)
+        log, binnings = factored(log_source)
         problem = posed(log, description)
+        certifier = certifier_for(description, log.num_episodes)
         tell("looking for rules, and certifying", 0, 1)
+        choosing = certifier.parts(problem)[0].log
+        named = description.behavior.policy
+        current = current_policy(named, log, choosing, log_source.columns, binnings)
+        problem = replace(problem, behavior=current.rules, about_behavior=current.about)
         found, claim, belief = improved(description, problem)
         tell("testing the structure", 0, 1)
         test = check_structure(log, found.policy, problem.discount)
@@ -126,7 +132,7 @@ def improve_structured(
                 worlds=worlds,
                 progress=partial(tell, "stress test"),
             )
-    first, second = certifier_for(description, log.num_episodes).parts(problem)
+    first, second = certifier.parts(problem)
     rules = written(found)
     structure = log.structure
     record = StructuredRecord(
@@ -136,6 +142,7 @@ def improve_structured(
         columns=dict(zip(structure.columns, map(list, structure.values), strict=False)),
         actions=[*structure.actions],
         data={"rows": log.num_steps, "episodes": log.num_episodes},
+        current=current.record(structure),
         estimates=estimates(second, found.policy),
         test=msgspec.to_builtins(test),
         no_rehearsal=why_none,
@@ -167,13 +174,12 @@ def improved(
 
 def worlds_of(problem: FactoredProblem, asked: int | None) -> tuple[int, str | None]:
     """Returns the number of worlds of the stress test, or why there is none."""
-    if problem.behavior is None:
+    behavior = problem.behavior
+    if not (isinstance(behavior, ColumnRules) and behavior.is_whole):
+        why = "in the worlds the current policy acts, and nobody knows all of it"
         if asked:
-            raise InvalidParameter(
-                f"method.worlds is {asked}, but nobody wrote down the current policy, which acts "
-                "in the worlds; expected behavior.policy"
-            )
-        return 0, "nobody wrote down the current policy, which acts in the worlds"
+            raise InvalidParameter(f"method.worlds is {asked}, but {why}; see behavior.policy")
+        return 0, why
     draws = problem.log.num_steps * problem.structure.target.size
     worlds = min(USUAL_WORLDS, MOST_DRAWN // draws) if asked is None else asked
     why = "the log is too large for one by default" if asked is None else "none was asked for"
@@ -194,7 +200,7 @@ def check_keys(description: keys.Description) -> None:
         raise InvalidParameter("stakes.discount is missing: how much does the next step count?")
 
 
-def factored(source: LogSource) -> FactoredLog:
+def factored(source: LogSource) -> tuple[FactoredLog, Mapping[str, Binning]]:
     """Reads a log column by column; the structure is that of its description."""
     steps, texts, binnings = source.by_column()
     if steps.order is not None and source.description.behavior.logger != "fixed":
@@ -218,7 +224,7 @@ def factored(source: LogSource) -> FactoredLog:
             f"{source.table.name}: column {name!r} has no value in step {row + 1} of the log, "
             f"expected one in each row; {len(missing) - 1:,} others are missing"
         )
-    return FactoredLog(
+    log = FactoredLog(
         structure=Structure.read(
             columns, steps.pairs.action_labels or (), source.description.structure
         ),
@@ -228,44 +234,25 @@ def factored(source: LogSource) -> FactoredLog:
         ended=steps.terminated,
         offsets=steps.episode_offsets,
         reward=steps.reward,
+        propensity=steps.propensity,
     )
+    return log, binnings
 
 
 def posed(log: FactoredLog, description: keys.Description) -> FactoredProblem:
-    """Returns the problem of a log, with the current policy if the description names it."""
+    """Returns the problem of a log; the current policy is still to come."""
     stakes = description.stakes
     discount = stakes.discount or 0.0
-    behavior = current_policy(log.structure, description.behavior.policy)
     if stakes.returns is None:
-        return FactoredProblem(
-            log=log, behavior=behavior, discount=discount, horizon=stakes.horizon
-        )
+        return FactoredProblem(log=log, behavior=None, discount=discount, horizon=stakes.horizon)
     return FactoredProblem(
         log=log,
-        behavior=behavior,
+        behavior=None,
         discount=discount,
         rest_bounds=stakes.returns,
         return_bounds=stakes.returns,
         horizon=stakes.horizon,
     )
-
-
-def current_policy(structure: Structure, given: str | None) -> ColumnRules | None:
-    """Returns the current policy: the rules of a file, a uniform trial, or None if unknown."""
-    if given in (None, "estimate"):
-        return None
-    if given == UNIFORM:
-        return ColumnRules.of(structure, [], structure.actions[0], chance=1.0)
-    path = read_path(given)
-    content = read_whole(path).decode(errors="replace")
-    try:
-        rules: WrittenRules = converted(read_json(content), WrittenRules)
-    except ValueError as problem:
-        raise InvalidParameter(
-            f"{path}: {problem}; expected rules as rules.json of a result has them, or "
-            f'behavior.policy = "{UNIFORM}" for a trial'
-        ) from None
-    return rules.policy(structure)
 
 
 def certifier_for(description: keys.Description, episodes: int) -> NodeStitched:
@@ -305,8 +292,8 @@ def written(found: FoundRules) -> WrittenRules:
 def estimates(judging: FactoredProblem, policy: ColumnRules) -> dict[str, float]:
     """Estimates both returns by the part of the log that did not choose the policy.
 
-    The return of a policy in words is the mean of rollouts in the estimated model of nodes. An
-    unknown current policy is estimated by the returns of whole episodes.
+    The return of a policy in words is the mean of rollouts in the estimated model of nodes. A
+    current policy of which anything is unknown is estimated by the returns of whole episodes.
     """
     law = estimated_law(judging.structure, node_stacks(judging.log))
     starts = judging.log.starts[(judging.log.starts >= 0).all(axis=1)]
@@ -318,15 +305,19 @@ def estimates(judging: FactoredProblem, policy: ColumnRules) -> dict[str, float]
 
     known = judging.behavior
     returns = judging.log.returns(judging.discount, judging.horizon)
-    before = mean(known) if isinstance(known, ColumnRules) else float(returns.mean())
-    return {"policy": mean(policy), "behavior": before}
+    return {
+        "policy": mean(policy),
+        "behavior": mean(known)
+        if isinstance(known, ColumnRules) and known.is_whole
+        else float(returns.mean()),
+    }
 
 
 def files_of(description: keys.Description, source: LogSource) -> dict[str, Path]:
     """Returns the files that went into a result, by their roles."""
     named = {f"log {place}": path for place, path in enumerate(source.files, start=1)}
     policy = description.behavior.policy
-    if policy not in (None, "estimate", UNIFORM):
+    if policy not in (None, *keys.WORDS_FOR_BEHAVIOR):
         named["behavior"] = read_path(policy)
     return named
 

@@ -3,8 +3,9 @@
 import math
 from collections.abc import Sequence
 
-from surestep._words import counted, floored, number, percent, signed
+from surestep._words import counted, floored, listed, number, percent, signed
 from surestep.checks.structure import FEW, MOST_BLIND
+from surestep.report.answer import than_estimated
 from surestep.report.certificates import of_one
 from surestep.report.page import page
 from surestep.report.signals import DIGITS
@@ -33,6 +34,7 @@ def structured_sections(result: StructuredResult) -> list[Section]:
     title, mood = answer(result)
     least = signed(floored(claim.lower or 0.0, DIGITS), DIGITS)
     sure = f"with {percent(1 - claim.delta)} confidence, if the structure is true"
+    sure = f"{than_estimated(claim).strip()} {sure}".strip()
     if test.failed:
         least = "nothing"
         sure = "the log contradicts the structure that the claim rests on"
@@ -50,19 +52,16 @@ def structured_sections(result: StructuredResult) -> list[Section]:
             f"The first rule that holds for any of {result.rules.group} decides, for the first of "
             f"them (@). There are {states:,} situations."
         )
-    compared = (
-        "It is compared with what the episodes of the log returned, as nobody wrote down the "
-        "current policy. With rules for it (behavior.policy) less data would prove as much."
-        if "practice_upper" in claim.figures
-        else "It is compared with the current policy, as it was written down."
-    )
     return [
         Section("answer", title, [next_step(result)], keys=keys, mood=mood),
         Section("rules", "The rules", [how], items=rules),
         Section(
             "against",
             "What speaks against it",
-            [compared, *([] if result.rehearsal is None else [outcome_words(result.rehearsal)])],
+            [
+                compared_with(result),
+                *([] if result.rehearsal is None else [outcome_words(result.rehearsal)]),
+            ],
             items=[
                 Item("The structure", structure_words(result), *sign_of(not test.failed)),
                 Item(
@@ -83,6 +82,30 @@ def structured_sections(result: StructuredResult) -> list[Section]:
             ],
         ),
     ]
+
+
+def compared_with(result: StructuredResult) -> str:
+    """Says which current policy the claim compares with."""
+    current = result.record.current
+    named = listed(current.get("columns") or ["no column"])
+    words = {
+        "uniform": "a trial, in which every action is as likely.",
+        "estimate": f"an estimate of the current policy. It looks at {named}, and was made from "
+        "the part of the log that found the rules.",
+        "propensities": "the current policy, by the probabilities that the log names. They depend "
+        f"on {named}.",
+    }.get(current.get("from", ""), "the current policy, as it was written down.")
+    if not current.get("whole", True):
+        words += " Where that leaves open what is done, what follows counts as the most there is."
+    if "practice_upper" in result.certificate.figures:
+        words = "what the episodes of the log returned, "
+        words += (
+            "as nobody wrote down the current policy. With rules or a table of it "
+            "(behavior.policy) less data would prove as much."
+            if current.get("from") == "returns"
+            else "as more was expected of that than of rollouts of the current policy."
+        )
+    return f"It is compared with {words}"
 
 
 def answer(result: StructuredResult) -> tuple[str, Mood]:

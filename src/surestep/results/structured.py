@@ -93,6 +93,7 @@ class StructuredRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     estimates: dict[str, float]  # returns of the new policy and of the current one
     test: dict[str, Any]  # of the structure
     no_rehearsal: str | None = None  # why there is no stress test
+    current: dict[str, Any] = {}  # where the current policy comes from, and its columns
     outputs: dict[str, str] = {}
 
 

@@ -394,7 +394,8 @@ class LogSource:
         """
         columns = self.columns
         first = replace(columns, state=columns.state[:1], next_state=columns.next_state[:1])
-        log = replace(self, columns=first).load(numbered=True)
+        known = columns.propensity is not None
+        log = replace(self, columns=first).load(numbered=True, propensities=known)
         with tables.connected(self.table, self.memory_limit) as database:
             roles = self.roles(database)
             return log, texts_by_column(database, roles, log), roles.binnings
