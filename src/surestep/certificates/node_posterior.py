@@ -132,11 +132,11 @@ class NodePosterior(common.WithRanges):
             The mean gains of rollouts, and their standard errors.
         """
         structure, behavior, log = problem.structure, problem.behavior, problem.log
-        both = [policy, *rolled_behavior(behavior)]
         if isinstance(policy, Policy) or isinstance(behavior, Policy):
             raise InvalidParameter(
                 "a policy is a table over all states, expected rules; NodeRobust takes tables"
             )
+        both = [policy, *rolled_behavior(behavior)]
         rng = np.random.default_rng(self.seed)
         prior = self.prior_weight / structure.node_sizes[:, np.newaxis]
         weights = seen_draws(structure, node_stacks(log), prior)

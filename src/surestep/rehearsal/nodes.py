@@ -67,7 +67,18 @@ def rehearse_nodes(
 
     Examples
     --------
-    See docs/structure.md.
+    >>> from surestep.algorithms.node_rules import FoundRules
+    >>> from surestep.certificates import NodeStitched
+    >>> from surestep.environments.sysadmin import SysAdmin
+    >>> from surestep.rehearsal import rehearse_nodes
+    >>> world = SysAdmin(3)
+    >>> problem = world.problem(world.sample(world.first_failed(0.3), 50, rng=1))
+    >>> rules = FoundRules(world.fewest_failed_neighbours(), (), "nothing", 0.0)
+    >>> def method(problem):
+    ...     return rules, NodeStitched().certify(problem, rules.policy), None
+    >>> tested = rehearse_nodes(problem, method, delta=0.1, worlds=2)
+    >>> tested.worlds, tested.summary().violated.happened
+    (2, 0)
     """
     behavior, log = problem.behavior, problem.log
     assert isinstance(behavior, ColumnRules)
