@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("--cells", nargs="*", default=[f"{n}:{e}" for n, e in sorted(CELLS)])
     parser.add_argument("--search", nargs="*", type=int, default=[8, 20, 35, 60])
     parser.add_argument("--episodes", type=int, default=1000)
-    parser.add_argument("--truth", type=int, default=10_000)
+    parser.add_argument("--truth", type=int, default=20_000)
     given = parser.parse_args()
     certifier = NodeStitched()
     warm = SysAdmin(3)

@@ -60,6 +60,19 @@ def test_gains_are_those_of_the_worlds_and_claims_are_held_against_them(problem)
         assert (log.next_state[log.ended] >= 0).all()  # as in the log
 
 
+def test_what_nobody_saw_of_ends_nobody_sees_in_worlds(problem):
+    """Rewards look at the next columns, and are there all the same."""
+    log = problem.log
+    hidden = np.where(log.ended[:, np.newaxis], -1, log.next_state)
+    blind = replace(problem, log=replace(log, next_state=hidden, reward=log.earned))
+    logs = [[], []]
+    for given, seen in ((problem, logs[0]), (blind, logs[1])):
+        rehearse_nodes(given, claiming(0.0, seen), delta=0.1, worlds=1)
+    assert (logs[1][0].next_state[logs[1][0].ended] == -1).all()
+    for own in (*logs[0], *logs[1]):
+        assert np.isin(own.earned, [1.0, 0.0, -2.0, 0.5, -0.5, -2.5]).all()
+
+
 def test_worlds_depend_on_the_seed_and_their_number_alone(problem):
     told = []
     two, four, other = (

@@ -114,7 +114,7 @@ def sampled_log(
         next_state=after[order],
         ended=ended[order],
         offsets=arrays.offsets_of(np.bincount(episode, minlength=len(starts))),
-        reward=earned[order],
+        reward=earned[order] if (structure.target == columns + 1).any() else None,
     )
 
 

@@ -94,7 +94,9 @@ def rehearse_nodes(
         starts = np.maximum(rng.choice(log.starts, lengths.size), 0)
         made = sampled_log(problem.structure, law[0], behavior, starts, steps=steps, rng=rng)
         hidden = (made.ended & unseen)[:, np.newaxis]
-        made = arrays.altered(made, next_state=np.where(hidden, MISSING, made.next_state))
+        made = arrays.altered(
+            made, next_state=np.where(hidden, MISSING, made.next_state), reward=made.earned
+        )
         policy, claim, belief = behavior, None, None
         with suppress(CertificateRefused):  # then nothing is changed
             found, claim, belief = method(replace(problem, log=made))

@@ -31,7 +31,7 @@ def structured_sections(result: StructuredResult) -> list[Section]:
     """Returns the first screen: what to do, how sure that is, and what speaks against it."""
     claim, test, record = result.certificate, result.test, result.record
     unit = record.description.get("stakes", {}).get("unit", "per episode")
-    title, mood = answer(result)
+    title, step, mood = answer(result)
     least = signed(floored(claim.lower or 0.0, DIGITS), DIGITS)
     sure = f"with {percent(1 - claim.delta)} confidence, if the structure is true"
     sure = f"{than_estimated(claim).strip()} {sure}".strip()
@@ -53,7 +53,7 @@ def structured_sections(result: StructuredResult) -> list[Section]:
             f"them (@). There are {states:,} situations."
         )
     return [
-        Section("answer", title, [next_step(result)], keys=keys, mood=mood),
+        Section("answer", title, [step], keys=keys, mood=mood),
         Section("rules", "The rules", [how], items=rules),
         Section(
             "against",
@@ -108,30 +108,21 @@ def compared_with(result: StructuredResult) -> str:
     return f"It is compared with {words}"
 
 
-def answer(result: StructuredResult) -> tuple[str, Mood]:
-    """Returns the line to act on."""
+def answer(result: StructuredResult) -> tuple[str, str, Mood]:
+    """Returns the line to act on, what to do next, and the mood."""
     proved = (result.certificate.lower or 0.0) > 0
     if result.test.failed:
-        return "Do not act on it: the log contradicts the structure", "bad"
-    if (proved or result.believed_gain > 0) and result.test.is_blind:
-        return "Pilot it: it goes where the log has not been", "caution"
-    if result.believed_gain > 0 and not proved:
-        return "Pilot it: a gain is believed, not proved", "caution"
-    return ("Adopt it", "good") if proved else ("Keep what you do", "plain")
-
-
-def next_step(result: StructuredResult) -> str:
-    """Says what to do next."""
-    if result.test.failed:
-        return "Add the missing parent, or split what is shared, and run the command again."
-    proved = (result.certificate.lower or 0.0) > 0
-    if not (proved or result.believed_gain > 0):
-        return "This log cannot show a gain. More episodes may."
+        step = "Add the missing parent, or split what is shared, and run the command again."
+        return "Do not act on it: the log contradicts the structure", step, "bad"
+    if not proved and not result.believed_gain:
+        return "Keep what you do", "This log cannot show a gain. More episodes may.", "plain"
     if result.test.is_blind:
-        return "There nobody can test the structure. A pilot needs none."
-    if proved:
-        return "Follow the rules, and watch what comes of it."
-    return "Try it on some cases, go on as before with others, and compare."
+        step = "There nobody can test the structure. A pilot needs none."
+        return "Pilot it: it goes where the log has not been", step, "caution"
+    if not proved:
+        step = "Try it on some cases, go on as before with others, and compare."
+        return "Pilot it: a gain is believed, not proved", step, "caution"
+    return "Adopt it", "Follow the rules, and watch what comes of it.", "good"
 
 
 def believed_key(result: StructuredResult) -> list[Key]:
