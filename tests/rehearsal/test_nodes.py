@@ -8,9 +8,10 @@ import pytest
 from scipy import stats
 
 from support.node_world import DISCOUNT, NEW, OLD, WORLD, exact
-from surestep.certificates import NodeStitched
+from surestep.certificates import NodePosterior, NodeStitched
 from surestep.certificates.node_law import PRIOR, drawn_laws, sampled_log, seen_draws
 from surestep.certificates.nodes import node_stacks
+from surestep.environments.sysadmin import SysAdmin
 from surestep.errors import CertificateRefused
 from surestep.model import FactoredProblem, Statement
 from surestep.rehearsal import Rate, rehearse_nodes
@@ -112,3 +113,20 @@ def test_proofs_are_wrong_as_rarely_as_promised(problem):
     wrong = Rate.of((made.claim > made.gain).ravel())
     assert wrong.happened < stats.binom.ppf(0.9999, 100, 0.2)
     assert np.median(made.claim - made.gain) > -1.5  # of a range of returns of 17.5
+
+
+@pytest.mark.slow
+def test_proofs_and_beliefs_about_machines_are_wrong_as_rarely_as_promised():
+    world = SysAdmin(3)
+    policy = world.fewest_failed_neighbours()
+    problem = world.problem(world.sample(world.first_failed(0.3), 60, rng=1))
+
+    def method(own):
+        claims = (kind().certify(own, policy) for kind in (NodeStitched, NodePosterior))
+        return SimpleNamespace(policy=policy), *claims
+
+    made = rehearse_nodes(problem, method, delta=0.1, worlds=40)
+    most = stats.binom.ppf(0.9999, 40, 0.1)
+    assert (made.claim > made.gain).sum() <= most
+    assert (made.belief > made.gain).sum() <= most
+    assert (made.belief > 0).all()
