@@ -120,6 +120,7 @@ def improve_by_structure(
                 "lower": result.certificate.lower,
                 "delta": result.certificate.delta,
                 "standing": result.certificate.standing,
+                "believed": None if result.belief is None else result.belief.lower,
                 "estimated_gain": result.estimated_gain,
                 "rules": result.rules.texts(),
                 "test": result.record.test,
