@@ -1,0 +1,164 @@
+"""Counts and stacks that a warehouse makes: the claim that is made from rows, to the byte."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import surestep
+from support.pump_commands import run_surestep
+from support.warehouses import (
+    Duck,
+    Lite,
+    Postgres,
+    first_entries,
+    postgres,
+    postgres_program,
+    rows_of,
+    save,
+    write_log,
+)
+from surestep.errors import InvalidCounts
+from surestep.io.logs.warehouse import queries_for
+
+pytest.importorskip("sqlglot", reason="needs the extra: pip install '.[warehouse]'")
+
+ROLES = {"state": ["ward", "mood"], "time": "moment"}
+TERMS = {"discount": 0.9, "running": (0, 1), "ending": (0, 1), "worlds": 0}
+QUICK = {"algorithm": "spibb:n_wedge=5", "certificates": ["stitched:series=64", "posterior"]}
+SHARE = 0.3
+LABELS = ("state.ward", "state.mood", "action.action")
+
+
+@pytest.fixture(scope="module")
+def server():
+    """A PostgreSQL of our own."""
+    if not all(map(postgres_program, ("initdb", "pg_ctl", "psql"))):
+        pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
+    with postgres() as socket:
+        yield socket
+
+
+@pytest.fixture(params=["duckdb", "sqlite", "postgres"])
+def engine(request):
+    """Makes an engine that holds rows."""
+    if request.param == "postgres":
+        socket = request.getfixturevalue("server")
+        return lambda rows: Postgres(socket, rows)
+    return {"duckdb": Duck, "sqlite": Lite}[request.param]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Decisions of several episodes lie between each other."""
+    return rows_of(150, np.random.default_rng(3), between=True)
+
+
+@pytest.fixture(scope="module")
+def log(rows, tmp_path_factory):
+    """The rows as a file."""
+    return write_log(tmp_path_factory.mktemp("log"), rows)
+
+
+def tables(made, log, folder, most, **more):
+    """The files of both tables that an engine makes of its log."""
+    source = surestep.read_log(log, columns=ROLES, **more)
+    for table in ("counts", "entries"):
+        made.run(f"DROP TABLE IF EXISTS surestep_{table}")
+    made.run(queries_for(source, made.dialect, table="log", most=most))
+    return save(made, folder)
+
+
+def improved(source, **more):
+    return surestep.improve(source, **TERMS | QUICK | more)
+
+
+def answers(made, query):
+    """The rows of an answer, by the names of their columns."""
+    names, found = made.answer(query)
+    return [dict(zip(names, row, strict=True)) for row in found]
+
+
+def test_all_rows_give_the_claim_of_the_log_to_the_byte(engine, rows, log, tmp_path):
+    mixed = np.random.default_rng(0).permutation(len(rows))  # a table has no order
+    files = tables(engine([rows[i] for i in mixed]), log, tmp_path, 10_000)
+    there, here = improved(files), improved(log, columns=ROLES, train_share=SHARE)
+    assert [one.lower for one in there.certificates] == [one.lower for one in here.certificates]
+    assert there.certificate.figures == here.certificate.figures
+    assert there.certificate.figures["rounds"] > 5
+    assert there.table.probability.tolist() == here.table.probability.tolist()
+
+
+def test_entries_are_the_first_of_every_stack(engine, rows, log, tmp_path):
+    made = engine(rows)
+    tables(made, log, tmp_path, 20)
+    sizes, stacks, began = first_entries(rows, SHARE, 9, 20)
+    there = {}
+    for row in answers(made, "SELECT * FROM surestep_entries ORDER BY decided, step"):
+        if row["decided"] is not None:
+            ahead = (row["next_state.ward"], row["next_state.mood"])
+            entry = float(row["reward"]), ahead if ahead[0] else None, int(row["terminated"])
+            there.setdefault((row["part"], tuple(row[x] for x in LABELS)), []).append(entry)
+    assert there == stacks
+    assert max(sizes.values()) > 20  # some stacks are longer than their entries
+    counted = Counter()
+    for row in answers(made, "SELECT * FROM surestep_counts"):
+        stopped = int(row["truncated"]) and not int(row["terminated"])
+        counted[row["part"], tuple(row[x] for x in LABELS)] += 0 if stopped else int(row["times"])
+    assert counted == sizes
+    columns = '"state.ward", "state.mood"'
+    _, starts = made.answer(
+        f"SELECT part, {columns} FROM surestep_entries WHERE decided IS NULL ORDER BY begun"
+    )
+    distinct = len({state for several in began.values() for state in several})
+    for part, limit in (("choosing", 9), ("judging", 20)):
+        assert [row[1:] for row in starts if row[0] == part] == began[part][: limit * distinct]
+
+
+@pytest.mark.parametrize("ends", ["complete", "clock"])
+def test_what_is_said_of_ends_holds_in_the_warehouse(rows, tmp_path, ends):
+    log = write_log(tmp_path, rows, but=["terminated", "truncated"])
+    files = tables(Duck(rows), log, tmp_path, 10_000, ends=ends)
+    there = improved(files)
+    here = improved(log, columns=ROLES, ends=ends, train_share=SHARE)
+    assert there.certificate == here.certificate
+
+
+def test_next_states_may_have_columns_of_their_own(rows, tmp_path):
+    log = write_log(tmp_path, rows, ahead=True)
+    made = Duck(rows)
+    made.database.execute(f"CREATE OR REPLACE TABLE log AS FROM '{log}'")
+    there = improved(tables(made, log, tmp_path, 10_000))
+    here = improved(log, columns=ROLES, train_share=SHARE)
+    assert there.certificate == here.certificate
+    made.database.execute("UPDATE log SET next_mood = 'odd' WHERE episode = 'e7' AND step = 0")
+    with pytest.raises(InvalidCounts, match=r"1 rows? of the log cannot be used"):
+        improved(tables(made, log, tmp_path, 10_000))
+
+
+def test_first_entries_prove_without_whole_episodes(tmp_path):
+    """The counts are those of all rows, so that all that rests on counts stays the same."""
+    rows = rows_of(150, np.random.default_rng(4), between=False)  # numbered by the first entries
+    log = write_log(tmp_path, rows)
+    there = improved(tables(Duck(rows), log, tmp_path, 30))
+    here = improved(log, columns=ROLES, train_share=SHARE)
+    assert there.certificate.standing == "proved"
+    assert there.table.behavior.tolist() == here.table.behavior.tolist()
+    assert there.table.visits.tolist() == here.table.visits.tolist()
+    claims, theirs = there.certificates, here.certificates
+    assert claims[1].lower == pytest.approx(theirs[1].lower, abs=1e-9)
+    assert 0 < claims[0].figures["rounds"] < theirs[0].figures["rounds"]
+    assert claims[0].figures["steps"] < theirs[0].figures["steps"]
+    assert there.record.baseline is None
+    why = {check.why for check in there.record.checks if check.outcome == "unchecked"}
+    assert "no-episodes" in why  # nothing is said of what only rows can show
+    assert there.record.data == here.record.data
+
+
+def test_verify_makes_a_result_of_tables_again(rows, log, tmp_path):
+    files = tables(Duck(rows), log, tmp_path, 30)
+    result = improved(files)
+    result.save(tmp_path / "result")
+    assert run_surestep("verify", tmp_path / "result", *files).exit_code == 0
+    other = tables(Duck(rows[:-9]), log, tmp_path, 30)
+    assert run_surestep("verify", tmp_path / "result", *other).exit_code != 0
