@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 import msgspec
 import numpy as np
@@ -43,14 +43,13 @@ from surestep.io.logs.source import LogSource, open_log
 from surestep.io.logs.tables import matching
 from surestep.io.logs.warehouse import WarehouseTables, are_tables, read_tables
 from surestep.kernels.runs import discounted_returns
-from surestep.model import Counts, DecisionLog, Pairs, Policy, Statement, estimate_behavior
+from surestep.model import Counts, DecisionLog, Policy, Statement, estimate_behavior
 from surestep.model.numbering import Numbering, by_appearance
 from surestep.model.statements import STOPPING
 from surestep.pipeline.terms import DataFacts, Terms
 from surestep.results.record import ROW_PROPENSITIES, InputFile
 
 Inferred = Literal["uniform", "propensities", "row-propensities", "estimate"]
-OF_STACKS = ("stitched", "posterior", "robust")  # they read no whole episodes
 MOST_LOADED = 5_000_000  # rows of a log that are loaded where no claim needs its steps
 
 
@@ -208,6 +207,7 @@ def with_learnt_states(log: LogSource, discount: float) -> LogSource:
 class CountsSource:
     """Counts in place of a log, and the files that they came from."""
 
+    serves: ClassVar[tuple[str, ...]] = ()  # what looks at more than counts, and need not
     labelled: LabelledCounts
     files: tuple[Path, ...] = ()
     description: keys.Description = field(default_factory=keys.Description)
@@ -227,6 +227,7 @@ class CountsSource:
 class TablesSource(CountsSource):
     """The tables that a warehouse made of a log: counts, and the first entries of its stacks."""
 
+    serves: ClassVar = ("stitched", "posterior", "robust")
     made: WarehouseTables
 
     def terms(self, terms: Terms) -> Terms:
@@ -241,16 +242,6 @@ class TablesSource(CountsSource):
                 f"train_share {share:g} and the logger 'adaptive', or queries with another share"
             )
         return replace(terms, method=msgspec.structs.replace(terms.method, train_share=share))
-
-    def load(self, pairs: Pairs, looking: Sequence[str]) -> DecisionLog:
-        """Returns the rows; refuses who looks at whole episodes, if there are entries only."""
-        for name in looking:
-            if not (self.made.complete or name in OF_STACKS):
-                raise InvalidParameter(
-                    f"{name} looks at whole episodes, but only the first entries of each state and "
-                    "action are given; expected a log"
-                )
-        return self.made.load(pairs)
 
 
 def open_source(
@@ -358,15 +349,17 @@ def numbered(
     if the log has episodes and is not too large. Otherwise the parts stay unchanged. `of_rows` asks
     for the propensities of rows.
     """
-    if looking and not isinstance(source, LogSource | TablesSource):
+    serves = looking if isinstance(source, LogSource) else source.serves
+    unserved = [name for name in looking if name not in serves]
+    if unserved:
         raise InvalidParameter(
-            f"{looking[0]} looks at whole episodes, but only counts are given; expected a log"
+            f"{unserved[0]} looks at whole episodes, but only counts are given; expected a log"
         )
     few = counts.episodes.recorded and counts.rows_read <= MOST_LOADED
     if not isinstance(source, LogSource | TablesSource) or not (looking or few):
         return parts
     if isinstance(source, TablesSource):
-        log = source.load(parts.counts.pairs, looking)
+        log = source.made.load(parts.counts.pairs)
     else:
         propensities = of_rows and counts.transitions.lowest is not None
         log = source.load(parts.counts.pairs, counts, propensities=propensities, numbered=True)

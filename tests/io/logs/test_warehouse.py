@@ -1,5 +1,6 @@
 """Counts and stacks that a warehouse makes: the claim that is made from rows, to the byte."""
 
+import hashlib
 from collections import Counter
 
 import numpy as np
@@ -18,7 +19,7 @@ from support.warehouses import (
     save,
     write_log,
 )
-from surestep.errors import InvalidCounts
+from surestep.errors import InvalidCounts, InvalidParameter
 from surestep.io.logs.warehouse import queries_for
 
 pytest.importorskip("sqlglot", reason="needs the extra: pip install '.[warehouse]'")
@@ -153,6 +154,7 @@ def test_first_entries_prove_without_whole_episodes(tmp_path):
     why = {check.why for check in there.record.checks if check.outcome == "unchecked"}
     assert "no-episodes" in why  # nothing is said of what only rows can show
     assert there.record.data == here.record.data
+    assert "Counts alone" not in there.report
 
 
 def test_verify_makes_a_result_of_tables_again(rows, log, tmp_path):
@@ -162,3 +164,73 @@ def test_verify_makes_a_result_of_tables_again(rows, log, tmp_path):
     assert run_surestep("verify", tmp_path / "result", *files).exit_code == 0
     other = tables(Duck(rows[:-9]), log, tmp_path, 30)
     assert run_surestep("verify", tmp_path / "result", *other).exit_code != 0
+
+
+def test_a_sample_has_a_fifth_of_the_episodes_whole_and_is_the_same_everywhere(engine, log):
+    """The query of `count --sql`: by a hash of the id, which no engine computes otherwise."""
+    rows = [
+        (f"patient {e}", step, *["2025-03-01", "w", "m", "a", 1, 0, 0])
+        for e in range(400)
+        for step in (0, 1)
+    ]
+    made = engine(rows)
+    source = surestep.read_log(log, columns=ROLES)
+    script = queries_for(source, made.dialect, table="log", most=9)
+    query = next(line for line in script.splitlines() if "SELECT" in line).removeprefix("-- ")
+    kept = Counter(row["episode"] for row in answers(made, query))
+    assert set(kept.values()) == {2}
+    digests = {f"patient {e}": hashlib.md5(f"patient {e}".encode()).hexdigest() for e in range(400)}
+    assert {*kept} == {name for name, digest in digests.items() if int(digest[:2], 16) < 51}
+    assert abs(len(kept) - 400 * 51 / 256) < 5 * (400 * 0.2 * 0.8) ** 0.5
+
+
+def test_commands_go_from_a_sample_to_a_claim(rows, log, tmp_path):
+    options = ("--state", "ward", "--state", "mood", "--set", "columns.time=moment")
+    printed = run_surestep("count", log, *options, "--sql", "duckdb", "--entries", 25)
+    assert printed.exit_code == 0
+    made = Duck(rows)
+    made.run(printed.output)
+    files = save(made, tmp_path)
+    earns = ("--discount", 0.9, "--running", 0, 1, "--ending", 0, 1, "--worlds", 0)
+    earns += ("--kind", "stitched:series=64", "--set", "method.algorithm=spibb:n_wedge=5")
+    result = run_surestep("improve", *files, *earns, "-o", tmp_path / "result")
+    assert result.exit_code == 0
+    assert "Not stress tested: none was asked for." in result.output
+    assert surestep.load(tmp_path / "result").certificate.figures["steps"] <= 25 * 6
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "a table in a warehouse has no order; expected columns that say"),
+        ({"time": "moment", "bins": 1}, "the log has bins, which queries for a warehouse leave"),
+        ({"time": "moment", "memory": 1}, "the log has a memory, which queries"),
+        ({"time": "moment", "dialect": "sqlit"}, "no dialect 'sqlit'; did you mean sqlite"),
+    ],
+)
+def test_what_queries_cannot_do_is_refused(log, given, message):
+    bins = {"ward": {"edges": [1]}} if "bins" in given else None
+    columns = {"state": ["ward", "mood"]} | ({"time": "moment"} if "time" in given else {})
+    source = surestep.read_log(log, columns=columns, bins=bins, memory=given.get("memory"))
+    with pytest.raises(InvalidParameter, match=message):
+        queries_for(source, given.get("dialect", "duckdb"), table="log", most=9)
+
+
+def test_tables_that_do_not_fit_are_refused(rows, log, tmp_path):
+    made = Duck(rows)
+    counts, entries = tables(made, log, tmp_path, 30)
+    with pytest.raises(InvalidCounts, match="expected the two tables"):
+        improved([counts])
+    with pytest.raises(InvalidCounts, match="expected the two tables"):
+        improved([counts, entries, log])
+    made.run("DELETE FROM surestep_entries WHERE step = 2")
+    with pytest.raises(InvalidCounts, match="the entries are not those of the counts"):
+        improved(save(made, tmp_path))
+    files = tables(made, log, tmp_path, 30)
+    made.run("UPDATE surestep_counts SET most = 31")
+    with pytest.raises(InvalidCounts, match="expected both tables of the same queries"):
+        improved([save(made, log.parent)[0], files[1]])
+    with pytest.raises(InvalidParameter, match=r"split after the first 0\.3 of the episodes"):
+        improved(files, train_share=0.4)
+    with pytest.raises(InvalidParameter, match="trajectory looks at whole episodes"):
+        improved(files, certificates=["trajectory"])

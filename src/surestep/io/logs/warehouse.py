@@ -65,10 +65,10 @@ def queries_for(source: LogSource, dialect: str, *, table: str, most: int) -> st
     `table` is the name of the log there, and `most` the number of entries of a stack of the part
     that judges.
     """
-    sqlglot = optional_module("sqlglot", "--sql needs sqlglot", "warehouse")
+    sqlglot = optional_module("sqlglot", "queries for a warehouse need sqlglot", "warehouse")
     if dialect not in sqlglot.Dialect.classes:
         raise unknown(
-            f"there is no dialect {dialect!r}", dialect, filter(None, sqlglot.Dialect.classes)
+            f"there is no dialect {dialect!r}", dialect, sorted(sqlglot.Dialect.classes)[1:]
         )
     check_can_be_asked(source)
     files = source.columns_in_files
@@ -180,8 +180,8 @@ def read_tables(files: Sequence[Path]) -> WarehouseTables:
         if not all(by_form.values()) or {form for form, _ in found} - {*by_form}:
             forms = ", ".join(sorted(f"{Path(name).name}: {form}" for form, name in found))
             raise InvalidCounts(
-                "expected the two tables that the queries of `surestep count --sql` make, counts "
-                f"and entries, and no other file; found {forms}"
+                "expected the two tables that the queries of `surestep count` make in a warehouse, "
+                f"counts and entries, and no other file; found {forms}"
             )
         both = [file_list(some) for some in by_form.values()]
         roles, names = roles_of([*columns_of(database, f"FROM read_parquet({both[0]})")])
@@ -274,7 +274,7 @@ def check_tables(database: Any, roles: RoleSql) -> tuple[float, bool]:
     if different:
         raise InvalidCounts(
             "the entries are not those of the counts (other numbers of rows of a state and an "
-            "action); expected both tables of one `surestep count --sql`, each whole"
+            "action); expected both tables of the same queries, each whole"
         )
     (listed,) = database.execute("SELECT count(*) FROM entered").fetchone()
     return share, listed == rows + starts
