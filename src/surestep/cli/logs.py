@@ -193,7 +193,7 @@ def count_command(
     if output is None:
         from surestep.io.logs.warehouse import queries_for
 
-        click.echo(queries_for(source, str(dialect), table=table, most=entries), nl=False)
+        say(queries_for(source, str(dialect), table=table, most=entries))
         return
     say(source.columns)
     with task_progress() as progress:

@@ -46,8 +46,7 @@ HEAD = """-- A fifth of the episodes, whole, by a hash of their ids, to describe
 
 {counts};
 
-{entries};
-"""
+{entries};"""
 TEMPLATES = Environment(
     loader=PackageLoader("surestep.io.logs"), undefined=StrictUndefined, trim_blocks=True
 )
