@@ -588,7 +588,7 @@ def with_proof_expected(
 
     It is None if the certifier foresees no proof, and left out if the certifier refuses.
     """
-    log = question.problem.log
+    log = question.problem.episodes
     policy = settled.improvement.policy
     changed = (policy.probability != question.training.behavior.probability).any()
     if log is None or not changed:

@@ -1,6 +1,7 @@
 """Counts and stacks that a warehouse makes: the claim that is made from rows, to the byte."""
 
 import hashlib
+import sys
 from collections import Counter
 
 import numpy as np
@@ -38,6 +39,13 @@ def server():
         pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
     with postgres() as socket:
         yield socket
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="PostgreSQL is asked on Linux")
+def test_all_tests_include_a_real_postgres():
+    """Where only some tests run, it may be missing."""
+    assert all(map(postgres_program, ("initdb", "pg_ctl", "psql"))), "apt-get install postgresql"
 
 
 @pytest.fixture(params=["duckdb", "sqlite", "postgres"])
@@ -151,6 +159,7 @@ def test_first_entries_prove_without_whole_episodes(tmp_path):
     assert 0 < claims[0].figures["rounds"] < theirs[0].figures["rounds"]
     assert claims[0].figures["steps"] < theirs[0].figures["steps"]
     assert there.record.baseline is None
+    assert "episodes_for_proof" not in there.record.estimates  # more entries may be enough
     why = {check.why for check in there.record.checks if check.outcome == "unchecked"}
     assert "no-episodes" in why  # nothing is said of what only rows can show
     assert there.record.data == here.record.data

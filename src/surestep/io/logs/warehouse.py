@@ -164,7 +164,9 @@ class WarehouseTables(NamedTuple):
 def are_tables(files: Sequence[Path]) -> bool:
     """Tells whether some of these files are tables that a warehouse made."""
     with in_memory(threads=1) as database:
-        return any(x.suffix == ".parquet" and x.is_file() and is_form(database, x) for x in files)
+        return any(
+            x.suffix.lower() == ".parquet" and x.is_file() and is_form(database, x) for x in files
+        )
 
 
 def read_tables(files: Sequence[Path]) -> WarehouseTables:
