@@ -29,7 +29,7 @@ ROLES = {"state": ["ward", "mood"], "time": "moment"}
 TERMS = {"discount": 0.9, "running": (0, 1), "ending": (0, 1), "worlds": 0}
 QUICK = {"algorithm": "spibb:n_wedge=5", "certificates": ["stitched:series=64", "posterior"]}
 SHARE = 0.3
-LABELS = ("state.ward", "state.mood", "action.action")
+LABELS = ("state__ward", "state__mood", "action__action")
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +105,7 @@ def test_entries_are_the_first_of_every_stack(engine, rows, log, tmp_path):
     there = {}
     for row in answers(made, "SELECT * FROM surestep_entries ORDER BY decided, step"):
         if row["decided"] is not None:
-            ahead = (row["next_state.ward"], row["next_state.mood"])
+            ahead = (row["next_state__ward"], row["next_state__mood"])
             entry = float(row["reward"]), ahead if ahead[0] else None, int(row["terminated"])
             there.setdefault((row["part"], tuple(row[x] for x in LABELS)), []).append(entry)
     assert there == stacks
@@ -115,7 +115,7 @@ def test_entries_are_the_first_of_every_stack(engine, rows, log, tmp_path):
         stopped = int(row["truncated"]) and not int(row["terminated"])
         counted[row["part"], tuple(row[x] for x in LABELS)] += 0 if stopped else int(row["times"])
     assert counted == sizes
-    columns = '"state.ward", "state.mood"'
+    columns = '"state__ward", "state__mood"'
     _, starts = made.answer(
         f"SELECT part, {columns} FROM surestep_entries WHERE decided IS NULL ORDER BY begun"
     )
@@ -223,6 +223,13 @@ def test_what_queries_cannot_do_is_refused(log, given, message):
     source = surestep.read_log(log, columns=columns, bins=bins, memory=given.get("memory"))
     with pytest.raises(InvalidParameter, match=message):
         queries_for(source, given.get("dialect", "duckdb"), table="log", most=9)
+
+
+@pytest.mark.parametrize("dialect", ["bigquery", "databricks", "redshift", "snowflake", "trino"])
+def test_queries_are_said_in_other_dialects_without_a_doubt(log, dialect, caplog):
+    source = surestep.read_log(log, columns=ROLES)
+    assert "md5" in queries_for(source, dialect, table="a.log", most=9).lower()
+    assert not caplog.records
 
 
 def test_tables_that_do_not_fit_are_refused(rows, log, tmp_path):

@@ -194,7 +194,7 @@ def read_tables(files: Sequence[Path]) -> WarehouseTables:
 def roles_of(columns: Sequence[str]) -> tuple[RoleSql, list[tuple[str, str]]]:
     """Returns the roles of the columns of a table, and its columns of labels with our names."""
     names = {
-        role: tuple(x.removeprefix(f"{role}.") for x in columns if x.startswith(f"{role}."))
+        role: tuple(x.removeprefix(f"{role}__") for x in columns if x.startswith(f"{role}__"))
         for role in ("state", "action")
     }
     mapping = ColumnMapping(names["state"], names["action"], "reward", episode="episode")
@@ -202,7 +202,7 @@ def roles_of(columns: Sequence[str]) -> tuple[RoleSql, list[tuple[str, str]]]:
     roles = RoleSql.of(mapping, types, {})
     theirs = {"state": mapping.state, "action": mapping.action, "next_state": mapping.state}
     return roles, [
-        (f"{role}.{name}", ours)
+        (f"{role}__{name}", ours)
         for role, several in theirs.items()
         for name, ours in zip(several, roles.names(role.removesuffix("_state")), strict=True)
     ]
