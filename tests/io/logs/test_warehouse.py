@@ -29,6 +29,8 @@ ROLES = {"state": ["ward", "mood"], "time": "moment"}
 TERMS = {"discount": 0.9, "running": (0, 1), "ending": (0, 1), "worlds": 0}
 QUICK = {"algorithm": "spibb:n_wedge=5", "certificates": ["stitched:series=64", "posterior"]}
 SHARE = 0.3
+GAP = """DELETE FROM log
+WHERE step = 1 AND episode = (SELECT min(episode) FROM log WHERE step = 2)"""
 LABELS = ("state__ward", "state__mood", "action__action")
 
 
@@ -169,10 +171,7 @@ def test_next_states_may_have_columns_of_their_own(rows, tmp_path):
 @pytest.mark.parametrize(
     ("spoilt", "odd"),
     [
-        (
-            "DELETE FROM log WHERE step = 1 AND episode = (SELECT min(episode) FROM log WHERE step = 2)",
-            1,
-        ),
+        (GAP, 1),
         ("UPDATE log SET terminated = 1 WHERE step = 0", None),
         ("UPDATE log SET reward = NULL WHERE step = 0 AND episode = 'e3'", 1),
         ("UPDATE log SET mood = NULL WHERE step = 0 AND episode = 'e3'", 1),
