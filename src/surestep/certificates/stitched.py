@@ -5,9 +5,10 @@ k in it, in the order of decisions, reveals the entry Y_{k,j}: what was earned, 
 whether the process was over. If, given (s, a), what comes does not depend on anything that whoever
 acted knew, then there is a space on which all Y_{k,j}, j = 1, 2, …, are independent with the law of
 pair k, and independent of the logger's own randomness; the log is what a logger, who may learn,
-reads off these stacks. It shows j ≤ N_k, and N_k may depend on everything. An entry of which nobody
-knows where it led, or why that is not known, keeps its place. The starts of episodes are a stack of
-their own, unless the start distribution ι is known.
+reads off these stacks. It shows j ≤ N_k, and N_k may depend on everything. A warehouse may keep the
+first n entries of each pair alone (`io.logs.warehouse`), which show j ≤ min(n, N_k). An entry of
+which nobody knows where it led, or why that is not known, keeps its place. The starts of episodes
+are a stack of their own, unless the start distribution ι is known.
 
 **A round.** π_I and then π_b are rolled out from one start. In each rollout, the l-th visit of pair
 k reads Y_{k, b_k + l}, where b_k is what earlier rounds may have read; after the round b_k rises by

@@ -234,14 +234,7 @@ class LogSource:
         InvalidLog
             A row cannot be used; the message names file, row and column.
         """
-        if not self.says_ends:
-            raise InvalidLog(
-                f"{self.table.name}: nobody says how episodes end, so that the worst ends may be "
-                "missing; expected a column of ends, of stops by a clock, or of next states "
-                f"({naming('terminated', 'truncated', 'next_state')}), or a word for all: "
-                f"{tables.ends_said('complete')} (every last row is an end), or "
-                f"{tables.ends_said('clock')} (recording stops after so many steps, or at a date)"
-            )
+        self.check_says_ends()
         if self.to_learn:
             raise InvalidParameter(
                 f"the states {next(iter(self.to_learn))!r} are to be learnt, by the part of the "
@@ -306,6 +299,23 @@ class LogSource:
     def says_ends(self) -> bool:
         """Tells whether the log or its description says how episodes end."""
         return bool(self.columns.terminated or self.columns.truncated or self.columns.next_state)
+
+    def check_says_ends(self) -> None:
+        """Refuses a log if neither it nor its description says how episodes end.
+
+        Raises
+        ------
+        InvalidLog
+            Nobody says it.
+        """
+        if not self.says_ends:
+            raise InvalidLog(
+                f"{self.table.name}: nobody says how episodes end, so that the worst ends may be "
+                "missing; expected a column of ends, of stops by a clock, or of next states "
+                f"({naming('terminated', 'truncated', 'next_state')}), or a word for all: "
+                f"{tables.ends_said('complete')} (every last row is an end), or "
+                f"{tables.ends_said('clock')} (recording stops after so many steps, or at a date)"
+            )
 
     def check_one_decision(self, discount: float | None) -> None:
         """Refuses rows that became episodes by default, unless the discount is 0.
