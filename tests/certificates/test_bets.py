@@ -16,6 +16,7 @@ from hypothesis import assume, given
 from support.bets import lower_limit, lower_limit_in_turn
 from support.problems import uniform_problem
 from surestep import Counts
+from surestep._arrays import offsets_of
 from surestep.certificates import Stitched, stitched
 from surestep.certificates.bets import (
     ONE_OF,
@@ -31,6 +32,7 @@ from surestep.certificates.bets import (
     limits_of,
     log_goal,
     on_one_mean,
+    plans_at,
     span_of,
     stake_for,
 )
@@ -40,13 +42,14 @@ from surestep.certificates.stitched import (
     check_rounds,
     course_for,
     figures_of,
+    first_part,
     grown,
     may_have_tails,
     plans_of,
     robust_tails,
 )
 from surestep.errors import RefutedBounds
-from surestep.kernels.stitched import BOTH, OURS, THEIRS, Course, Turns, along_cell
+from surestep.kernels.stitched import BOTH, OURS, THEIRS, Course, Stacks, Turns, along_cell
 
 DELTA, LEAST = 0.2, -1.0
 COURSE = Course(*[None] * 8)._replace(
@@ -438,3 +441,45 @@ def test_a_claim_tells_how_its_rounds_went(who, complete, cuts, figures):
     names = ("rounds", "behavior_rounds", "cut_share", "estimate")
     assert tuple(found[name] for name in names) == figures
     assert (found["paired"], found["horizon"], found["behavior_horizon"]) == (who == BOTH, 4, None)
+
+
+def test_of_a_long_stack_the_first_part_plans():
+    sizes = np.array([700_000, 0, 1, 86_431])  # three parts of 2¹⁸
+    number = int(sizes.sum())
+    entries = np.arange(number)
+    whole = Stacks(offsets_of(sizes), entries / 1.0, entries, entries % 2 == 0, entries[:100])
+    stacks, parts = first_part(whole)
+    assert parts == 3
+    assert stacks.sizes.tolist() == [233_334, 0, 1, 28_811]
+    begins = [0, 700_000, 700_001]
+    kept = np.concatenate(
+        [np.arange(a, a + n) for a, n in zip(begins, (233_334, 1, 28_811), strict=True)]
+    )
+    assert (stacks.reward == kept).all()
+    assert (stacks.successor == kept).all()
+    assert (stacks.ended == (kept % 2 == 0)).all()
+    assert stacks.starts.tolist() == list(range(34))
+    few = Stacks(offsets_of(sizes[1:3]), np.zeros(1), np.zeros(1, int), np.ones(1, bool), sizes)
+    assert first_part(few) == (few, 1)
+
+
+def test_a_bet_in_turn_is_planned_only_where_it_can_be_better():
+    rolled = []
+    tallies = {BOTH: (50, 1.0), OURS: (100, 2.0), THEIRS: (100, -1.0)}
+
+    def tally(folds, ways, runs):
+        rolled.append({way.who for several in ways for way in several})
+        figures = np.zeros((3, len(folds), len(ways[0]), 2))
+        for w, way in enumerate(ways[0]):
+            number, mean = tallies.get(way.who, (100, 2.0))
+            figures[:, :, w, 0] = np.array([number, mean, variance])[:, np.newaxis]
+            if way.who > 1:
+                figures[:, :, w, 1] = np.array([[100.0], [-1.0], [variance]])
+        return Tallies(*figures)
+
+    for variance, sides in ((1e-6, 1), (9.0, 3)):
+        rolled.clear()
+        (plan,) = plans_at([Fold(STACKS, COURSE, 1.0, 0.1)], 1, tally)
+        assert len(rolled) == sides
+        assert rolled[0] == {BOTH, OURS}
+        assert plan.way.who == BOTH or sides == 3

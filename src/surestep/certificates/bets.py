@@ -80,7 +80,9 @@ ROUNDING = 1e-9  # of the goal, for what rounding may add to a capital
 PLANNING, CERTIFYING = 1, 2  # streams of random numbers, never shared
 PLANNING_SEED = 0  # of all plans: near ties are decided alike, whatever seed certifies
 PLANNING_RUNS = 8  # runs on fold 1 for each policy among which one is chosen
-LAST_PLANNING_RUNS = 64  # for the certified policy: enough that data decide its plan
+READ_BY_ALL = 2**15  # entries of fold 1 up to which all runs are made
+MOST_READ = 2**18  # entries: of a larger fold 1 so many are read, by fewer runs
+LAST = (64, 2**21)  # both for the certified policy: enough that data decide its plan
 MOST_ROUNDS = 100_000  # of a run: rollouts that are cut at once would never end
 SMALLEST_SPREAD = 1e-3  # of X, relative to its range
 CLEARLY = 0.01  # of the range of returns: what rollouts in turn must promise more than paired ones
@@ -268,28 +270,46 @@ def plans_at(
     All folds are rolled out together in `runs` runs; `tally` adds up their rounds.
     """
     levels = Levels.of(folds)
-    sides = (BOTH, OURS, THEIRS)
     number = max(len(horizons(fold.course.discount)) for fold in folds)
     lengths = [  # of fewer than others have, the last one comes again
         own + own[-1:] * (number - len(own))
         for own in (horizons(fold.course.discount) for fold in folds)
     ]
-    ways = [[Way(who, steps, steps) for who in sides for steps in own] for own in lengths]
-    alone = bets_alone(levels, np.repeat(sides, number).tolist(), tally(folds, ways, runs))
-    best = alone.score.reshape(-1, len(sides), number).argmax(axis=2).tolist()
-    ways_in_turn = [
-        [Way(cycle, own[ours], own[theirs]) for cycle in CYCLES]
-        for own, (_, ours, theirs) in zip(lengths, best, strict=True)
-    ]
-    in_turn = bets_in_turn(levels, tally(folds, ways_in_turn, runs))
-    best_in_turn = in_turn.score.argmax(axis=1).tolist()
+
+    def rolled(places: Sequence[int], *sides: int) -> tuple[ExpectedBets, Tallies]:
+        ways = [[Way(who, n, n) for who in sides for n in lengths[f]] for f in places]
+        tallies = tally([folds[f] for f in places], ways, runs)
+        whos = np.repeat(sides, number).tolist()
+        return bets_alone(levels.of_some(places), whos, tallies), tallies
+
+    alone, tallies = rolled(range(len(folds)), BOTH, OURS)
+    both, ours = alone.score.reshape(-1, 2, number).argmax(axis=2).T.tolist()
     plans = []
     for f, fold in enumerate(folds):
-        place = number + best[f][1] if fold.alone else best[f][0]
-        paired = alone.plan(fold, ways[f][place], (f, place))
-        turned = in_turn.plan(fold, ways_in_turn[f][best_in_turn[f]], (f, best_in_turn[f]))
-        better = turned.score > paired.score + clearly * span_of(fold.course)
-        plans.append(turned if better and not fold.alone else paired)
+        side, place = (OURS, ours[f]) if fold.alone else (BOTH, both[f])
+        column = place + number * (side == OURS)
+        plans.append(alone.plan(fold, Way(side, lengths[f][place], lengths[f][place]), (f, column)))
+    # In turn, rounds have the mean of paired ones: only where that is far above what a paired bet
+    # expects may a bet in turn expect more by `clearly`.
+    highest = tallies.mean[:, :number, 0].max(axis=1)
+    left = [
+        f
+        for f, fold in enumerate(folds)
+        if not fold.alone and highest[f] > plans[f].score + clearly * span_of(fold.course)
+    ]
+    if not left:
+        return plans
+    theirs = rolled(left, THEIRS)[0].score.argmax(axis=1).tolist()
+    ways = [
+        [Way(cycle, lengths[f][ours[f]], lengths[f][other]) for cycle in CYCLES]
+        for f, other in zip(left, theirs, strict=True)
+    ]
+    in_turn = bets_in_turn(levels.of_some(left), tally([folds[f] for f in left], ways, runs))
+    for row, f in enumerate(left):
+        best = int(in_turn.score[row].argmax())
+        turned = in_turn.plan(folds[f], ways[row][best], (row, best))
+        if turned.score > plans[f].score + clearly * span_of(folds[f].course):
+            plans[f] = turned
     return plans
 
 
@@ -317,6 +337,10 @@ class Levels(NamedTuple):
         ]
         ratio, goal, together, closest, *least = np.array(figures).T[..., np.newaxis]
         return cls(ratio, goal, together, closest, np.array(least))
+
+    def of_some(self, places: Sequence[int]) -> Levels:
+        """Returns the figures of the folds at these places."""
+        return Levels(*(figures[..., places, :] for figures in self))
 
     def largest_stake(self, above_least: FloatArray) -> FloatArray:
         """Returns the largest stake on means at this distance above the least value."""
