@@ -240,7 +240,7 @@ def count_in_one_pass(table: Table, database: Any, query: CountQuery) -> bool:
 
 def lanes_of(table: Table, database: Any) -> list[Lane]:
     """Cuts a log into as many lanes as threads: files, or pieces of a single one; none if not."""
-    if not table.format.knows_rows or table.preparation.selects or table.kept != "true":
+    if not table.format.knows_rows or table.preparation.selects or table.kept is not None:
         return []
     counted = database.execute(
         f"SELECT file_name, num_rows FROM parquet_file_metadata({file_list(table.files)})"

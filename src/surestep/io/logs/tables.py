@@ -60,7 +60,7 @@ class Table:
     workshop: Workshop | None = None  # its folder holds the converted files
     raw: "Table | None" = None  # the table that a query reads
     made: Made | None = None  # the result of that query
-    kept: str = "true"  # SQL: condition for the rows to read
+    kept: tuple[str, str] | None = None  # SQL: a column, and which groups of its values to read
 
     def read(self, database: Any, files: Sequence[Path]) -> str:
         """Returns the SQL that reads files; labels are the texts that are written there."""
@@ -76,7 +76,11 @@ class Table:
         rows = f"SELECT *, row_number() OVER () AS {ROW} FROM ({self.read(database, self.files)})"
         for select in self.preparation.selects:
             rows = f"{select} FROM ({rows})"
-        return rows if self.kept == "true" else f"SELECT * FROM ({rows}) WHERE {self.kept}"
+        if self.kept is None:
+            return rows
+        name, condition = self.kept
+        groups = f"SELECT {name} FROM ({rows}) GROUP BY {name} HAVING {condition}"
+        return f"SELECT * FROM ({rows}) WHERE {name} IN ({groups})"
 
     def place(self, database: Any, row: int) -> tuple[str | None, int]:
         """Returns the file of a row (None in memory) and its number there."""
@@ -185,7 +189,8 @@ def connected(table: Table, memory_limit: str | None = None) -> Iterator[Any]:
     ):
         if table.frame is not None:
             register_frame(database, table.frame)
-        database.execute(f"CREATE TEMP VIEW log AS {table.scan(database)}")
+        kind = "VIEW" if table.kept is None else "TABLE"  # a sample is drawn once
+        database.execute(f"CREATE TEMP {kind} log AS {table.scan(database)}")
         yield database
 
 
