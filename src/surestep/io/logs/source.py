@@ -202,8 +202,13 @@ class LogSource:
         name = states.name
         before = tables.learnt_select(name)
         after = tables.learnt_select(name, states.sql())
-        selects = tuple(select.replace(before, after) for select in self.table.preparation.selects)
-        table = replace(self.table, preparation=replace(self.table.preparation, selects=selects))
+        old = self.table.preparation
+        selects, in_order = (
+            tuple(select.replace(before, after) for select in each)
+            for each in (old.selects, old.in_order)
+        )
+        preparation = replace(old, selects=selects, in_order=in_order)
+        table = replace(self.table, preparation=preparation)
         return replace(self, table=table, learnt={**self.learnt, name: states})
 
     def of_signal(self, rule: SignalRule) -> Self:
