@@ -282,35 +282,34 @@ def plans_at(
         whos = np.repeat(sides, number).tolist()
         return bets_alone(levels.of_some(places), whos, tallies), tallies
 
-    alone, tallies = rolled(range(len(folds)), BOTH, OURS)
-    both, ours = alone.score.reshape(-1, 2, number).argmax(axis=2).T.tolist()
-    plans = []
-    for f, fold in enumerate(folds):
-        side, place = (OURS, ours[f]) if fold.alone else (BOTH, both[f])
-        column = place + number * (side == OURS)
-        plans.append(alone.plan(fold, Way(side, lengths[f][place], lengths[f][place]), (f, column)))
-    # In turn, rounds have the mean of paired ones: only where that is far above what a paired bet
-    # expects may a bet in turn expect more by `clearly`.
-    highest = tallies.mean[:, :number, 0].max(axis=1)
-    left = [
-        f
-        for f, fold in enumerate(folds)
-        if not fold.alone and highest[f] > plans[f].score + clearly * span_of(fold.course)
-    ]
-    if not left:
-        return plans
-    theirs = rolled(left, THEIRS)[0].score.argmax(axis=1).tolist()
-    ways = [
-        [Way(cycle, lengths[f][ours[f]], lengths[f][other]) for cycle in CYCLES]
-        for f, other in zip(left, theirs, strict=True)
-    ]
-    in_turn = bets_in_turn(levels.of_some(left), tally([folds[f] for f in left], ways, runs))
-    for row, f in enumerate(left):
-        best = int(in_turn.score[row].argmax())
-        turned = in_turn.plan(folds[f], ways[row][best], (row, best))
-        if turned.score > plans[f].score + clearly * span_of(folds[f].course):
-            plans[f] = turned
-    return plans
+    plans: dict[int, BetPlan] = {}
+    left = []
+    for who in (BOTH, OURS):
+        some = [f for f, fold in enumerate(folds) if fold.alone == (who == OURS)]
+        if not some:
+            continue
+        bets, tallies = rolled(some, who)
+        for row, f in enumerate(some):
+            best = int(bets.score[row].argmax())
+            way = Way(who, lengths[f][best], lengths[f][best])
+            plans[f] = bets.plan(folds[f], way, (row, best))
+            # In turn, rounds have the mean of paired ones: only where that is far above what a
+            # paired bet expects may a bet in turn expect more by `clearly`.
+            least = plans[f].score + clearly * span_of(folds[f].course)
+            left += [f] if who == BOTH and tallies.mean[row, :, 0].max() > least else []
+    if left:
+        sides = rolled(left, OURS, THEIRS)[0].score.reshape(-1, 2, number).argmax(axis=2)
+        ways = [
+            [Way(cycle, lengths[f][ours], lengths[f][theirs]) for cycle in CYCLES]
+            for f, (ours, theirs) in zip(left, sides.tolist(), strict=True)
+        ]
+        in_turn = bets_in_turn(levels.of_some(left), tally([folds[f] for f in left], ways, runs))
+        for row, f in enumerate(left):
+            best = int(in_turn.score[row].argmax())
+            turned = in_turn.plan(folds[f], ways[row][best], (row, best))
+            if turned.score > plans[f].score + clearly * span_of(folds[f].course):
+                plans[f] = turned
+    return [plans[f] for f in range(len(folds))]
 
 
 class Levels(NamedTuple):
