@@ -17,8 +17,9 @@ from support.bets import lower_limit, lower_limit_in_turn
 from support.problems import uniform_problem
 from surestep import Counts
 from surestep._arrays import offsets_of
-from surestep.certificates import Stitched, stitched
+from surestep.certificates import Posterior, Stitched, stitched
 from surestep.certificates.bets import (
+    LAST,
     ONE_OF,
     Bet,
     BetPlan,
@@ -50,6 +51,7 @@ from surestep.certificates.stitched import (
 )
 from surestep.errors import RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS, THEIRS, Course, Stacks, Turns, along_cell
+from surestep.model.known import Known
 
 DELTA, LEAST = 0.2, -1.0
 COURSE = Course(*[None] * 8)._replace(
@@ -482,3 +484,41 @@ def test_a_bet_in_turn_is_planned_only_where_it_can_be_better(variance, calls):
     assert len(rolled) == calls
     assert rolled[:2] == [{BOTH}, {OURS, THEIRS}][:calls]
     assert plan.way.who == BOTH or calls == 3
+
+
+def test_of_a_long_log_fewer_series_and_draws_are_made():
+    for steps, series, draws in (
+        (299_999, None, None),
+        (300_000, 300, 300),
+        (10**6, 96, 99),
+        (10**7, 32, 99),
+    ):
+        known = Known(delta=0.1, steps=steps)
+        assert Stitched.told(known, {}).get("series") == series
+        assert Posterior.told(known, {}).get("draws") == draws
+    assert "draws" not in Posterior.told(Known(delta=0.001, steps=10**7), {})  # too few for δ
+    wide = Known(delta=0.1, steps=10**6, transitions=200_001)
+    assert Posterior.told(wide, {})["draws"] == 29
+
+
+@pytest.mark.parametrize(
+    ("entries", "runs", "last"),
+    [(2**15, 8, 64), (2**15 + 1, 7, 63), (300_000, 1, 6), (3_000_000, 1, 1)],
+)
+def test_long_stacks_are_planned_in_fewer_runs(entries, runs, last, monkeypatch):
+    asked = []
+
+    def plans_at(folds, runs):
+        asked.append(runs)
+        return [BetPlan(Way(BOTH), fold, TURNS, 1.0) for fold in folds]
+
+    monkeypatch.setattr(stitched, "plans_at", plans_at)
+    stacks = SimpleNamespace(sizes=np.array([entries - 1, 1]))
+    one = Planning(Stitched(), stacks, COURSE, 1.0, None)
+    few = one._replace(stacks=STACKS)
+    plans_of([one])
+    plans_of([one], *LAST)
+    assert asked == [runs, last]
+    plans = plans_of([few, one, few])  # each as if alone
+    assert [plan.fold.stacks for plan in plans] == [STACKS, stacks, STACKS]
+    assert asked[2:] == ([8] if runs == 8 else [8, runs, 8])

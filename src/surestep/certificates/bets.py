@@ -17,7 +17,8 @@ martingale if read backwards: E[S_t/t | S_{t+1}, S_{t+2}, …] = S_{t+1}/(t + 1)
 inequality from the last one on, the largest of these means is 1/δ or more with probability at most
 δ (the exchangeable Markov inequality, Ramdas and Manole 2023). In other words: for some t, at least
 a share 1/q of the first t series reaches q/δ, with probability at most δ. Asked for are t from half
-of all series on: a t of 1 would make L the luck of one seed.
+of all series on: a t of 1 would make L the luck of one seed. As that holds for all t at once, the
+number of series may depend on everything, such as the length of the log.
 
 Every factor falls as μ rises: with a constant stake clearly, with the stake c / (μ − least) since
 (X − μ) / (μ − least) = (X − least) / (μ − least) − 1 does. So the μ at which that happens fill an
