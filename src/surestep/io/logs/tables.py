@@ -75,12 +75,11 @@ class Table:
         Preparation, or other `selects`, may leave rows out, or change their order.
         """
         rows = f"SELECT *, row_number() OVER () AS {ROW} FROM ({self.read(database, self.files)})"
-        rows = applied(self.preparation.selects if selects is None else selects, rows)
-        if self.kept is None:
-            return rows
-        name, condition = self.kept
-        groups = f"SELECT {name} FROM ({rows}) GROUP BY {name} HAVING {condition}"
-        return f"SELECT * FROM ({rows}) WHERE {name} IN ({groups})"
+        if self.kept is not None:  # first: a preparation looks at each episode by itself
+            name, condition = self.kept
+            groups = f"SELECT {name} FROM ({rows}) GROUP BY {name} HAVING {condition}"
+            rows = f"SELECT * FROM ({rows}) WHERE {name} IN ({groups})"
+        return applied(self.preparation.selects if selects is None else selects, rows)
 
     def place(self, database: Any, row: int) -> tuple[str | None, int]:
         """Returns the file of a row (None in memory) and its number there."""
