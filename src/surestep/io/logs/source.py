@@ -113,8 +113,10 @@ class LogSource:
         LogSource
             The log of these episodes.
         """
-        name = f"CAST({sql_name(str(self.columns.episode))} AS VARCHAR)"
-        kept = f"md5_number_lower({name}) < {int(share * 2**64)}::UBIGINT"
+        name = sql_name(str(self.columns.episode))
+        # Computed once for an episode: a condition on `name` itself would be computed for each row.
+        text = f"CAST(any_value({name}) AS VARCHAR)"
+        kept = (name, f"md5_number_lower({text}) < {int(share * 2**64)}::UBIGINT")
         bins = {name: binning.to_json() for name, binning in binnings.items()}
         description = described({**self.description.given(), "bins": bins})
         return replace(self, table=replace(self.table, description=description, kept=kept))
@@ -200,8 +202,13 @@ class LogSource:
         name = states.name
         before = tables.learnt_select(name)
         after = tables.learnt_select(name, states.sql())
-        selects = tuple(select.replace(before, after) for select in self.table.preparation.selects)
-        table = replace(self.table, preparation=replace(self.table.preparation, selects=selects))
+        old = self.table.preparation
+        selects, in_order = (
+            tuple(select.replace(before, after) for select in each)
+            for each in (old.selects, old.in_order)
+        )
+        preparation = replace(old, selects=selects, in_order=in_order)
+        table = replace(self.table, preparation=preparation)
         return replace(self, table=table, learnt={**self.learnt, name: states})
 
     def of_signal(self, rule: SignalRule) -> Self:
