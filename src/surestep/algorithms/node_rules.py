@@ -10,8 +10,6 @@ the certificate expects at least nine tenths of the most. Only the part of a log
 is looked at.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter

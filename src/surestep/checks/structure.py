@@ -39,8 +39,6 @@ The blocks of the log double, as parts of its length would not be known before i
 **What it would notice**: see `noticed_change`. **Where it says nothing**: see `blind_share`.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

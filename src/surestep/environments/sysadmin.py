@@ -6,8 +6,6 @@ reboot. All machines work at first (Guestrin et al. 2003; sizes and chances as i
 `SysAdmin` simulates any number of machines by columns; `sysadmin` enumerates the states of few.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Any
 

@@ -6,8 +6,6 @@ enabled in every state seen. States in which nothing is decided come last and ha
 first; they count in |S|.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -58,13 +56,13 @@ class Evidence:
     terms: Terms
     certifiers: tuple[Certifier, ...]  # of the terms; the first is the main one
     counts: LabelledCounts
-    assembly: Assembly
+    assembly: "Assembly"
     resting: tuple[Label, ...]  # states in which nothing is decided, in the order of labels
     kinds: Mapping[str, Any]  # the kinds of input beside the log, as in `Parameters`
     description: keys.Description
     files: tuple[InputFile, ...]
     defaults: tuple[str, ...]  # names of the parameters left to defaults
-    source: LogSource | CountsSource
+    source: "LogSource | CountsSource"
     facts: DataFacts
     guideline: PairTable | None = None
 
@@ -81,7 +79,7 @@ SOURCES = {
 
 
 def gather(
-    log: LogSource | CountsSource, terms: Terms, objects: Mapping[str, object] | None = None
+    log: "LogSource | CountsSource", terms: Terms, objects: Mapping[str, object] | None = None
 ) -> Evidence:
     """Reads, counts and numbers everything that a description names.
 

@@ -12,8 +12,6 @@ other and from each to all: in it, and only in such sets, can some policy stay f
 Alfaro, "Formal verification of probabilistic systems", PhD thesis, Stanford 1997, section 3.3).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -45,7 +43,7 @@ class Edges(NamedTuple):
     target: IndexArray
 
     @classmethod
-    def of(cls, model: RowModel, pairs: BoolArray) -> Edges:
+    def of(cls, model: RowModel, pairs: BoolArray) -> "Edges":
         """Returns the edges of the pairs marked [K]."""
         pair = arrays.run_owners(model.offsets)
         possible = pairs[pair] & (model.probability > 0)
