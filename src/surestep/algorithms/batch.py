@@ -163,12 +163,11 @@ def bootstrapped_batches(
     counts = problems.counts
     pairs = counts.pairs
     size = counts.num_data_sets
-    visits = np.maximum(counts.visits, 1)[:, arrays.run_owners(counts.offsets)]
     models = Models(
         pairs.offsets,
         counts.offsets,
         counts.successor,
-        counts.times / visits,
+        counts.times / np.maximum(counts.visits, 1)[:, arrays.run_owners(counts.offsets)],
         spread_discount(pairs, problems.discount),
         problems.expected_reward(),
     )

@@ -150,11 +150,10 @@ def ended(
     """
     owner = arrays.run_owners(mdp.offsets)
     kept = ~over[owner]
-    lengths = np.where(over, 0, arrays.run_lengths(mdp.offsets))
     reward = mdp.reward if price is None else mdp.reward - price[owner]
     return replace(
         mdp,
-        offsets=arrays.offsets_of(lengths),
+        offsets=arrays.offsets_of(np.where(over, 0, arrays.run_lengths(mdp.offsets))),
         successor=mdp.successor[kept],
         probability=mdp.probability[kept],
         reward=reward[kept],

@@ -297,8 +297,7 @@ def tree_lists(
 
 def list_of(structure: Structure, rules: Sequence[Rule], default: str) -> FoundRules:
     """Makes a list of rules over all columns, without an expected L."""
-    policy = ColumnRules.of(structure, rules, default)
-    return FoundRules(policy, tuple(rules), default, math.nan)
+    return FoundRules(ColumnRules.of(structure, rules, default), tuple(rules), default, math.nan)
 
 
 def tree_rules(

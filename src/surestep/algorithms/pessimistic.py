@@ -220,8 +220,7 @@ class VILCB(Settings):
         while True:  # values rise, as each round stops at v only where going on is worth less
             lowest = unseen | (q_values(priced, plan.value) <= low)
             higher = optimal_within(problem, valued_at_lowest(problem, lowest, price))
-            errors = plan.error_bound + higher.error_bound
-            if (higher.value <= plan.value + errors).all():
+            if (higher.value <= plan.value + (plan.error_bound + higher.error_bound)).all():
                 break
             plan = higher
         pairs = problem.counts.pairs

@@ -531,6 +531,5 @@ def blind_share_of(structure: Structure, units: Sequence[Compared], steps: Steps
             node = structure.nodes.at(d, values, action)
             drawn = structure.known[node] < 0
             for variable, table in few:
-                value = variable.at(i, values, action)
-                blind |= drawn & table[local[node], value + 1]
+                blind |= drawn & table[local[node], variable.at(i, values, action) + 1]
     return float(weights @ blind / weights.sum())

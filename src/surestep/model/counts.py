@@ -381,13 +381,12 @@ def merge(first: Counts, second: Counts) -> Counts:
             )
             end = both(here, there, np.inf).min(axis=0)
             ends.append(np.where(np.isinf(end), 0.0, sign * end))
-    pairs = replace(
-        first.pairs,
-        state_labels=first.pairs.state_labels or second.pairs.state_labels,
-        action_labels=first.pairs.action_labels or second.pairs.action_labels,
-    )
     return Counts(
-        pairs,
+        replace(
+            first.pairs,
+            state_labels=first.pairs.state_labels or second.pairs.state_labels,
+            action_labels=first.pairs.action_labels or second.pairs.action_labels,
+        ),
         offsets,
         successor,
         times,

@@ -184,8 +184,7 @@ def hidden_causes(
         judge = question.certifiers[certificates.index(belief)]
         if isinstance(judge, Posterior):
             few = judge.lighter()
-            draws = model_draws(judged_part(few, problem), few)
-            models = [*drawn_models(draws, few.draws, MEMORY)]
+            models = [*drawn_models(model_draws(judged_part(few, problem), few), few.draws, MEMORY)]
     try:
         estimate = worst_case(judging, [judging.estimate()], table.policy)
         drawn = worst_case(judging, models, table.policy) if models else None
@@ -242,8 +241,7 @@ def compared_gain(estimates: Estimates) -> float:
     It is the estimate from held-out data if there is one, else the larger of the two others.
     """
     chosen_by = estimates["policy"] - estimates["behavior"]
-    gain = max(chosen_by, estimates.get("gain_of_all", chosen_by))
-    return estimates.get("held_out_gain", gain)
+    return estimates.get("held_out_gain", max(chosen_by, estimates.get("gain_of_all", chosen_by)))
 
 
 def practice(question: Assignment, table: PolicyTable) -> GivenPractice | str:

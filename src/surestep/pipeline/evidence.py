@@ -271,8 +271,7 @@ def labels_of(given: object, role: str, counts: LabelledCounts) -> tuple[Label, 
         return check_labels(role, columns, labels)
     if given is None:
         return None
-    table = read_label_table(given, {role: columns}, counts.binnings)
-    return tuple(table.labels[role])
+    return tuple(read_label_table(given, {role: columns}, counts.binnings).labels[role])
 
 
 def pair_table_of(

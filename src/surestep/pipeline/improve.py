@@ -446,9 +446,6 @@ def draft_with(
         baseline=baseline,
     )
     unsure = bool(failed(checks)) or claims[0].assumes(WITHIN_SEEN, STOPPING.code)
-    groups = group_gains(
-        question, settled.improvement.policy, keys, certifiers[0], names=not unsure
-    )
     record = partial(
         record_of,
         evidence,
@@ -458,7 +455,9 @@ def draft_with(
         baseline=baseline,
         checks=checks,
         totals=counted(evidence, question, settled.improvement.policy),
-        groups=groups,
+        groups=group_gains(
+            question, settled.improvement.policy, keys, certifiers[0], names=not unsure
+        ),
     )
     findings = findings_of(
         part,

@@ -95,10 +95,9 @@ def new_rows(
             )
     counts = source.counts()
     words = saved.table.vocabulary
-    states = (*words.states, *counts.states, *counts.end_states())
     words = replace(
         words,
-        states=tuple(dict.fromkeys(states)),
+        states=tuple(dict.fromkeys((*words.states, *counts.states, *counts.end_states()))),
         actions=tuple(dict.fromkeys((*words.actions, *counts.actions))),
     )
     pairs = Pairs.full(

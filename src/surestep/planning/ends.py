@@ -120,8 +120,7 @@ def ending_policy(model: RowModel, goes_on: BoolArray) -> Policy:
     `goes_on` marks all lasting pairs, or only the lasting pairs in which no policy may rest.
     """
     pairs = model.pairs
-    ends = arrays.marked(pairs.state[~goes_on], pairs.num_states)
-    chosen = steps_towards(model, goes_on, ends)
+    chosen = steps_towards(model, goes_on, arrays.marked(pairs.state[~goes_on], pairs.num_states))
     last = np.flatnonzero(~goes_on)
     chosen[pairs.state[last][::-1]] = last[::-1]
     if (chosen < 0).any():

@@ -181,8 +181,7 @@ def kept_states(findings: Findings) -> IntArray:
     kept = ~findings.table.quiet
     kept[[change.state for change in findings.changes]] = False
     states = np.flatnonzero(kept)
-    order = np.argsort(-findings.behavior_occupancy[states], kind="stable")
-    return states[order]
+    return states[np.argsort(-findings.behavior_occupancy[states], kind="stable")]
 
 
 class VisitBin(NamedTuple):

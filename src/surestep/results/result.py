@@ -485,10 +485,9 @@ def load(directory: str | Path, *, allow_query: bool = False) -> Result:
                     f"{name} was changed after it was written: its digest is not that of {RUN}; "
                     "expected the files as `surestep improve` wrote them"
                 )
-        certificates = certificates_from_json(text_of(folder, CERTIFICATES))
         result = Result(
             read_table(folder, record),
-            certificates,
+            certificates_from_json(text_of(folder, CERTIFICATES)),
             record,
             text_of(folder, REPORT),
             rehearsal_from_json(text_of(folder, REHEARSAL)) if REHEARSAL in digests else None,
