@@ -15,8 +15,7 @@ from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep.certificates.node_tables import NodeTable
-from surestep.model import Counts, FiniteMDP, Improvement, Policy, Problem
-from surestep.model.factored import FactoredProblem
+from surestep.model import Counts, FactoredProblem, FiniteMDP, Improvement, Policy, Problem
 from surestep.model.pairs import check_same_pairs
 from surestep.planning.evaluation import evaluate_with_bound, q_values
 from surestep.planning.proof import TIE_TOLERANCE

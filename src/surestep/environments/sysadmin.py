@@ -15,9 +15,8 @@ from msgspec import Meta
 import surestep._arrays as arrays
 from surestep.environments.benchmark import Benchmark, mdp_from_rows
 from surestep.errors import InvalidParameter
-from surestep.model import Pairs, Policy
+from surestep.model import Pairs, Policy, Structure
 from surestep.model.factored import ColumnRules, FactoredLog, FactoredProblem, Rule
-from surestep.model.structure import Structure
 from surestep.planning import policy_iteration
 from surestep.planning.iteration import best_actions
 

@@ -46,9 +46,8 @@ from surestep.model.statements import STOPPING
 from surestep.pipeline.certify import SavedPolicy
 from surestep.pipeline.new_rows import NewRows, measures_of, new_rows
 from surestep.pipeline.verify import Verification
-from surestep.rehearsal import Rate
+from surestep.rehearsal import DrawnFromPosterior, Rate
 from surestep.rehearsal.sources import Residuals, Simulated, size_of
-from surestep.rehearsal.worlds import DrawnFromPosterior
 from surestep.report.followup import answer_sections, plan_sections, watch_sections
 from surestep.report.page import page
 from surestep.results.findings import is_proved

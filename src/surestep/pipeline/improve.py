@@ -54,11 +54,10 @@ from surestep.planning import evaluate, performance
 from surestep.planning.ends import refuse_endless
 from surestep.report.result import result_page
 from surestep.report.rules import card_page
+from surestep.results import PolicyTable, Result
 from surestep.results.advantage_intervals import gain_interval, gains_of_lost
 from surestep.results.findings import Findings, is_proved
 from surestep.results.record import ESTIMATED, Baseline, Estimates, Record, Total, baseline_of
-from surestep.results.result import Result
-from surestep.results.table import PolicyTable
 from surestep.results.totals import totals_of
 
 # Of fewer episodes a smaller share estimates what is done now too badly: measured against what was

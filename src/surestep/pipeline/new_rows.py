@@ -30,8 +30,7 @@ from surestep.model.known import NOTHING, Ranges, with_zero
 from surestep.model.log import UNKNOWN
 from surestep.pipeline.certify import log_again
 from surestep.pipeline.posing import unsafe_states
-from surestep.results.record import Record
-from surestep.results.result import Result
+from surestep.results import Record, Result
 from surestep.results.table import UNCHANGED
 
 YES = ("1", "1.0", "true", "t", "yes", "y")
