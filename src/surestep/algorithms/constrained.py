@@ -32,8 +32,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep.algorithms.contract import NWedge, Promise, ended, improvement_of
-from surestep.algorithms.limits import kept_where
+from surestep.algorithms.contract import NWedge, Promise, ended, improvement_of, kept_where
 from surestep.algorithms.provable import (
     LEAST_VISITED,
     NoSolution,

@@ -19,10 +19,11 @@ from surestep.algorithms.contract import (
     Promise,
     ends_of_episodes,
     improvement_of,
+    kept,
+    kept_where,
     valued_at_lowest,
     with_known_reward,
 )
-from surestep.algorithms.limits import kept, kept_where
 from surestep.algorithms.soft import log_pairs_over
 from surestep.algorithms.spibb import optimal_within
 from surestep.model import FiniteMDP, Improvement, Problem

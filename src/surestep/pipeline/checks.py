@@ -43,9 +43,8 @@ from surestep.pipeline.terms import splitting
 from surestep.planning import occupancy, performance
 from surestep.planning.tilted import WorstCase
 from surestep.results.advantage_intervals import reward_moments
-from surestep.results.findings import belief_in
+from surestep.results.findings import PolicyTable, belief_in
 from surestep.results.record import Baseline, Estimates
-from surestep.results.table import PolicyTable
 
 MOST_CHECKED = 1_000_000  # rows of a log that is loaded for checks alone; episodes of a larger one
 LEAST_DRAWN = 20  # mean episodes of a sample; a smaller sample may be empty

@@ -50,10 +50,9 @@ from surestep.rehearsal import DrawnFromPosterior, Rate
 from surestep.rehearsal.sources import Residuals, Simulated, size_of
 from surestep.report.followup import answer_sections, plan_sections, watch_sections
 from surestep.report.page import page
-from surestep.results.findings import is_proved
+from surestep.results.findings import UNCHANGED, is_proved
 from surestep.results.record import InputFile, Record
 from surestep.results.result import Result, load
-from surestep.results.table import UNCHANGED
 from surestep.results.unfinished import RUN
 
 WORLDS, PILOTS, DRAWN = 40, 5, 1_000  # worlds, pilots in each, and episodes that they draw from

@@ -12,7 +12,7 @@ import surestep.certificates.episodes as episodes
 from surestep._arrays import FloatArray
 from surestep._progress import Progress, silent, telling
 from surestep.algorithms import Algorithm
-from surestep.algorithms.limits import Limits
+from surestep.algorithms.contract import Limits
 from surestep.certificates import Certifier
 from surestep.certificates.registry import may_be_believed
 from surestep.checks import failed

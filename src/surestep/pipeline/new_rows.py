@@ -31,7 +31,7 @@ from surestep.model.log import UNKNOWN
 from surestep.pipeline.certify import log_again
 from surestep.pipeline.posing import unsafe_states
 from surestep.results import Record, Result
-from surestep.results.table import UNCHANGED
+from surestep.results.findings import UNCHANGED
 
 YES = ("1", "1.0", "true", "t", "yes", "y")
 

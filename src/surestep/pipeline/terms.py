@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 import surestep.description as keys
 from surestep._arrays import BoolArray, in_digits, least_draws, shown
 from surestep.algorithms import SPIBB, Algorithm, Constrained, Provable, make_algorithm
-from surestep.algorithms.limits import Limited, Limits, limited
+from surestep.algorithms.contract import Limited, Limits, limited
 from surestep.algorithms.registry import is_algorithm, kind_of, needs_log, settings_of
 from surestep.algorithms.trees import StateColumn
 from surestep.bounds import ProblemSize, equivalent_n_wedge
