@@ -224,7 +224,7 @@ ROUNDING = 1e-12  # of a probability
 
 @noun("least_visits", "allowed")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Limits(arrays.ByValue):
+class Limits:
     """Limits that close pairs seen fewer than `least_visits` times, and pairs not in `allowed`."""
 
     least_visits: Annotated[int, Meta(ge=0, description="pairs seen less often are left alone")] = 0
@@ -242,6 +242,9 @@ class Limits(arrays.ByValue):
         """Returns the pairs [K] that no policy may take more often than π_b."""
         scarce: arrays.BoolArray = counts.visits < self.least_visits
         return scarce if self.allowed is None else scarce | ~self.allowed
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Limits) and arrays.equal_fields(self, other)
 
     def __hash__(self) -> int:
         return hash((self.least_visits, None if self.allowed is None else self.allowed.tobytes()))
