@@ -1,7 +1,6 @@
 """Runs the checks that tell whether a claim can rest on its log, for `inspect` and for results."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from surestep.certificates.posterior import (
     model_draws,
 )
 from surestep.certificates.robust import Robust
-from surestep.certificates.tilted_sets import tilted_lower, tilts
+from surestep.certificates.tilted_sets import tilted_claim, tilts
 from surestep.checks import Check, check_log, copies, memory, outcomes
 from surestep.checks.check import GivenCauses, GivenPolicy, GivenPractice, GivenResult
 from surestep.checks.running import check_result, check_signals, given_log, looked_at, of_drawn
@@ -199,7 +198,7 @@ def robust_claim(
     """Returns the robust claim as a function of the odds Γ; None if no claim is above 0."""
     for judge, claim in zip(question.certifiers, certificates, strict=True):
         if isinstance(judge, Robust) and (claim.lower or 0) > 0 and tilts(judge, question.problem):
-            return partial(tilted_lower, judge, question.problem, policy)
+            return tilted_claim(judge, question.problem, policy)
     return None
 
 
