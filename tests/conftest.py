@@ -78,7 +78,7 @@ def both():
 
 @pytest.fixture(scope="session", autouse=True)
 def one_thread_each():
-    """Processes of tests side by side have all cores: threads in each cost a tenth more."""
+    """Gives each process one thread where several test side by side: they have all cores already."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         import numba
 
