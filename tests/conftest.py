@@ -78,7 +78,7 @@ def both():
 
 @pytest.fixture(scope="session", autouse=True)
 def one_thread_each():
-    """Gives each process one thread where several test side by side: they have all cores already."""
+    """Gives each process one thread where several run side by side, which have all cores."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         import numba
 
