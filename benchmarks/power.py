@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surestep import FiniteMDP, Policy, Problem, certify
-from surestep.algorithms.limits import Limits
+from surestep.algorithms.contract import Limits
 from surestep.certificates import training_for
 from surestep.certificates.registry import Asked
 from surestep.description import DEFAULTS

@@ -21,7 +21,7 @@ import numpy as np
 from power import FAMILIES, Family
 
 from surestep import Problem, certify, estimate_behavior
-from surestep.algorithms.limits import Limits
+from surestep.algorithms.contract import Limits
 from surestep.certificates import training_for
 from surestep.certificates.episodes import held_out_part
 from surestep.certificates.registry import Asked

@@ -39,7 +39,7 @@ import numpy as np
 import surestep
 from surestep import DecisionLog, FiniteMDP, Policy, Problem, certify, performance, sample_log
 from surestep.algorithms import SPIBB
-from surestep.algorithms.limits import Limits
+from surestep.algorithms.contract import Limits
 from surestep.certificates import Robust, training_for
 from surestep.certificates.registry import Asked
 from surestep.description import given_as

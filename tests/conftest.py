@@ -76,6 +76,26 @@ def both():
     return on_each
 
 
+@pytest.fixture(scope="session", autouse=True)
+def one_thread_each():
+    """Gives each process one thread where several run side by side, which have all cores."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        import numba
+
+        numba.set_num_threads(1)
+
+
+@pytest.fixture
+def two_threads():
+    """Gives kernels two threads, if this machine has two."""
+    import numba
+
+    before = numba.get_num_threads()
+    numba.set_num_threads(min(2, numba.config.NUMBA_NUM_THREADS))
+    yield numba.get_num_threads()
+    numba.set_num_threads(before)
+
+
 @pytest.fixture(scope="session")
 def labelled_log(tmp_path_factory):
     """A log of 120 episodes in a small world, as a file that nobody changes."""

@@ -12,7 +12,7 @@ from support.posterior_examples import posterior_gains
 from support.problems import logged_problem
 from surestep import Counts, FiniteMDP, Policy, Problem, certify, sample_log
 from surestep.algorithms import SPIBB, BasicRL, BetaSPIBB, Constrained, Provable
-from surestep.algorithms.limits import Limits
+from surestep.algorithms.contract import Limits
 from surestep.candidates import MIXED, ONE_ACTION, Tried, best_of, with_one_action
 from surestep.certificates import (
     APriori,

@@ -168,16 +168,15 @@ def test_a_worker_that_dies_is_told_in_a_sentence():
         list(map_in_order(tasks.die, range(3), workers=2))
 
 
-def test_threads_do_every_task_in_its_place_and_hand_on_what_goes_wrong(monkeypatch):
+def test_threads_do_every_task_in_its_place_and_hand_on_what_goes_wrong(two_threads, monkeypatch):
     names = set()
 
     def square(number):
         names.add(threading.current_thread().name)
         return number**2
 
-    numba.set_num_threads(min(2, numba.config.NUMBA_NUM_THREADS))
     assert parallel.map_in_threads(square, range(50)) == [number**2 for number in range(50)]
-    assert len(names) >= numba.get_num_threads()
+    assert len(names) >= two_threads
     names.clear()
     monkeypatch.setattr(numba, "get_num_threads", lambda: 1)
     assert parallel.map_in_threads(square, [3]) == [9]

@@ -9,7 +9,7 @@ from support.known_worlds import ARMS, bandit, bandit_problem
 from support.problems import uniform_problem
 from surestep import FiniteMDP, MDPBatch, Policy, certify, evaluate, sample_log
 from surestep.algorithms import SPIBB, BasicRL, BetaSPIBB, LowerSPIBB
-from surestep.algorithms.limits import Limited, Limits
+from surestep.algorithms.contract import Limited, Limits
 from surestep.certificates import Posterior, Robust, Stitched, training_part
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import CertificateRefused

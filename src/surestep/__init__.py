@@ -4,8 +4,6 @@ The names in `__all__` are the public API. Each is imported on first use, so tha
 `import surestep` and `surestep --help` cost next to nothing.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from surestep._lazy import lazy_names

@@ -1,7 +1,5 @@
 """Draws and saves pictures in one style: one palette, one font, the same bytes each time."""
 
-from __future__ import annotations
-
 import io
 import zlib
 from collections.abc import Iterator, Mapping
@@ -92,7 +90,7 @@ MATHEMATICS = {  # as LaTeX writes it, which Matplotlib understands
 
 
 @contextmanager
-def drawing(width: float, height: float) -> Iterator[Figure]:
+def drawing(width: float, height: float) -> "Iterator[Figure]":
     """Yields an empty figure of a size in inches; the package's style applies inside only."""
     matplotlib = optional_module("matplotlib", "pictures need Matplotlib", "plots")
     with matplotlib.rc_context(STYLE):
@@ -100,7 +98,7 @@ def drawing(width: float, height: float) -> Iterator[Figure]:
 
 
 @cache
-def picture_class() -> type[Figure]:
+def picture_class() -> "type[Figure]":
     """Returns a class of Matplotlib figures that notebooks show without pyplot."""
     import matplotlib
     from matplotlib.figure import Figure
@@ -123,7 +121,7 @@ def colour_of(method: str) -> str:
     return METHODS.get(method, OF_METHODS[zlib.crc32(method.encode()) % len(OF_METHODS)])
 
 
-def draw_levels(axes: Axes, levels: Mapping[str, float]) -> None:
+def draw_levels(axes: "Axes", levels: Mapping[str, float]) -> None:
     """Draws reference lines across a panel, each in the style of its name."""
     for name, value in levels.items():
         look = LEVEL | {"linestyle": DASHES.get(name.split(" ")[0], ":"), "label": typeset(name)}
@@ -140,7 +138,7 @@ def picture_format(path: Path) -> str:
     return suffix
 
 
-def rendered(figure: Figure, kind: str) -> bytes:
+def rendered(figure: "Figure", kind: str) -> bytes:
     """Returns the figure as bytes of a file, without a date, so that they never differ."""
     dated = {"png": "Software", "svg": "Date", "pdf": "CreationDate"}[kind]
     buffer = io.BytesIO()

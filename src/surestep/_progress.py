@@ -4,8 +4,6 @@ In a terminal or a notebook, a bar moves; in a file or a pipe, a line tells when
 and one now and then while it lasts.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -67,7 +65,7 @@ def is_open_file(stream: TextIO) -> bool:
 
 
 @contextmanager
-def bar(console: Console) -> Iterator[Progress]:
+def bar(console: "Console") -> Iterator[Progress]:
     """Shows a bar in a terminal or a notebook."""
     from rich import progress as parts
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surestep.algorithms import Algorithm
-from surestep.algorithms.limits import ROUNDING
+from surestep.algorithms.contract import ROUNDING
 from surestep.algorithms.trees import StateColumn, Tree, grow
 from surestep.certificates.common import Bound, Certifier, unless_refused, usable
 from surestep.certificates.registry import CERTIFIERS, check_certifier

@@ -25,8 +25,7 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep.algorithms.batch import improve_batches
 from surestep.algorithms.coarser import spread, without_column
-from surestep.algorithms.contract import Algorithm, improvement_of
-from surestep.algorithms.limits import NO_LIMITS, Limits, limited
+from surestep.algorithms.contract import NO_LIMITS, Algorithm, Limits, improvement_of, limited
 from surestep.algorithms.registry import is_algorithm
 from surestep.algorithms.trees import StateColumn, ends
 from surestep.candidates import (

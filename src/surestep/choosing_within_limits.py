@@ -8,8 +8,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep.algorithms.constrained import Bounded, Constrained
-from surestep.algorithms.contract import improvement_of
-from surestep.algorithms.limits import NO_LIMITS, Limits
+from surestep.algorithms.contract import NO_LIMITS, Limits, improvement_of
 from surestep.algorithms.trees import StateColumn, ends
 from surestep.candidates import (
     NEARLY,

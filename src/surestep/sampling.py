@@ -1,7 +1,5 @@
 """Draws logs and counts of a policy in a known MDP."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -172,7 +170,7 @@ class CountSampler:
     shares: Process  # its chances are shares of the rest of a run
 
     @classmethod
-    def of(cls, mdp: FiniteMDP, policy: Policy) -> CountSampler:
+    def of(cls, mdp: FiniteMDP, policy: Policy) -> "CountSampler":
         """Returns the sampler of the policy in the model; refuses models as `sample_log` does."""
         return cls(
             mdp, policy, process_of(mdp, policy, ends_without_decision(mdp, policy), shares_of_rest)

@@ -14,10 +14,8 @@ import surestep._arrays as arrays
 from surestep.algorithms import improve_batch
 from surestep.algorithms.batch import is_compiled
 from surestep.algorithms.contract import Improver
-from surestep.certificates import Certifier
-from surestep.certificates.certifying import certify_many
+from surestep.certificates import Certifier, certify_many, training_for
 from surestep.certificates.common import Claim
-from surestep.certificates.episodes import training_for
 from surestep.certificates.registry import standing_name
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import CertificateRefused, InvalidParameter, NeverEnds

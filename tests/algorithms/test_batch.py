@@ -15,7 +15,7 @@ from surestep import Pairs, Policy, evaluate
 from surestep._arrays import run_owners, run_sums
 from surestep.algorithms import ALGORITHMS, SPIBB, BasicRL, LowerSPIBB, improve_batch
 from surestep.algorithms.batch import improve_batches
-from surestep.algorithms.limits import Limits, limited
+from surestep.algorithms.contract import Limits, limited
 from surestep.environments import make
 from surestep.errors import InvalidCounts, InvalidParameter, NeverEnds, NotConverged, ShapeMismatch
 from surestep.model.batch import CountsBatch, ProblemBatch

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.strategies import problems
 from surestep import Counts, Policy, Problem
 from surestep.algorithms import Constrained
-from surestep.algorithms.limits import Limited, Limits
+from surestep.algorithms.contract import Limited, Limits
 from surestep.model.problem import Reach, Signal, reaching
 
 FREE = {"n_wedge": 0, "rounds": 1e-9, "price": 0}  # nothing but the limits of signals

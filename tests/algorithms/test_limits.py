@@ -22,8 +22,14 @@ from surestep.algorithms import (
     RobustMDP,
     improve_batch,
 )
-from surestep.algorithms.contract import improvement_of
-from surestep.algorithms.limits import NO_LIMITS, Limited, Limits, kept_where, limited
+from surestep.algorithms.contract import (
+    NO_LIMITS,
+    Limited,
+    Limits,
+    improvement_of,
+    kept_where,
+    limited,
+)
 from surestep.certificates import Robust
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import InvalidParameter

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from surestep import Counts, Policy, Problem, certify
 from surestep.certificates import Robust
-from surestep.certificates.tilted_sets import tilted_lower, tilts
+from surestep.certificates.tilted_sets import tilted_claim, tilts
 from surestep.checks import says
 from surestep.checks.check import Check
 from surestep.pipeline.checks import worst_case
@@ -39,11 +39,12 @@ def some_problem(seed, times=3_000, discount=0.8, known=True):
 def test_a_tilted_claim_is_below_the_worst_case_of_the_estimate(seed, odds, more, known):
     problem, policy = some_problem(seed, known=known)
     judge = Robust(known_start=True, reward_low=0.0, reward_high=1.0)
-    claimed = tilted_lower(judge, problem, policy, odds)
+    claim = tilted_claim(judge, problem, policy)
+    claimed = claim(odds)
     assert claimed <= worst_case(problem, [problem.estimate()], policy).gains(odds)[0] + 1e-9
-    assert tilted_lower(judge, problem, policy, odds * more) <= claimed + 1e-9
+    assert claim(odds * more) <= claimed + 1e-9
     without = certify(problem, policy, judge).lower
-    assert tilted_lower(judge, problem, policy, 1.0) == pytest.approx(without, abs=1e-9)
+    assert claim(1.0) == pytest.approx(without, abs=1e-9)
 
 
 def test_a_claim_of_many_visits_is_nearly_the_worst_case_of_the_estimate():
@@ -52,7 +53,7 @@ def test_a_claim_of_many_visits_is_nearly_the_worst_case_of_the_estimate():
     judge = Robust(known_start=True)
     for chosen in (policy, best):
         worst = worst_case(problem, [problem.estimate()], chosen).gains(2.0)[0]
-        assert tilted_lower(judge, problem, chosen, 2.0) == pytest.approx(worst, abs=0.005)
+        assert tilted_claim(judge, problem, chosen)(2.0) == pytest.approx(worst, abs=0.005)
 
 
 def test_intervals_and_whole_episodes_are_tilted():

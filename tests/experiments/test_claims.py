@@ -250,18 +250,30 @@ algorithms = [{name = "spibb", n_wedge = 5}, {name = "basic-rl"}]
 """
 
 
-def claims_of(tmp_path, repetitions, certifier):
+def claims_of(tmp_path, repetitions, certifier, plan=PROVED):
     """The cells of the plan above with these certifiers."""
     path = tmp_path / "proved.toml"
     more = f"repetitions = {repetitions}\ncertifiers = [{{{certifier}}}]"
-    path.write_text(PROVED + more)
+    path.write_text(plan + more)
     return cell_summaries(run(path, tmp_path / "run")[0])
 
 
-def test_proved_claims_are_not_refuted(tmp_path):
-    sets = 'set = ["interval", "l1", "two-successor"], strict = [false, true]'
-    cells = claims_of(tmp_path, 1, f'name = "robust", known_start = true, {sets}')
-    assert len(cells) == 4 * 2 * 2 * 6
+SETS = ("interval", "l1", "two-successor")
+FEW = PROVED.replace(", 30000", "")  # episodes
+
+
+@pytest.mark.parametrize(
+    ("plan", "sets", "repetitions"),  # so many that claims that are all wrong would be found out
+    [(FEW, SETS[:1], 4), pytest.param(PROVED, SETS, 5, marks=pytest.mark.slow)],
+    ids=["few", "all"],
+)
+def test_proved_claims_are_not_refuted(plan, sets, repetitions, tmp_path):
+    robust = f'name = "robust", known_start = true, set = {[*sets]}, strict = [false, true]'
+    cells = claims_of(tmp_path, repetitions, robust, plan)
+    sizes = 1 if plan is FEW else 2
+    assert len(cells) == 4 * 2 * sizes * 2 * len(sets)
+    wrong = [each._replace(violations=repetitions) for each in cells]
+    assert len(refuted(wrong, "proved")) == len(cells) // 2
     strict = ["strict=True" in each.cell.certifier_setting for each in cells]
     assert [each.standing == ("proved",) for each in cells] == strict
     assert refuted(cells, "proved") == []

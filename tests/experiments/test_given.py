@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from support.stand_in_ray import stand_in
 from support.toy_extension import Halfway, Hopeful, coin
 from surestep.algorithms import ALGORITHMS, HCPI, SPIBB, BetaSPIBB, make_algorithm
-from surestep.algorithms.limits import Limited, Limits
+from surestep.algorithms.contract import Limited, Limits
 from surestep.certificates import Posterior, Robust
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.environments import make
@@ -153,7 +153,7 @@ class OtherHalfway(Halfway):
 
 def test_the_sources_of_objects_make_the_origin(monkeypatch):
     block = plan_blocks(experiment(**OWN))[1]
-    assert {"support.toy_extension", "surestep.algorithms.limits"} <= brought_to(block).keys()
+    assert {"support.toy_extension", "surestep.algorithms.contract"} <= brought_to(block).keys()
     before = code_of_block(block)
     monkeypatch.setattr(Hopeful, "__module__", "__mp_main__")  # as a worker calls a script's
     assert module_of(Hopeful) == "__main__"

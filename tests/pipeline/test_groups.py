@@ -24,7 +24,8 @@ from surestep.pipeline.terms import Terms
 from surestep.results.advantage_intervals import gain_interval
 from surestep.results.groups import expected_gains
 
-ASKED = {"columns": clinic.COLUMNS, **clinic.RANGES, "behavior": "uniform", "worlds": 0}
+ASKED = {"columns": clinic.COLUMNS, **clinic.RANGES, "behavior": "uniform"}
+ASKED |= {"worlds": 0, "certificates": ["stitched"]}
 IN_STATE = {**clinic.COLUMNS, "state": ["severity", "group"]}
 
 
@@ -128,10 +129,10 @@ def test_what_cannot_be_a_group_is_refused(groups, error, words):
 
 
 def test_groups_need_a_part_that_judges():
-    table = small(["north", "south"] * 40)
+    table, counts_alone = small(["north", "south"] * 40), SMALL | {"certificates": ["robust"]}
     with pytest.raises(InvalidParameter, match="nothing judges gains of groups apart"):
-        surestep.improve(table, **SMALL, certificates=["robust"], groups={"columns": ["site"]})
-    assert surestep.improve(table, **SMALL, certificates=["robust"]).groups == ()
+        surestep.improve(table, **counts_alone, groups={"columns": ["site"]})
+    assert surestep.improve(table, **counts_alone).groups == ()
 
 
 def test_without_groups_the_columns_of_the_state_are_shown():
@@ -386,8 +387,7 @@ def told():
     rng = np.random.default_rng(3)
     table = clinic.log(rng, 1200, {"north": 0.6, "south": 0.4}, {"north": 0.25, "south": 0.2})
     asked = {"columns": ["group"], "not_worse_by": 0.5}
-    kinds = {"certificates": ["stitched"], "groups": asked}
-    return surestep.improve(table, **{**ASKED, "columns": IN_STATE}, **kinds), table
+    return surestep.improve(table, **(ASKED | {"columns": IN_STATE, "groups": asked})), table
 
 
 def test_a_result_says_that_no_group_is_worse(told):
@@ -403,7 +403,7 @@ def test_a_group_that_cannot_be_told_stands_in_the_way():
     rng = np.random.default_rng(0)
     table = clinic.log(rng, 1200, {"no": 0.8, "yes": 0.2}, {"no": 0.25, "yes": -0.15})
     asked = {"columns": ["group"], "not_worse_by": 0.5}
-    result = surestep.improve(table, **ASKED, certificates=["stitched"], groups=asked)
+    result = surestep.improve(table, **ASKED, groups=asked)
     assert result.certificate.lower > 0
     assert result.verdict == "not shown to be better"
     assert {group.untold for group in result.groups} == {"differs"}

@@ -340,8 +340,13 @@ def one_of_each_form():
     [
         *one_of_each_form(),
         {"n_wedge": 7, "delta": 0.2, "returns": (-30.0, 50.0), "unseen": "terminal"},
-        {"zeta": 1e4, "algorithm": "spibb-beta", "delta": 0.05},
-        {"algorithm": "spibb-2s", "n_wedge": 9, "behavior": "estimate"},
+        *(
+            pytest.param(terms, marks=pytest.mark.slow)
+            for terms in (
+                {"zeta": 1e4, "algorithm": "spibb-beta", "delta": 0.05},
+                {"algorithm": "spibb-2s", "n_wedge": 9, "behavior": "estimate"},
+            )
+        ),
         {"n_wedge": "auto", "certificates": ["robust:set=l1", "posterior:draws=99"]},
         {"running": (-9.0, 9.0), "ending": (-9.0, 9.0), "worlds": 0},
     ],

@@ -40,13 +40,19 @@ def home(tmp_path_factory):
     return home
 
 
-@pytest.mark.parametrize(("bounds", "words"), REFUTED)
-def test_no_improvement_rests_on_them_whatever_kind_is_asked_for(bounds, words, home):
+@pytest.mark.parametrize(
+    ("bounds", "words", "kind"),
+    [  # every range and every kind; all kinds of each range by `make test-all`
+        pytest.param(*refuted, kind, marks=[] if i % len(KINDS) == k else [pytest.mark.slow])
+        for i, refuted in enumerate(REFUTED)
+        for k, kind in enumerate(KINDS)
+    ],
+)
+def test_no_improvement_rests_on_them_whatever_kind_is_asked_for(bounds, words, kind, home):
     source = read_log(home / "log.csv")
-    for kind in KINDS:
-        terms = Terms.of(discount=0.5, n_wedge=3, certificates=[kind], **bounds)
-        with pytest.raises(RefutedBounds, match=words):
-            draft(gather(source, terms))
+    terms = Terms.of(discount=0.5, n_wedge=3, certificates=[kind], **bounds)
+    with pytest.raises(RefutedBounds, match=words):
+        draft(gather(source, terms))
     with pytest.raises(RefutedBounds):
         improve(source.counts(), discount=0.5, n_wedge=3, certificates=["a-priori"], **bounds)
 

@@ -16,8 +16,8 @@ from surestep.io.labels.binning import Binning
 from surestep.io.labels.vocabulary import Vocabulary
 from surestep.model.statements import Statement
 from surestep.pipeline.checks import compared_gain, given_policy, in_open_bins
+from surestep.results.findings import PolicyTable
 from surestep.results.record import Baseline
-from surestep.results.table import PolicyTable
 
 HOURS = Binning(edges=(1.0, 2.0))
 BELOW, BETWEEN, ABOVE = (HOURS.label(i) for i in range(3))

@@ -102,14 +102,14 @@ def test_log_pilot_adoption_drift_alarm_and_a_second_round(files):
 def test_old_and_new_rows_together_show_the_drift(files):
     """Who puts both into one log is told: the check of rewards over time fails."""
     both = [str(files / name) for name in ("log.csv", "since.csv")]
-    made = surestep.improve(both, columns=ROLES, **STAKES)
+    made = surestep.improve(both, columns=ROLES, certificates=["stitched"], **STAKES)
     assert "drift-reward" in [check.code for check in failed(made.record.checks)]
     assert made.verdict != "proved better"
 
 
 def test_old_rows_may_stand_beside_new_ones_where_nothing_drifted(files):
     both = [str(files / name) for name in ("log.csv", "good.csv")]
-    made = surestep.improve(both, columns=ROLES, **STAKES)
+    made = surestep.improve(both, columns=ROLES, certificates=["stitched"], **STAKES)
     assert "drift-reward" not in [check.code for check in failed(made.record.checks)]
     assert chances(made)["severe"] > 0.5
 
@@ -120,5 +120,7 @@ def test_rows_are_chosen_by_the_start_of_their_case(files):
         'SELECT * FROM (SELECT *, first_value(day) OVER (PARTITION BY "case" ORDER BY step) AS '
         "began FROM log) WHERE began > '2031-02-27' AND began <= '2031-04-30'"
     )
-    rows = surestep.improve(files / "since.csv", columns=ROLES, query=query, **STAKES)
+    rows = surestep.improve(
+        files / "since.csv", columns=ROLES, query=query, certificates=["stitched"], **STAKES
+    )
     assert rows.table.visits.sum() > 0

@@ -10,7 +10,7 @@ import surestep
 from support.problems import uniform_problem
 from surestep import Counts
 from surestep.algorithms import SPIBB, Constrained
-from surestep.algorithms.limits import NO_LIMITS
+from surestep.algorithms.contract import NO_LIMITS
 from surestep.certificates import Posterior, Stitched
 from surestep.certificates.certifying import values_of
 from surestep.choosing_within_limits import ConstrainedChoice

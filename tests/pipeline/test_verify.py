@@ -240,7 +240,9 @@ def drafted_once(monkeypatch):
     monkeypatch.setattr(verify, "draft", draft_once)
 
 
-@pytest.mark.parametrize("here", [True, False], ids=["here", "elsewhere"])
+@pytest.mark.parametrize(
+    "here", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["here", "elsewhere"]
+)
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -48,12 +48,14 @@ def log(seed, sizes, advised, first=0, held=None):
 COIN = {"mild": 0.5, "severe": 0.5}
 ADVICE = {"mild": 0.0, "severe": 1.0}
 OLD = log(1, (600,), COIN)
+PROOF = {"worlds": 0, "certificates": ["stitched"]}  # watching needs neither a test nor a belief
 ROLES = {"episode": "case", "time": "day", "terminated": "over", "propensity": "chance"}
 
 
 @pytest.fixture(scope="module")
 def result():
-    return surestep.improve(OLD, columns=ROLES, discount=1, running=(0, 0), ending=(0, 1), worlds=0)
+    terms = {"discount": 1, "running": (0, 0), "ending": (0, 1), **PROOF}
+    return surestep.improve(OLD, columns=ROLES, **terms)
 
 
 def part(table, rows):
@@ -104,9 +106,8 @@ def test_an_estimated_policy_has_no_proved_level_of_its_own():
     """The gain over an estimate of practice is none over practice: no level follows from it."""
     table = {name: values for name, values in OLD.items() if name != "chance"}
     roles = {name: column for name, column in ROLES.items() if name != "propensity"}
-    made = surestep.improve(
-        table, columns=roles, discount=1, running=(0, 0), ending=(0, 1), worlds=0
-    )
+    terms = {"discount": 1, "running": (0, 0), "ending": (0, 1), **PROOF}
+    made = surestep.improve(table, columns=roles, **terms)
     new = {name: values for name, values in log(2, (9,), ADVICE, 1_000).items() if name != "chance"}
     proved, former = surestep.watch(made, new, log=table).levels
     if "policy_lower" in made.certificate.figures:
@@ -155,7 +156,7 @@ def test_limits_of_further_signals_are_watched():
     }
     old = cases(500, 1, 0.2)
     roles = {"terminated": "over"}
-    result = surestep.improve(old, columns=roles, discount=0, worlds=0, signals=signals)
+    result = surestep.improve(old, columns=roles, discount=0, signals=signals, **PROOF)
     quiet = surestep.watch(result, cases(300, 2, 0.2), log=old)
     assert not quiet.alarm
     bound = lowest_season(-old["harm"], 1, -1.0, 0.1) - 0.1
@@ -182,7 +183,7 @@ def test_limits_of_further_signals_are_watched():
 def test_a_limit_on_a_chance_is_its_own_level():
     told = {"states": "state = 'ill'", "at_most": 0.4}
     old = cases(500, 1, 0) | {"state": np.resize(["ill", "well", "well"], 500)}
-    how = {"columns": {"terminated": "over"}, "discount": 0, "worlds": 0, "ending": (0, 1)}
+    how = {"columns": {"terminated": "over"}, "discount": 0, "ending": (0, 1), **PROOF}
     result = surestep.improve(old, unsafe=told, **how)
     new = cases(300, 2, 0) | {"state": np.resize(["ill", "well", "well"], 300)}
     quiet = surestep.watch(result, new)

@@ -34,9 +34,8 @@ from surestep.io.labels.vocabulary import Vocabulary
 from surestep.planning import performance as performance_of
 from surestep.rehearsal import rehearse
 from surestep.results.advantage_intervals import advantage_intervals
-from surestep.results.findings import Findings, StateChange, WantedPair
+from surestep.results.findings import Findings, PolicyTable, StateChange, WantedPair
 from surestep.results.record import InputFile, Parameters, Record
-from surestep.results.table import PolicyTable
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "machine_maintenance.py"
 UNCHANGED = 1e-12

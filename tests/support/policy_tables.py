@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from surestep.io.labels.vocabulary import Vocabulary
-from surestep.results.table import PolicyTable
+from surestep.results.findings import PolicyTable
 
 LABELS = st.one_of(
     st.sampled_from(

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep.algorithms.contract import Improver
-from surestep.algorithms.limits import Limited
+from surestep.algorithms.contract import Improver, Limited
 from surestep.algorithms.spibb import SPIBB, BasicRL, BetaSPIBB, TwoSuccessorSPIBB, used_n_wedge
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.kernels.elimination import Allowed, evaluate_each, room_to_evaluate
@@ -163,12 +162,11 @@ def bootstrapped_batches(
     counts = problems.counts
     pairs = counts.pairs
     size = counts.num_data_sets
-    visits = np.maximum(counts.visits, 1)[:, arrays.run_owners(counts.offsets)]
     models = Models(
         pairs.offsets,
         counts.offsets,
         counts.successor,
-        counts.times / visits,
+        counts.times / np.maximum(counts.visits, 1)[:, arrays.run_owners(counts.offsets)],
         spread_discount(pairs, problems.discount),
         problems.expected_reward(),
     )

@@ -25,8 +25,6 @@ in the same way, and a policy is judged by the signal itself. One that may never
 limit of a signal without a discount.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
@@ -34,8 +32,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep.algorithms.contract import NWedge, Promise, ended, improvement_of
-from surestep.algorithms.limits import kept_where
+from surestep.algorithms.contract import NWedge, Promise, ended, improvement_of, kept_where
 from surestep.algorithms.provable import (
     LEAST_VISITED,
     NoSolution,
@@ -112,7 +109,7 @@ class Constrained(Provable):
         bounded = self.bounded(problem)
         return self.explained(bounded, bounded.best(self.rounds))
 
-    def bounded(self, problem: Problem) -> Bounded:
+    def bounded(self, problem: Problem) -> "Bounded":
         """Makes the program of a problem with its limits, for any number of rounds.
 
         Parameters
@@ -129,7 +126,7 @@ class Constrained(Provable):
         return Bounded.of(problem, self.n_wedge, self.price)
 
     def explained(
-        self, bounded: Bounded, policy: Policy | None, spare: Mapping[str, float] = NOTHING
+        self, bounded: "Bounded", policy: Policy | None, spare: Mapping[str, float] = NOTHING
     ) -> Improvement:
         """Returns the improvement by a policy of the program, and which limit keeps pairs back.
 
@@ -169,7 +166,7 @@ class Limit(NamedTuple):
     origin: float  # what a claim is relative to: ρ of π_b, or 0 where it is about π_I alone
 
     @classmethod
-    def of(cls, problem: Problem, signal: Signal | None = None) -> Limit:
+    def of(cls, problem: Problem, signal: Signal | None = None) -> "Limit":
         """Makes the limit of a signal, or of the first signal, which must not get worse."""
         part = problem if signal is None else signal.problem
         model = stopped(part).estimate()
@@ -204,7 +201,7 @@ class Bounded(NamedTuple):
     program: Program  # in which unsafe states are ends
 
     @classmethod
-    def of(cls, problem: Problem, n_wedge: int, price: float) -> Bounded:
+    def of(cls, problem: Problem, n_wedge: int, price: float) -> "Bounded":
         """Returns the program of a problem."""
         state = problem.counts.pairs.state
         unsafe = np.zeros(problem.num_states, np.bool_)

@@ -17,10 +17,10 @@ from surestep.algorithms.contract import (
     Promise,
     ends_of_episodes,
     improvement_of,
+    kept,
     tie_of,
     with_known_reward,
 )
-from surestep.algorithms.limits import kept
 from surestep.kernels.backup import expected_values
 from surestep.kernels.spibb import UncertainModel, lean_towards_best, uncertain_backup
 from surestep.model import Improvement, Policy, Problem

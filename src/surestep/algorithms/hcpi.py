@@ -16,8 +16,7 @@ from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._settings import Delta, Settings
-from surestep.algorithms.contract import Promise, improvement_of
-from surestep.algorithms.limits import kept
+from surestep.algorithms.contract import Promise, improvement_of, kept
 from surestep.algorithms.spibb import greedy_near
 from surestep.certificates.episodes import parts_of_log
 from surestep.errors import InvalidParameter, UnsupportedPolicy

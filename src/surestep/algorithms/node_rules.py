@@ -10,8 +10,6 @@ the certificate expects at least nine tenths of the most. Only the part of a log
 is looked at.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter
@@ -300,8 +298,7 @@ def tree_lists(
 
 def list_of(structure: Structure, rules: Sequence[Rule], default: str) -> FoundRules:
     """Makes a list of rules over all columns, without an expected L."""
-    policy = ColumnRules.of(structure, rules, default)
-    return FoundRules(policy, tuple(rules), default, math.nan)
+    return FoundRules(ColumnRules.of(structure, rules, default), tuple(rules), default, math.nan)
 
 
 def tree_rules(

@@ -19,10 +19,11 @@ from surestep.algorithms.contract import (
     Promise,
     ends_of_episodes,
     improvement_of,
+    kept,
+    kept_where,
     valued_at_lowest,
     with_known_reward,
 )
-from surestep.algorithms.limits import kept, kept_where
 from surestep.algorithms.soft import log_pairs_over
 from surestep.algorithms.spibb import optimal_within
 from surestep.model import FiniteMDP, Improvement, Problem
@@ -220,8 +221,7 @@ class VILCB(Settings):
         while True:  # values rise, as each round stops at v only where going on is worth less
             lowest = unseen | (q_values(priced, plan.value) <= low)
             higher = optimal_within(problem, valued_at_lowest(problem, lowest, price))
-            errors = plan.error_bound + higher.error_bound
-            if (higher.value <= plan.value + errors).all():
+            if (higher.value <= plan.value + (plan.error_bound + higher.error_bound)).all():
                 break
             plan = higher
         pairs = problem.counts.pairs

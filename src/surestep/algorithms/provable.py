@@ -25,8 +25,6 @@ from the first part of a log holds for this one: where the problem is that part,
 that judges is used, and no claim becomes wrong more often.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -143,7 +141,7 @@ class Program:
         estimate: FiniteMDP | None = None,
         rows: Sequence[FloatArray] = (),
         kept: BoolArray | None = None,
-    ) -> Program:
+    ) -> "Program":
         """Makes the program of a problem, in its estimated MDP unless another model is given."""
         behavior = problem.behavior
         estimate = problem.estimate() if estimate is None else estimate

@@ -52,10 +52,8 @@ def errors_of(error: str | Bound, problem: Problem, delta: float) -> arrays.Floa
         errors = np.sqrt(2 * (log_pairs_over(problem, delta) + math.log(2)) / visits)
     else:
         bound = BOUNDS[error] if isinstance(error, str) else error
-        size = ProblemSize(problem.num_states, problem.num_actions, delta)
-        errors = bound.radius(visits, size)
-    payable = (problem.counts.visits > 0) & problem.open_pairs()
-    return np.where(payable, errors, np.inf)
+        errors = bound.radius(visits, ProblemSize(problem.num_states, problem.num_actions, delta))
+    return np.where((problem.counts.visits > 0) & problem.open_pairs(), errors, np.inf)
 
 
 def log_pairs_over(problem: Problem, delta: float) -> float:
@@ -214,16 +212,14 @@ class SoftSPIBB:
         behavior = problem.behavior.probability
         budget = float(self.epsilon)
         leave = np.zeros(error.size) if self.step == "lower" else error
-        advantage = self.step == "advantage"
-        reference = q_of_behavior(problem) if advantage else np.zeros(error.size)
+        reference = q_of_behavior(problem) if self.step == "advantage" else np.zeros(error.size)
 
         def step(q: arrays.FloatArray) -> arrays.FloatArray:
             probability = np.empty(q.size)
             if self.step in ("exact", "lower"):
                 # Mass may stay with, give way to and go to a pair within a tie of the best: that
                 # adds up.
-                tie = tie_of(q) / 4
-                spend_budget(offsets, q, behavior, leave, error, budget, tie, probability)
+                spend_budget(offsets, q, behavior, leave, error, budget, tie_of(q) / 4, probability)
             else:
                 spend_budget_greedily(
                     offsets, q, behavior, error, reference, budget, tie_of(q), probability

@@ -9,8 +9,6 @@ Below them are the algorithms that SPIBB is compared with: they optimise the est
 were the truth, plain or with a price on scarce data.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
@@ -86,7 +84,7 @@ class SPIBB(Bootstrapped):
     @classmethod
     def for_zeta(
         cls, zeta: float, problem: Problem, bound: str | Bound = "spibb", delta: float = 0.1
-    ) -> SPIBB:
+    ) -> "SPIBB":
         """Returns SPIBB with the N∧ from which on the bound claims a loss of at most `zeta`.
 
         Parameters

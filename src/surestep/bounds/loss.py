@@ -12,8 +12,6 @@ before anything is exponentiated, so 2^|S| is never formed.
 bootstrap, the gain ρ(π_I, M̃) − ρ(π_b, M̃) of the improved policy in the estimated MDP.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
@@ -56,7 +54,7 @@ class Bound(Protocol):
     standing: ClassVar[Standing] = "as-published"
     bootstraps: ClassVar[bool] = True  # π_b is kept where data is scarce, and a gain counts
 
-    def radius(self, visits: object, size: ProblemSize) -> arrays.FloatArray:
+    def radius(self, visits: object, size: "ProblemSize") -> arrays.FloatArray:
         """Returns the radius that `visits` of every trusted pair buy, jointly for all pairs.
 
         Parameters
@@ -127,7 +125,7 @@ class ProblemSize:
     branching: Annotated[int | None, Meta(ge=1)] = None
 
     @classmethod
-    def of(cls, problem: Problem, delta: float) -> ProblemSize:
+    def of(cls, problem: Problem, delta: float) -> "ProblemSize":
         """Returns the size of a problem that has one discount.
 
         Parameters

@@ -1,7 +1,5 @@
 """Defines the base of all kinds of certificates, and checks and assumptions that they share."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -204,7 +202,7 @@ class SignalPart(NamedTuple):
     shown: Problem
 
     @classmethod
-    def of(cls, signal: Signal) -> SignalPart:
+    def of(cls, signal: Signal) -> "SignalPart":
         """Makes the part of a signal; for a chance, the chance itself is shown, not its change."""
         problem = signal.problem
         if problem.reach is None:

@@ -3,8 +3,6 @@
 Memory is bounded by drawing in chunks. A draw depends on the seed and its own number alone.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -89,7 +87,7 @@ class ModelDraws:
         """Returns the number of priors."""
         return 1 + len(self.others)
 
-    def apart(self) -> list[ModelDraws]:
+    def apart(self) -> "list[ModelDraws]":
         """Returns one posterior for each prior."""
         return [replace(self, rows=rows, others=()) for rows in (self.rows, *self.others)]
 

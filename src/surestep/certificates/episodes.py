@@ -231,8 +231,7 @@ def counts_like(whole: Counts, part: DecisionLog, terminal: arrays.BoolArray) ->
         keys = arrays.run_owners(whole.offsets) * size + whole.successor
         order = np.argsort(keys)
         place = order[np.searchsorted(keys, known.pair * size + known.next_state, sorter=order)]
-        times = np.bincount(place, minlength=keys.size)
-        shape = (whole.offsets, whole.successor, times)
+        shape = (whole.offsets, whole.successor, np.bincount(place, minlength=keys.size))
     return Counts(whole.pairs, *shape, rewards, seen.starts, terminal)
 
 

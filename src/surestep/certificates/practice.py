@@ -35,8 +35,6 @@ by x d(s) Q(s,a), with the visits d and the values Q of π̂_b in the model of t
 ones; multiplying K with the capital of rounds, which read the same rows; fixing c or λ by fold 2.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -76,7 +74,7 @@ class BehaviorDoubt(NamedTuple):
     worth: arrays.FloatArray  # [K] d(s) Q(s,a)
 
     @classmethod
-    def of(cls, problem: Problem, counts: Counts) -> BehaviorDoubt:
+    def of(cls, problem: Problem, counts: Counts) -> "BehaviorDoubt":
         """Returns the distribution in the model of a problem, by the counts behind π̂_b."""
         model = problem.estimate()
         pairs = problem.counts.pairs
@@ -84,7 +82,7 @@ class BehaviorDoubt(NamedTuple):
         return cls.about(often * q_values(model, evaluate(model, problem.behavior)), counts)
 
     @classmethod
-    def about(cls, worth: arrays.FloatArray, counts: Counts) -> BehaviorDoubt:
+    def about(cls, worth: arrays.FloatArray, counts: Counts) -> "BehaviorDoubt":
         """Returns the distribution where Σ_s d(s) Q(s,a) of each pair [K] is known."""
         pairs = counts.pairs
         alpha = counts.visits + 1 / arrays.run_lengths(pairs.offsets)[pairs.state]

@@ -3,8 +3,6 @@
 The standing of a claim is its own word for it, where its kind is built in.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple
@@ -141,7 +139,7 @@ class Asked(NamedTuple):
     own: type[Any] | None = None  # its type, where it is not built in
 
     @classmethod
-    def of(cls, given: object) -> Asked:
+    def of(cls, given: object) -> "Asked":
         """Reads a text or a certifier; every setting of a certifier but None counts as given."""
         if isinstance(given, str):
             return read_asked(given)

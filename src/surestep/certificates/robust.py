@@ -38,8 +38,6 @@ from D_0 = 0 on, where A_n is A with the bounds of Q_n, and f_n is f with those 
 chance under π_I alone, L is the least that V_low^{π_I} is at the start.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -221,7 +219,7 @@ class Case(NamedTuple):
     models: Uncertainty
 
     @classmethod
-    def of(cls, certifier: Robust, problem: Problem, policy: Policy) -> Case:
+    def of(cls, certifier: Robust, problem: Problem, policy: Policy) -> "Case":
         """Builds the set for a policy; refuses a problem without one."""
         common.usable_discount(problem)
         problem = stopped(problem)
@@ -231,7 +229,7 @@ class Case(NamedTuple):
         return cls(certifier, problem, policy, uncertainty_of(problem, terms))
 
 
-def certificate_of(comparison: BothPolicies) -> Certificate:
+def certificate_of(comparison: "BothPolicies") -> Certificate:
     """Returns the claim with its figures."""
     certifier, problem, policy, models = comparison.case
     counts = problem.counts

@@ -15,6 +15,8 @@ is at least the worst that may follow; at Γ = 1 that is the term of the robust 
 is taken, and with D ≥ f = V_low^{π_I} − V_high^{π_b} the claim follows as there.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 import surestep._arrays as arrays
@@ -40,42 +42,46 @@ def tilts(certifier: Robust, problem: Problem) -> bool:
     return certifier.set == "interval" and problem.horizon is None and not problem.alone
 
 
-def tilted_lower(certifier: Robust, problem: Problem, policy: Policy, odds: float) -> float:
-    """Returns the robust claim at Γ = `odds`, at least 1."""
+def tilted_claim(certifier: Robust, problem: Problem, policy: Policy) -> Callable[[float], float]:
+    """Returns the robust claim as a function of the odds Γ, which are at least 1."""
     case = Case.of(certifier, problem, policy)
     worlds = case.models.models
     behavior = case.problem.behavior
     low, high = case.problem.value_bounds
     lowest = np.full(case.problem.num_states, low)
     taken = chance_taken(policy, behavior)
-    kept = taken + (1 - taken) / odds  # α
-    tilted = scaled(case, kept, taken + (1 - taken) * odds)
-    ours = worst_value(tilted, policy, lowest)
     theirs = worst_value(worlds, behavior, lowest)
     best = best_value(worlds, behavior, np.full_like(lowest, high))
-    our_low = np.maximum(ours.value - ours.error_bound, low)
     their_low = np.maximum(theirs.value - theirs.error_bound, low)
     their_high = np.minimum(best.value + best.error_bound, high)
-    floor = floor_of(our_low, their_high)
     least, most = backups(worlds, their_low, their_high)
-    least_tilted, _ = backups(tilted, their_low, their_high)
-    any_law = scaled(case, np.zeros_like(kept), np.full_like(kept, ANYTHING))
+    any_law = scaled(case, np.zeros_like(taken), np.full_like(taken, ANYTHING))
     least_of_all, _ = backups(any_law, their_low, their_high)
-    change = kept * policy.probability - behavior.probability
-    terms = np.maximum(
-        policy.probability * least_tilted - behavior.probability * most,
-        np.where(change > 0, change * least, change * most)
-        + (1 - kept) * policy.probability * least_of_all,
-    )
-    both = BothPolicies(
-        case,
-        our_low,
-        their_high,
-        floor,
-        difference_models(tilted, arrays.run_sums(terms, worlds.pairs.offsets)),
-        ours.error_bound + theirs.error_bound + best.error_bound,
-    )
-    return with_lower(both, worst_value(both.difference, policy, floor)).lower
+
+    def lower(odds: float) -> float:
+        kept = taken + (1 - taken) / odds  # α
+        tilted = scaled(case, kept, taken + (1 - taken) * odds)
+        ours = worst_value(tilted, policy, lowest)
+        our_low = np.maximum(ours.value - ours.error_bound, low)
+        floor = floor_of(our_low, their_high)
+        least_tilted, _ = backups(tilted, their_low, their_high)
+        change = kept * policy.probability - behavior.probability
+        terms = np.maximum(
+            policy.probability * least_tilted - behavior.probability * most,
+            np.where(change > 0, change * least, change * most)
+            + (1 - kept) * policy.probability * least_of_all,
+        )
+        both = BothPolicies(
+            case,
+            our_low,
+            their_high,
+            floor,
+            difference_models(tilted, arrays.run_sums(terms, worlds.pairs.offsets)),
+            ours.error_bound + theirs.error_bound + best.error_bound,
+        )
+        return with_lower(both, worst_value(both.difference, policy, floor)).lower
+
+    return lower
 
 
 def scaled(case: Case, kept: arrays.FloatArray, most: arrays.FloatArray) -> RectangularSet:

@@ -29,8 +29,6 @@ inside the L1 ball of radius √(2c/n).
 Every interval is widened by more than its rounding error.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
@@ -234,7 +232,7 @@ class Observed(NamedTuple):
     closed: bool  # the stored successors are all that may come
 
     @classmethod
-    def of(cls, counts: Counts, ends: arrays.BoolArray, support: Successors | None) -> Observed:
+    def of(cls, counts: Counts, ends: arrays.BoolArray, support: Successors | None) -> "Observed":
         """Returns the rows of the counts, over all states or over the given successors."""
         if support is not None:
             return cls(

@@ -39,8 +39,6 @@ The blocks of the log double, as parts of its length would not be known before i
 **What it would notice**: see `noticed_change`. **Where it says nothing**: see `blind_share`.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence
@@ -516,6 +514,5 @@ def blind_share_of(structure: Structure, units: Sequence[Compared], steps: Steps
             node = structure.nodes.at(d, values, action)
             drawn = structure.known[node] < 0
             for variable, table in few:
-                value = variable.at(i, values, action)
-                blind |= drawn & table[local[node], value + 1]
+                blind |= drawn & table[local[node], variable.at(i, values, action) + 1]
     return float(weights @ blind / weights.sum())

@@ -1,7 +1,5 @@
 """Defines the commands for experiments: `run`, `figure` and `compare`."""
 
-from __future__ import annotations
-
 import dataclasses
 from functools import partial
 from pathlib import Path
@@ -130,7 +128,7 @@ def compare_command(
     *,
     name: str,
     directory: Path | None,
-    selection: Selection,
+    selection: "Selection",
     metrics: tuple[str, ...],
     value: str | None,
     intervals: str | None,

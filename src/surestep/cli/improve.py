@@ -1,7 +1,5 @@
 """Defines the commands `improve`, from a log to a policy, and `rehearse`, a stress test of that."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -42,7 +40,7 @@ def improve_command(
     description: Description,
     output: Path,
     memory_limit: str | None,
-    effort: Effort,
+    effort: "Effort",
     as_json: bool,
 ) -> None:
     """Improve the policy behind LOG: a description (TOML), a log, or what `count` wrote.
@@ -136,7 +134,7 @@ def improve_by_structure(
         say(visible(str(output / "report.html")), bold=True)
 
 
-def print_summary(result: Result) -> None:
+def print_summary(result: "Result") -> None:
     """Prints the verdict of a saved result and its main numbers, for programs."""
     from surestep.checks import failed
 
@@ -161,7 +159,7 @@ def print_summary(result: Result) -> None:
     )
 
 
-def print_answer(findings: Findings) -> None:
+def print_answer(findings: "Findings") -> None:
     """Prints the first screen of the report, the stress test, and the defaults that were used."""
     from surestep.checks import failed
     from surestep.report.answer import answer_section
@@ -227,7 +225,7 @@ def rehearse_command(
     memory_limit: str | None,
     sizes: tuple[float, ...],
     seed: int,
-    effort: Effort,
+    effort: "Effort",
 ) -> None:
     """Stress test what `surestep improve` would do with LOG, given the same options.
 

@@ -98,8 +98,7 @@ def inspect_command(
         progress("looking at the log", 0, 1)
         source = open_log(description, memory_limit=memory_limit)
         inspection = inspect(source, n_wedge=n_wedge)
-    following = next_command(description, ends=source.says_ends)
-    sections = inspection_sections(inspection, following)
+    sections = inspection_sections(inspection, next_command(description, ends=source.says_ends))
     if output is not None:
         write_together(
             {

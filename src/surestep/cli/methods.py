@@ -1,7 +1,5 @@
 """Defines the commands for methods: `algorithms` lists them, `bound` converts ζ and visits."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -90,7 +88,7 @@ def bound_command(as_json: bool, **asked: Any) -> None:
 
 
 def bounds_section(
-    answers: Sequence[BoundAnswer], span: float, asked: Mapping[str, Any]
+    answers: "Sequence[BoundAnswer]", span: float, asked: Mapping[str, Any]
 ) -> Section:
     """Compares the bounds in a table, and says clearly which of them guarantee nothing."""
     visits, zeta = asked["visits"], asked["zeta"]
@@ -128,7 +126,7 @@ def bounds_section(
     )
 
 
-def says(answer: BoundAnswer) -> list[str]:
+def says(answer: "BoundAnswer") -> list[str]:
     """Returns the cells of ζ and of its meaning."""
     if answer.zeta is None:
         return ["–", ""]

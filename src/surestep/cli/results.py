@@ -1,7 +1,5 @@
 """Defines the commands for saved results: `verify`, `explain` and `certify`."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -105,7 +103,7 @@ def state_of(given: tuple[str, ...], columns: tuple[str, ...]) -> dict[str, str]
     return dict(named) or given
 
 
-def explanation_section(explanation: Explanation) -> Section:
+def explanation_section(explanation: "Explanation") -> Section:
     """Returns the actions side by side, and the reasons to choose between them."""
     from surestep._words import Scale, number
     from surestep.pipeline import in_words

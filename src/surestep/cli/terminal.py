@@ -5,8 +5,6 @@ direction of text. Everything that is printed goes through this module. It repla
 by their escapes in Python, such as '\\x1b'. Only the colours and ends of lines of surestep pass.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shlex
@@ -72,7 +70,7 @@ def say_json(content: object) -> None:
     click.echo("\n".join(escaped))
 
 
-def terminal(**settings: Any) -> Console:
+def terminal(**settings: Any) -> "Console":
     """Returns a console of rich, for standard output unless the settings say otherwise."""
     from rich.console import Console
     from rich.segment import Segment
@@ -96,7 +94,7 @@ def terminal(**settings: Any) -> Console:
     return Shown(**settings)
 
 
-def show(sections: Sequence[Section]) -> None:
+def show(sections: "Sequence[Section]") -> None:
     """Prints sections; never interprets names from the data as markup of rich."""
     from surestep.report.terminal import print_sections
 

@@ -6,8 +6,6 @@ reboot. All machines work at first (Guestrin et al. 2003; sizes and chances as i
 `SysAdmin` simulates any number of machines by columns; `sysadmin` enumerates the states of few.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -18,9 +16,8 @@ import surestep._arrays as arrays
 from surestep.certificates.node_law import sampled_log
 from surestep.environments.benchmark import Benchmark, mdp_from_rows
 from surestep.errors import InvalidParameter
-from surestep.model import Pairs, Policy
+from surestep.model import Pairs, Policy, Structure
 from surestep.model.factored import ColumnRules, FactoredLog, FactoredProblem, Rule
-from surestep.model.structure import Structure
 from surestep.planning import policy_iteration
 from surestep.planning.iteration import best_actions
 

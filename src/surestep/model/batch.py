@@ -1,7 +1,5 @@
 """Holds many models, data sets or problems of one shape, as arrays with a leading axis."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -76,7 +74,7 @@ class MDPBatch:
         )
 
     @classmethod
-    def from_models(cls, models: Sequence[FiniteMDP]) -> MDPBatch:
+    def from_models(cls, models: Sequence[FiniteMDP]) -> "MDPBatch":
         """Makes the batch of several models.
 
         Parameters
@@ -325,7 +323,7 @@ class ProblemBatch:
         return most_actions(self.counts.pairs)
 
     @classmethod
-    def from_problems(cls, problems: Sequence[Problem]) -> ProblemBatch:
+    def from_problems(cls, problems: Sequence[Problem]) -> "ProblemBatch":
         """Makes the batch of several problems.
 
         Parameters

@@ -11,8 +11,6 @@ logarithm of the number of splits to choose from. An estimated law is the mean o
 (n(x) + p(x)) / (n + 1).
 """
 
-from __future__ import annotations
-
 import math
 from operator import itemgetter
 

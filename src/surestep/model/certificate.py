@@ -1,7 +1,5 @@
 """Defines certificates: a claim about one improved policy, with all data to recompute it."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping
@@ -301,7 +299,7 @@ class Certificate:
         }
 
     @classmethod
-    def from_json(cls, text: str) -> Certificate:
+    def from_json(cls, text: str) -> "Certificate":
         """Reads the certificate that `to_json` wrote.
 
         Parameters
@@ -322,7 +320,7 @@ class Certificate:
         return cls.from_content(read_unique_json(text))
 
     @classmethod
-    def from_content(cls, content: Any) -> Certificate:
+    def from_content(cls, content: Any) -> "Certificate":
         """Reads a certificate from a JSON object.
 
         Parameters

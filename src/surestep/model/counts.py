@@ -1,7 +1,5 @@
 """Defines the counts of a log: the number of times of each transition, with rewards and starts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -70,7 +68,7 @@ class LoggedRewards(arrays.ByValue):
                 "ones; expected both with sums, or neither"
             )
 
-    def changed(self, change: Callable[[arrays.FloatArray], arrays.FloatArray]) -> LoggedRewards:
+    def changed(self, change: Callable[[arrays.FloatArray], arrays.FloatArray]) -> "LoggedRewards":
         """Applies a change to all arrays.
 
         Parameters
@@ -172,7 +170,7 @@ class Counts(arrays.ByValue):
         terminal: object = None,
         state_labels: Labels = None,
         action_labels: Labels = None,
-    ) -> Counts:
+    ) -> "Counts":
         """Makes counts of tables, with exactly one kind of reward.
 
         Parameters
@@ -328,7 +326,7 @@ class Counts(arrays.ByValue):
         """
         return dense_cube(self.pairs, self.offsets, self.successor, self.times)
 
-    def __add__(self, other: Counts) -> Counts:
+    def __add__(self, other: "Counts") -> "Counts":
         """Returns the counts of both logs together."""
         return merge(self, other) if isinstance(other, Counts) else NotImplemented
 
@@ -383,13 +381,12 @@ def merge(first: Counts, second: Counts) -> Counts:
             )
             end = both(here, there, np.inf).min(axis=0)
             ends.append(np.where(np.isinf(end), 0.0, sign * end))
-    pairs = replace(
-        first.pairs,
-        state_labels=first.pairs.state_labels or second.pairs.state_labels,
-        action_labels=first.pairs.action_labels or second.pairs.action_labels,
-    )
     return Counts(
-        pairs,
+        replace(
+            first.pairs,
+            state_labels=first.pairs.state_labels or second.pairs.state_labels,
+            action_labels=first.pairs.action_labels or second.pairs.action_labels,
+        ),
         offsets,
         successor,
         times,

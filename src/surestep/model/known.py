@@ -20,8 +20,6 @@ A value is a mean of returns, so it has the same bounds in states with a decisio
 worth 0, so bounds of values that include ends must include 0.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from fractions import Fraction
@@ -45,7 +43,7 @@ class Ranges(NamedTuple):
     ending: Range
 
     @classmethod
-    def seen(cls, rewards: arrays.FloatArray, ending: arrays.BoolArray) -> Ranges:
+    def seen(cls, rewards: arrays.FloatArray, ending: arrays.BoolArray) -> "Ranges":
         """Returns the ranges of the rewards seen [N], (0, 0) if there are none."""
 
         def of(some: arrays.FloatArray) -> Range:

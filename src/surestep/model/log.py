@@ -1,7 +1,5 @@
 """Defines the decision log: recorded decisions, step by step, with rewards and next states."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Annotated, Any, NamedTuple
@@ -152,7 +150,7 @@ class DecisionLog(arrays.ByValue, arrays.Remembering):
         first = self.state[self.episode_offsets[:-1]]
         return first if self.continued is None else first[~self.continued]
 
-    def whole(self) -> DecisionLog | None:
+    def whole(self) -> "DecisionLog | None":
         """Keeps the episodes that are neither continued nor cut.
 
         Returns
@@ -166,7 +164,7 @@ class DecisionLog(arrays.ByValue, arrays.Remembering):
             return self
         return self.episodes(kept) if kept.any() else None
 
-    def with_outcomes(self) -> DecisionLog:
+    def with_outcomes(self) -> "DecisionLog":
         """Drops the rows whose next state is unknown.
 
         Returns
@@ -176,7 +174,7 @@ class DecisionLog(arrays.ByValue, arrays.Remembering):
         """
         return self.rows(self.next_state != UNKNOWN)
 
-    def rows(self, kept: arrays.BoolArray) -> DecisionLog:
+    def rows(self, kept: arrays.BoolArray) -> "DecisionLog":
         """Makes the log as if only some rows had been recorded.
 
         Parameters
@@ -269,7 +267,7 @@ class DecisionLog(arrays.ByValue, arrays.Remembering):
             terminal_states(self),
         )
 
-    def episodes(self, which: object) -> DecisionLog:
+    def episodes(self, which: object) -> "DecisionLog":
         """Selects episodes.
 
         Parameters
@@ -290,7 +288,7 @@ class DecisionLog(arrays.ByValue, arrays.Remembering):
 
     def _of_rows(
         self, rows: arrays.AnyArray, lengths: arrays.IntArray, episodes: arrays.AnyArray
-    ) -> DecisionLog:
+    ) -> "DecisionLog":
         """Returns some rows of the log; they are not checked again, since that is slow."""
         values = {column.name: getattr(self, column.name) for column in fields(self)}
         parts = {

@@ -1,7 +1,5 @@
 """Defines the finite MDP: known dynamics, rewards, discounts and start, in flat arrays."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -202,7 +200,7 @@ class FiniteMDP(arrays.ByValue):
         *,
         state_labels: Labels = None,
         action_labels: Labels = None,
-    ) -> FiniteMDP:
+    ) -> "FiniteMDP":
         """Makes the MDP of tables.
 
         Parameters
@@ -257,7 +255,7 @@ class FiniteMDP(arrays.ByValue):
         *,
         state_labels: Labels = None,
         action_labels: Labels = None,
-    ) -> FiniteMDP:
+    ) -> "FiniteMDP":
         """Makes the MDP of SciPy sparse matrices.
 
         Parameters
@@ -344,7 +342,7 @@ class FiniteMDP(arrays.ByValue):
             pairs.enabled(),
         )
 
-    def with_discount(self, discount: object) -> FiniteMDP:
+    def with_discount(self, discount: object) -> "FiniteMDP":
         """Replaces the discount.
 
         Parameters
@@ -359,7 +357,7 @@ class FiniteMDP(arrays.ByValue):
         """
         return replace(self, discount=spread_discount(self.pairs, discount))
 
-    def with_rewards(self, R: object) -> FiniteMDP:
+    def with_rewards(self, R: object) -> "FiniteMDP":
         """Replaces the rewards.
 
         Parameters
@@ -402,7 +400,7 @@ class FiniteMDP(arrays.ByValue):
             (fresh / WORDS).write_text(json.dumps(words), "utf-8")
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> FiniteMDP:
+    def load(cls, folder: str | os.PathLike[str]) -> "FiniteMDP":
         """Loads the model of a folder that `save` wrote, or that has the same files.
 
         Parameters

@@ -4,8 +4,6 @@ Random numbers, ties and the order of sums depend on the numbers of states and a
 numbers must not depend on names, if results are not to depend on names.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -31,7 +29,7 @@ class Numbering(NamedTuple):
     pairs: Pairs  # with the new numbers
 
     @classmethod
-    def of(cls, pairs: Pairs, state: arrays.IntArray, action: arrays.IntArray) -> Numbering:
+    def of(cls, pairs: Pairs, state: arrays.IntArray, action: arrays.IntArray) -> "Numbering":
         """Returns the numbering of pairs that puts states and actions into these orders."""
         new_state = np.argsort(state)[pairs.state]
         new_action = np.argsort(action)[pairs.action]

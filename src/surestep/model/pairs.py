@@ -1,7 +1,5 @@
 """Defines the pairs of states and enabled actions, and checks arrays that are built on them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -94,7 +92,7 @@ class Pairs(arrays.ByValue):
         *,
         state_labels: Labels = None,
         action_labels: Labels = None,
-    ) -> Pairs:
+    ) -> "Pairs":
         """Makes the pairs of states in which every action is enabled.
 
         Parameters
@@ -126,7 +124,7 @@ class Pairs(arrays.ByValue):
     @classmethod
     def from_enabled(
         cls, enabled: arrays.BoolArray, *, state_labels: Labels = None, action_labels: Labels = None
-    ) -> Pairs:
+    ) -> "Pairs":
         """Makes the pairs for which a mask is true.
 
         Parameters

@@ -1,7 +1,6 @@
 """Runs the checks that tell whether a claim can rest on its log, for `inspect` and for results."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from surestep.certificates.posterior import (
     model_draws,
 )
 from surestep.certificates.robust import Robust
-from surestep.certificates.tilted_sets import tilted_lower, tilts
+from surestep.certificates.tilted_sets import tilted_claim, tilts
 from surestep.checks import Check, check_log, copies, memory, outcomes
 from surestep.checks.check import GivenCauses, GivenPolicy, GivenPractice, GivenResult
 from surestep.checks.running import check_result, check_signals, given_log, looked_at, of_drawn
@@ -43,9 +42,8 @@ from surestep.pipeline.terms import splitting
 from surestep.planning import occupancy, performance
 from surestep.planning.tilted import WorstCase
 from surestep.results.advantage_intervals import reward_moments
-from surestep.results.findings import belief_in
+from surestep.results.findings import PolicyTable, belief_in
 from surestep.results.record import Baseline, Estimates
-from surestep.results.table import PolicyTable
 
 MOST_CHECKED = 1_000_000  # rows of a log that is loaded for checks alone; episodes of a larger one
 LEAST_DRAWN = 20  # mean episodes of a sample; a smaller sample may be empty
@@ -184,8 +182,7 @@ def hidden_causes(
         judge = question.certifiers[certificates.index(belief)]
         if isinstance(judge, Posterior):
             few = judge.lighter()
-            draws = model_draws(judged_part(few, problem), few)
-            models = [*drawn_models(draws, few.draws, MEMORY)]
+            models = [*drawn_models(model_draws(judged_part(few, problem), few), few.draws, MEMORY)]
     try:
         estimate = worst_case(judging, [judging.estimate()], table.policy)
         drawn = worst_case(judging, models, table.policy) if models else None
@@ -201,7 +198,7 @@ def robust_claim(
     """Returns the robust claim as a function of the odds Γ; None if no claim is above 0."""
     for judge, claim in zip(question.certifiers, certificates, strict=True):
         if isinstance(judge, Robust) and (claim.lower or 0) > 0 and tilts(judge, question.problem):
-            return partial(tilted_lower, judge, question.problem, policy)
+            return tilted_claim(judge, question.problem, policy)
     return None
 
 
@@ -242,8 +239,7 @@ def compared_gain(estimates: Estimates) -> float:
     It is the estimate from held-out data if there is one, else the larger of the two others.
     """
     chosen_by = estimates["policy"] - estimates["behavior"]
-    gain = max(chosen_by, estimates.get("gain_of_all", chosen_by))
-    return estimates.get("held_out_gain", gain)
+    return estimates.get("held_out_gain", max(chosen_by, estimates.get("gain_of_all", chosen_by)))
 
 
 def practice(question: Assignment, table: PolicyTable) -> GivenPractice | str:

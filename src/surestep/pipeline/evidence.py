@@ -6,8 +6,6 @@ enabled in every state seen. States in which nothing is decided come last and ha
 first; they count in |S|.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -60,13 +58,13 @@ class Evidence:
     terms: Terms
     certifiers: tuple[Certifier, ...]  # of the terms; the first is the main one
     counts: LabelledCounts
-    assembly: Assembly
+    assembly: "Assembly"
     resting: tuple[Label, ...]  # states in which nothing is decided, in the order of labels
     kinds: Mapping[str, Any]  # the kinds of input beside the log, as in `Parameters`
     description: keys.Description
     files: tuple[InputFile, ...]
     defaults: tuple[str, ...]  # names of the parameters left to defaults
-    source: LogSource | CountsSource
+    source: "LogSource | CountsSource"
     facts: DataFacts
     guideline: PairTable | None = None
 
@@ -83,7 +81,7 @@ SOURCES = {
 
 
 def gather(
-    log: LogSource | CountsSource, terms: Terms, objects: Mapping[str, object] | None = None
+    log: "LogSource | CountsSource", terms: Terms, objects: Mapping[str, object] | None = None
 ) -> Evidence:
     """Reads, counts and numbers everything that a description names.
 
@@ -303,8 +301,7 @@ def labels_of(given: object, role: str, counts: LabelledCounts) -> tuple[Label, 
         return check_labels(role, columns, labels)
     if given is None:
         return None
-    table = read_label_table(given, {role: columns}, counts.binnings)
-    return tuple(table.labels[role])
+    return tuple(read_label_table(given, {role: columns}, counts.binnings).labels[role])
 
 
 def pair_table_of(

@@ -46,15 +46,13 @@ from surestep.model.statements import STOPPING
 from surestep.pipeline.certify import SavedPolicy
 from surestep.pipeline.new_rows import NewRows, measures_of, new_rows
 from surestep.pipeline.verify import Verification
-from surestep.rehearsal import Rate
+from surestep.rehearsal import DrawnFromPosterior, Rate
 from surestep.rehearsal.sources import Residuals, Simulated, size_of
-from surestep.rehearsal.worlds import DrawnFromPosterior
 from surestep.report.followup import answer_sections, plan_sections, watch_sections
 from surestep.report.page import page
-from surestep.results.findings import is_proved
+from surestep.results.findings import UNCHANGED, is_proved
 from surestep.results.record import InputFile, Record
 from surestep.results.result import Result, load
-from surestep.results.table import UNCHANGED
 from surestep.results.unfinished import RUN
 
 WORLDS, PILOTS, DRAWN = 40, 5, 1_000  # worlds, pilots in each, and episodes that they draw from
@@ -176,8 +174,7 @@ def pilot(
     given = {name: value for name, value in told.items() if value is not None}
     if frame is None:
         name = "" if in_memory else read_path(result).resolve().name
-        past = read(found(there))
-        made = planned(saved, {"digest": digest, "result": name} | given, past)
+        made = planned(saved, {"digest": digest, "result": name} | given, read(found(there)))
         sections = plan_sections(made, saved.record)
         return replace(made, report=page(sections[0].title, "Plan of a pilot", sections))
     if given or plan is None:
@@ -648,8 +645,7 @@ def followed_in(saved: Result, rows: NewRows, among: BoolArray) -> dict[tuple[st
     as_advised = np.bincount(rows.log.state[ours & rows.advised], minlength=some.size)
     rates = dict[tuple[str, ...], Rate]()
     for s in np.flatnonzero(some & ~table.quiet & (decisions[: some.size] > 0)).tolist():
-        rate = Rate.of(np.arange(decisions[s]) < as_advised[s])
-        rates[table.vocabulary.state_name(s)] = rate
+        rates[table.vocabulary.state_name(s)] = Rate.of(np.arange(decisions[s]) < as_advised[s])
     return dict(sorted(rates.items(), key=lambda one: one[1].happened - one[1].total))
 
 

@@ -12,7 +12,7 @@ import surestep.certificates.episodes as episodes
 from surestep._arrays import FloatArray
 from surestep._progress import Progress, silent, telling
 from surestep.algorithms import Algorithm
-from surestep.algorithms.limits import Limits
+from surestep.algorithms.contract import Limits
 from surestep.certificates import Certifier
 from surestep.certificates.registry import may_be_believed
 from surestep.checks import failed
@@ -54,11 +54,10 @@ from surestep.planning import evaluate, performance
 from surestep.planning.ends import refuse_endless
 from surestep.report.result import result_page
 from surestep.report.rules import card_page
+from surestep.results import PolicyTable, Result
 from surestep.results.advantage_intervals import gain_interval, gains_of_lost
 from surestep.results.findings import Findings, is_proved
 from surestep.results.record import ESTIMATED, Baseline, Estimates, Record, Total, baseline_of
-from surestep.results.result import Result
-from surestep.results.table import PolicyTable
 from surestep.results.totals import totals_of
 
 # Of fewer episodes a smaller share estimates what is done now too badly: measured against what was
@@ -446,9 +445,6 @@ def draft_with(
         baseline=baseline,
     )
     unsure = bool(failed(checks)) or claims[0].assumes(WITHIN_SEEN, STOPPING.code)
-    groups = group_gains(
-        question, settled.improvement.policy, keys, certifiers[0], names=not unsure
-    )
     record = partial(
         record_of,
         evidence,
@@ -458,7 +454,9 @@ def draft_with(
         baseline=baseline,
         checks=checks,
         totals=counted(evidence, question, settled.improvement.policy),
-        groups=groups,
+        groups=group_gains(
+            question, settled.improvement.policy, keys, certifiers[0], names=not unsure
+        ),
     )
     findings = findings_of(
         part,

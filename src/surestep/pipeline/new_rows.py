@@ -30,9 +30,8 @@ from surestep.model.known import NOTHING, Ranges, with_zero
 from surestep.model.log import UNKNOWN
 from surestep.pipeline.certify import log_again
 from surestep.pipeline.posing import unsafe_states
-from surestep.results.record import Record
-from surestep.results.result import Result
-from surestep.results.table import UNCHANGED
+from surestep.results import Record, Result
+from surestep.results.findings import UNCHANGED
 
 YES = ("1", "1.0", "true", "t", "yes", "y")
 
@@ -95,10 +94,9 @@ def new_rows(
             )
     counts = source.counts()
     words = saved.table.vocabulary
-    states = (*words.states, *counts.states, *counts.end_states())
     words = replace(
         words,
-        states=tuple(dict.fromkeys(states)),
+        states=tuple(dict.fromkeys((*words.states, *counts.states, *counts.end_states()))),
         actions=tuple(dict.fromkeys((*words.actions, *counts.actions))),
     )
     pairs = Pairs.full(

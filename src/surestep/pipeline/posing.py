@@ -66,8 +66,7 @@ def with_signals(
     ]
     rule = description.unsafe
     if rule.states is not None:
-        unsafe = unsafe_states(rule.states, parts.vocabulary)
-        chance = reaching(problem, Reach(unsafe, rule.within))
+        chance = reaching(problem, Reach(unsafe_states(rule.states, parts.vocabulary), rule.within))
         if rule.within is None:
             refuse_endless(problem.estimate(), problem.behavior.probability)
         signals.append(

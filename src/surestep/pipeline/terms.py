@@ -11,10 +11,8 @@ from typing import Any, NamedTuple, Self
 
 import surestep.description as keys
 from surestep._arrays import BoolArray, in_digits, least_draws, shown
-from surestep.algorithms import SPIBB, Algorithm, make_algorithm
-from surestep.algorithms.constrained import Constrained
-from surestep.algorithms.limits import Limited, Limits, limited
-from surestep.algorithms.provable import Provable
+from surestep.algorithms import SPIBB, Algorithm, Constrained, Provable, make_algorithm
+from surestep.algorithms.contract import Limited, Limits, limited
 from surestep.algorithms.registry import is_algorithm, kind_of, needs_log, settings_of
 from surestep.algorithms.trees import StateColumn
 from surestep.bounds import ProblemSize, equivalent_n_wedge

@@ -25,9 +25,8 @@ from surestep.model.certificate import VERDICT
 from surestep.pipeline.evidence import SOURCES, CountsSource, Evidence, gather, open_source
 from surestep.pipeline.improve import draft, result_of
 from surestep.pipeline.recording import made_from_log, terms_of
-from surestep.results import Result, load
+from surestep.results import Record, Result, load
 from surestep.results.policy_files import policy_parquet_rows, policy_rows
-from surestep.results.record import Record
 from surestep.results.result import (
     CARD,
     CERTIFICATE,

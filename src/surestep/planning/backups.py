@@ -1,7 +1,5 @@
 """Computes Bellman backups of a model: values of pairs, of best actions, and under a policy."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -39,7 +37,7 @@ class Backup(Model):
     """The arrays that a Bellman backup reads."""
 
     @classmethod
-    def of(cls, mdp: RowModel) -> Backup:
+    def of(cls, mdp: RowModel) -> "Backup":
         """Returns the arrays of the whole model."""
         return cls(
             mdp.pairs.offsets,

@@ -6,8 +6,6 @@ known. So large chains are solved one strongly connected component after the oth
 first; see `kernels.components`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -74,7 +72,7 @@ class Chain:
         """Returns I − W as a SciPy matrix."""
         return csr_array(identity(self.reward.size, format="csr") - self.matrix())
 
-    def part(self, states: IndexArray, value: FloatArray) -> Chain:
+    def part(self, states: IndexArray, value: FloatArray) -> "Chain":
         """Returns the chain among `states`, given the values of all other states."""
         lengths = arrays.run_lengths(self.offsets)[states]
         taken = arrays.ranges(self.offsets[states], lengths)
@@ -102,7 +100,7 @@ class Chain:
             self.reward,
         )
 
-    def transposed(self, right_side: FloatArray) -> Chain:
+    def transposed(self, right_side: FloatArray) -> "Chain":
         """Returns the chain with Wᵀ in place of W, and another right-hand side."""
         matrix = self.matrix().T.tocsr()
         return Chain(

@@ -12,8 +12,6 @@ other and from each to all: in it, and only in such sets, can some policy stay f
 Alfaro, "Formal verification of probabilistic systems", PhD thesis, Stanford 1997, section 3.3).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -45,7 +43,7 @@ class Edges(NamedTuple):
     target: IndexArray
 
     @classmethod
-    def of(cls, model: RowModel, pairs: BoolArray) -> Edges:
+    def of(cls, model: RowModel, pairs: BoolArray) -> "Edges":
         """Returns the edges of the pairs marked [K]."""
         pair = arrays.run_owners(model.offsets)
         possible = pairs[pair] & (model.probability > 0)
@@ -122,8 +120,7 @@ def ending_policy(model: RowModel, goes_on: BoolArray) -> Policy:
     `goes_on` marks all lasting pairs, or only the lasting pairs in which no policy may rest.
     """
     pairs = model.pairs
-    ends = arrays.marked(pairs.state[~goes_on], pairs.num_states)
-    chosen = steps_towards(model, goes_on, ends)
+    chosen = steps_towards(model, goes_on, arrays.marked(pairs.state[~goes_on], pairs.num_states))
     last = np.flatnonzero(~goes_on)
     chosen[pairs.state[last][::-1]] = last[::-1]
     if (chosen < 0).any():

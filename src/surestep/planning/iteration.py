@@ -75,8 +75,7 @@ def by_components(mdp: FiniteMDP, rule: StoppingRule) -> arrays.FloatArray:
     """Returns the best values, component by component; less exact in components of slow sweeps."""
     value = np.zeros(mdp.num_states)
     bracket = rule.bracket((0.0, 0.0), 0.0, TIE_TOLERANCE)
-    target = max(bracket.goal / rule.horizon.high / 2, bracket.floor)
-    settle(Backup.of(mdp), target, value)
+    settle(Backup.of(mdp), max(bracket.goal / rule.horizon.high / 2, bracket.floor), value)
     return value
 
 

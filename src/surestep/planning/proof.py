@@ -11,8 +11,6 @@ If d = max over a class of policies of (r_π + W_π v) − v, the best policy of
 is nowhere larger, so its value lies below the same upper bound (and above the greedy policy's).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Any, NoReturn
 
@@ -82,7 +80,7 @@ class StoppingRule:
     leeway: float = 0.0  # relative to max |R| + max |v|: a residual that need not become smaller
 
     @classmethod
-    def of(cls, mdp: FiniteMDP, tolerance: float | None, horizon: Horizon) -> StoppingRule:
+    def of(cls, mdp: FiniteMDP, tolerance: float | None, horizon: Horizon) -> "StoppingRule":
         """Returns the rule for residuals of Bellman backups: sums over successors, then actions."""
         check_setting("tolerance", arrays.as_python(tolerance), Tolerance)
         return cls(

@@ -23,8 +23,6 @@ finds values; their errors are proven from their residuals, as for one set. Larg
 which the loop finds no good values, are solved one by one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -175,7 +173,7 @@ def risen(models: RectangularSet, policy: Policy | None, floor: FloatArray | Non
     return Plan(policy, value, sweeps, rise, 0.0)
 
 
-def swept(operator: Operator, rule: StoppingRule, value: FloatArray) -> FloatArray:
+def swept(operator: "Operator", rule: StoppingRule, value: FloatArray) -> FloatArray:
     """Returns max(Tv, floor), lowered by its largest possible rounding error."""
     after = operator.at(value).after
     scale = rule.reward_scale + float(np.abs(operator.floor).max())

@@ -338,8 +338,7 @@ def goodness(watch: Watch) -> Section:
         [Flag(level.value, level.name) for level in watch.levels[:2] if level.value is not None],
         [Flag(x.place + 1, "alarm") for x in watch.levels if x.place is not None][:1],
     )
-    title = "Is it still as good?"
-    return Section("goodness", title, [promise], items=items, pictures=[picture])
+    return Section("goodness", "Is it still as good?", [promise], items=items, pictures=[picture])
 
 
 def following(watch: Watch) -> Section:

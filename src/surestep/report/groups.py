@@ -5,8 +5,7 @@ from collections.abc import Iterable
 
 from surestep._words import counted, listed, number, percent, signed
 from surestep.report.signals import DIGITS
-from surestep.results.groups import GroupGain
-from surestep.results.record import Record
+from surestep.results import GroupGain, Record
 from surestep.sections import (
     Caption,
     Column,

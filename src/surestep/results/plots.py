@@ -14,8 +14,7 @@ from surestep.errors import InvalidParameter
 from surestep.model import Certificate
 from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
-from surestep.results.findings import Findings
-from surestep.results.table import UNCHANGED, PolicyTable
+from surestep.results.findings import UNCHANGED, Findings, PolicyTable
 from surestep.sections import Caption, Flag, Histogram, Layer, Strip, Strips, Tone
 
 if TYPE_CHECKING:
@@ -181,8 +180,7 @@ def kept_states(findings: Findings) -> IntArray:
     kept = ~findings.table.quiet
     kept[[change.state for change in findings.changes]] = False
     states = np.flatnonzero(kept)
-    order = np.argsort(-findings.behavior_occupancy[states], kind="stable")
-    return states[order]
+    return states[np.argsort(-findings.behavior_occupancy[states], kind="stable")]
 
 
 class VisitBin(NamedTuple):

@@ -22,7 +22,7 @@ from surestep.io.labels.binning import Binning
 from surestep.io.labels.vocabulary import Label, Vocabulary, in_order
 from surestep.io.sql import file_list, first_lines, in_memory, sql_name, sql_text
 from surestep.model import Policy
-from surestep.results.table import PolicyTable
+from surestep.results.findings import PolicyTable
 
 COLUMNS = {
     "probability": "DOUBLE",

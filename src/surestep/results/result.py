@@ -38,13 +38,12 @@ from surestep.io.logs.source import load_further
 from surestep.model import Certificate, Policy
 from surestep.model.certificate import VERDICT, Rung, read_unique_json
 from surestep.rehearsal import Rehearsal, rehearsal_from_json
-from surestep.results.findings import rung_of
+from surestep.results.findings import PolicyTable, rung_of
 from surestep.results.groups import GroupGain
 from surestep.results.plots import changes_figure
 from surestep.results.policy_files import columns_of, policy_csv, policy_parquet, read_policy_csv
 from surestep.results.record import Record, Total
 from surestep.results.rules import Rules
-from surestep.results.table import PolicyTable
 from surestep.results.unfinished import REHEARSAL, RUN, read_file, save
 
 POLICY, PARQUET, CERTIFICATE, CERTIFICATES, REPORT = FILES = (
@@ -485,10 +484,9 @@ def load(directory: str | Path, *, allow_query: bool = False) -> Result:
                     f"{name} was changed after it was written: its digest is not that of {RUN}; "
                     "expected the files as `surestep improve` wrote them"
                 )
-        certificates = certificates_from_json(text_of(folder, CERTIFICATES))
         result = Result(
             read_table(folder, record),
-            certificates,
+            certificates_from_json(text_of(folder, CERTIFICATES)),
             record,
             text_of(folder, REPORT),
             rehearsal_from_json(text_of(folder, REHEARSAL)) if REHEARSAL in digests else None,

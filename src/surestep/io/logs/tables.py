@@ -126,8 +126,7 @@ def find_table(description: Description, frame: object = None) -> Table:
     """Returns the table that a description names, or the one in memory."""
     if frame is not None:
         return Table(f"the {type(frame).__name__}", frame=frame, description=description)
-    given = several(description.files)
-    files = tuple(file for path in given for file in matching(read_path(path)))
+    files = tuple(file for path in several(description.files) for file in matching(read_path(path)))
     if not files:
         raise InvalidParameter("no file was given, expected at least one")
     kinds = {formats.format_of(file): file for file in files}

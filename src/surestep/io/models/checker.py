@@ -315,10 +315,9 @@ def drop_states(
     ending_reward[choice[ending]] = graph.reward[ending]
     kept = ~(ending | over[source] | gone[source])
     kept_choice = ~gone[arrays.run_owners(graph.choice_offsets)]
-    sizes = np.bincount(choice[kept], minlength=kept_choice.size)
     return Graph(
         arrays.offsets_of(arrays.run_lengths(graph.choice_offsets)[~gone]),
-        arrays.offsets_of(sizes[kept_choice]),
+        arrays.offsets_of(np.bincount(choice[kept], minlength=kept_choice.size)[kept_choice]),
         (np.cumsum(~gone) - 1)[graph.successor[kept]],
         graph.probability[kept],
         graph.reward[kept],

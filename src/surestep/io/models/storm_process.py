@@ -135,10 +135,9 @@ def build_options(storm: Any, named: bool) -> Any:
 def state_names(values: Any) -> list[str]:
     """Returns the values of the variables in each state, such as (x=1,b=true)."""
     # A set without an order; and Storm's own text leaves out variables that are true.
-    variables = sorted(values.get_all_variables(), key=lambda variable: variable.index)
     columns = [
         [f"{variable.name}={str(value).lower()}" for value in values.get_values_states(variable)]
-        for variable in variables
+        for variable in sorted(values.get_all_variables(), key=lambda variable: variable.index)
     ]
     return [f"({','.join(row)})" for row in zip(*columns, strict=True)]
 
