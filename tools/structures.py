@@ -260,7 +260,7 @@ def lines(logs: int) -> Iterator[str]:
 def main() -> None:
     """Prints the table, or writes it into the page."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--logs", type=int, default=200)
+    parser.add_argument("--logs", type=int, default=120)
     parser.add_argument("--write", action="store_true")
     chosen = parser.parse_args()
     made = "\n".join(lines(chosen.logs))
