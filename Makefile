@@ -113,9 +113,9 @@ COMPILE = .cache/lock/bin/uv pip compile --quiet --no-config --system-certs --un
 
 lock: .cache/lock/bin/uv ## resolve the dependencies anew
 	$(COMPILE) requirements/demo.in --output-file requirements/demo.txt
-	$(COMPILE) --extra rl --extra storm --extra icu --extra states requirements/test.in --constraint requirements/demo.txt \
+	$(COMPILE) --extra rl --extra storm --extra icu --extra states --extra warehouse requirements/test.in --constraint requirements/demo.txt \
 		--output-file requirements/test.txt
-	$(COMPILE) --extra rl --extra storm --extra icu --extra states --extra cluster requirements/cluster.in \
+	$(COMPILE) --extra rl --extra storm --extra icu --extra states --extra warehouse --extra cluster requirements/cluster.in \
 		--constraint requirements/test.txt --output-file requirements/cluster.txt
 
 clean: ## remove everything that make made

@@ -87,17 +87,17 @@ LIMITED = "under a memory limit"
 NEEDS_SPACE = 10**7  # rows: what has to be put in order is measured up to here
 
 
-def write_log(path: Path, rows: int, order: str = "") -> None:
+def write_log(path: Path, rows: int, order: str = "", states: int = STATES) -> None:
     """A log in which each state follows from the one before by a small move."""
     with duckdb.connect() as database:
-        place = f"hash(i // {STEPS}) % {STATES} + i % {STEPS}"
+        place = f"hash(i // {STEPS}) % {states} + i % {STEPS}"
         database.execute(
             f"COPY (SELECT i // {STEPS} AS episode, (i % {STEPS})::INTEGER AS step, "
-            f"(({place} + hash(i) % 3) % {STATES})::INTEGER AS state, "
+            f"(({place} + hash(i) % 3) % {states})::INTEGER AS state, "
             f"(hash(i + 7) % {ACTIONS})::INTEGER AS action, "
             "(hash(i + 3) % 1000)::DOUBLE / 100 AS reward, "
-            f"CASE WHEN i % {STEPS} = {STEPS - 1} THEN {STATES} "
-            f"ELSE (({place} + 1 + hash(i + 1) % 3) % {STATES})::INTEGER END AS next_state, "
+            f"CASE WHEN i % {STEPS} = {STEPS - 1} THEN {states} "
+            f"ELSE (({place} + 1 + hash(i + 1) % 3) % {states})::INTEGER END AS next_state, "
             f"i % {STEPS} = {STEPS - 1} AS terminated, false AS truncated "
             f"FROM (SELECT range AS i FROM range({rows})){order}) TO '{path}' (FORMAT parquet)"
         )

@@ -1,6 +1,6 @@
 """Why not deep offline RL? The same logs through d3rlpy's CQL and BCQ, and through surestep.
 
-    python benchmarks/peers.py [FOLDER] [--data-sets 3] [--episodes 100 1000]
+    python benchmarks/peers.py [FOLDER] [--data-sets 20] [--fits 2]
 
 d3rlpy needs an environment of its own, since it asks for an old Gymnasium and weighs 5.6 GB:
 
@@ -8,9 +8,10 @@ d3rlpy needs an environment of its own, since it asks for an old Gymnasium and w
 
 FOLDER, by default .peers/fits, keeps the logs and d3rlpy's fits, so that a run that was ended goes
 on where it stopped; `benchmarks/peers_fit.py` makes the fits and says with which settings. Without
-that environment, what is kept already and our side are shown. Every policy is evaluated exactly in
-the true model: its performance, in how many data sets it is worse than π_b, and the least
-seconds that a fit took.
+that environment, what is kept already and our side are shown. d3rlpy gets the first data sets only
+(`--fits`), as 20,000 steps take it two minutes. Every policy is evaluated exactly in the true
+model: its performance with Student's 95 % interval (asymptotic), in how many data sets it is worse
+than π_b, and the least seconds that a fit took.
 """
 
 import argparse
@@ -31,6 +32,7 @@ from surestep.algorithms import SPIBB, make_algorithm
 from surestep.certificates import Posterior
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.environments import Benchmark, make
+from surestep.experiments import student_interval
 from surestep.model import Improvement, Problem
 
 # The arguments of the quickest run; without a folder that stays.
@@ -56,7 +58,7 @@ class Data(NamedTuple):
     episodes: int
     number: int
     log: DecisionLog
-    path: Path
+    path: Path | None  # None: it is not for d3rlpy
 
 
 class Fit(NamedTuple):
@@ -66,10 +68,12 @@ class Fit(NamedTuple):
     seconds: float
 
 
-def draw(name: str, episodes: int, number: int, folder: Path) -> Data:
-    """Draws a data set and writes it where d3rlpy can read it; returns both."""
+def draw(name: str, episodes: int, number: int, folder: Path | None) -> Data:
+    """Draws a data set; writes it into a folder, if any, where d3rlpy can read it."""
     benchmark = make(name)
     log = benchmark.sample(episodes, np.random.default_rng((SEED, episodes, number)))
+    if folder is None:
+        return Data(benchmark, episodes, number, log, None)
     path = folder / f"{name}-{episodes}-{number:03}.log.npz"
     if not path.exists():
         np.savez(
@@ -104,7 +108,7 @@ def problem_of(data: Data) -> Problem:
 def theirs(data: Data) -> dict[str, Fit]:
     """Returns what the fits are worth that d3rlpy has made of the data set."""
     found = {}
-    for setting in SETTINGS:
+    for setting in SETTINGS if data.path else ():
         path = file_of(data.path, setting)
         if not path.exists():
             continue
@@ -131,12 +135,14 @@ def show(name: str, episodes: int, fits: list[dict[str, Fit]]) -> None:
     benchmark = make(name)
     behavior, best = benchmark.performance_of_behavior(), benchmark.optimal_performance()
     print(f"\n{name}, {episodes:,} trajectories: π_b earns {behavior:.3f}, the best {best:.3f}\n")
-    print("| | data sets | mean ρ | least | most | worse than π_b | seconds |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    print("| | data sets | mean ρ | 95 % | least | most | worse than π_b | seconds |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for way in dict.fromkeys(way for each in fits for way in each):
         mine = [each[way] for each in fits if way in each]
         earned = np.array([fit.performance for fit in mine])
-        numbers = " | ".join(f"{n:.3f}" for n in (earned.mean(), earned.min(), earned.max()))
+        mean, *ends = student_interval(earned)
+        between = "–" if len(mine) == 1 else " to ".join(f"{end:.3f}" for end in ends)
+        numbers = f"{mean:.3f} | {between} | {earned.min():.3f} | {earned.max():.3f}"
         worse = int((earned < behavior - 1e-9).sum())
         seconds = min(fit.seconds for fit in mine)  # others may have used the machine as well
         took = round(seconds, 3 if seconds < 10 else None)
@@ -146,7 +152,8 @@ def show(name: str, episodes: int, fits: list[dict[str, Fit]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, nargs="?", default=Path(".peers/fits"))
-    parser.add_argument("--data-sets", type=int, default=3)
+    parser.add_argument("--data-sets", type=int, default=20)
+    parser.add_argument("--fits", type=int, default=2, help="the data sets that d3rlpy gets")
     parser.add_argument("--episodes", type=int, nargs="+", default=[100, 1000])
     parser.add_argument("--environments", nargs="+", choices=ENVIRONMENTS, default=ENVIRONMENTS)
     parser.add_argument("--dry", action="store_true", help="our side only, and keep nothing")
@@ -156,7 +163,8 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         cells = {
             (name, episodes): [
-                draw(name, episodes, number, folder) for number in range(given.data_sets)
+                draw(name, episodes, number, folder if number < given.fits else None)
+                for number in range(given.data_sets)
             ]
             for name in given.environments
             for episodes in given.episodes

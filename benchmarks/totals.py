@@ -8,11 +8,24 @@ has no cycles but that of its end.
 
 Run: .venv/bin/python benchmarks/totals.py [--sizes 10000 300000] [--repeat 5]
     [--program FILE [--constants N=20,K=4] [--reward NAME]]
+
+With `--suite FOLDER`, a clone of https://github.com/prismmodelchecker/prism-benchmarks, all its
+chains and MDPs of at most 10,000 states are asked, up to two sizes a program: the least and the
+most chance to reach each label, and the least and the most total, in all and until each label.
+Answers are compared, and the CPU seconds of all threads added up, without reading; with
+OPENBLAS_NUM_THREADS=1 they do not count threads that wait. A total that we refuse is infinite.
 """
 
 import argparse
+import csv
+import itertools
+import math
+import re
 import tempfile
-from collections.abc import Callable
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,10 +34,13 @@ from families import timed
 from rich.console import Console
 from rich.table import Table
 
-from surestep import Policy, evaluate, optimal
+from surestep import FiniteMDP, Policy, evaluate, optimal, reachability
+from surestep.errors import NeverEnds
 from surestep.io import from_prism
+from surestep.planning.reaching import Goal
 
 SMALLEST = ("--sizes", "400", "--repeat", "1")
+MOST_STATES = 10_000  # of a program of the suite
 
 GATES = """\
 dtmc
@@ -97,6 +113,104 @@ def row(asked: Asked, repeat: int) -> tuple[str, ...]:
     )
 
 
+class Query(NamedTuple):
+    """A question about a program: our model, Storm's, what Storm is asked, and our answer."""
+
+    title: str
+    built: object
+    formula: str
+    ours: Callable[[], float]
+
+
+def suite(folder: Path) -> Iterator[Query]:
+    """Yields the queries of a clone of the PRISM benchmarks."""
+    for listed in sorted(folder.glob("models/*/*/models.csv")):
+        if listed.parts[-3] not in ("dtmcs", "mdps"):
+            continue
+        taken = Counter()
+        with listed.open() as file:
+            for line in csv.DictReader(file):
+                path = listed.parent / line["model_file"]
+                taken[path] += int(line["states"]) <= MOST_STATES
+                if path.exists() and int(line["states"]) <= MOST_STATES and taken[path] <= 2:
+                    yield from queries(path, line["model_consts"])
+
+
+def queries(path: Path, constants: str) -> Iterator[Query]:
+    """Yields the queries of one program."""
+    text = path.read_text()
+    rewards = re.findall(r'^\s*rewards\s*"([^"]*)"', text, re.MULTILINE)
+    labels = re.findall(r'^\s*label\s*"([^"]*)"', text, re.MULTILINE)
+    built = storm_build(Asked(path, constants, ""))
+    if not rewards or len(built.initial_states) > 1:
+        return
+    title = f"{path.stem} {constants}"
+    for reward, end in itertools.product(rewards, [None, *labels]):
+        mdp = from_prism(path, 1.0, constants, reward=reward, end=end)
+        start = int(mdp.initial.argmax())
+        for goal in ("most", "least"):
+            storm = "" if mdp.num_pairs == mdp.num_states else {"most": "max", "least": "min"}[goal]
+            until = "C" if end is None else f'F "{end}"'
+            yield Query(
+                title,
+                built,
+                f'R{{"{reward}"}}{storm}=? [ {until} ]',
+                partial(total, mdp, start, goal),
+            )
+            for label in labels if end is None and reward == rewards[0] else ():
+                if mdp.marks[label].any():
+                    formula = f'P{storm}=? [ F "{label}" ]'
+                    yield Query(title, built, formula, partial(chance, mdp, start, label, goal))
+
+
+def total(mdp: FiniteMDP, start: int, goal: str) -> float:
+    """Returns the best total from a state, or ∞ if it is refused as endless."""
+    try:
+        return float(optimal(mdp, minimise=goal == "least").value[start])
+    except NeverEnds:
+        return math.inf
+
+
+def chance(mdp: FiniteMDP, start: int, label: str, goal: Goal) -> float:
+    """Returns the chance from a state to reach a label, between its proven bounds."""
+    reach = reachability(mdp, mdp.marks[label], goal)
+    return float(reach.lower[start] + reach.upper[start]) / 2
+
+
+def show_suite(folder: Path, repeat: int) -> None:
+    """Asks all queries of a clone of the PRISM benchmarks, and adds up the times."""
+    spent: dict[str, list[tuple[float, float]]] = {}
+    for query in suite(folder):
+        asked = stormpy.parse_property(query.formula)
+        values, seconds = [], []
+        for ask in (query.ours, lambda q=query, asked=asked: storm_value(q.built, asked)):
+            times = []
+            for _ in range(repeat):
+                began = time.process_time()
+                value = ask()
+                times.append(time.process_time() - began)
+            values.append(value)
+            seconds.append(min(times))
+        found, expected = values
+        if found != expected and not abs(found - expected) <= 1e-4 * max(1.0, abs(expected)):
+            raise SystemExit(f"{query.title}, {query.formula}: {found}, Storm's is {expected}")
+        spent.setdefault(query.title, []).append((seconds[0], seconds[1]))
+    table = Table(title="Queries of the PRISM benchmarks, CPU seconds")
+    for column in ("program", "queries", "ours", "Storm"):
+        table.add_column(column, justify="right")
+    every = [pair for mine in spent.values() for pair in mine]
+    for title, mine in [*spent.items(), (f"all {len(spent)}", every)]:
+        table.add_row(
+            title, str(len(mine)), *(f"{sum(one):.4f}" for one in zip(*mine, strict=True))
+        )
+    Console(width=120).print(table)
+
+
+def storm_value(built, asked) -> float:
+    """Returns Storm's answer from the initial state."""
+    return stormpy.model_checking(built, asked).get_value_vector()[built.initial_states[0]]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10**4, 3 * 10**5])
@@ -104,7 +218,11 @@ def main() -> None:
     parser.add_argument("--program", type=Path, help="a file, instead of the gates")
     parser.add_argument("--constants", default="")
     parser.add_argument("--reward", default="")
+    parser.add_argument("--suite", type=Path, help="a clone of the PRISM benchmarks, instead")
     given = parser.parse_args()
+    if given.suite:
+        show_suite(given.suite, given.repeat)
+        return
     table = Table(title="Totals at γ = 1, seconds and the ratio of ours to Storm's")
     for column in ("program", "states", "read", "Storm", "ratio", "solve", "Storm", "ratio"):
         table.add_column(column, justify="right")

@@ -177,6 +177,19 @@ def test_commands_give_the_same_files(cluster, ray, tmp_path):
             assert (there / name).read_bytes() == (alone / name).read_bytes(), (verb, name)
 
 
+def test_machines_count_the_files_of_a_log(cluster, ray, tmp_path):
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    for number in range(4):  # lines of whole episodes
+        part = [line for line in LINES[1:2001] if int(line.split(",")[0]) % 4 == number]
+        write_lines(logs / f"{number}.csv", [LINES[0], *part])
+    for engine in (("local",), ("ray", "--address", cluster.address)):
+        out = tmp_path / f"{engine[0]}.parquet"
+        result = run_surestep("count", logs, *PUMPS[:-2], "--engine", *engine, "-o", out)
+        assert result.exit_code == 0, result.output
+    assert (tmp_path / "ray.parquet").read_bytes() == (tmp_path / "local.parquet").read_bytes()
+
+
 def test_gpus_are_asked_for_and_the_device_is_known_there(cluster):
     """There is one core beside the GPU, so a task gets the whole of it."""
     answers = dict(map_as_done(tasks.device_and_gpu, range(6), engine="ray"))

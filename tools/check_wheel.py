@@ -45,6 +45,7 @@ TRIES = {  # what an extra is for, in a line or two
     "assert from_gymnasium(gymnasium.make('FrozenLake-v1'), 0.9).num_states == 16",
     "states": "import sklearn",
     "storm": "import stormpy",
+    "warehouse": "import sqlglot\nassert sqlglot.transpile('SELECT 1', write='postgres')",
 }
 RESOLVED = "gpu"  # gigabytes, and of no use without one
 

@@ -22,7 +22,7 @@ from environment import ROOT, interpreters
 PLACE = ROOT / ".cache" / "versions"
 UV = ROOT / ".cache" / "lock" / "bin" / "uv"
 RESOLUTIONS = {"oldest": "lowest-direct", "newest": "highest"}
-EXTRAS = ("plots", "rl", "states")  # those whose packages have wheels for every system
+EXTRAS = ("plots", "rl", "states", "warehouse")  # those whose packages have wheels for every system
 PUMPS = 200  # episodes of the example log
 EXPERIMENT = """\
 title = "Does it run?"

@@ -169,13 +169,13 @@ class AutoNWedge:
             Tried(algorithms[place % number], policy, MIXED if place < number else ONE_ACTION)
             for place, policy in enumerate(policies)
         ]
-        if not self.one_action or len(self.columns) < 2 or problem.log is None:
+        if not self.one_action or len(self.columns) < 2 or problem.episodes is None:
             return candidates
         inside = problem if self.limits.allowed is None else problem.within(~self.limits.allowed)
         scarce = replace(self.limits, allowed=None)
         grid = algorithms[: number - len(self.beside)]
         for left_out in range(len(self.columns)):
-            coarse, pair = without_column(inside, problem.log, self.columns, left_out)
+            coarse, pair = without_column(inside, problem.episodes, self.columns, left_out)
             for algorithm in dict.fromkeys([grid[0], grid[len(grid) // 2]]):
                 with suppress(NeverEnds, NotConverged):
                     made = limited(algorithm, scarce).improve(coarse)

@@ -470,7 +470,7 @@ class Description(Part, frozen=True):
         dict[str, dict[str, Any]],
         Meta(
             description="What the next value of each column of the state depends on: parents, "
-            "action, known, edge; also end and reward."
+            'action, known, edge; also end and reward. Parents and action may be "learn".'
         ),
     ] = {}
     names: Annotated[

@@ -6,7 +6,7 @@ import pytest
 from surestep.algorithms.node_rules import NodeRules, returns_of
 from surestep.certificates import NodeStitched
 from surestep.certificates.node_law import estimated_law, stepped
-from surestep.certificates.nodes import node_stacks
+from surestep.certificates.node_stacks import node_stacks
 from surestep.environments.sysadmin import GROUP, SysAdmin
 
 CERTIFIER = NodeStitched()

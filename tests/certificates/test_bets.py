@@ -16,8 +16,10 @@ from hypothesis import assume, given
 from support.bets import lower_limit, lower_limit_in_turn
 from support.problems import uniform_problem
 from surestep import Counts
-from surestep.certificates import Stitched, stitched
+from surestep._arrays import offsets_of
+from surestep.certificates import Posterior, Stitched, stitched
 from surestep.certificates.bets import (
+    LAST,
     ONE_OF,
     Bet,
     BetPlan,
@@ -31,6 +33,7 @@ from surestep.certificates.bets import (
     limits_of,
     log_goal,
     on_one_mean,
+    plans_at,
     span_of,
     stake_for,
 )
@@ -40,13 +43,15 @@ from surestep.certificates.stitched import (
     check_rounds,
     course_for,
     figures_of,
+    first_part,
     grown,
     may_have_tails,
     plans_of,
     robust_tails,
 )
 from surestep.errors import RefutedBounds
-from surestep.kernels.stitched import BOTH, OURS, THEIRS, Course, Turns, along_cell
+from surestep.kernels.stitched import BOTH, OURS, THEIRS, Course, Stacks, Turns, along_cell
+from surestep.model.known import Known
 
 DELTA, LEAST = 0.2, -1.0
 COURSE = Course(*[None] * 8)._replace(
@@ -438,3 +443,82 @@ def test_a_claim_tells_how_its_rounds_went(who, complete, cuts, figures):
     names = ("rounds", "behavior_rounds", "cut_share", "estimate")
     assert tuple(found[name] for name in names) == figures
     assert (found["paired"], found["horizon"], found["behavior_horizon"]) == (who == BOTH, 4, None)
+
+
+def test_of_a_long_stack_the_first_part_plans():
+    sizes = np.array([700_000, 0, 1, 86_431])  # three parts of 2¹⁸
+    number = int(sizes.sum())
+    entries = np.arange(number)
+    whole = Stacks(offsets_of(sizes), entries / 1.0, entries, entries % 2 == 0, entries[:100])
+    stacks, parts = first_part(whole)
+    assert parts == 3
+    assert stacks.sizes.tolist() == [233_334, 0, 1, 28_811]
+    begins = [0, 700_000, 700_001]
+    kept = np.concatenate(
+        [np.arange(a, a + n) for a, n in zip(begins, (233_334, 1, 28_811), strict=True)]
+    )
+    assert (stacks.reward == kept).all()
+    assert (stacks.successor == kept).all()
+    assert (stacks.ended == (kept % 2 == 0)).all()
+    assert stacks.starts.tolist() == list(range(34))
+    few = Stacks(offsets_of(sizes[1:3]), np.zeros(1), np.zeros(1, int), np.ones(1, bool), sizes)
+    assert first_part(few) == (few, 1)
+
+
+@pytest.mark.parametrize(("variance", "calls"), [(1e-6, 1), (9.0, 3)])
+def test_a_bet_in_turn_is_planned_only_where_it_can_be_better(variance, calls):
+    rolled = []
+    tallies = {BOTH: (1e4, 1.0), OURS: (2e4, 2.0), THEIRS: (2e4, -1.0)}
+
+    def tally(folds, ways, runs):
+        rolled.append({way.who for several in ways for way in several})
+        figures = np.zeros((3, len(folds), len(ways[0]), 2))
+        for w, way in enumerate(ways[0]):
+            number, mean = tallies.get(way.who, (1e4, 2.0))
+            figures[:, :, w, 0] = np.array([number, mean, variance])[:, np.newaxis]
+            if way.who > 1:
+                figures[:, :, w, 1] = np.array([[1e4], [-1.0], [variance]])
+        return Tallies(*figures)
+
+    (plan,) = plans_at([Fold(STACKS, COURSE, 1.0, 0.1)], 1, tally)
+    assert len(rolled) == calls
+    assert rolled[:2] == [{BOTH}, {OURS, THEIRS}][:calls]
+    assert plan.way.who == BOTH or calls == 3
+
+
+def test_of_a_long_log_fewer_series_and_draws_are_made():
+    for steps, series, draws in (
+        (299_999, None, None),
+        (300_000, 300, 300),
+        (10**6, 96, 99),
+        (10**7, 32, 99),
+    ):
+        known = Known(delta=0.1, steps=steps)
+        assert Stitched.told(known, {}).get("series") == series
+        assert Posterior.told(known, {}).get("draws") == draws
+    assert "draws" not in Posterior.told(Known(delta=0.001, steps=10**7), {})  # too few for δ
+    wide = Known(delta=0.1, steps=10**6, transitions=200_001)
+    assert Posterior.told(wide, {})["draws"] == 29
+
+
+@pytest.mark.parametrize(
+    ("entries", "runs", "last"),
+    [(2**15, 8, 64), (2**15 + 1, 7, 63), (300_000, 1, 6), (3_000_000, 1, 1)],
+)
+def test_long_stacks_are_planned_in_fewer_runs(entries, runs, last, monkeypatch):
+    asked = []
+
+    def plans_at(folds, runs):
+        asked.append(runs)
+        return [BetPlan(Way(BOTH), fold, TURNS, 1.0) for fold in folds]
+
+    monkeypatch.setattr(stitched, "plans_at", plans_at)
+    stacks = SimpleNamespace(sizes=np.array([entries - 1, 1]))
+    one = Planning(Stitched(), stacks, COURSE, 1.0, None)
+    few = one._replace(stacks=STACKS)
+    plans_of([one])
+    plans_of([one], *LAST)
+    assert asked == [runs, last]
+    plans = plans_of([few, one, few])  # each as if alone
+    assert [plan.fold.stacks for plan in plans] == [STACKS, stacks, STACKS]
+    assert asked[2:] == ([8] if runs == 8 else [8, runs, 8])

@@ -16,11 +16,15 @@ from scipy import stats
 
 from surestep import Policy, evaluate, performance
 from surestep.algorithms import SPIBB, BasicRL, improve_on_nodes
-from surestep.certificates import NodeRobust
-from surestep.certificates.node_tables import NodeTable, node_counts
+from surestep.certificates import NodeRobust, NodeStitched
+from surestep.certificates.node_stacks import node_stacks
+from surestep.certificates.node_tables import NodeTable, node_counts, node_tails
+from surestep.certificates.nodes import node_course, roll_out_nodes, world_of
+from surestep.certificates.stacks import Way
 from surestep.certificates.uncertainty import chance_interval
 from surestep.environments.sysadmin import SysAdmin, sysadmin
 from surestep.errors import InvalidParameter
+from surestep.kernels.stitched import BOTH
 from surestep.model import FactoredLog, FactoredProblem, Pairs
 from surestep.model.factored import ColumnRules
 from surestep.model.structure import Structure
@@ -202,20 +206,75 @@ def test_the_robust_claim_knows_the_nested_worst_cases():
     assert NodeRobust().certify(problem, problem.behavior).lower == 0.0
 
 
+def test_tails_are_the_nested_worst_cases_of_each_state():
+    problem = posed(log_of_draws([400]))
+    policy = ColumnRules.of(WORLD, [({"heat": ("mid", "high")}, "cool")], "wait")
+    least, most = node_tails(problem, policy, 0.2)
+    states = np.array(STATES)
+    ours = worst_values(problem, policy.chances(states), 0.2)
+    theirs = worst_values(problem, problem.behavior.chances(states), 0.2, best=True)
+    np.testing.assert_allclose(least, ours, atol=1e-6)
+    np.testing.assert_allclose(most, theirs, atol=1e-6)
+    # A log that was foreseen to be so large has the set that it then has.
+    half = replace(problem, log=problem.log.episodes(np.arange(0, problem.log.num_episodes, 2)))
+    counts = node_counts(half)
+    both = replace(half, log=half.log.episodes(np.repeat(np.arange(half.log.num_episodes), 2)))
+    assert (node_counts(both) == 2 * counts).all()
+    found, foreseen = node_tails(both, policy, 0.2), node_tails(half, policy, 0.2, 2.0)
+    np.testing.assert_array_equal(found, foreseen)
+
+
+def test_cut_rollouts_with_true_tails_have_the_true_mean():
+    """Within 5 standard errors; with the bounds that hold whatever comes, they are far below."""
+    world, truth = SysAdmin(3), sysadmin(3)
+    policy = world.fewest_failed_neighbours()
+    problem = world.problem(world.sample(world.first_failed(0.3), 3_000, rng=1))
+    tables = [
+        Policy(truth.mdp.pairs, rules.chances(np.argwhere(np.ones((2, 2, 2)))).ravel())
+        for rules in (policy, problem.behavior)
+    ]
+    values = np.array([evaluate(truth.mdp, table) for table in tables])
+    gain = values[0, -1] - values[1, -1]
+    stacks, course = node_stacks(problem.log), node_course(problem, policy)
+    with_tails = world_of(stacks, course._replace(tails=values.ravel()), stacks, 0)
+    without = world_of(stacks, course, stacks, 0)
+    for way in (Way(BOTH, 2, 2), Way(BOTH, 1, 4)):
+        tallied = roll_out_nodes(with_tails, [way], 2, 1, keep=True)
+        rounds = tallied.differences[0, : tallied.complete[0]]
+        assert rounds.size > 2_000
+        assert abs(rounds.mean() - gain) < 5 * rounds.std() / np.sqrt(rounds.size)
+        least = roll_out_nodes(without, [way], 2, 1, keep=True)
+        assert least.differences[0, : least.complete[0]].mean() < gain - 10
+
+
+def test_robust_tails_prove_more_and_are_no_part_of_large_worlds():
+    small, large = SysAdmin(4), SysAdmin(20)
+    for world, used in ((small, True), (large, False)):
+        problem = world.problem(world.sample(world.first_failed(0.3), 300, rng=1))
+        policy = world.fewest_failed_neighbours()
+        claims = [NodeStitched(tails=tails).certify(problem, policy) for tails in (0.2, 0.0)]
+        assert [claim.figures["robust_tails"] for claim in claims] == [used, False]
+        assert (claims[0].lower > claims[1].lower) == used
+
+
 def test_claims_hold_where_the_truth_is_known():
-    """Strict sets are wrong far less often than δ; as often as δ once in 10⁶ tests, at most."""
+    """They are wrong far less often than δ; as often as δ once in 10⁶ tests, at most."""
     world, delta, logs = SysAdmin(3), 0.3, 40
     truth = sysadmin(3)
     pairs = Pairs.full(8, 4)
     better = Policy(pairs, truth.behavior.probability)
-    wrong = 0
+    wrong, wrong_with_tails = 0, 0
     for seed in range(logs):
         problem = world.problem(world.sample(world.first_failed(0.3), 30 + 5 * seed, rng=seed))
         rules = problem.behavior.chances(np.argwhere(np.ones((2, 2, 2))))
         before = performance(truth.mdp, Policy(truth.mdp.pairs, rules.ravel()))
         gain = performance(truth.mdp, truth.behavior) - before
         wrong += NodeRobust(delta=delta).certify(problem, better).lower > gain
+        if seed % 5 == 0:
+            both = replace(problem, behavior=Policy(pairs, rules.ravel()))
+            wrong_with_tails += NodeStitched(delta=delta).certify(both, better).lower > gain
     assert wrong <= stats.binom.isf(1e-6, logs, delta)
+    assert wrong_with_tails <= stats.binom.isf(1e-3, logs // 5, delta)
 
 
 def test_factored_spibb_is_near_the_best_where_flat_spibb_has_hardly_begun():

@@ -61,6 +61,31 @@ def test_csv_is_one_table_of_all_numbers(tmp_path):
             assert float(row["behind"]) == pytest.approx(one.difference.behind.value, rel=1e-8)
 
 
+def test_student_intervals_stand_beside_the_exact_ones_and_say_what_they_are(tmp_path):
+    run = made_run(tmp_path / "run")
+    plain = compare(run, "--metric", "mean", "--episodes", 100)
+    assert "Student" not in plain.output
+    told = compare(run, "--metric", "mean", "--episodes", 100, "--intervals", "student")
+    assert told.exit_code == 0, told.output
+    assert "they miss the truth in more than 5 %" in told.stderr
+    heading = next(line for line in told.stdout.splitlines() if line.startswith("| method"))
+    assert heading == (
+        "| method | mean | Student (asymptotic): mean | mean difference to Basic RL "
+        "| better than Basic RL | worse than Basic RL "
+        "| Student (asymptotic): mean difference to Basic RL |"
+    )
+    for asked in ("exact", "student"):
+        said = compare(run, "--metric", "mean", "--format", "csv", "--intervals", asked).stdout
+        for row in csv.DictReader(said.splitlines()):
+            assert ("student_low" in row, "difference_student_low" in row) == (
+                (asked == "student",) * 2
+            )
+            if asked == "student" and row["difference"]:
+                low, high = float(row["difference_low"]), float(row["difference_high"])
+                assert low < float(row["difference_student_low"])
+                assert float(row["difference_student_high"]) < high
+
+
 def test_claims_are_compared_by_what_they_say(tmp_path):
     run = run_with_certifiers(tmp_path / "small")
     told = compare(run, "--algorithm", "spibb", "--episodes", 10)
@@ -70,4 +95,5 @@ def test_claims_are_compared_by_what_they_say(tmp_path):
                for line in told.stdout.splitlines()) == 1  # fmt: skip
     rows = list(csv.DictReader(compare(run, "--format", "csv").stdout.splitlines()))
     assert len(rows) == 2 * 2 * 2
-    assert "holds claims of certifiers" in compare(run, "--against", "x").stderr
+    for words in (("--against", "x"), ("--intervals", "student")):
+        assert "holds claims of certifiers" in compare(run, *words).stderr

@@ -47,7 +47,7 @@ def as_before(monkeypatch):
 # Those that start many processes, and some whose parts have tests of their own.
 LONG = (
     *("algorithms", "certificates", "gpu", "logs", "own_policy", "planning", "posterior", "power"),
-    *("practice", "run_pictures", "signals", "where_bounds_fail"),
+    *("practice", "rows", "run_pictures", "signals", "where_bounds_fail"),
 )
 
 

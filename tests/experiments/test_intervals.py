@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import bdtr, bdtrc
-from scipy.stats import binom
+from scipy.stats import binom, sem, t
 
 from surestep.errors import SurestepError
-from surestep.experiments import cvar_interval, mean_interval
+from surestep.experiments import cvar_interval, mean_interval, student_interval
 from surestep.experiments.intervals import CONFIDENCE, cvar, tail_weights
 
 VALUES = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=60)
@@ -193,13 +193,35 @@ def test_intervals_of_means_hold_the_truth_as_often_as_they_say(name, size):
     assert wrong <= binom.isf(1e-6, tries, 1 - CONFIDENCE)
 
 
+@pytest.mark.parametrize("size", [2, 5, 300])
+def test_student_intervals_are_scipys(size):
+    values = np.random.default_rng(size).gumbel(-3.0, 2.0, size)
+    expected = t.interval(CONFIDENCE, size - 1, values.mean(), sem(values))
+    assert student_interval(values) == pytest.approx((values.mean(), *expected), rel=1e-12)
+
+
+def test_of_one_value_student_says_nothing():
+    value, low, high = student_interval(np.array([0.3]))
+    assert value == 0.3
+    assert math.isnan(low)
+    assert math.isnan(high)
+
+
+def test_student_intervals_hold_for_normal_values():
+    rng = np.random.default_rng(4)
+    ends = np.array([student_interval(rng.normal(7.0, 3.0, 5))[1:] for _ in range(2000)])
+    wrong = int(((ends[:, 0] > 7) | (ends[:, 1] < 7)).sum())
+    low, high = binom.interval(1 - 1e-6, 2000, 1 - CONFIDENCE)
+    assert low <= wrong <= high
+
+
 def test_intervals_that_assume_more_do_not_hold_there():
     """Student's intervals miss the truth of the first distribution in most data sets of 40."""
     values, chances = map(np.array, zip(*OF_MEANS["rare and bad"], strict=True))
     rng = np.random.default_rng(1)
     drawn = rng.choice(values, (100, 40), p=chances)
-    error = 2.02 * drawn.std(axis=1, ddof=1) / math.sqrt(40)
-    assert (np.abs(drawn.mean(axis=1) - values @ chances) > error).mean() > 0.5
+    ends = np.array([student_interval(one)[1:] for one in drawn])
+    assert ((ends[:, 0] > values @ chances) | (ends[:, 1] < values @ chances)).mean() > 0.5
     assert sum(missed(one, values @ chances) for one in drawn) <= binom.isf(1e-6, 100, 0.05)
 
 

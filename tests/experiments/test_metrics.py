@@ -18,6 +18,7 @@ from surestep.experiments import (
     cvar_interval,
     mean_interval,
     read_run,
+    student_interval,
     summaries,
     valued,
 )
@@ -143,6 +144,7 @@ def test_a_comparison_says_what_the_rows_say(run):
             assert one.difference.mean == mean_interval(mine - base, (-1.0, 1.0))
             assert one.difference.ahead == binomial_interval(int((mine > base).sum()), 25)
             assert one.difference.behind == binomial_interval(int((mine < base).sum()), 25)
+            assert one.difference.student == student_interval(mine - base)
 
 
 def test_others_are_compared_with_the_first_method_of_the_table(run):

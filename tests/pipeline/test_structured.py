@@ -2,6 +2,7 @@
 
 import json
 import math
+import tomllib
 from contextlib import redirect_stdout
 from dataclasses import replace
 from io import StringIO
@@ -10,10 +11,11 @@ import msgspec
 import numpy as np
 import pytest
 
+import surestep._arrays as arrays
 from support.log_tables import write_table
 from surestep import improve, load
 from surestep.cli.main import main
-from surestep.environments.sysadmin import DISCOUNT, SysAdmin
+from surestep.environments.sysadmin import DISCOUNT, STRUCTURE, SysAdmin
 from surestep.errors import (
     InvalidLog,
     InvalidParameter,
@@ -21,9 +23,11 @@ from surestep.errors import (
     InvalidResult,
     ResultMismatch,
 )
+from surestep.model import Structure
 from surestep.pipeline import current_policy as policies
 from surestep.pipeline import improve_structured, structured, verify_structured
 from surestep.pipeline.evidence import open_source
+from surestep.report.structured import structured_sections
 from surestep.results import load_structured
 
 CURRENT = {
@@ -40,6 +44,7 @@ columns.state = ["machine_0", "machine_1", "machine_2", "machine_3"]
 columns.step = "week"
 behavior.policy = "current.json"
 stakes.discount = 0.95
+method.worlds = 0
 
 [structure."machine_*"]
 parents = ["@", "@left + @right"]
@@ -59,7 +64,7 @@ parents = ["pressure"]
 [structure.age]
 parents = ["age"]
 action = "none"
-known = [{age = "old", is = "old"}, {age = "young", is = "young"}]
+known = "same"
 [structure.end]
 parents = ["next.pressure"]
 action = "none"
@@ -180,6 +185,7 @@ def test_a_result_is_saved_loaded_and_made_again(plant, result, tmp_path, capsys
     with pytest.raises(ResultMismatch, match="stakes: your description says another thing"):
         verify_structured(folder, other)
     page = (folder / "report.html").read_text()
+    assert "Not stress tested: none was asked for." in page
     assert "Adopt it" in page
     assert "If people decided by what the log does not record" in page
     (folder / "rules.json").write_text(json.dumps(CURRENT))
@@ -193,6 +199,46 @@ def test_the_command_prints_the_answer_as_json(said, result):
     assert said["rules"][-1] == "Else: nothing."
 
 
+@pytest.fixture(scope="module")
+def few(plant):
+    world = SysAdmin(4)
+    rows = plant_rows(world.sample(world.first_failed(0.3), 60, rng=1))
+    write_table(plant / "few.csv", rows, tuple(rows[0]))
+    changed = PLANT.replace("plant.csv", "few.csv").replace("worlds = 0", "worlds = 1")
+    (plant / "few.toml").write_text(changed)
+    told = []
+    made = improve_structured(plant / "few.toml", progress=lambda *said: told.append(said))
+    assert ("stress test", 0, 1) in told
+    return made
+
+
+def test_what_is_not_proved_may_be_believed(few):
+    """60 episodes prove nothing; their structure was tested too little to call it believed."""
+    assert few.certificate.lower < 0 < few.believed_gain == few.belief.lower < 8.8
+    assert few.test.is_blind
+    assert few.verdict == "not shown to be better"
+    assert "Pilot it: it goes where the log has not been" in few.report
+    seen = replace(few, test=replace(few.test, blind=0.0))
+    assert seen.verdict == "believed better"
+    title, *_ = structured_sections(seen)
+    assert (title.title, title.mood) == ("Pilot it: a gain is believed, not proved", "caution")
+    assert [key.name for key in title.keys][:2] == ["Gain, at least", "Believed, at least"]
+
+
+def test_a_stress_test_is_saved_and_undoes_beliefs(few, tmp_path):
+    tested = few.rehearsal
+    assert 5 < tested.gain[0, 0] < 11  # rules that 60 episodes choose gain about 8.8
+    assert tested.claim[0, 0] < tested.belief[0, 0] < tested.gain[0, 0]
+    assert 0 < tested.tolerance < 1
+    few.save(tmp_path / "result")
+    assert load_structured(tmp_path / "result").files() == few.files()
+    assert "In 1 simulated world" in few.report
+    assert "Not stress tested" not in few.report
+    zeros, ones = np.zeros((40, 1)), np.ones((40, 1))
+    wrong = arrays.altered(tested, gain=zeros, belief=ones, claim=zeros)
+    assert replace(few, rehearsal=wrong).believed_gain == 0 < few.believed_gain
+
+
 def test_a_wrong_structure_proves_nothing(plant, tmp_path):
     """Who says that neighbours do not matter is contradicted by the log."""
     wrong = plant / "wrong.toml"
@@ -203,13 +249,76 @@ def test_a_wrong_structure_proves_nothing(plant, tmp_path):
     assert "the log contradicts the structure" in result.report
 
 
+LEARN = 'parents = "learn"\naction = "learn"\n\n'
+LEARNT_PLANT = (
+    f"{PLANT[: PLANT.index('parents')]}{LEARN}{PLANT[PLANT.index('[structure.reward]') :]}"
+)
+
+
+def test_a_learnt_structure_is_believed_until_somebody_confirms_it(plant, tmp_path, capsys):
+    (plant / "learn.toml").write_text(LEARNT_PLANT)
+    command = ["improve", str(plant / "learn.toml"), "-o", str(tmp_path / "result")]
+    with pytest.raises(SystemExit) as stop:
+        main(command)
+    assert stop.value.code == 0
+    screen = capsys.readouterr().out
+    assert "Pilot it: a gain is believed, not proved" in screen
+    lines = ['parents = ["@", "@left + @right"]', 'action = { "reboot_@" = "reboot_@" }']
+    assert all(f'[structure."machine_*"]: {line}' in screen for line in lines)
+    result = load_structured(tmp_path / "result")
+    assert (result.verdict, result.certificate.standing) == ("believed better", "believed")
+    assert result.certificate.assumes("structure-learnt")
+    assert result.structure.learnt == ("machine_*",)
+    assert "The learnt structure" in result.report
+    assert verify_structured(tmp_path / "result", plant / "learn.toml").confirmed
+    # Who writes these lines in place of "learn" has the same structure, without the mark.
+    confirmed = tomllib.loads(LEARNT_PLANT.replace(LEARN, "\n".join([*lines, ""])))["structure"]
+    assert confirmed["machine_*"] == result.record.learnt["machine_*"]
+    structure = Structure.read(result.record.columns, result.record.actions, confirmed)
+    assert structure == replace(result.structure, learnt=())
+    assert replace(result, structure=structure).verdict == "proved better"
+
+
+def test_the_part_that_judges_teaches_no_structure(tmp_path, monkeypatch):
+    """Where the first half is as it was, the rest may say anything; and not the other way."""
+    world, rng = SysAdmin(4), np.random.default_rng(2)
+    log = world.sample(world.first_failed(0.3), 60, rng=1)
+    free = {"machine_*": {}, "reward": STRUCTURE["reward"]}
+    log = replace(log, structure=world.structure(free))
+    taught = np.arange(log.num_steps) < log.offsets[30]
+    (tmp_path / "current.json").write_text(json.dumps(CURRENT))
+    (tmp_path / "plant.toml").write_text(LEARNT_PLANT)
+
+    class Learnt(Exception):
+        """Stops before rules are looked for."""
+
+    def stop(training, *more, **options):
+        raise Learnt(training.structure.node_names)
+
+    def learnt(kept):
+        noise = rng.integers(2, size=log.state.shape)
+        state = np.where(kept[:, np.newaxis], log.state, noise)
+        rows = plant_rows(replace(log, state=state, next_state=np.roll(state, -1, axis=0)))
+        write_table(tmp_path / "plant.csv", rows, tuple(rows[0]))
+        with pytest.raises(Learnt) as found:
+            improve_structured(tmp_path / "plant.toml")
+        return found.value.args[0]
+
+    monkeypatch.setattr(structured, "find_rules", stop)
+    assert learnt(taught)[-1] == "machine_*: @ works, @left + @right 2, action reboot_@"
+    assert learnt(~taught) == ("machine_*: always",)
+
+
 def test_practice_that_nobody_wrote_down_is_compared_by_its_returns(tmp_path):
     rows = clinic_rows(1500, np.random.default_rng(3))
     write_table(tmp_path / "clinic.csv", rows, tuple(rows[0]))
     (tmp_path / "clinic.toml").write_text(CLINIC)
     result = improve_structured(tmp_path / "clinic.toml")
     assert result.rules.texts() == ["If pressure = high: treat.", "Else: wait."]
-    assert "practice-as-recorded" in [said.code for said in result.certificate.assumptions]
+    for claim in (result.certificate, result.belief):
+        assert "practice-as-recorded" in [said.code for said in claim.assumptions]
+    assert result.certificate.lower < result.belief.lower < result.estimated_gain
+    assert "in the worlds the current policy acts, and nobody knows all of it" in result.report
     # Of those who begin high, wait has 0.8 and treat 0.1 to go on so, and a death takes 0.3.
     assert 0 < result.certificate.lower < result.estimated_gain < 0.4
     assert result.act({"pressure": "high", "age": "old"}) == "treat"
@@ -219,11 +328,19 @@ def test_practice_that_nobody_wrote_down_is_compared_by_its_returns(tmp_path):
     ("old", "new", "error", "words"),
     [
         ("stakes.discount = 0.95", "", InvalidParameter, "stakes.discount is missing"),
-        ("0.95", "0.95\nmethod.worlds = 3", InvalidParameter, "method.worlds means nothing"),
+        ("worlds = 0", "grid = 3", InvalidParameter, "method"),
+        (
+            'behavior.policy = "current.json"\nstakes.discount = 0.95\nmethod.worlds = 0',
+            "stakes.discount = 0.95\nmethod.worlds = 3",
+            InvalidParameter,
+            "method.worlds is 3, but in the worlds the current policy acts",
+        ),
         ("works = 1.0", "works = 2.0", InvalidLog, "row 1 contradicts the structure: its reward"),
         ("current.json", "plant.toml", InvalidParameter, "expected rules as rules.json"),
         ('["@", "@left', '["@", "@leaf', InvalidParameter, "has the parent '@leaf'"),
         ('"reboot_@"}', '"reset_@"}', InvalidParameter, "has the action 'reset_0'"),
+        ('["@", "@left + @right"]', '"lern"', InvalidParameter, 'or parents = "learn"'),
+        ('{reboot = "reboot_@"}', '"learn"', InvalidParameter, "names parts of an action"),
     ],
 )
 def test_mistakes_end_in_one_line(plant, tmp_path, old, new, error, words):

@@ -381,6 +381,86 @@ def test_a_component_without_rewards_is_left_where_that_is_best():
     assert worst.policy.probability.tolist() == [0, 1, 1, 0, 1, 0, 1, 0]
 
 
+def test_costs_until_an_end_avoid_a_trap():
+    # ward: surely out for 10, or for 1 out or into the trap, alike; from home only into the trap.
+    P = np.zeros((4, 2, 4))
+    P[0, 0, 3] = P[1, :, 2] = P[2, :, 2] = 1.0
+    P[0, 1, [2, 3]] = 0.5
+    R = [[10, 1], [1, 0], [0, 0], [0, 0]]
+    mdp = model(P, R, endless=np.inf, state_labels=("ward", "home", "trap", "out"))
+    plan = optimal(mdp, minimise=True)
+    assert plan.value == pytest.approx([10, np.inf, np.inf, 0])
+    assert plan.q == pytest.approx([10, *[np.inf] * 5, 0, 0])
+    assert plan.policy.probability.tolist() == [1, 0] * 4
+    assert plan.error_bound < 1e-9
+    gains = replace(mdp, reward=-mdp.reward, endless=-np.inf)
+    assert optimal(gains).value == pytest.approx([-10, -np.inf, -np.inf, 0])
+    hopeful = replace(mdp, endless=0.0)  # the trap is left alone for nothing
+    assert optimal(hopeful, minimise=True).value == pytest.approx([1, 0, 0, 0])
+    for start in ([0.5, 0, 0.5, 0], [0.5, 0.5, 0, 0]):
+        with pytest.raises(NeverEnds, match=r"trap' never ends under any policy"):
+            optimal(replace(mdp, initial=start), minimise=True)
+
+
+@settings(max_examples=2 * settings.default.max_examples)
+@given(data=st.data())
+def test_least_costs_until_an_end_are_those_of_the_best_policy_from_each_state(data):
+    mdp = replace(data.draw(undiscounted(rewards=COSTS)), endless=np.inf)
+    assume(mdp.num_pairs > mdp.num_states)
+    least = np.full(mdp.num_states, np.inf)
+    for policy in deterministic(mdp):
+        ends = ends_from(mdp, policy)
+        for s in np.flatnonzero(ends):
+            met = passed(mdp, policy, s)
+            if ends[met].all():  # nothing that the policy meets goes round for ever
+                stopped = np.where(np.isin(mdp.pairs.state, met), mdp.discount, 0.0)
+                value = exact_value(replace(mdp, discount=stopped), policy)
+                least[s] = min(least[s], float(value[s]))
+    sure = np.isfinite(least)
+    assume(sure.any())
+    plan = optimal(replace(mdp, initial=sure / sure.sum()), minimise=True)
+    assert np.array_equal(np.isfinite(plan.value), sure)
+    assert np.abs(plan.value[sure] - least[sure]).max() <= plan.error_bound + 1e-15
+    taken = plan.policy.probability > 0
+    assert plan.q[taken] == pytest.approx(plan.value, abs=1e-9)
+    if not sure.all():
+        with pytest.raises(NeverEnds, match="never ends under any policy"):
+            optimal(replace(mdp, initial=np.full(sure.size, 1 / sure.size)), minimise=True)
+
+
+def passed(mdp, policy, start):
+    """The states that the policy may come to from `start`, pair by pair, by a worklist."""
+    met, open_states = {start}, [start]
+    while open_states:
+        s = open_states.pop()
+        for k in np.flatnonzero((mdp.pairs.state == s) & (policy > 0)):
+            run = slice(*mdp.offsets[k : k + 2])
+            new = {int(t) for t in mdp.successor[run][mdp.probability[run] > 0]} - met
+            met |= new
+            open_states += new
+    return sorted(met)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_least_costs_until_an_end_are_those_of_storm(seed):
+    rng = np.random.default_rng(seed)
+    states, actions = 60, 3
+    P = np.zeros((states, actions, states))
+    for s, a in itertools.product(range(states - 1), range(actions)):
+        P[s, a, rng.choice(states, rng.choice([1, 2]), replace=False)] = 1.0
+    P[:6, :, 6:] = 0.0  # nobody gets out of the first states
+    P[:6, :, 0] += P[:6].sum(2) == 0
+    P[:-1] /= P[:-1].sum(2, keepdims=True)
+    R = rng.integers(0, 4, (states, actions)) * 1.0
+    R[:6] = 1.0
+    R[-1] = 0.0
+    mdp = model(P, R, endless=np.inf, initial=np.eye(states)[-1])
+    plan = optimal(mdp, minimise=True)
+    expected = storm_total_optimum(mdp, "min")
+    assert 6 <= np.isinf(expected).sum() < states
+    assert plan.value == pytest.approx(expected, abs=1e-8)
+
+
 def test_a_fair_bet_for_ever_is_no_rest():
     # 1 is won and lost alike: nothing on average, but no total either.
     P, R = np.zeros((2, 2, 2)), np.zeros((2, 2, 2))

@@ -5,6 +5,7 @@ from surestep.algorithms.constrained import Constrained
 from surestep.algorithms.contract import Algorithm, Promise, improve_on_nodes, improvement_of
 from surestep.algorithms.duipi import DUIPI
 from surestep.algorithms.hcpi import HCPI
+from surestep.algorithms.learnt_structure import drafted, learn_structure
 from surestep.algorithms.pessimistic import VILCB, PessimisticMBIE, RobustMDP
 from surestep.algorithms.provable import Provable
 from surestep.algorithms.registry import ALGORITHMS, make_algorithm
@@ -39,8 +40,10 @@ __all__ = [
     "RobustMDP",
     "SoftSPIBB",
     "TwoSuccessorSPIBB",
+    "drafted",
     "improve_batch",
     "improve_on_nodes",
     "improvement_of",
+    "learn_structure",
     "make_algorithm",
 ]

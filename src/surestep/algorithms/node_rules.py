@@ -22,7 +22,8 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep.algorithms.trees import StateColumn, Tree, trees_of
 from surestep.certificates.node_law import LEFT_OVER, estimated_law, stepped
-from surestep.certificates.nodes import NodeStitched, node_stacks
+from surestep.certificates.node_stacks import node_stacks
+from surestep.certificates.nodes import NodeStitched
 from surestep.model.factored import ColumnRules, FactoredProblem, Rule
 from surestep.model.structure import HERE, LEFT, RIGHT, Structure
 

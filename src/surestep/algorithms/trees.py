@@ -137,13 +137,19 @@ def best_split(
         values, place = np.unique(column.code[leaf.states], return_inverse=True)
         if values.size < 2 or (not column.ordered and values.size > MOST_VALUES):
             continue
-        has = (np.arange(values.size)[:, np.newaxis] == place).astype(np.float64)
-        worth = np.stack([has @ own, has @ regret])
-        first = np.tri(values.size, dtype=np.bool_)[:-1] if column.ordered else sets_of(worth[0])
-        added = merit(first @ worth) + merit(~first @ worth) - merit(worth.sum(axis=1))
+        worth = np.zeros((values.size, 2, *own.shape[1:]))
+        np.add.at(worth, place, np.stack(np.broadcast_arrays(own, regret), axis=1))
+        worth = worth.transpose(1, 0, 2)
+        if column.ordered:
+            sums = worth.cumsum(axis=1)[:, :-1], worth[:, ::-1].cumsum(axis=1)[:, -2::-1]
+        else:
+            sets = sets_of(worth[0])
+            sums = sets @ worth, ~sets @ worth
+        added = merit(sums[0]) + merit(sums[1]) - merit(worth.sum(axis=1))
         i = int(added.argmax())
         if added[i] > best[0]:
-            sides = [leaf.states & np.isin(column.code, values[x]) for x in (first[i], ~first[i])]
+            first = np.arange(values.size) <= i if column.ordered else sets[i]
+            sides = [leaf.states & np.isin(column.code, values[x]) for x in (first, ~first)]
             actions = [int(gain[side].sum(axis=0).argmax()) for side in sides]
             best = (float(added[i]), leaf, list(map(Leaf, sides, actions)))
     return best

@@ -4,6 +4,7 @@ from surestep.certificates.apriori import APriori
 from surestep.certificates.certifying import certify, certify_many, verify
 from surestep.certificates.common import Certifier
 from surestep.certificates.episodes import training_for, training_part
+from surestep.certificates.node_posterior import NodePosterior
 from surestep.certificates.node_tables import NodeRobust
 from surestep.certificates.nodes import NodeStitched
 from surestep.certificates.posterior import Posterior
@@ -16,6 +17,7 @@ __all__ = [
     "CERTIFIERS",
     "APriori",
     "Certifier",
+    "NodePosterior",
     "NodeRobust",
     "NodeStitched",
     "Posterior",

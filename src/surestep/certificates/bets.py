@@ -17,7 +17,8 @@ martingale if read backwards: E[S_t/t | S_{t+1}, S_{t+2}, …] = S_{t+1}/(t + 1)
 inequality from the last one on, the largest of these means is 1/δ or more with probability at most
 δ (the exchangeable Markov inequality, Ramdas and Manole 2023). In other words: for some t, at least
 a share 1/q of the first t series reaches q/δ, with probability at most δ. Asked for are t from half
-of all series on: a t of 1 would make L the luck of one seed.
+of all series on: a t of 1 would make L the luck of one seed. As that holds for all t at once, the
+number of series may depend on everything, such as the length of the log.
 
 Every factor falls as μ rises: with a constant stake clearly, with the stake c / (μ − least) since
 (X − μ) / (μ − least) = (X − least) / (μ − least) − 1 does. So the μ at which that happens fill an
@@ -80,7 +81,9 @@ ROUNDING = 1e-9  # of the goal, for what rounding may add to a capital
 PLANNING, CERTIFYING = 1, 2  # streams of random numbers, never shared
 PLANNING_SEED = 0  # of all plans: near ties are decided alike, whatever seed certifies
 PLANNING_RUNS = 8  # runs on fold 1 for each policy among which one is chosen
-LAST_PLANNING_RUNS = 64  # for the certified policy: enough that data decide its plan
+READ_BY_ALL = 2**15  # entries of fold 1 up to which all runs are made
+MOST_READ = 2**18  # entries: of a larger fold 1 so many are read, by fewer runs
+LAST = (64, 2**21)  # both for the certified policy: enough that data decide its plan
 MOST_ROUNDS = 100_000  # of a run: rollouts that are cut at once would never end
 SMALLEST_SPREAD = 1e-3  # of X, relative to its range
 CLEARLY = 0.01  # of the range of returns: what rollouts in turn must promise more than paired ones
@@ -268,29 +271,46 @@ def plans_at(
     All folds are rolled out together in `runs` runs; `tally` adds up their rounds.
     """
     levels = Levels.of(folds)
-    sides = (BOTH, OURS, THEIRS)
     number = max(len(horizons(fold.course.discount)) for fold in folds)
     lengths = [  # of fewer than others have, the last one comes again
         own + own[-1:] * (number - len(own))
         for own in (horizons(fold.course.discount) for fold in folds)
     ]
-    ways = [[Way(who, steps, steps) for who in sides for steps in own] for own in lengths]
-    alone = bets_alone(levels, np.repeat(sides, number).tolist(), tally(folds, ways, runs))
-    best = alone.score.reshape(-1, len(sides), number).argmax(axis=2).tolist()
-    ways_in_turn = [
-        [Way(cycle, own[ours], own[theirs]) for cycle in CYCLES]
-        for own, (_, ours, theirs) in zip(lengths, best, strict=True)
-    ]
-    in_turn = bets_in_turn(levels, tally(folds, ways_in_turn, runs))
-    best_in_turn = in_turn.score.argmax(axis=1).tolist()
-    plans = []
-    for f, fold in enumerate(folds):
-        place = number + best[f][1] if fold.alone else best[f][0]
-        paired = alone.plan(fold, ways[f][place], (f, place))
-        turned = in_turn.plan(fold, ways_in_turn[f][best_in_turn[f]], (f, best_in_turn[f]))
-        better = turned.score > paired.score + clearly * span_of(fold.course)
-        plans.append(turned if better and not fold.alone else paired)
-    return plans
+
+    def rolled(places: Sequence[int], *sides: int) -> tuple[ExpectedBets, Tallies]:
+        ways = [[Way(who, n, n) for who in sides for n in lengths[f]] for f in places]
+        tallies = tally([folds[f] for f in places], ways, runs)
+        whos = np.repeat(sides, number).tolist()
+        return bets_alone(levels.of_some(places), whos, tallies), tallies
+
+    plans: dict[int, BetPlan] = {}
+    left = []
+    for who in (BOTH, OURS):
+        some = [f for f, fold in enumerate(folds) if fold.alone == (who == OURS)]
+        if not some:
+            continue
+        bets, tallies = rolled(some, who)
+        for row, f in enumerate(some):
+            best = int(bets.score[row].argmax())
+            way = Way(who, lengths[f][best], lengths[f][best])
+            plans[f] = bets.plan(folds[f], way, (row, best))
+            # In turn, rounds have the mean of paired ones: only where that is far above what a
+            # paired bet expects may a bet in turn expect more by `clearly`.
+            least = plans[f].score + clearly * span_of(folds[f].course)
+            left += [f] if who == BOTH and tallies.mean[row, :, 0].max() > least else []
+    if left:
+        sides = rolled(left, OURS, THEIRS)[0].score.reshape(-1, 2, number).argmax(axis=2)
+        ways = [
+            [Way(cycle, lengths[f][ours], lengths[f][theirs]) for cycle in CYCLES]
+            for f, (ours, theirs) in zip(left, sides.tolist(), strict=True)
+        ]
+        in_turn = bets_in_turn(levels.of_some(left), tally([folds[f] for f in left], ways, runs))
+        for row, f in enumerate(left):
+            best = int(in_turn.score[row].argmax())
+            turned = in_turn.plan(folds[f], ways[row][best], (row, best))
+            if turned.score > plans[f].score + clearly * span_of(folds[f].course):
+                plans[f] = turned
+    return [plans[f] for f in range(len(folds))]
 
 
 class Levels(NamedTuple):
@@ -317,6 +337,10 @@ class Levels(NamedTuple):
         ]
         ratio, goal, together, closest, *least = np.array(figures).T[..., np.newaxis]
         return cls(ratio, goal, together, closest, np.array(least))
+
+    def of_some(self, places: Sequence[int]) -> Levels:
+        """Returns the figures of the folds at these places."""
+        return Levels(*(figures[..., places, :] for figures in self))
 
     def largest_stake(self, above_least: FloatArray) -> FloatArray:
         """Returns the largest stake on means at this distance above the least value."""

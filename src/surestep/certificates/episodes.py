@@ -8,7 +8,7 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter
 from surestep.model import Counts, LoggedRewards, Policy, Problem
-from surestep.model.log import UNKNOWN, DecisionLog, least_and_greatest, terminal_states
+from surestep.model.log import UNKNOWN, DecisionLog, Excerpt, least_and_greatest, terminal_states
 from surestep.model.statements import Scalar, Statement
 from surestep.offpolicy.split import first_steps, split_episodes
 from surestep.offpolicy.weights import unsupported_pairs
@@ -190,6 +190,8 @@ def parts_of_log(
     before the first row of the first episode that is not in it: what follows of an episode that
     began before is of the second part, and no start there; in the first part that episode is cut.
     """
+    if isinstance(log, Excerpt):
+        return log.split(train_share)
     order = np.arange(log.num_steps) if log.num_episodes == 1 else log.order
     if seed is not None or order is None:
         return split_episodes(log, train_share, seed)

@@ -18,7 +18,8 @@ the truth, and the proof there holds for the table. ∎
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -26,8 +27,9 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._settings import Delta, Settings
 from surestep.certificates.common import unless_refused, values_statement
-from surestep.certificates.nodes import node_stacks, strides_of
+from surestep.certificates.node_stacks import node_stacks, strides_of, structure_statements
 from surestep.certificates.robust import Case, Robust, claims_by_fixed_points, set_terms
+from surestep.certificates.stacks import tails_of_set
 from surestep.certificates.uncertainty import Uncertainty, chance_interval, start_rows
 from surestep.errors import InvalidParameter
 from surestep.model import Certificate, Counts, LoggedRewards, Pairs, Policy, Problem, Statement
@@ -37,6 +39,7 @@ from surestep.model.successors import Successors
 from surestep.planning.rectangular import Earnings, IntervalRows, RectangularSet
 
 MOST_ROWS = 2**21  # of one level of all trees, before equal subtrees are joined
+MOST_TAILS = 2**12  # pairs of a world for which tails are computed beside rollouts
 MOST_DRAWS = 2**31  # stands for a row that is known, and needs none
 CERTAIN = -1  # in place of a node: a row with one successor
 FIGURES = (
@@ -74,8 +77,8 @@ class NodeTable(NamedTuple):
     visits: arrays.IntArray  # [nodes] their draws
 
     @classmethod
-    def of(cls, problem: FactoredProblem) -> NodeTable:
-        """Enumerates the states of a problem, and counts the draws of its log."""
+    def of(cls, problem: FactoredProblem, grown: float = 1.0) -> NodeTable:
+        """Enumerates the states of a problem, and counts the draws of its log `grown` times."""
         structure, behavior = problem.structure, problem.behavior
         if problem.discount == 0 or problem.horizon is not None or behavior is None:
             raise InvalidParameter(
@@ -84,7 +87,7 @@ class NodeTable(NamedTuple):
         sizes = [len(values) for values in structure.values[: len(structure.columns)]]
         check_rows(float(np.prod(sizes, dtype=np.float64)) * structure.num_actions)
         states = np.indices(sizes).reshape(len(sizes), -1).T
-        draws = node_counts(problem)
+        draws = np.rint(grown * node_counts(problem)).astype(np.int64)
         steps = structure.target.size + 2
         least = float(problem.discount) ** ((steps - 1) / steps)
         trees, root = joined_trees(structure, states, draws, least)
@@ -322,10 +325,11 @@ class NodeRobust(Settings):
         return arrays.altered(
             unless_refused(claim),
             kind=self.name,
+            standing="believed" if problem.structure.learnt else "proved",
             parameters={"delta": self.delta},
             figures=figures | {"world_states": len(table.states)},
             assumptions=(
-                Statement("structure-true"),
+                *structure_statements(problem.structure),
                 Statement("no-hidden-causes"),
                 *problem.about_behavior,
                 Statement("nothing-left-out"),
@@ -370,3 +374,23 @@ def possible_tables(table: NodeTable, certifier: Robust) -> Uncertainty:
         counts.starts / counts.starts.sum(),
         parts,
     )
+
+
+def node_tails(
+    problem: FactoredProblem, policy: ColumnRules | Policy, delta: float, grown: float = 1.0
+) -> arrays.FloatArray | None:
+    """Returns the least values of π_I and the greatest of π_b [2, S] by a robust set at 1 − δ.
+
+    `grown` foresees the set of as many times the counts. None where states are too many, or where
+    there can be no such set.
+    """
+    behavior = policy if problem.behavior is None else problem.behavior
+    sizes = [len(values) for values in problem.structure.values[: len(problem.structure.columns)]]
+    whole = not isinstance(behavior, ColumnRules) or behavior.is_whole
+    few = math.prod(sizes) * problem.structure.num_actions <= MOST_TAILS
+    if not (delta > 0 and 0 < problem.discount < 1 and problem.horizon is None and few and whole):
+        return None
+    table = NodeTable.of(replace(problem, behavior=behavior), grown)
+    models = possible_tables(table, Robust(delta=delta, known_start=True)).models
+    tails = tails_of_set(table.problem, table.lift(policy), models)
+    return tails.at_state[:, : len(table.states)]

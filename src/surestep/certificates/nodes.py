@@ -60,6 +60,13 @@ may be made, as in `certificates.stitched`. ∎
 without rolling it out, and without knowing it (`certificates.practice`). L is then L_I − U: L_I by
 rounds of π_I alone, U by a bet on these returns, each with its own part of δ (a union bound).
 
+**Robust tails** (where the states can be listed). On an event of probability 1 − δ′ a robust set of
+nodes from *all* of the log contains their laws (`certificates.node_tables`). Then the least value
+of π_I and the greatest of π_b in the state where H steps are over bound what is left there, and
+with L at the level δ − δ′ the argument of `certificates.stitched` holds. In the middle of a step
+something was drawn already: what is left there is bounded by `rest_bounds` as before. Whether there
+are such tails is decided by fold 1, with its own set for as many counts as the whole log has.
+
 A flat model is the special case of one column whose nodes are the pairs; its rounds are then those
 of `certificates.stitched` to the last bit (a test holds both against each other).
 
@@ -70,7 +77,6 @@ seen and filled in by a guess; anything that is not valid there.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -94,6 +100,8 @@ from surestep.certificates.bets import (
     plans_at,
 )
 from surestep.certificates.episodes import too_few
+from surestep.certificates.node_stacks import node_stacks, strides_of, structure_statements
+from surestep.certificates.node_tables import node_tails
 from surestep.certificates.stacks import Tallies, Way, tallies_of
 from surestep.certificates.stitched import FEWEST, check_rounds, figures_of
 from surestep.certificates.uncertainty import SMALLEST_LEVEL
@@ -111,10 +119,9 @@ from surestep.kernels.nodes import (
 )
 from surestep.kernels.stitched import FOREVER, Rounds, Tallied, coupled_chances
 from surestep.model import Certificate, Policy
-from surestep.model.factored import ColumnRules, FactoredLog, FactoredProblem
+from surestep.model.factored import ColumnRules, FactoredProblem
 from surestep.model.known import Logger
 from surestep.model.statements import Scalar, Statement
-from surestep.model.structure import Structure
 
 PLANNED_DRAWS = 400_000  # of columns, in which fold 1 may try a way, over all runs
 CLEARLY = 0.1  # of the range of returns: what rollouts in turn must promise more than paired ones
@@ -146,6 +153,9 @@ class NodeStitched(common.WithRanges):
     practice : float, default 0.3
         The share of δ that a bound on the returns of the part that judges takes, where π_b is not
         known, or where the other part expects more of comparing with them; 0: never.
+    tails : float, default 0.2
+        The share of δ for a robust set of nodes that bounds what is left where rollouts are cut, in
+        worlds of few states and where the other part expects more of it; 0: never.
 
     Notes
     -----
@@ -169,6 +179,7 @@ class NodeStitched(common.WithRanges):
     series: Annotated[int, Meta(ge=1, le=100_000)] = 1
     one_of: Annotated[int, Meta(ge=1, le=100_000)] = 1
     practice: common.Share = 0.3
+    tails: common.Share = 0.2
 
     name: ClassVar = "stitched-nodes"
 
@@ -204,7 +215,10 @@ class NodeStitched(common.WithRanges):
         )
 
     def expected(
-        self, training: FactoredProblem, policies: Sequence[ColumnRules | Policy]
+        self,
+        training: FactoredProblem,
+        policies: Sequence[ColumnRules | Policy],
+        tails: arrays.FloatArray | None = None,
     ) -> list[BetPlan]:
         """Returns the bet that a training part plans for each policy, with the L that it expects.
 
@@ -214,6 +228,8 @@ class NodeStitched(common.WithRanges):
             The part that may choose.
         policies : sequence of ColumnRules or Policy
             The candidates.
+        tails : array of float [2, S], optional
+            What may be left where rollouts of the one policy are cut after some steps.
 
         Returns
         -------
@@ -221,7 +237,9 @@ class NodeStitched(common.WithRanges):
             The bets; `score` is the L that is expected. It is no claim.
         """
         stacks = node_stacks(training.log)
-        folds = [fold for policy in policies for fold in self.folds(training, stacks, policy)]
+        folds = [
+            fold for policy in policies for fold in self.folds(training, stacks, policy, tails)
+        ]
         draws = max(training.log.num_steps * training.structure.target.size, 1)
         runs = int(np.clip(PLANNED_DRAWS // draws, 1, MOST_PLANNING_RUNS))
         plans = plans_at(folds, runs, tally_nodes, clearly=CLEARLY)
@@ -230,7 +248,11 @@ class NodeStitched(common.WithRanges):
         return [max(ways, key=lambda plan: plan.score) for ways in several]
 
     def folds(
-        self, training: FactoredProblem, stacks: NodeStacks, policy: ColumnRules | Policy
+        self,
+        training: FactoredProblem,
+        stacks: NodeStacks,
+        policy: ColumnRules | Policy,
+        tails: arrays.FloatArray | None = None,
     ) -> list[Fold]:
         """Returns the folds that plan bets for a policy: against rollouts of π_b, or its returns.
 
@@ -242,21 +264,44 @@ class NodeStitched(common.WithRanges):
             Its stacks.
         policy : ColumnRules or Policy
             The new policy.
+        tails : array of float [2, S], optional
+            What may be left where rollouts are cut after some steps.
 
         Returns
         -------
         list of Fold
-            One or two.
+            Up to four: each without such tails, and with them.
         """
         ratio = (1 - self.train_share) / self.train_share
-        course = node_course(training, policy)
-        whole = Fold(stacks, course, ratio, self.delta, one_of=self.one_of)
-        if not self.practice:
-            return [whole]
+        plain = node_course(training, policy)
         returns = paid_node_returns(training)
-        bet = ReturnsBet.of(returns, ratio, self.practice * self.delta, course)
-        alone = whole._replace(delta=(1 - self.practice) * self.delta, alone=True, baseline=bet)
-        return [alone] if training.behavior is None else [whole, alone]
+        courses = [plain] if tails is None else [plain, plain._replace(tails=tails.ravel())]
+        folds = []
+        for course, robust in zip(courses, (False, True), strict=False):
+            level = self.level(robust)
+            whole = Fold(stacks, course, ratio, level, robust=robust, one_of=self.one_of)
+            if training.behavior is not None or not self.practice:
+                folds.append(whole)
+            if self.practice:
+                bet = ReturnsBet.of(returns, ratio, self.practice * level, course)
+                rest = (1 - self.practice) * level
+                folds.append(whole._replace(delta=rest, alone=True, baseline=bet))
+        return folds
+
+    def level(self, robust: bool) -> float:
+        """Returns the part of δ that a robust set leaves.
+
+        Parameters
+        ----------
+        robust : bool
+            Whether there is such a set.
+
+        Returns
+        -------
+        float
+            The level of all bets together.
+        """
+        return (1 - self.tails) * self.delta if robust else self.delta
 
     def certify(self, problem: FactoredProblem, policy: ColumnRules | Policy) -> Certificate:
         """Returns L by rounds on the part that judges, as the other part planned them.
@@ -282,9 +327,15 @@ class NodeStitched(common.WithRanges):
         if problem.behavior is None and not self.practice:
             raise InvalidParameter("practice is 0, but the behavior policy is not known")
         first, second = self.parts(problem)
-        (plan,) = self.expected(first, [policy])
+        share = self.tails * self.delta
+        grown = problem.log.num_episodes / first.log.num_episodes
+        (plan,) = self.expected(first, [policy], node_tails(first, policy, share, grown))
         stacks = node_stacks(second.log)
-        world = world_of(stacks, node_course(second, policy), plan.fold.stacks, self.seed)
+        course = node_course(second, policy)
+        tails = node_tails(problem, policy, share) if plan.fold.robust else None
+        if tails is not None:
+            course = course._replace(tails=tails.ravel())
+        world = world_of(stacks, course, plan.fold.stacks, self.seed)
         tallied = roll_out_nodes(world, [plan.way], CERTIFYING, self.series, keep=True)
         rounds = Rounds(tallied.differences, tallied.complete, tallied.cuts)
         check_rounds(plan.way, rounds, world.course)
@@ -293,7 +344,7 @@ class NodeStitched(common.WithRanges):
         compared: dict[str, Scalar] = {}
         if plan.fold.baseline is not None:
             returns = paid_node_returns(second)
-            level = self.practice * self.delta
+            level = self.practice * self.level(plan.fold.robust)
             upper = min(plan.fold.baseline.upper(returns, returns.size, level), high)
             compared = {"policy_lower": lower, "practice_upper": upper}
             lower -= upper
@@ -304,6 +355,7 @@ class NodeStitched(common.WithRanges):
             "training_steps": first.log.num_steps,
             "nodes": int((problem.structure.known < 0).sum()),
             "nodes_seen": int((arrays.run_lengths(stacks.offsets) > 0).sum()),
+            "robust_tails": plan.fold.robust,
             "expected": plan.score,
             "return_low": low,
             "return_high": high,
@@ -312,7 +364,7 @@ class NodeStitched(common.WithRanges):
         }
         return Certificate(
             kind=self.name,
-            standing="proved",
+            standing="believed" if problem.structure.learnt else "proved",
             lower=max(lower, low - high),
             delta=self.delta,
             span=high - low,
@@ -346,7 +398,7 @@ class NodeStitched(common.WithRanges):
         if problem.start is not None:
             starts = Statement("start-known")
         return (
-            Statement("structure-true"),
+            *structure_statements(problem.structure),
             Statement("no-hidden-causes"),
             *((Statement("practice-as-recorded"),) if by_returns else problem.about_behavior),
             Statement("chosen-from-part", {"share": self.train_share, "seed": seed}),
@@ -378,67 +430,6 @@ def paid_node_returns(problem: FactoredProblem) -> arrays.FloatArray:
     return np.where(lost, high, np.where(over, paid, np.minimum(left, high)))
 
 
-def node_stacks(log: FactoredLog) -> NodeStacks:
-    """Returns the draws of every node in the order of decisions; a draw not recorded is below 0."""
-    return node_draws(log)[0]
-
-
-def node_draws(log: FactoredLog) -> tuple[NodeStacks, arrays.IntArray]:
-    """Returns the stacks of nodes, and the place of each entry: its row times D plus its column."""
-    structure = log.structure
-    values = log.values()
-    columns = structure.target.size
-    node = np.empty((log.num_steps, columns), np.int64)
-    drawn = np.empty((log.num_steps, columns), np.int32)
-    more: list[tuple[int, int]] = []  # nodes that may have been drawn from, and where
-    for d in range(columns):
-        drawn[:, d] = log.drawn(d, values)
-        whole = log.known_parents(d, values)
-        node[:, d] = structure.nodes.at(d, values, log.action)
-        there = drawn[:, d] >= -1
-        node[~there | ~whole, d] = -1
-        for row in np.flatnonzero(there & ~whole).tolist():
-            places = nodes_at(structure, d, values[row], log.action[row : row + 1])
-            more += [(place, row * columns + d) for place in places]
-    flat = node.ravel()
-    kept = np.flatnonzero((flat >= 0) & (structure.known[flat] < 0))
-    which, entry, when = flat[kept], drawn.ravel()[kept], kept
-    if more:
-        extra = np.array([pair for pair in more if structure.known[pair[0]] < 0]).reshape(-1, 2)
-        which = np.concatenate([which, extra[:, 0]])
-        entry = np.concatenate([entry, np.full(len(extra), -1, np.int32)])
-        when = np.concatenate([when, extra[:, 1]])
-    # Numbers of 16 bits are sorted ten times as fast as others.
-    small = which.astype(np.min_scalar_type(structure.num_nodes))
-    order = np.lexsort((when, small)) if more else np.argsort(small, kind="stable")
-    offsets = arrays.offsets_of(np.bincount(which, minlength=structure.num_nodes))
-    entry = np.ascontiguousarray(entry[order])
-    stops = offsets[1:].copy()
-    unseen = np.flatnonzero(entry < 0)
-    np.minimum.at(stops, np.searchsorted(offsets, unseen, side="right") - 1, unseen)
-    starts = log.starts.astype(np.int64).ravel()
-    return NodeStacks(offsets, stops, entry, starts), when[order]
-
-
-def nodes_at(
-    structure: Structure, d: int, values: arrays.IntArray, action: arrays.IntArray
-) -> list[int]:
-    """Returns all nodes that may have applied to a step with missing parents."""
-    nodes = structure.nodes
-    looked = nodes.place[nodes.offsets[d] : nodes.offsets[d + 1]]
-    missing = [*dict.fromkeys(looked[values[looked] < 0].tolist())]
-    columns = len(structure.columns)
-    sizes = [
-        len(structure.values[place - columns if place >= columns else place]) for place in missing
-    ]
-    places = set()
-    for filled in itertools.product(*map(range, sizes)):
-        row = values.copy()
-        row[missing] = filled
-        places.add(int(nodes.at(d, row[np.newaxis], action)[0]))
-    return sorted(places)
-
-
 def rules_of(policy: ColumnRules) -> Rules:
     """Returns the arrays of rules that kernels read: the first rule for all values at once."""
     cumulated = policy.cumulated
@@ -453,11 +444,6 @@ def rules_of(policy: ColumnRules) -> Rules:
         policy.slots.shape[0],
         policy.edge,
     )
-
-
-def strides_of(sizes: arrays.IntArray) -> arrays.IntArray:
-    """Returns the place value of each digit of a mixed-radix number with these sizes."""
-    return np.append(np.cumprod(sizes[:0:-1])[::-1], 1)
 
 
 def sums_of(sums: Any) -> Sums:
@@ -501,6 +487,7 @@ def node_course(problem: FactoredProblem, policy: ColumnRules | Policy) -> NodeC
         float(problem.discount),
         problem.return_bounds,
         problem.rest_bounds,
+        np.zeros(0),
         FOREVER if problem.horizon is None else problem.horizon,
     )
 

@@ -12,6 +12,7 @@ from surestep._names import unknown
 from surestep._settings import Delta, Settings
 from surestep.certificates.apriori import APriori
 from surestep.certificates.common import Certifier, Needs, claim_of, values_statement
+from surestep.certificates.node_posterior import NodePosterior
 from surestep.certificates.node_tables import NodeRobust
 from surestep.certificates.nodes import NodeStitched
 from surestep.certificates.posterior import Posterior
@@ -63,7 +64,7 @@ CERTIFIERS: dict[str, type[Any]] = {
 
 
 BUILT_IN = frozenset(
-    {*CERTIFIERS, NodeStitched.name, NodeRobust.name}
+    {*CERTIFIERS, NodeStitched.name, NodeRobust.name, NodePosterior.name}
 )  # claims of other kinds are believed at most
 MEMBERS = ("name", "value_figures", "needs", "may_choose", "delta", "certify")
 BY_EXTENSION: Standing = "by-extension"

@@ -5,9 +5,10 @@ k in it, in the order of decisions, reveals the entry Y_{k,j}: what was earned, 
 whether the process was over. If, given (s, a), what comes does not depend on anything that whoever
 acted knew, then there is a space on which all Y_{k,j}, j = 1, 2, …, are independent with the law of
 pair k, and independent of the logger's own randomness; the log is what a logger, who may learn,
-reads off these stacks. It shows j ≤ N_k, and N_k may depend on everything. An entry of which nobody
-knows where it led, or why that is not known, keeps its place. The starts of episodes are a stack of
-their own, unless the start distribution ι is known.
+reads off these stacks. It shows j ≤ N_k, and N_k may depend on everything. A warehouse may keep the
+first n entries of each pair alone (`io.logs.warehouse`), which show j ≤ min(n, N_k). An entry of
+which nobody knows where it led, or why that is not known, keeps its place. The starts of episodes
+are a stack of their own, unless the start distribution ι is known.
 
 **A round.** π_I and then π_b are rolled out from one start. In each rollout, the l-th visit of pair
 k reads Y_{k, b_k + l}, where b_k is what earlier rounds may have read; after the round b_k rises by
@@ -81,7 +82,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -92,8 +93,10 @@ import surestep.certificates.episodes as episodes
 from surestep._settings import Delta
 from surestep.certificates.bets import (
     CERTIFYING,
-    LAST_PLANNING_RUNS,
+    LAST,
+    MOST_READ,
     PLANNING_RUNS,
+    READ_BY_ALL,
     BetPlan,
     Fold,
     ReturnsBet,
@@ -112,7 +115,7 @@ from surestep.certificates.uncertainty import SMALLEST_LEVEL, SetTerms, uncertai
 from surestep.errors import CertificateRefused, RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS, THEIRS, Case, Course, Rounds, Stacks, Tails
 from surestep.model import Certificate, Policy, estimate_behavior
-from surestep.model.known import Logger
+from surestep.model.known import Known, Logger
 from surestep.model.log import UNKNOWN, DecisionLog
 from surestep.model.problem import Problem, stopped
 from surestep.model.statements import Scalar, Statement
@@ -121,6 +124,9 @@ PLANNING_SHARE = 0.2  # of a log that did not choose the policy: what plans, and
 FEWEST = {"episodes": 2, "steps": 20}  # of either part: of a log, of a single stream
 FEW_SERIES = 96  # in a stress test: L is as often wrong, and a little more to the seed
 GROWTHS = (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0, 20.0, 50.0, 100.0)  # of a log
+# From so many steps of the log on. The seed then moves L by no more than with 1,024 series of 10⁵
+# steps: that falls with the root of the series, and with the root of the steps.
+SERIES_IF_LONG = {10_000_000: 32, 1_000_000: 96, 300_000: 300}
 MOST_PAIRS = 5_000  # of a robust set: with more, it takes longer than all rounds
 
 
@@ -214,6 +220,28 @@ class Stitched(common.WithRanges, common.Certifier):
     may_choose: ClassVar = True
     claims_chances: ClassVar = True
     compares_many: ClassVar = True
+
+    @classmethod
+    def told(cls, known: Known, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the settings that follow from facts of the data: of many steps, fewer series.
+
+        Any number of series is as honest, whatever decides it: the bound of `bets` holds for all
+        numbers at once.
+
+        Parameters
+        ----------
+        known : Known
+            Facts of the data.
+        given : mapping of str to value
+            The settings that the user gave.
+
+        Returns
+        -------
+        dict of str to value
+            Settings by name.
+        """
+        fewer = [series for steps, series in SERIES_IF_LONG.items() if known.steps >= steps]
+        return known.usual() | ({"series": fewer[0]} if fewer else {})
 
     def lighter(self) -> Stitched:
         """Returns the certifier with at most 96 series.
@@ -361,7 +389,7 @@ def planned_for(
     common.usable_discount(training)
     log = episodes.log_of(training)
     share = certifier.train_share or PLANNING_SHARE
-    stacks = stacks_of(log)
+    stacks, parts = first_part(stacks_of(log))
     ratio = (1 - share) / share
     foreseen = grown(training, 1 + ratio) if may_have_tails(certifier, training, log) else training
     returns = planned_returns(certifier, training, log)
@@ -371,7 +399,7 @@ def planned_for(
             continue
         course = course_for(certifier, training, policy)
         tails = robust_tails(certifier, foreseen, policy)
-        folds[p] = Planning(certifier, stacks, course, ratio, tails, training.alone, returns)
+        folds[p] = Planning(certifier, stacks, course, ratio, tails, training.alone, returns, parts)
     return folds
 
 
@@ -429,6 +457,22 @@ def planning_of(certifier: Stitched, problem: Problem, policy: Policy, folds: Fo
         problem.alone,
         planned_returns(certifier, problem, folds.first),
     )
+
+
+def first_part(stacks: Stacks) -> tuple[Stacks, int]:
+    """Returns the first of m parts of every stack, and m: 1 where all entries are few enough.
+
+    That many times as many rounds are to be expected of all. Every pair keeps its first entry.
+    """
+    m = stacks.reward.size // MOST_READ
+    if m <= 1:
+        return stacks, 1
+    sizes = -(-stacks.sizes // m)
+    kept = np.arange(stacks.reward.size) < np.repeat(stacks.offsets[:-1] + sizes, stacks.sizes)
+    starts = stacks.starts[: -(-stacks.starts.size // m)]
+    _, reward, successor, ended, _ = stacks
+    of_kept = reward[kept], successor[kept], ended[kept]
+    return Stacks(arrays.offsets_of(sizes), *of_kept, starts), m
 
 
 def planned_returns(
@@ -559,13 +603,14 @@ class Planning(NamedTuple):
     tails: Tails | None  # by a robust set
     alone: bool = False  # rounds are of π_I alone
     returns: arrays.FloatArray | None = None  # of practice, where they may be compared with
+    parts: int = 1  # of all entries; these are the first
 
     def folds(self) -> list[Fold]:
         """Returns the ways to plan on fold 1: without a robust set, and with one if there is one.
 
         If returns of practice may be compared with, both ways are added for rounds of π_I alone.
         """
-        certifier, stacks, plain, ratio, tails, alone, returns = self
+        certifier, stacks, plain, ratio, tails, alone, returns, parts = self
         courses = [plain] if tails is None else [plain, plain._replace(tails=tails)]
         folds = []
         for paid in [None] if returns is None else [None, returns]:
@@ -573,7 +618,9 @@ class Planning(NamedTuple):
                 level, rest = levels_of(certifier, robust=robust, returns=paid is not None)
                 bet = None if paid is None else ReturnsBet.of(paid, ratio, rest, course)
                 folds.append(
-                    Fold(stacks, course, ratio, level, alone or bet is not None, robust, bet)
+                    Fold(
+                        stacks, course, parts * ratio, level, alone or bet is not None, robust, bet
+                    )
                 )
         return folds
 
@@ -643,8 +690,18 @@ class Judging(NamedTuple):
         )
 
 
-def plans_of(planning: Sequence[Planning], runs: int = PLANNING_RUNS) -> list[BetPlan]:
-    """Returns the plan with the highest expected limit of each fold 1; plans them together."""
+def plans_of(
+    planning: Sequence[Planning], runs: int = PLANNING_RUNS, read: int = MOST_READ
+) -> list[BetPlan]:
+    """Returns the plan with the highest expected limit of each fold 1; plans them together.
+
+    On long stacks, fewer runs read at most so many entries in all.
+    """
+    sizes = [int(one.stacks.sizes.sum()) for one in planning]
+    fewer = {runs if n <= READ_BY_ALL else int(np.clip(read // n, 1, runs)) for n in sizes}
+    if len(fewer) > 1:
+        return [plans_of([one], runs, read)[0] for one in planning]
+    runs = min(fewer, default=runs)
     folds = [one.folds() for one in planning]
     plans = iter(plans_at([fold for several in folds for fold in several], runs) if folds else [])
     return [max((next(plans) for _ in several), key=lambda plan: plan.score) for several in folds]
@@ -668,7 +725,7 @@ def lower_limits(
             planning[key] = planning_of(planner, problem, policy, folds)._replace(tails=tails)
         except CertificateRefused as refusal:
             answers[place] = refusal
-    made = dict(zip(planning, plans_of([*planning.values()], LAST_PLANNING_RUNS), strict=True))
+    made = dict(zip(planning, plans_of([*planning.values()], *LAST), strict=True))
     plans: dict[int, BetPlan] = {}
     cases: dict[int, Case] = {}
     for place, one in enumerate(judging):

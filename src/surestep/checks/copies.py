@@ -52,9 +52,11 @@ def log_chance(log: DecisionLog) -> arrays.FloatArray:
     seen = shifted(log, log.pair + 1) * np.int64(log.pairs.num_states) + log.state
     reward = np.unique(log.reward, return_inverse=True)[1]
     here = np.unique(seen, return_inverse=True)[1]
-    # NumPy 2.0 returns the numbers of columns in a row of its own: hence ravel.
-    steps = np.stack([here, log.action, reward, log.next_state])
-    chance = frequency(np.unique(steps, axis=1, return_inverse=True)[1].ravel()) / frequency(here)
+    step = here
+    for column in (log.action, reward, log.next_state):  # several times as fast as all at once
+        least, most = np.int64(column.min()), np.int64(column.max())
+        step = np.unique(step * (most - least + 1) + column - least, return_inverse=True)[1]
+    chance = frequency(step) / frequency(here)
     started: arrays.FloatArray = np.log(
         frequency(log.state[log.episode_offsets[:-1]]) / log.num_episodes
     )

@@ -46,11 +46,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln, xlogy
+from scipy.special import xlogy
 
 import surestep._arrays as arrays
-from surestep.certificates.node_law import LEFT_OVER, estimated_law, stepped
-from surestep.certificates.nodes import node_draws
+from surestep.certificates.node_law import LEFT_OVER, estimated_law, log_kt, sampled_log
+from surestep.certificates.node_stacks import node_draws
 from surestep.kernels.nodes import NodeStacks
 from surestep.model.factored import ColumnRules, FactoredLog
 from surestep.model.structure import ACTION, END, HERE, LEFT, NEXT, REWARD, RIGHT, Structure
@@ -355,14 +355,6 @@ def actions_of(structure: Structure, columns: arrays.IntArray) -> Variable:
     return Variable(name, labels, None, of_action.reshape(part.shape))
 
 
-def log_kt(counts: arrays.FloatArray) -> arrays.FloatArray:
-    """Returns ln KT of counts [..., V]."""
-    size = counts.shape[-1]
-    terms = gammaln(counts + 0.5).sum(axis=-1) - gammaln(counts.sum(axis=-1) + size / 2)
-    known: arrays.FloatArray = terms + gammaln(size / 2) - size * gammaln(0.5)
-    return known
-
-
 def log_ml(counts: arrays.FloatArray) -> arrays.FloatArray:
     """Returns ln ML of counts [..., V]."""
     rows = counts.sum(axis=-1)
@@ -495,24 +487,15 @@ def steps_of(
 
     `walk` has the discount, the start and the seed of the rollouts of the policy.
     """
-    structure, columns = log.structure, len(log.structure.columns)
-    discount, start, seed = walk
+    structure, (discount, start, seed) = log.structure, walk
     rng = np.random.default_rng(seed)
-    law = estimated_law(structure, stacks)
     starts = np.maximum(log.starts, 0) if start is None else np.array([start])
-    state = starts[rng.integers(len(starts), size=ROLLOUTS)]
-    weight, parts = 1.0, []
-    for _ in range(MOST_STEPS):
-        if weight <= LEFT_OVER or not len(state):
-            break
-        action = policy.act(state, rng)
-        numbers = rng.random((len(state), structure.target.size))
-        values = stepped(structure, law, state, action, numbers)
-        parts.append((values, action, np.full(action.size, weight)))
-        state = values[values[:, 2 * columns] == 0, columns : 2 * columns]
-        weight *= discount
-    values, action, weights = map(np.concatenate, zip(*parts, strict=True))
-    return values, action, weights
+    first = starts[rng.integers(len(starts), size=ROLLOUTS)]
+    weights = discount ** np.arange(MOST_STEPS, dtype=np.float64)
+    most = int(np.count_nonzero(weights > LEFT_OVER))
+    law = estimated_law(structure, stacks)
+    made = sampled_log(structure, law, policy, first, steps=most, rng=rng)
+    return made.values(), made.action, weights[arrays.ranges(0, arrays.run_lengths(made.offsets))]
 
 
 def blind_share_of(structure: Structure, units: Sequence[Compared], steps: Steps) -> float:

@@ -117,6 +117,11 @@ def figure_command(name: str, directory: Path | None, output: Path, **request: A
 @options.run_choice
 @metric(help=f"{METRICS}; repeatable.  [default: all of these]")
 @value_of_metrics
+@click.option(
+    "--intervals",
+    type=click.Choice(["exact", "student"]),
+    help="student adds Student's of means and differences (asymptotic).  [default: exact]",
+)
 @click.option("--against", metavar="METHOD", help="To compare with.  [default: the table's first]")
 @click.option("--format", "kind", type=FORMATS, default="markdown", help="csv has all numbers.")
 def compare_command(
@@ -126,6 +131,7 @@ def compare_command(
     selection: "Selection",
     metrics: tuple[str, ...],
     value: str | None,
+    intervals: str | None,
     against: str | None,
     kind: str,
 ) -> None:
@@ -153,10 +159,11 @@ def compare_command(
     notes = []
     for run in (read_run(path) for path in find_runs(name, directory)):
         if run.holds_claims:
-            if metrics or value or against:
+            if metrics or value or intervals or against:
                 raise InvalidParameter(
                     f"{run.directory} holds claims of certifiers, which are compared by how often "
-                    "they are wrong and how much they say, expected no --metric, --value, --against"
+                    "they are wrong and how much they say, expected no --metric, --value, "
+                    "--intervals, --against"
                 )
             cells = family_summaries(selected(run, selection))
             rows += words.claim_rows(cells)
@@ -164,12 +171,13 @@ def compare_command(
             notes.append(words.CLAIM_INTERVALS)
         else:
             of = value or "performance"
+            more = ("student",) if intervals == "student" else ()
             compared = compare_run(
-                run, selection, metrics=metrics or USUAL, value=of, against=against
+                run, selection, metrics=(*(metrics or USUAL), *more), value=of, against=against
             )
             rows += words.comparison_rows(compared)
             tables += [words.comparison_table(one, of) for one in compared]
-            notes.append(words.INTERVALS)
+            notes += [words.INTERVALS, *([words.STUDENT] if more else [])]
     if kind == "csv":
         say(words.as_csv(rows).rstrip("\n"))
     else:

@@ -112,9 +112,19 @@ def improve_by_structure(
         result = improve_structured(description, memory_limit=memory_limit, progress=progress)
         result.save(output)
     if as_json:
-        summary = {"verdict": result.verdict, "lower": result.certificate.lower}
-        summary |= {"delta": result.certificate.delta, "estimated_gain": result.estimated_gain}
-        say_json(summary | {"rules": result.rules.texts(), "test": result.record.test})
+        say_json(
+            {
+                "verdict": result.verdict,
+                "lower": result.certificate.lower,
+                "delta": result.certificate.delta,
+                "standing": result.certificate.standing,
+                "believed": None if result.belief is None else result.belief.lower,
+                "estimated_gain": result.estimated_gain,
+                "rules": result.rules.texts(),
+                "test": result.record.test,
+                "learnt": result.record.learnt,
+            }
+        )
     else:
         show(structured_sections(result))
         say(

@@ -137,12 +137,27 @@ def next_command(description: keys.Description, *, ends: bool) -> str:
     short_help="Count a log: tables of decisions to a small, mergeable file.",
 )
 @options.described(*keys.READING)
-@options.output_file("The file of counts to write.", required=True)
+@options.output_file("The file of counts to write.")
+@click.option("--sql", "dialect", metavar="DIALECT", help="Print queries for a warehouse instead.")
+@click.option(
+    "--table", default="log", show_default=True, help="With --sql: the name of the log there."
+)
+@click.option(
+    "--entries",
+    type=click.IntRange(min=1),
+    default=10_000,
+    show_default=True,
+    help="With --sql: the first rows of a state and an action that are kept.",
+)
 @options.cluster("Count the files, a task each,")
 def count_command(
+    *,
     description: keys.Description,
-    output: Path,
+    output: Path | None,
     memory_limit: str | None,
+    dialect: str | None,
+    table: str,
+    entries: int,
     engine: str,
     address: str | None,
 ) -> None:
@@ -155,15 +170,30 @@ def count_command(
     \b
     surestep count log.csv -o counts.parquet
     surestep count 'logs/*.parquet' --state ward --state severity --action decision -o c.parquet
+
+    With --sql, LOG is a sample of whole episodes, and nothing is counted: the queries count the
+    table in a warehouse, and begin with one that draws such a sample.
+
+    \b
+    surestep count log.toml --sql postgres --table decisions > queries.sql
     """
     from surestep.io.counts.file import is_counts_file, write_counts
     from surestep.io.logs.source import count_on_ray, open_log
     from surestep.parallel import reach
 
+    if (output is None) == (dialect is None):
+        raise click.UsageError(
+            "Say where to write the counts (-o), or for whom the queries (--sql)."
+        )
     reach(engine, address)
     if any(map(is_counts_file, keys.several(description.files))):
         raise click.UsageError("These are counts already; put them together with surestep merge.")
     source = open_log(description, memory_limit=memory_limit)
+    if output is None:
+        from surestep.io.logs.warehouse import queries_for
+
+        say(queries_for(source, str(dialect), table=table, most=entries))
+        return
     say(source.columns)
     with task_progress() as progress:
         advance = partial(progress, f"counting {source.table.name}")

@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Meta
 
 import surestep._arrays as arrays
+from surestep.certificates.node_law import sampled_log
 from surestep.environments.benchmark import Benchmark, mdp_from_rows
 from surestep.errors import InvalidParameter
 from surestep.model import Pairs, Policy, Structure
@@ -144,46 +145,27 @@ class SysAdmin:
         FactoredLog
             The log.
         """
-        rng = arrays.generator(rng)
-        n = self.machines
-        states = np.ones((episodes, steps + 1, n), np.int16)
-        actions = np.empty((episodes, steps), np.int64)
-        for t in range(steps):
-            now = states[:, t]
-            actions[:, t] = policy.act(now, rng)
-            states[:, t + 1] = self.stepped(now, actions[:, t], rng)
-        return FactoredLog(
-            structure=self.structure(),
-            state=states[:, :-1].reshape(-1, n),
-            action=actions.ravel(),
-            next_state=states[:, 1:].reshape(-1, n),
-            ended=np.zeros(episodes * steps, np.bool_),
-            offsets=np.arange(episodes + 1) * steps,
+        return sampled_log(
+            self.structure(),
+            self.law(),
+            policy,
+            np.ones((episodes, self.machines), np.int64),
+            steps=steps,
+            rng=arrays.generator(rng),
         )
 
-    def stepped(
-        self, state: arrays.IntArray, action: arrays.IntArray, rng: np.random.Generator
-    ) -> arrays.IntArray:
-        """Returns the next states.
-
-        Parameters
-        ----------
-        state : array of int [N, n]
-            The machines: 1 if it works.
-        action : array of int [N]
-            The machine to reboot, or n.
-        rng : numpy.random.Generator
-            The source of randomness.
+    def law(self) -> arrays.FloatArray:
+        """Returns the cumulative chances of the values of the three nodes, and of what is known.
 
         Returns
         -------
-        array of int [N, n]
-            The machines in the next step.
+        array of float [K, 2]
+            The chances to have failed, and 1.
         """
-        around = np.roll(state, 1, axis=1) + np.roll(state, -1, axis=1)
-        up = (state == 1) & (rng.random(state.shape) < STAYS_UP[around])
-        up |= np.arange(self.machines) == action[:, np.newaxis]
-        return np.asarray(up, np.int16)
+        law = np.ones((self.structure().num_nodes, 2))
+        # A node is a machine's value, the number of working neighbours, and whether it is rebooted.
+        law.reshape(2, STAYS_UP.size, 2, 2)[1, :, 0, 0] = 1 - STAYS_UP
+        return law
 
     def problem(self, log: FactoredLog, chance: float = RANDOM) -> FactoredProblem:
         """Returns the problem of a log by the rule of the first failed machine.

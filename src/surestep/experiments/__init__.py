@@ -7,7 +7,12 @@ from surestep.experiments.experiment import (
     make_experiment,
     read_experiments,
 )
-from surestep.experiments.intervals import Interval, cvar_interval, mean_interval
+from surestep.experiments.intervals import (
+    Interval,
+    cvar_interval,
+    mean_interval,
+    student_interval,
+)
 from surestep.experiments.metrics import (
     Cell,
     CellSummary,
@@ -46,6 +51,7 @@ __all__ = [
     "read_run",
     "refuted",
     "run_experiment",
+    "student_interval",
     "summaries",
     "valued",
 ]

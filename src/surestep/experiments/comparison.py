@@ -3,7 +3,8 @@
 All algorithms of an experiment see the same data sets. So differences are taken repetition by
 repetition, and the luck of a data set cancels out. Every interval is a 95 % interval on its own and
 holds for any distribution between the bounds of the table. The method is betting for means and mean
-differences, order statistics for the CVaR, and Clopper and Pearson for shares (`intervals`).
+differences, order statistics for the CVaR, and Clopper and Pearson for shares (`intervals`). Only
+Student's intervals, for whoever asks for them, promise less.
 """
 
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surestep.errors import InvalidParameter, said
-from surestep.experiments.intervals import Interval, mean_interval
+from surestep.experiments.intervals import Interval, mean_interval, student_interval
 from surestep.experiments.metrics import (
     ROUNDING,
     Group,
@@ -28,6 +29,7 @@ from surestep.experiments.metrics import (
 from surestep.experiments.runs import Run, Selection, method_is, method_text, selected
 
 USUAL = ("mean", "cvar10", "cvar1", "better", "worse")
+UNKNOWN = Interval(float("nan"), float("nan"), float("nan"))
 
 
 class Difference(NamedTuple):
@@ -41,6 +43,8 @@ class Difference(NamedTuple):
         The share of repetitions in which the method is better, beyond rounding.
     behind : Interval
         The share of repetitions in which it is worse.
+    student : Interval, optional
+        The mean with Student's interval, which is asymptotic.
 
     Examples
     --------
@@ -53,6 +57,7 @@ class Difference(NamedTuple):
     mean: Interval  # its value minus the value of the reference
     ahead: Interval  # the share of repetitions in which it is better, beyond rounding
     behind: Interval  # the share of repetitions in which it is worse
+    student: Interval = UNKNOWN  # the mean, with Student's interval
 
 
 class Compared(NamedTuple):
@@ -127,7 +132,8 @@ def compare_run(
     selection : Selection
         The part of the run that is compared.
     metrics : sequence of str
-        The metrics; by default mean, cvar10, cvar1, better and worse.
+        The metrics; by default mean, cvar10, cvar1, better and worse. "student" is the mean with
+        Student's interval.
     value : {"performance", "gain", "normalised"}
         The value that the metrics summarise; "performance" by default.
     against : str, optional
@@ -218,5 +224,8 @@ def paired_difference(rows: RunColumns, base: RunColumns) -> Difference:
     gap[np.abs(gap) <= slack] = 0.0
     bounds = mine.bounds[0] - theirs.bounds[1], mine.bounds[1] - theirs.bounds[0]
     return Difference(
-        mean_interval(gap, bounds), share_with_interval(gap > 0), share_with_interval(gap < 0)
+        mean_interval(gap, bounds),
+        share_with_interval(gap > 0),
+        share_with_interval(gap < 0),
+        student_interval(gap),
     )

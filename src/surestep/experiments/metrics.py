@@ -21,6 +21,7 @@ from surestep.experiments.intervals import (
     cvar_interval,
     lower_limit,
     mean_interval,
+    student_interval,
 )
 
 BOUNDS = ("lowest_performance", "highest_performance")
@@ -104,7 +105,7 @@ class Values(NamedTuple):
     bounds: tuple[float, float]  # on the performance of any policy in any repetition
 
 
-METRICS = ("mean", "cvar10", "cvar1", "better", "worse")
+METRICS = ("mean", "cvar10", "cvar1", "better", "worse", "student")
 SHARES = ("better", "worse")  # metrics that are shares of the repetitions
 USUAL = ("mean", "cvar10", "cvar1")
 TAIL = re.compile(r"cvar(\d+(?:\.\d+)?)")
@@ -113,10 +114,13 @@ TAIL = re.compile(r"cvar(\d+(?:\.\d+)?)")
 def metric_of(name: str, values: Values) -> Interval:
     """Returns the metric of that name, with its interval; 'cvar5' is the CVaR of the worst 5 %.
 
-    'better' and 'worse' are shares of repetitions, beyond rounding.
+    'better' and 'worse' are shares of repetitions, beyond rounding. 'student' is the mean with
+    Student's interval.
     """
     if name == "mean":
         return mean_interval(values.reached, values.bounds)
+    if name == "student":
+        return student_interval(values.reached)
     if name in SHARES:
         sign = 1 if name == "better" else -1
         slack = ROUNDING * np.abs(values.behavior)
@@ -270,8 +274,8 @@ def summaries(columns: RunColumns, metrics: Sequence[str] = USUAL) -> list[Summa
     columns : dict of array
         The table of a run, column by column.
     metrics : sequence of str
-        Names: mean, better, worse, or cvarP for the mean of the worst P %; by default mean, cvar10
-        and cvar1.
+        Names: mean, better, worse, cvarP for the mean of the worst P %, or student for the mean
+        with Student's interval; by default mean, cvar10 and cvar1.
 
     Returns
     -------

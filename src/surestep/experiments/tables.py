@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from surestep._words import Scale, counted, escaped_cell, number
-from surestep.experiments.comparison import Compared, Comparison
+from surestep.experiments.comparison import UNKNOWN, Compared, Comparison, Difference
 from surestep.experiments.experiment import (
     CONTENT,
     PER_REPETITION,
@@ -81,6 +81,8 @@ def method_name(method: Method) -> str:
 
 def metric_name(metric: str) -> str:
     """Returns the name of a metric: 'mean', '10 % CVaR', 'better than π_b'."""
+    if metric == "student":
+        return "Student (asymptotic): mean"
     if metric.startswith("cvar"):
         return f"{metric.removeprefix('cvar')} % CVaR"
     return f"{metric} than π_b" if metric in ("better", "worse") else OF_CLAIMS.get(metric, metric)
@@ -175,7 +177,14 @@ def certifier_name(summary: CellSummary) -> str:
 
 # ---- rows --------------------------------------------------------------------------------------
 
-NOTHING = Interval(math.nan, math.nan, math.nan)
+NOTHING = Difference(UNKNOWN, UNKNOWN, UNKNOWN)
+DIFFERENCES = ("difference", "ahead", "behind", "difference_student")
+OF_DIFFERENCES = (
+    "mean difference to",
+    "better than",
+    "worse than",
+    "Student (asymptotic): mean difference to",
+)
 TableRow = Mapping[str, Any]
 
 
@@ -184,10 +193,15 @@ def comparison_rows(comparisons: Sequence[Comparison]) -> list[TableRow]:
     return [
         row_of(one.summary)
         | {"against": method_text(comparison.against)}
-        | dict(zip(("difference", "ahead", "behind"), one.difference or [NOTHING] * 3, strict=True))
+        | dict(zip(shown(DIFFERENCES, one.summary), one.difference or NOTHING, strict=False))
         for comparison in comparisons
         for one in comparison.methods
     ]
+
+
+def shown(columns: Sequence[str], one: Summary) -> Sequence[str]:
+    """Returns the columns of differences; the last, with Student's intervals, only if asked for."""
+    return columns if "student" in one.metrics else columns[:-1]
 
 
 def row_of(one: Summary) -> dict[str, Any]:
@@ -260,6 +274,10 @@ INTERVALS = (
     "order statistics, of shares Clopper and Pearson's. A dash is an end that the repetitions are "
     "too few for, or for which no bound is known. Differences are taken on the same data."
 )
+STUDENT = (
+    "Student's intervals are asymptotic: right for normal values and in the limit of many "
+    "repetitions. If values are skewed, or bad ones rare, they miss the truth in more than 5 %."
+)
 CLAIM_HEADINGS = (
     "claim", "standing", "δ", "wrong: Δ < L", "certifies a gain: L > 0", "refused", "tightness",
     "mean gain Δ", "mean L",
@@ -294,9 +312,7 @@ def comparison_table(comparison: Comparison, value: str) -> TextTable:
     headings = ["method", *map(metric_name, shares)]
     if len(methods) > 1:
         other = method_name(comparison.against)
-        headings += [
-            f"{how}\n{other}" for how in ("mean difference to", "better than", "worse than")
-        ]
+        headings += [f"{how}\n{other}" for how in shown(OF_DIFFERENCES, first)]
 
     def cells(one: Compared) -> list[str]:
         reached = [
@@ -304,9 +320,9 @@ def comparison_table(comparison: Comparison, value: str) -> TextTable:
             for name in shares
         ]
         beside = (
-            map(interval_words, one.difference, (scale, SHARE_SCALE, SHARE_SCALE))
+            map(interval_words, one.difference, (scale, SHARE_SCALE, SHARE_SCALE, scale))
             if one.difference
-            else [""] * 3
+            else [""] * 4
         )
         return [method_name(one.summary.method), *reached, *beside][: len(headings)]
 

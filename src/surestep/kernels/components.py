@@ -123,6 +123,34 @@ def strong_components(
     return number
 
 
+@kernel()
+def strike_out(offsets: IntsIn, pair: IntsIn, owner: IntsIn, left: IntsOut) -> None:
+    """Strikes out states without pairs and the pairs that may lead to them, until no more are.
+
+    State s is entered by the pairs `pair[offsets[s]]` …, pair k belongs to `owner[k]` [K], and
+    `left` [S] counts the pairs of each state that are left.
+    """
+    lost = np.empty(left.size, np.int64)
+    struck = np.zeros(owner.size, np.bool_)
+    number = 0
+    for s in range(left.size):
+        if left[s] == 0:
+            lost[number] = s
+            number += 1
+    done = 0
+    while done < number:
+        s = lost[done]
+        for place in range(offsets[s], offsets[s + 1]):
+            k = pair[place]
+            if not struck[k]:
+                struck[k] = True
+                left[owner[k]] -= 1
+                if left[owner[k]] == 0:
+                    lost[number] = owner[k]
+                    number += 1
+        done += 1
+
+
 @helper
 def settle_singles(
     first: int, model: Model, order: IndexArray, starts: IntArray, value: FloatArray

@@ -88,6 +88,7 @@ class NodeCourse(NamedTuple):
     discount: float
     limits: tuple[float, float]  # bounds of returns: from below for π_I, from above for π_b
     rest: tuple[float, float]  # the same bounds of the return from any step on
+    tails: FloatsIn  # [2·S] these bounds by state, for cuts after a step; empty if there are none
     counted: int  # the steps after which a rollout is over and earns no more
 
 
@@ -256,10 +257,16 @@ def roll_out_nodes(
             z[c] = z[columns + c]
     for j in range(num_seen):
         visits[seen_states[j]] = 0
+    left = course.rest[side]
+    if why == CUT_AFTER and course.tails.size > 0:
+        s = side * (course.tails.size // 2)
+        for c in range(columns):
+            s += course.strides[c] * z[c]
+        left = course.tails[s]
     if why >= CUT_AFTER and side == 0:
-        total = max(total + weight * course.rest[0], course.limits[0])
+        total = max(total + weight * left, course.limits[0])
     elif why >= CUT_AFTER:
-        total = min(total + weight * course.rest[1], course.limits[1])
+        total = min(total + weight * left, course.limits[1])
     return why, total, num_read
 
 

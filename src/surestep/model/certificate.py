@@ -17,7 +17,9 @@ from surestep.errors import InvalidCertificate
 from surestep.model.noun import noun
 from surestep.model.statements import Scalar, Statement, read_scalars, read_statements
 
-Standing = Literal["proved", "asymptotic", "posterior", "as-published", "by-extension", "none"]
+Standing = Literal[
+    "proved", "asymptotic", "posterior", "believed", "as-published", "by-extension", "none"
+]
 
 SCHEMA_VERSION = 5
 # The verdicts on a result, from the strongest to the weakest
@@ -144,10 +146,11 @@ class Certificate:
     ----------
     kind : str
         The kind of certifier that made it.
-    standing : {"proved", "asymptotic", "posterior", "as-published", "by-extension", "none"}
-        The sense of the confidence: proved in finite samples; in the limit of much data; under a
-        prior; taken over from a paper with its gaps; as a plug-in says. With "none" nothing is
-        claimed, and the certificate only gives the reason.
+    standing : str
+        The sense of the confidence. "proved": in finite samples; "asymptotic": in the limit of much
+        data; "posterior": under a prior; "believed": if a structure that was learnt from the log is
+        true; "as-published": taken over from a paper with its gaps; "by-extension": as a plug-in
+        says. With "none" nothing is claimed, and the certificate only gives the reason.
     lower : float or None
         L, the lower bound of the gain; None if nothing is claimed.
     delta : float

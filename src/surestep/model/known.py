@@ -135,6 +135,7 @@ class Known(NamedTuple):
     bound: str | None = None  # the published bound of the algorithm
     n_wedge: int | None = None  # if it was fixed before the data
     transitions: int = 0  # the number of different transitions in the data
+    steps: int = 0  # the number of rows of the log
 
     @property
     def possible_rewards(self) -> tuple[float, float] | None:

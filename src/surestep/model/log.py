@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -327,6 +327,80 @@ class DecisionLog(arrays.ByValue, arrays.Remembering):
         return frame_of(columns, ["pandas"])
 
 
+class Seen(NamedTuple):
+    """The counts of a log, or of a part of it, and the first states in which episodes began."""
+
+    counts: Counts
+    starts: arrays.IndexArray  # in their order
+
+
+@noun("num_steps", "pairs.num_states", "pairs.num_actions")
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Excerpt(DecisionLog):
+    """The first rows of every pair in each of two parts of a log, beside the counts of all rows.
+
+    Every row is an episode of its own here. No episode is whole, so that nothing may be asked of
+    episodes but their number and their starts.
+    """
+
+    seen: Seen  # in all of the log
+    chooses: Annotated[arrays.BoolArray | None, Each("N")] = None  # None: this is a part
+    parts: tuple[Seen, Seen] | None = None  # the one that chooses a policy, the one that judges it
+    share: float | None = None  # of the episodes: those of the first part
+
+    @property
+    def num_episodes(self) -> int:
+        """Returns the number of episodes of the log."""
+        return int(self.seen.counts.starts.sum())
+
+    @property
+    def starts(self) -> arrays.IndexArray:
+        """Returns the first state of each of the first episodes."""
+        return self.seen.starts
+
+    def whole(self) -> None:
+        """Returns None: no episode is whole."""
+        return
+
+    def _counts(self, table: arrays.AnyArray | None) -> Counts:
+        """Returns the counts of all rows."""
+        if table is not None:
+            raise InvalidLog("entries of a log have its own rewards; expected no others")
+        return self.seen.counts
+
+    def split(self, share: float) -> tuple[DecisionLog, DecisionLog]:
+        """Returns both parts, which were made when the rows were chosen.
+
+        Parameters
+        ----------
+        share : float
+            The share of the episodes that the first part is asked to have.
+
+        Returns
+        -------
+        tuple of DecisionLog
+            The same objects every time.
+        """
+        first, parts = self.chooses, self.parts
+        if first is None or parts is None or share != self.share:
+            raise InvalidLog(
+                f"the entries have parts of their own, split at {self.share}, and cannot be split "
+                f"at {share:g}; expected the rows of the log, or entries with that train_share"
+            )
+
+        def made() -> tuple[DecisionLog, DecisionLog]:
+            rows = (
+                self._of_rows(x, np.ones(np.count_nonzero(x), np.int64), x) for x in (first, ~first)
+            )
+            one, other = (
+                arrays.altered(part, seen=seen, chooses=None, parts=None)
+                for part, seen in zip(rows, parts, strict=True)
+            )
+            return one, other
+
+        return self.remembered("split", made)
+
+
 def least_and_greatest(
     reward: arrays.FloatArray, place: arrays.IntArray, size: int
 ) -> tuple[arrays.FloatArray, arrays.FloatArray]:
@@ -403,6 +477,8 @@ def chosen_episodes(which: object, num_episodes: int) -> arrays.IntArray:
 
 def terminal_states(log: DecisionLog) -> arrays.BoolArray:
     """Marks the states [S] in which an episode terminated; refuses a log that goes on there."""
+    if isinstance(log, Excerpt):
+        return log.seen.counts.terminal
     pairs = log.pairs
     over = arrays.marked(log.next_state[log.terminated], pairs.num_states)
     goes_on = arrays.marked(log.state, pairs.num_states + 1)  # the last place is UNKNOWN

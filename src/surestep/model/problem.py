@@ -25,7 +25,7 @@ from surestep.errors import InvalidParameter, ShapeMismatch
 from surestep.model.counts import Counts, LoggedRewards
 from surestep.model.estimates import estimate_mdp
 from surestep.model.known import Known
-from surestep.model.log import DecisionLog, least_and_greatest
+from surestep.model.log import DecisionLog, Excerpt, least_and_greatest
 from surestep.model.mdp import FiniteMDP
 from surestep.model.noun import noun
 from surestep.model.pairs import Pairs, check_same_pairs, transition_name, united
@@ -247,6 +247,11 @@ class Problem:
     def behavior_is_estimated(self) -> bool:
         """Tells whether π_b was estimated from a log: claims then hold relative to the estimate."""
         return self.behavior.estimated
+
+    @property
+    def episodes(self) -> DecisionLog | None:
+        """Returns the log if its rows are episodes; None for entries of a log, or without a log."""
+        return None if isinstance(self.log, Excerpt) else self.log
 
     @property
     def alone(self) -> bool:

@@ -117,6 +117,8 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "structure-true": "The structure is true: given all that was known before, and the columns "
     "decided earlier in the step, every column has the law of its node, wherever either policy can "
     "go; columns that share nodes are alike.",
+    "structure-learnt": "The learnt structure of {table} is true: its parents and part of the "
+    "action were learnt from the part of the log that chose the policy, and nobody confirmed them.",
     "nothing-beyond-given": "There are no states and actions beyond those given.",
     "nothing-beyond-observed": "There are no {what} beyond those observed.",
     "pairs-declared": "No action is possible in a state but those that were declared for it.",
@@ -197,6 +199,8 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "names no starts.",
     "starts-afresh": "Each episode starts afresh, with chances that never change.",
     "starts-unchosen": "Episodes start independently of each other, in states that nobody chose.",
+    "starts-weighted": "Episodes start as those of the log did, with weights that were drawn "
+    "(Bayesian bootstrap); returns of the log have the same weights.",
     "start-known": "All episodes start in the one state that was given.",
     "starts-prior": "The chances of the starts are a draw from a Dirichlet prior over {states} "
     "states, with weight {weight:.6g} each.",
@@ -235,6 +239,12 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
         f"The {'latter ' if prior == 'cautious' else ''}prior was read off the same data, so this "
         "is no exact posterior."
     ),
+    "nodes-prior": "The chances of every node are a draw from a Dirichlet prior of weight "
+    "{weight:.6g}, shared evenly among its values and independent of all other nodes: the "
+    "confidence is meant under this prior.",
+    "unseen-draws-alike": "Draws that nobody saw were like those that were seen, so this is no "
+    "exact posterior.",
+    "rollouts-normal": "The mean of the rollouts in a world is normal around the gain there.",
     "prior-against-policy": "Under a third prior, which was read off the data too, a weight of "
     "{weight:.6g} of each row leads to the one state in which the policy gains the least over the "
     "behavior policy in the mean model: the claim is the smallest one of the three.",

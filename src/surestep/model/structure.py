@@ -24,7 +24,9 @@ NEXT = "next."  # before the name of a column that was decided earlier in the sa
 HERE, LEFT, RIGHT = "@", "@left", "@right"  # a column of a group, and its neighbours in a ring
 END, REWARD, ACTION, IS = "end", "reward", "action", "is"
 YES_NO = ("no", "yes")
-KEYS = ("parents", "action", "known", "edge")  # of a column
+KEYS = ("parents", "action", "known", "edge", "learnt")  # of a column
+LEARN = "learn"  # in place of parents or an action: `algorithms.learnt_structure` finds them
+SAME = "same"  # among what is known: in all other cases a column keeps its value
 MOST_NODES = 2**22
 SAME_REWARD = 1e-9  # of the largest reward: how closely a row has to agree with the known function
 
@@ -83,6 +85,8 @@ class Structure(arrays.ByValue, arrays.Frozen):
         The number of values of each node.
     node_names : tuple of str
         The words for each node: its column or group, its parents and its part of the action.
+    learnt : tuple of str, default ()
+        The tables that were learnt from a log and that nobody confirmed: claims are then believed.
 
     Examples
     --------
@@ -106,6 +110,7 @@ class Structure(arrays.ByValue, arrays.Frozen):
     edges: Mapping[str, int | None]
     node_sizes: arrays.IntArray
     node_names: tuple[str, ...]
+    learnt: tuple[str, ...] = ()
 
     @classmethod
     def read(
@@ -124,7 +129,8 @@ class Structure(arrays.ByValue, arrays.Frozen):
             The names of the actions.
         table : mapping from str to mapping
             For every column, or group of columns such as `machine_*`, its `parents`, `action`,
-            `known` and `edge`; also `end` and `reward`. They are decided in this order.
+            `known` and `edge`; also `end` and `reward`. They are decided in this order. `learnt`
+            marks a table that nobody confirmed.
 
         Returns
         -------
@@ -252,6 +258,7 @@ class Reader:
         self.worth: list[float] = []
         self.groups: dict[str, tuple[int, ...]] = {}
         self.edges: dict[str, int | None] = {}
+        self.learnt: list[str] = []
 
     def add(self, name: str, entry: Mapping[str, Any]) -> None:
         """Reads the table of one column, or of the reward."""
@@ -265,6 +272,12 @@ class Reader:
         check_keys(name, entry, (*KEYS, "values") if name == REWARD else KEYS)
         members = self.members_of(name, entry.get("edge"))
         given = entry.get("parents", ())
+        if LEARN in (given, entry.get(ACTION)):
+            raise InvalidParameter(
+                f'structure.{name} says "{LEARN}", which only `improve` does by itself; expected '
+                "the tables that surestep.algorithms.learn_structure returns"
+            )
+        self.learnt += [name] * bool(entry.get("learnt"))
         parents = [given] if isinstance(given, str) else [str(parent) for parent in given]
         first = len(self.known)
         self.add_nodes(name, entry, parents, members[0])
@@ -329,7 +342,12 @@ class Reader:
             elif bare in self.columns or (shift and bare in self.decided):
                 source = Source(self.place[bare], self.variables[bare])
             else:
-                raise unknown(f"structure.{name} has the parent {word!r}", bare, [*self.columns])
+                raise unknown(
+                    f"structure.{name} has the parent {word!r}",
+                    bare,
+                    self.columns,
+                    ', or parents = "learn"',
+                )
             if shift and source.place >= 0 and [*self.place][source.place] not in self.decided:
                 raise InvalidParameter(
                     f"structure.{name} has the parent {word!r}, which is not decided before it; "
@@ -346,8 +364,8 @@ class Reader:
             return ["any"], [0] * len(self.actions)
         if not isinstance(action, Mapping):
             raise InvalidParameter(
-                f'structure.{name}.action is {action!r}, expected "all", "none", or parts with '
-                'their actions such as {reboot = "reboot_@"}'
+                f'structure.{name}.action is {action!r}, expected "all", "none", "learn", or parts '
+                'with their actions such as {reboot = "reboot_@"}'
             )
         part = [0] * len(self.actions)
         for number, several in enumerate(action.values(), start=1):
@@ -374,7 +392,11 @@ class Reader:
             raise InvalidParameter(
                 f"structure makes more than {MOST_NODES} nodes; name fewer parents"
             )
-        rules = entry.get("known", ())
+        rules = cases_of(entry)
+        if SAME in rules:
+            own, values = HERE if member.around else name, self.variables[member.name]
+            rules = [rule for rule in rules if rule != SAME]
+            rules += [{own: value, IS: value} for value in values]
         for rule in rules:
             check_keys(f"{name}.known", rule, (*parents, ACTION, IS))
             for key, options in zip((*parents, ACTION), [*choices, labels], strict=True):
@@ -451,14 +473,21 @@ class Reader:
             edges=self.edges,
             node_sizes=np.array(self.sizes),
             node_names=tuple(self.names),
+            learnt=tuple(self.learnt),
         )
 
 
-def check_keys(name: str, entry: Mapping[str, Any], keys: Sequence[str]) -> None:
-    """Refuses keys that a table does not have."""
-    for key in entry:
+def check_keys(name: str, entry: Mapping[str, Any] | str, keys: Sequence[str]) -> None:
+    """Refuses keys that a table does not have, and a word in its place."""
+    for key in [entry] if isinstance(entry, str) else entry:
         if key not in keys:
             raise unknown(f"structure.{name} has no key {key!r}", key, keys)
+
+
+def cases_of(entry: Mapping[str, Any]) -> list[Any]:
+    """Returns what is known of a column: cases, maybe with "same" among them."""
+    known = entry.get("known", ())
+    return [known] if isinstance(known, str) else [*known]
 
 
 def size_of(sources: Sequence[Source]) -> int:

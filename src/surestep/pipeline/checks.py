@@ -244,7 +244,7 @@ def compared_gain(estimates: Estimates) -> float:
 
 def practice(question: Assignment, table: PolicyTable) -> GivenPractice | str:
     """Returns the rows after the part that estimates π_b, or the code of why there are none."""
-    log = question.problem.log
+    log = question.problem.episodes
     first = question.training.log
     judging = question.judging
     if not question.problem.behavior_is_estimated:

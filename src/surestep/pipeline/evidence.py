@@ -10,8 +10,9 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
+import msgspec
 import numpy as np
 
 import surestep.description as keys
@@ -38,6 +39,7 @@ from surestep.io.logs.columns import ColumnMapping, naming
 from surestep.io.logs.loading import STOPPED, UNFINISHED
 from surestep.io.logs.source import LogSource, open_log
 from surestep.io.logs.tables import matching
+from surestep.io.logs.warehouse import WarehouseTables, are_tables, read_tables
 from surestep.kernels.runs import discounted_returns
 from surestep.model import Counts, DecisionLog, Policy, Statement, estimate_behavior
 from surestep.model.numbering import Numbering, by_appearance
@@ -97,7 +99,9 @@ def gather(
         log = source = with_learnt_states(with_edges(source, terms), terms.discount)
     counts = log.counts()
     facts = DataFacts.of(counts)
-    terms = replace(terms, has_episodes=source is not None and facts.episodes > 0)
+    in_order = source is not None or isinstance(log, TablesSource)
+    terms = replace(terms, has_episodes=in_order and facts.episodes > 0)
+    terms = log.terms(terms) if isinstance(log, TablesSource) else terms
     told = terms.certifier_settings(facts)
     certifiers = tuple(asked.make_with(told) for asked in terms.asked)
     behavior = behavior_of(given["behavior"], counts, source)
@@ -201,6 +205,7 @@ def with_learnt_states(log: LogSource, discount: float) -> LogSource:
 class CountsSource:
     """Counts in place of a log, and the files that they came from."""
 
+    serves: ClassVar[tuple[str, ...]] = ()  # what looks at more than counts, and need not
     labelled: LabelledCounts
     files: tuple[Path, ...] = ()
     description: keys.Description = field(default_factory=keys.Description)
@@ -214,6 +219,27 @@ class CountsSource:
     def counts(self) -> LabelledCounts:
         """Returns the counts, as a log gives them."""
         return self.labelled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TablesSource(CountsSource):
+    """The tables that a warehouse made of a log: counts, and the first entries of its stacks."""
+
+    serves: ClassVar = ("stitched", "posterior", "robust")
+    made: WarehouseTables
+
+    def terms(self, terms: Terms) -> Terms:
+        """Returns the terms with the share of the tables; refuses another split of the log."""
+        share = self.made.share
+        if (
+            terms.of_split("train_share") not in (None, share)
+            or terms.of_split("logger") == "fixed"
+        ):
+            raise InvalidParameter(
+                f"the tables were split after the first {share:g} of the episodes; expected "
+                f"train_share {share:g} and the logger 'adaptive', or queries with another share"
+            )
+        return replace(terms, method=msgspec.structs.replace(terms.method, train_share=share))
 
 
 def open_source(
@@ -231,6 +257,10 @@ def open_source(
         raise InvalidParameter(
             f"{name} is given beside counts, which were read already; expected no way to read a log"
         )
+    if are_tables(files):
+        made = read_tables(files)
+        whole = replace(made.counts, ends_apart=description.unsafe.states is not None)
+        return TablesSource(whole, files, description, made=made._replace(counts=whole))
     counts = frame if isinstance(frame, LabelledCounts) else None
     counts = counts or merge_counts([*map(read_counts, files)])
     counts = replace(counts, ends_apart=description.unsafe.states is not None)
@@ -316,17 +346,23 @@ def numbered(
     if the log has episodes and is not too large. Otherwise the parts stay unchanged. `of_rows` asks
     for the propensities of rows.
     """
-    if looking and not isinstance(source, LogSource):
+    serves = looking if isinstance(source, LogSource) else source.serves
+    unserved = [name for name in looking if name not in serves]
+    if unserved:
         raise InvalidParameter(
-            f"{looking[0]} looks at whole episodes, but only counts are given; expected a log"
+            f"{unserved[0]} looks at whole episodes, but only counts are given; expected a log"
         )
     few = counts.episodes.recorded and counts.rows_read <= MOST_LOADED
-    if not isinstance(source, LogSource) or not (looking or few):
+    if not isinstance(source, LogSource | TablesSource) or not (looking or few):
         return parts
-    propensities = of_rows and counts.transitions.lowest is not None
-    log = source.load(parts.counts.pairs, counts, propensities=propensities, numbered=True)
+    if isinstance(source, TablesSource):
+        log = source.made.load(parts.counts.pairs)
+    else:
+        propensities = of_rows and counts.transitions.lowest is not None
+        log = source.load(parts.counts.pairs, counts, propensities=propensities, numbered=True)
     numbering = by_appearance(log, parts.quiet)
     log = numbering.log(log)
+    log = source.made.known(log) if isinstance(source, TablesSource) else log
     words = parts.vocabulary
     states = tuple(words.states[s] for s in numbering.state)
     actions = tuple(words.actions[a] for a in numbering.action)
@@ -338,7 +374,7 @@ def numbered(
         quiet=parts.quiet[numbering.state],
         allowed=None if parts.allowed is None else parts.allowed[numbering.pair],
         log=log,
-        has_times=source.columns.time is not None,
+        has_times=isinstance(source, TablesSource) or source.columns.time is not None,
         looked_at=bool(looking),
         numbering=numbering,
     )

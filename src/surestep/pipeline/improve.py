@@ -542,10 +542,10 @@ def estimates_of(
             behind = part.counts if problem.behavior_is_estimated else None
             today = gain_interval(rest, known, level, behind)
             estimates |= {"guideline": today, "over_guideline": over}
-    if rest.log is not None and (rest.log.next_state == UNKNOWN).any():
+    if rest.episodes is not None and (rest.episodes.next_state == UNKNOWN).any():
         with suppress(NeverEnds, NotConverged):
             worst, opposed = gains_of_lost(
-                rest, rest.log, policy, evidence.terms.ranges(evidence.facts).ending
+                rest, rest.episodes, policy, evidence.terms.ranges(evidence.facts).ending
             )
             estimates |= {"lost_worst": worst, "lost_opposed": opposed}
     return estimates
@@ -566,7 +566,7 @@ def counted(evidence: Evidence, question: Assignment, policy: Policy) -> tuple[T
 
 def earned(question: Assignment, value: FloatArray, model: float) -> Baseline | None:
     """Computes the mean return of the episodes of the log; None without whole episodes."""
-    log = question.problem.log
+    log = question.problem.episodes
     if log is None:
         return None
     chosen_by = log if question.training.log is None else question.training.log
@@ -586,7 +586,7 @@ def with_proof_expected(
 
     It is None if the certifier foresees no proof, and left out if the certifier refuses.
     """
-    log = question.problem.log
+    log = question.problem.episodes
     policy = settled.improvement.policy
     changed = (policy.probability != question.training.behavior.probability).any()
     if log is None or not changed:

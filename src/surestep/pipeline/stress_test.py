@@ -72,6 +72,10 @@ def planned(terms: Terms, question: Assignment) -> Rehearsed:
         return Rehearsed(0, why_none=obstacle)
     if terms.method.worlds == 0:
         return Rehearsed(0)
+    if question.problem.log is not None and question.problem.episodes is None:
+        return Rehearsed(
+            0, why_none="worlds need whole episodes, and only entries of the log are given"
+        )
     if question.problem.signals:
         return Rehearsed(0, why_none="worlds have one signal, and the claim is of several")
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +18,26 @@ import surestep.description as keys
 from surestep._files import read_path, read_whole
 from surestep._progress import Progress, telling
 from surestep._version import __version__
-from surestep.algorithms.node_rules import FoundRules, find_rules, returns_of
-from surestep.certificates.node_law import estimated_law
-from surestep.certificates.nodes import NodeStitched, node_stacks
+from surestep.algorithms.learnt_structure import drafted, learn_structure
+from surestep.algorithms.node_rules import FoundRules, find_rules
+from surestep.certificates.node_law import estimated_law, rolled_out
+from surestep.certificates.node_posterior import NodePosterior
+from surestep.certificates.node_stacks import node_stacks
+from surestep.certificates.nodes import NodeStitched
 from surestep.checks.structure import check_structure
-from surestep.errors import InvalidLog, InvalidParameter, ResultMismatch
+from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter, ResultMismatch
 from surestep.io.labels.binning import Binning
 from surestep.io.logs.source import LogSource
-from surestep.model import FactoredLog, FactoredProblem, Structure
+from surestep.model import Certificate, FactoredLog, FactoredProblem, Structure
 from surestep.model.factored import ColumnRules
 from surestep.model.log import UNKNOWN
-from surestep.model.structure import HERE
+from surestep.model.structure import HERE, LEARN
 from surestep.pipeline.current_policy import current_policy
 from surestep.pipeline.evidence import open_source
 from surestep.pipeline.rules import values_in_order
 from surestep.pipeline.terms import usual_train_share
 from surestep.pipeline.verify import Verification
+from surestep.rehearsal import rehearse_nodes
 from surestep.report.structured import structured_page
 from surestep.results.structured import (
     ColumnRule,
@@ -56,9 +63,12 @@ USED = (  # keys that mean something beside [structure]
         "structure",
     ),
     *("behavior.policy", "behavior.logger", "stakes.discount", "stakes.returns", "stakes.unit"),
-    *("stakes.horizon", "method.delta", "method.train_share", "method.rules"),
+    *("stakes.horizon", "method.delta", "method.train_share", "method.rules", "method.worlds"),
 )
-DRAWN = 1_000  # rollouts behind an estimate
+DRAWN = 4_000  # rollouts behind an estimate
+USUAL_WORLDS = 10  # of the stress test
+MOST_DRAWN = 10_000_000  # draws of columns in all of them: about a minute of one core
+USUAL_DRAWS = 200  # of a belief
 
 
 def improve_structured(
@@ -106,34 +116,86 @@ def improve_structured(
         log, binnings = factored(log_source)
         problem = posed(log, description)
         certifier = certifier_for(description, log.num_episodes)
-        tell("looking for rules", 0, 1)
+        tables = learn_structure(certifier.parts(problem)[0].log, description.structure)
+        columns = dict(zip(log.structure.columns, map(list, log.structure.values), strict=False))
+        log = replace(log, structure=Structure.read(columns, log.structure.actions, tables))
+        problem = replace(problem, log=log)
+        tell("looking for rules, and certifying", 0, 1)
         choosing = certifier.parts(problem)[0].log
         named = description.behavior.policy
         current = current_policy(named, log, choosing, log_source.columns, binnings)
         problem = replace(problem, behavior=current.rules, about_behavior=current.about)
-        first, second = certifier.parts(problem)
-        most = 12 if description.method.rules is None else description.method.rules
-        found = find_rules(first, certifier, templates_of(description), most=max(most, 1))
-        tell("certifying", 0, 1)
-        claim = certifier.certify(problem, found.policy)
+        way = partial(improved, description, templates_of(tables))
+        found, claim, belief = way(problem)
         tell("testing the structure", 0, 1)
         test = check_structure(log, found.policy, problem.discount)
+        worlds, why_none = worlds_of(problem, description.method.worlds)
+        rehearsal = None
+        if worlds:
+            rehearsal = rehearse_nodes(
+                problem,
+                way,
+                delta=claim.delta,
+                worlds=worlds,
+                progress=partial(tell, "stress test"),
+            )
+    first, second = certifier.parts(problem)
     rules = written(found)
     structure = log.structure
     record = StructuredRecord(
         surestep=__version__,
         description=keys.without_folders(description).given(),
         inputs=input_files(files_of(description, log_source)),
-        columns=dict(zip(structure.columns, map(list, structure.values), strict=False)),
+        columns=columns,
         actions=[*structure.actions],
         data={"rows": log.num_steps, "episodes": log.num_episodes},
         current=current.record(structure),
         estimates=estimates(second, found.policy),
         test=msgspec.to_builtins(test),
+        learnt={
+            name: {key: tables[name][key] for key, word in table.items() if word == LEARN}
+            for name, table in description.structure.items()
+            if LEARN in table.values()
+        },
+        no_rehearsal=why_none,
     )
-    result = StructuredResult(rules, claim, record, structure, test)
+    result = StructuredResult(rules, claim, record, structure, test, "", belief, rehearsal)
     visits = [np.diff(node_stacks(part.log).offsets).tolist() for part in (first, second)]
     return arrays.altered(result, report=structured_page(result, visits))
+
+
+def improved(
+    description: keys.Description, templates: dict[str, list[str]], problem: FactoredProblem
+) -> tuple[FoundRules, Certificate, Certificate | None]:
+    """Finds rules on the first part of the log; returns them, a claim, and a belief if it fits."""
+    certifier = certifier_for(description, problem.log.num_episodes)
+    first, _ = certifier.parts(problem)
+    most = 12 if description.method.rules is None else description.method.rules
+    found = find_rules(first, certifier, templates, most=max(most, 1))
+    believer = NodePosterior(
+        delta=certifier.delta,
+        draws=max(USUAL_DRAWS, math.ceil(2 / certifier.delta)),
+        train_share=certifier.train_share,
+        logger=certifier.logger,
+    )
+    belief = None
+    with suppress(CertificateRefused):  # it takes too much memory
+        belief = believer.certify(problem, found.policy)
+    return found, certifier.certify(problem, found.policy), belief
+
+
+def worlds_of(problem: FactoredProblem, asked: int | None) -> tuple[int, str | None]:
+    """Returns the number of worlds of the stress test, or why there is none."""
+    behavior = problem.behavior
+    if not (isinstance(behavior, ColumnRules) and behavior.is_whole):
+        why = "in the worlds the current policy acts, and nobody knows all of it"
+        if asked:
+            raise InvalidParameter(f"method.worlds is {asked}, but {why}; see behavior.policy")
+        return 0, why
+    draws = problem.log.num_steps * problem.structure.target.size
+    worlds = min(USUAL_WORLDS, MOST_DRAWN // draws) if asked is None else asked
+    why = "the log is too large for one by default" if asked is None else "none was asked for"
+    return worlds, None if worlds else why
 
 
 def check_keys(description: keys.Description) -> None:
@@ -151,7 +213,7 @@ def check_keys(description: keys.Description) -> None:
 
 
 def factored(source: LogSource) -> tuple[FactoredLog, Mapping[str, Binning]]:
-    """Reads a log column by column; the structure is that of its description."""
+    """Reads a log column by column; its structure is that of its description, as yet unlearnt."""
     steps, texts, binnings = source.by_column()
     if steps.order is not None and source.description.behavior.logger != "fixed":
         raise InvalidLog(
@@ -176,7 +238,7 @@ def factored(source: LogSource) -> tuple[FactoredLog, Mapping[str, Binning]]:
         )
     log = FactoredLog(
         structure=Structure.read(
-            columns, steps.pairs.action_labels or (), source.description.structure
+            columns, steps.pairs.action_labels or (), drafted(source.description.structure)
         ),
         state=state,
         action=steps.action,
@@ -215,10 +277,10 @@ def certifier_for(description: keys.Description, episodes: int) -> NodeStitched:
     )
 
 
-def templates_of(description: keys.Description) -> dict[str, list[str]]:
+def templates_of(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
     """Returns the actions of the members of each group, such as reboot_@."""
     templates = dict[str, list[str]]()
-    for name, table in description.structure.items():
+    for name, table in tables.items():
         parts = table.get("action")
         if "*" in name and isinstance(parts, Mapping):
             said = [one for several in parts.values() for one in keys.several(several)]
@@ -246,15 +308,12 @@ def estimates(judging: FactoredProblem, policy: ColumnRules) -> dict[str, float]
     current policy of which anything is unknown is estimated by the returns of whole episodes.
     """
     law = estimated_law(judging.structure, node_stacks(judging.log))
-    starts = judging.log.starts.astype(np.int64)
-    starts = starts[(starts >= 0).all(axis=1)]
-    index = np.arange(DRAWN)
-    state = starts[index % len(starts)]
+    starts = judging.log.starts[(judging.log.starts >= 0).all(axis=1)]
+    begin = starts[np.arange(DRAWN) % len(starts)]
 
     def mean(followed: ColumnRules) -> float:
-        rng = np.random.default_rng(0)
-        first = (state, followed.act(state, rng), index)
-        return float(returns_of(judging, law, followed, first, rng).mean())
+        returns, _ = rolled_out(judging, law[np.newaxis], followed, begin, seed=0, rest=0.0)
+        return float(returns.mean())
 
     known = judging.behavior
     returns = judging.log.returns(judging.discount, judging.horizon)

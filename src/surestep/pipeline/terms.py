@@ -48,6 +48,7 @@ class DataFacts(NamedTuple):
     rewards_vary: bool  # one transition earned different rewards
     transitions: int  # different ones
     episodes: int = 0  # recorded
+    rows: int = 0
 
     @classmethod
     def of(cls, counts: LabelledCounts) -> Self:
@@ -66,7 +67,8 @@ class DataFacts(NamedTuple):
         ranges = Ranges(
             seen(~rows.terminated, STOPPED, UNFINISHED), seen(rows.terminated, UNFINISHED)
         )
-        return cls(ranges, bool((least != greatest).any()), least.size, counts.episodes.recorded)
+        vary = bool((least != greatest).any())
+        return cls(ranges, vary, least.size, counts.episodes.recorded, counts.rows_read)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +224,7 @@ class Terms:
             rewards_seen=with_zero(facts.ranges.rewards),
             rewards_vary=facts.rewards_vary,
             transitions=facts.transitions,
+            steps=facts.rows,
             seed=SEED,
             split=split if self.has_episodes else None,
             returns=self.return_bounds(facts),

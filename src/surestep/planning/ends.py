@@ -22,7 +22,7 @@ from scipy.sparse.csgraph import breadth_first_order
 import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
 from surestep.errors import NeverEnds
-from surestep.kernels.components import Order
+from surestep.kernels.components import Order, strike_out
 from surestep.model import FiniteMDP, Pairs, Policy
 from surestep.planning.backups import RowModel
 from surestep.planning.chain import Chain, order_by_component
@@ -217,23 +217,13 @@ def staying(model: RowModel, allowed: BoolArray) -> tuple[BoolArray, BoolArray]:
     The search goes backwards from states without allowed pairs: each pair that leads to such a
     state is struck out.
     """
-    states = model.pairs.num_states
+    owner, states = model.pairs.state, model.pairs.num_states
     pair, _, target = Edges.of(model, allowed)
-    pair = pair[np.argsort(target, kind="stable")]
-    owner = model.pairs.state
-    lengths = np.bincount(target, minlength=states)
-    offsets = arrays.offsets_of(lengths)
     left = np.bincount(owner[allowed], minlength=states)
-    struck = ~allowed
-    lost = np.flatnonzero(left == 0)
-    while lost.size:
-        before = pair[arrays.ranges(offsets[lost], lengths[lost])]
-        before = np.unique(before[~struck[before]])
-        struck[before] = True
-        met, times = np.unique(owner[before], return_counts=True)
-        left[met] -= times
-        lost = met[left[met] == 0]
-    return np.asarray(left > 0), ~struck
+    entries = arrays.offsets_of(np.bincount(target, minlength=states))
+    strike_out(entries, pair[np.argsort(target, kind="stable")], owner, left)
+    safe = left > 0
+    return safe, allowed & ~arrays.marked(pair[~safe[target]], owner.size)
 
 
 def end_components(model: RowModel, pairs: BoolArray) -> EndComponents:
@@ -253,6 +243,25 @@ def end_components(model: RowModel, pairs: BoolArray) -> EndComponents:
             break
         inner[leaving] = False
     return EndComponents(np.where(arrays.marked(source, states), component, -1), inner)
+
+
+def missing(model: RowModel) -> EndComponents:
+    """Returns the states from which no policy ends for certain, as one set, and their pairs.
+
+    Its pairs are also those of other states that may lead there. (C. Baier and J.-P. Katoen,
+    "Principles of model checking", 2008, algorithm 45: strike out the states without a way to an
+    end, and the pairs that may lead to such a state, until all others have a way.)
+    """
+    state = model.pairs.state
+    ends = ~lasting(model)
+    kept = np.ones_like(ends)
+    while True:
+        goals = arrays.marked(state[kept & ends], model.pairs.num_states)
+        near = goals | (steps_towards(model, kept, goals) >= 0)
+        safe, further = staying(model, kept & near[state])
+        if np.array_equal(kept, further):
+            return EndComponents(np.where(safe, -1, 0), ~kept)
+        kept = further
 
 
 # ---- breadth-first search over runs of successors, by SciPy -------------------------------------

@@ -85,7 +85,9 @@ def optimal(mdp: FiniteMDP, *, minimise: bool = False, tolerance: float | None =
 
     Among equally good actions the lowest is taken. If some policy may go round for ever without
     discount, π* is the best of the policies that end for certain. If the model says that endless
-    episodes are worth 0, policies that go on without rewards count as ending.
+    episodes are worth 0, policies that go on without rewards count as ending. If it says that they
+    are worth ∞ and the value is minimised, states from which no policy ends for certain have the
+    value ∞, and other states avoid them.
 
     Parameters
     ----------
@@ -107,7 +109,7 @@ def optimal(mdp: FiniteMDP, *, minimise: bool = False, tolerance: float | None =
     NotConverged
         If the tolerance cannot be proved; its `plan` is the plan that was reached.
     NeverEnds
-        If no policy ends, or total rewards have no bound.
+        If no policy ends, a start is worth ∞, or total rewards have no bound.
 
     Notes
     -----

@@ -341,7 +341,7 @@ def sought(model: FiniteMDP, priced: Backup, value: FloatArray, target: float) -
             chain = replace(
                 policy_chain(model, policy), reward=averaged(pairs, policy, priced.reward)
             )
-            value = solve_to(chain, value, target, PATIENT)
+            value = solve_to(chain, value, target, PATIENT, "components")
     return value
 
 

@@ -14,6 +14,10 @@ is merged into a single state, which keeps only the pairs that lead out or earn 
 end that earns 0 if the policy may stay. (S. Haddad and B. Monmege, "Interval iteration algorithm
 for MDPs and IMDPs", Theoretical Computer Science 735, 2018.)
 
+**Traps.** If endless episodes are worth −∞, so are states from which no policy ends for certain.
+They become one state, without the pairs that may lead there; in the rest some policy ends. Starts
+that are worth −∞ are refused.
+
 **Proof.** Let v be near V^π, D = v − (r + Pv) for each pair, D ≥ −ε. If some w has
 
     w(s) ≥ 1 − M D⁺(s,a) + P(s,a) w   for all pairs,  and ε M ≤ 1,
@@ -35,7 +39,7 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep.errors import NeverEnds, NotConverged
 from surestep.model import FiniteMDP, Plan, Policy
-from surestep.model.pairs import Pairs, picked_labels
+from surestep.model.pairs import LazyLabels, Pairs, picked_labels
 from surestep.planning.backups import Backup, best_of
 from surestep.planning.chain import TOO_MANY_STEPS
 from surestep.planning.ends import (
@@ -46,6 +50,7 @@ from surestep.planning.ends import (
     goes_round,
     idle,
     lasting,
+    missing,
     names,
     steps_towards,
 )
@@ -77,29 +82,26 @@ def best_ending(mdp: FiniteMDP, tolerance: float | None, best: BestOfAll) -> Pla
 
     If all policies end once components are merged into single states, `best` finds the policy.
     """
+    if mdp.endless == -np.inf:
+        traps = missing(mdp)
+        if traps.inner.any() and not mdp.initial[traps.component >= 0].any():
+            quotient = Quotient.of(mdp, traps, traps)
+            return quotient.solved(
+                mdp,
+                lambda model: (
+                    best_ending(model, tolerance, best)
+                    if may_last(model)
+                    else best(model, tolerance, quotient.terms(mdp))
+                ),
+            )
     rests = end_components(mdp, idle(mdp))
     # Refuses a model in which no policy ends, by the names of its states.
     ending_policy(mdp, lasting(mdp) & ~rests.inner)
     quotient = Quotient.of(mdp, rests)
     inside = quotient.mdp
-    terms = most_terms(mdp.offsets, inside.pairs.offsets)
+    terms = quotient.terms(mdp)
     if mdp.endless == 0 and not may_last(inside):
-
-        def whole(plan: Plan) -> Plan:
-            value = plan.value[quotient.state]
-            return replace(
-                plan,
-                policy=quotient.lifted(mdp, plan.policy),
-                value=value,
-                q=arrays.own(Backup.of(mdp).q(value)),
-            )
-
-        try:
-            return whole(best(inside, tolerance, terms))
-        except NotConverged as problem:
-            if isinstance(problem.plan, Plan):
-                problem.plan = whole(problem.plan)
-            raise
+        return quotient.solved(mdp, lambda model: best(model, tolerance, terms))
     plan = ending_iteration(
         inside,
         lambda q: best_of(inside.pairs, q),
@@ -212,7 +214,9 @@ class Quotient(NamedTuple):
         offsets = arrays.offsets_of(lengths)
         action = np.arange(kept.size) - np.repeat(offsets[:-1], lengths)
         first = np.unique(state, return_index=True)[1]
-        labels = mdp.pairs.state_labels or tuple(map(str, range(mdp.num_states)))
+        labels = LazyLabels(  # only messages need them
+            lambda: mdp.pairs.state_labels or [*map(str, range(mdp.num_states))], mdp.num_states
+        )
         pairs = Pairs(offsets, action, int(lengths.max()), picked_labels(labels, first))
         place = np.full(mdp.num_pairs, -1)
         place[kept[kept >= 0]] = np.flatnonzero(kept >= 0)
@@ -239,6 +243,30 @@ class Quotient(NamedTuple):
             endless=None,
         )
         return cls(smaller, state, kept, components, rests)
+
+    def terms(self, mdp: FiniteMDP) -> int:
+        """Returns the most terms that a sum has in either model."""
+        return most_terms(mdp.offsets, self.mdp.pairs.offsets)
+
+    def solved(self, mdp: FiniteMDP, solve: Callable[[FiniteMDP], Plan]) -> Plan:
+        """Returns the plan of the original model, by the plan that `solve` finds for this one."""
+        try:
+            return self.whole(mdp, solve(self.mdp))
+        except NotConverged as problem:
+            if isinstance(problem.plan, Plan):
+                problem.plan = self.whole(mdp, problem.plan)
+            raise
+
+    def whole(self, mdp: FiniteMDP, plan: Plan) -> Plan:
+        """Returns the plan in the original model; to stay is worth 0, or −∞ as the model says."""
+        value = plan.value[self.state]
+        q = Backup.of(mdp).q(value)
+        if mdp.endless == -np.inf:
+            value[self.rests.component >= 0] = -np.inf
+            q[self.rests.inner] = -np.inf
+        return replace(
+            plan, policy=self.lifted(mdp, plan.policy), value=arrays.own(value), q=arrays.own(q)
+        )
 
     def lifted(self, mdp: FiniteMDP, policy: Policy) -> Policy:
         """Returns the policy in the original model; in components it goes the shortest way out."""

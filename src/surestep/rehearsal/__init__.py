@@ -1,5 +1,6 @@
 """Runs stress tests of certificates: the whole pipeline in worlds where the truth is known."""
 
+from surestep.rehearsal.nodes import rehearse_nodes
 from surestep.rehearsal.rehearse import calibrate, rehearse
 from surestep.rehearsal.result import (
     Calibration,
@@ -29,4 +30,5 @@ __all__ = [
     "default_family",
     "rehearsal_from_json",
     "rehearse",
+    "rehearse_nodes",
 ]

@@ -33,6 +33,7 @@ STANDINGS = {
     "proved": "holds for every size of the log, if its assumptions hold",
     "asymptotic": "holds as the log grows without end, with no promise for this size",
     "posterior": "a degree of belief that rests on a prior",
+    "believed": "holds if what was learnt from the log is true, which nobody confirmed",
     "as-published": "taken from the papers, with known gaps",
     BY_EXTENSION: "from a plug-in: nothing is known here of its proof",
     "none": "nothing is claimed",
@@ -108,7 +109,8 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
     if not doubted and (findings.changes or failed(record.checks)):
         last = -1 if parts and parts[-1].name == "top" else len(parts)
         parts.insert(last, against)
-    enough = "reward" in record.parameters.columns or judged.rung.startswith("proved")
+    split = record.parameters.train_share is not None  # so rows were given, or their first entries
+    enough = "reward" in record.parameters.columns or split or judged.rung.startswith("proved")
     left_out = record.parameters.left_out
     further = [
         ""

@@ -5,10 +5,14 @@ from collections.abc import Sequence
 
 from surestep._words import counted, floored, listed, number, percent, signed
 from surestep.checks.structure import FEW, MOST_BLIND
+from surestep.description import key_text, written
+from surestep.model.structure import LEARN
 from surestep.report.answer import than_estimated
 from surestep.report.certificates import of_one
 from surestep.report.page import page
 from surestep.report.signals import DIGITS
+from surestep.report.stress_test import TITLE, WHAT, keys_of, outcome_words, rates_table
+from surestep.results.plots import gains_picture
 from surestep.results.structured import StructuredResult
 from surestep.sections import Amount, Column, Item, Key, Mood, Section, Table, numbers
 
@@ -18,7 +22,8 @@ MOST_NODES = 60  # nodes in the table, the scarcest first
 def structured_page(result: StructuredResult, visits: Sequence[Sequence[int]]) -> str:
     """Returns the page; `visits` are the draws of each node in both parts of the log."""
     about = result.record.description.get("about", {})
-    sections = [*structured_sections(result), known_nodes(result, visits), *further(result)]
+    more = [stress_test(result), known_nodes(result, visits), *further(result)]
+    sections = [*structured_sections(result), *more]
     title = about.get("title") or sections[0].title
     words = ", ".join(about[key] for key in ("population", "period", "date") if key in about)
     return page(title, "A better policy, by the structure of the world", sections, words)
@@ -28,15 +33,17 @@ def structured_sections(result: StructuredResult) -> list[Section]:
     """Returns the first screen: what to do, how sure that is, and what speaks against it."""
     claim, test, record = result.certificate, result.test, result.record
     unit = record.description.get("stakes", {}).get("unit", "per episode")
-    title, mood = answer(result)
+    title, step, mood = answer(result)
     least = signed(floored(claim.lower or 0.0, DIGITS), DIGITS)
-    sure = f"with {percent(1 - claim.delta)} confidence, if the structure is true"
+    kind = "learnt structure" if result.structure.learnt else "structure"
+    sure = f"with {percent(1 - claim.delta)} confidence, if the {kind} is true"
     sure = f"{than_estimated(claim).strip()} {sure}".strip()
     if test.failed:
         least = "nothing"
         sure = "the log contradicts the structure that the claim rests on"
     keys = [
         Key("Gain, at least", least, sure),
+        *believed_key(result),
         Key("Best guess", signed(result.estimated_gain, DIGITS), unit),
         Key("Episodes", f"{record.data['episodes']:,}", f"{record.data['rows']:,} decisions"),
     ]
@@ -49,12 +56,16 @@ def structured_sections(result: StructuredResult) -> list[Section]:
             f"them (@). There are {states:,} situations."
         )
     return [
-        Section("answer", title, [next_step(result)], keys=keys, mood=mood),
+        Section("answer", title, [step], keys=keys, mood=mood),
         Section("rules", "The rules", [how], items=rules),
+        *([learnt_section(result)] if record.learnt else []),
         Section(
             "against",
             "What speaks against it",
-            [compared_with(result)],
+            [
+                compared_with(result),
+                *([] if result.rehearsal is None else [outcome_words(result.rehearsal)]),
+            ],
             items=[
                 Item("The structure", structure_words(result), *sign_of(not test.failed)),
                 Item(
@@ -75,6 +86,22 @@ def structured_sections(result: StructuredResult) -> list[Section]:
             ],
         ),
     ]
+
+
+def learnt_section(result: StructuredResult) -> Section:
+    """Returns what was learnt, to be confirmed by whoever knows that it is true."""
+    words = (
+        f"The {result.certificate.figures['training_episodes']:,} episodes that chose the rules "
+        "say what depends on what. Nothing is proved until somebody who knows the world confirms "
+        f'it: put these lines into your description in place of "{LEARN}", and run the command '
+        "again. These episodes must be among those that choose then, too (method.train_share)."
+    )
+    items = [
+        Item(f"[structure.{key_text(name)}]", f"{key} = {written(value)}")
+        for name, table in result.record.learnt.items()
+        for key, value in table.items()
+    ]
+    return Section("learnt", "The learnt structure", [words], items=items)
 
 
 def compared_with(result: StructuredResult) -> str:
@@ -101,25 +128,58 @@ def compared_with(result: StructuredResult) -> str:
     return f"It is compared with {words}"
 
 
-def answer(result: StructuredResult) -> tuple[str, Mood]:
-    """Returns the line to act on."""
-    gains = (result.certificate.lower or 0.0) > 0
+def answer(result: StructuredResult) -> tuple[str, str, Mood]:
+    """Returns the line to act on, what to do next, and the mood."""
+    proved = (result.certificate.lower or 0.0) > 0
     if result.test.failed:
-        return "Do not act on it: the log contradicts the structure", "bad"
-    if gains and result.test.is_blind:
-        return "Pilot it: it goes where the log has not been", "caution"
-    return ("Adopt it", "good") if gains else ("Keep what you do", "plain")
-
-
-def next_step(result: StructuredResult) -> str:
-    """Says what to do next."""
-    if result.test.failed:
-        return "Add the missing parent, or split what is shared, and run the command again."
-    if (result.certificate.lower or 0.0) <= 0:
-        return "This log cannot show a gain. More episodes may."
+        step = "Add the missing parent, or split what is shared, and run the command again."
+        return "Do not act on it: the log contradicts the structure", step, "bad"
+    if not proved and not result.believed_gain:
+        return "Keep what you do", "This log cannot show a gain. More episodes may.", "plain"
     if result.test.is_blind:
-        return "There nobody can test the structure. A pilot needs none."
-    return "Follow the rules, and watch what comes of it."
+        step = "There nobody can test the structure. A pilot needs none."
+        return "Pilot it: it goes where the log has not been", step, "caution"
+    if proved and result.structure.learnt:
+        step = "If you know that the learnt structure is true, confirm it. Else pilot the rules."
+        return "Pilot it: a gain is believed, not proved", step, "caution"
+    if not proved:
+        step = "Try it on some cases, go on as before with others, and compare."
+        return "Pilot it: a gain is believed, not proved", step, "caution"
+    return "Adopt it", "Follow the rules, and watch what comes of it.", "good"
+
+
+def believed_key(result: StructuredResult) -> list[Key]:
+    """Returns what may be believed beyond the proof; empty if nothing was."""
+    if result.test.failed or result.belief is None:
+        return []
+    lower = result.belief.lower or 0.0
+    sure = f"with {percent(1 - result.belief.delta)} confidence, under a prior for the nodes"
+    if lower > 0 and not result.believed_gain:
+        sure = "but beliefs fail in the stress test"
+    return [Key("Believed, at least", signed(floored(lower, DIGITS), DIGITS), sure)]
+
+
+def stress_test(result: StructuredResult) -> Section:
+    """Returns how often policy and claim failed in simulated worlds."""
+    tested = result.rehearsal
+    if tested is None:
+        why = result.record.no_rehearsal or "results of this age have none"
+        return Section("stress-test", TITLE, [f"Not stress tested: {why}.", WHAT], folded=True)
+    summary = tested.summary()
+    return Section(
+        "stress-test",
+        TITLE,
+        [
+            f"{WHAT} The laws of the nodes in each world are drawn from what the log leaves "
+            "possible. There the current policy makes a log of the same size, and all else is done "
+            "again."
+        ],
+        keys=keys_of(tested, summary),
+        pictures=[gains_picture(result.estimated_gain, result.certificate.lower, tested)],
+        tables=[rates_table({tested.family[0]: summary}, [])],
+        items=[Item("", said) for said in tested.limits],
+        folded=True,
+    )
 
 
 def sign_of(passed: bool) -> tuple[str, str, Mood]:
@@ -187,6 +247,7 @@ def further(result: StructuredResult) -> list[Section]:
     return [
         Section("wrong", "If the structure is wrong", [wrong]),
         of_one(result.certificate, "stitched on nodes"),
+        *([] if result.belief is None else [of_one(result.belief, "posterior on nodes", 2)]),
         Section(
             "repeat",
             "How to repeat it",

@@ -26,11 +26,13 @@ from surestep.errors import InvalidParameter, InvalidResult
 from surestep.model import Certificate, Structure
 from surestep.model.certificate import Rung
 from surestep.model.factored import ColumnRules
+from surestep.rehearsal import Rate, Rehearsal, rehearsal_from_json
 from surestep.results.record import InputFile
 from surestep.results.result import STRUCTURED
-from surestep.results.unfinished import RUN, save
+from surestep.results.unfinished import REHEARSAL, RUN, save
 
 RULES, CERTIFICATE, REPORT = FILES = ("rules.json", "certificate.json", "report.html")
+BELIEF = "belief.json"  # not in results of older releases
 Ends = tuple[str, str]  # the first and the last value of a column with which a rule holds
 
 
@@ -90,6 +92,8 @@ class StructuredRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     data: dict[str, int]
     estimates: dict[str, float]  # returns of the new policy and of the current one
     test: dict[str, Any]  # of the structure
+    learnt: dict[str, dict[str, Any]] = {}  # what stands in place of "learn"
+    no_rehearsal: str | None = None  # why there is no stress test
     current: dict[str, Any] = {}  # where the current policy comes from, and its columns
     outputs: dict[str, str] = {}
 
@@ -112,6 +116,10 @@ class StructuredResult:
         What speaks against the structure.
     report : str
         The page, as HTML.
+    belief : Certificate or None
+        What may be believed of it beyond the claim.
+    rehearsal : Rehearsal or None
+        The stress test.
 
     Examples
     --------
@@ -124,15 +132,33 @@ class StructuredResult:
     structure: Structure
     test: StructureTest
     report: str = field(default="", repr=False)
+    belief: Certificate | None = None
+    rehearsal: Rehearsal | None = None
 
     __repr__ = short_repr("certificate.kind", "certificate.lower", "certificate.delta")
 
     @property
     def verdict(self) -> Rung:
-        """Returns the verdict on the result; with a refuted structure, nothing is proved."""
-        trusted = not self.test.failed and not self.test.is_blind
-        proved = trusted and (self.certificate.lower or 0.0) > 0
-        return "proved better" if proved else "not shown to be better"
+        """Returns the verdict on the result: with a learnt structure *believed* at most.
+
+        With a refuted structure nothing is shown.
+        """
+        if self.test.failed or self.test.is_blind:
+            return "not shown to be better"
+        proved = (self.certificate.lower or 0.0) > 0
+        if proved and not self.structure.learnt:
+            return "proved better"
+        return "believed better" if proved or self.believed_gain else "not shown to be better"
+
+    @property
+    def believed_gain(self) -> float:
+        """Returns the gain that is believed; 0 if the stress test refutes beliefs, or for none."""
+        lower = 0.0 if self.belief is None else self.belief.lower or 0.0
+        if self.rehearsal is not None:
+            gain, tolerance = self.rehearsal.gain, self.rehearsal.tolerance
+            wrong = Rate.of((self.rehearsal.belief > gain + tolerance).ravel())
+            lower *= wrong.low <= self.rehearsal.delta
+        return max(lower, 0.0)
 
     @property
     def estimated_gain(self) -> float:
@@ -186,6 +212,10 @@ class StructuredResult:
             CERTIFICATE: f"{self.certificate.to_json(self.verdict)}\n".encode(),
             REPORT: self.report.encode(),
         }
+        if self.belief is not None:
+            contents[BELIEF] = f"{self.belief.to_json()}\n".encode()
+        if self.rehearsal is not None:
+            contents[REHEARSAL] = f"{self.rehearsal.to_json()}\n".encode()
         digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
         return contents | {RUN: pretty(msgspec.structs.replace(self.record, outputs=digests))}
 
@@ -235,10 +265,14 @@ def load_structured(directory: str | Path) -> StructuredResult:
     """
     folder = read_path(directory)
     record = read_as(folder, RUN, StructuredRecord)
-    for name in FILES:
+    for name in (*FILES, *({BELIEF, REHEARSAL} & record.outputs.keys())):
         if hashlib.sha256(read_whole(folder / name)).hexdigest() != record.outputs.get(name):
             raise InvalidResult(f"{folder / name} was changed after it was written")
-    structure = Structure.read(record.columns, record.actions, record.description["structure"])
+    tables = {
+        name: table | (record.learnt[name] | {"learnt": True} if name in record.learnt else {})
+        for name, table in record.description["structure"].items()
+    }
+    structure = Structure.read(record.columns, record.actions, tables)
     # JSON has no −∞, the evidence of a test that had nothing to compare.
     test = {
         name: -math.inf if x is None and name == "evidence" else x
@@ -251,6 +285,12 @@ def load_structured(directory: str | Path) -> StructuredResult:
         structure=structure,
         test=converted(test, StructureTest, RUN, InvalidResult),
         report=read_whole(folder / REPORT).decode(),
+        belief=Certificate.from_json(read_whole(folder / BELIEF).decode())
+        if BELIEF in record.outputs
+        else None,
+        rehearsal=rehearsal_from_json(read_whole(folder / REHEARSAL).decode())
+        if REHEARSAL in record.outputs
+        else None,
     )
 
 

@@ -99,7 +99,7 @@ def signals_of(problem: Problem) -> tuple[Signal, ...]:
 
 def is_share(signal: Signal) -> bool:
     """Tells whether a signal pays 1 at most once in each episode, and 0 otherwise."""
-    log = signal.problem.log
+    log = signal.problem.episodes
     counts = signal.problem.counts
     if signal.is_chance:
         return True
@@ -160,7 +160,8 @@ def until_ends(problem: Problem, chosen: FloatArray) -> tuple[FloatArray, FloatA
     counts = problem.counts
     course = course_of(problem, problem.estimate(), Policy(counts.pairs, own(chosen)))
     often = run_sums(course.visits, counts.pairs.offsets)
-    longest = np.inf if problem.log is None else run_lengths(problem.log.episode_offsets).max()
+    log = problem.episodes
+    longest = np.inf if log is None else run_lengths(log.episode_offsets).max()
     if often[~counts.terminal].sum() > longest:
         raise NeverEnds("episodes last longer on average than any of the log")
     source = counts.pairs.state[run_owners(counts.offsets)]

@@ -112,21 +112,53 @@ def test_rows_in_any_order_count_as_by_hand(rows, kind, columns, rng, folder):
         )
 
 
-@settings(max_examples=3)
-@given(rows=tables(), cuts=st.lists(st.integers(0, 20), max_size=4), target=st.integers(1, 4))
-def test_lanes_meet_at_their_seams(rows, cuts, target, tmp_path_factory):
+def word_of_ends(rows, ends):
+    """Flags last rows as a word of ends says; returns the columns of files without that flag."""
+    flag, other = ("terminated", "truncated") if ends == "complete" else ("truncated", "terminated")
+    for row, following in pairwise([*rows, {"episode": None}]):
+        row[flag] = row["episode"] != following["episode"] and not row[other]
+    return tuple(name for name in DERIVED if name != flag)
+
+
+@settings(max_examples=settings.default.max_examples // 5)
+@given(
+    rows=tables(),
+    kind=st.sampled_from(KINDS),
+    ends=st.sampled_from(["complete", "clock"]),
+    rng=st.randoms(use_true_random=False),
+)
+def test_a_word_of_ends_flags_last_rows_in_any_order(rows, kind, ends, rng, folder):
+    columns = word_of_ends(rows, ends)
+    by_hand = list(expected(rows, columns))
+    by_hand[3] = None
+    for shuffled in (False, True):
+        if shuffled:
+            rng.shuffle(rows)
+        log = read_log(write_table(folder / f"log{kind}", rows, columns), ends=ends)
+        assert found_in(log.counts()) == tuple(by_hand)
+
+
+@settings(max_examples=4)
+@given(
+    rows=tables(),
+    cuts=st.lists(st.integers(0, 20), max_size=4),
+    target=st.integers(1, 4),
+    ends=st.sampled_from([None, "complete", "clock"]),
+)
+def test_lanes_meet_at_their_seams(rows, cuts, target, ends, tmp_path_factory):
     folder = tmp_path_factory.mktemp("lanes")
     for row in rows:  # digits of rewards that one pass guesses
         row["reward"] = round(row["reward"] % 10, 2)
     rows.sort(key=lambda row: (len(str(row["episode"])), str(row["episode"]), row["step"]))
-    ends = sorted({0, len(rows), *(cut for cut in cuts if cut < len(rows))})
-    for number, (begin, end) in enumerate(pairwise(ends)):
-        write_table(folder / f"{number}.parquet", rows[begin:end], DERIVED)
-    by_hand = list(expected(rows, DERIVED))
+    columns = DERIVED if ends is None else word_of_ends(rows, ends)
+    places = sorted({0, len(rows), *(cut for cut in cuts if cut < len(rows))})
+    for number, (begin, end) in enumerate(pairwise(places)):
+        write_table(folder / f"{number}.parquet", rows[begin:end], columns)
+    by_hand = list(expected(rows, columns))
     by_hand[3] = None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(log_counting, "SHORTEST", target)
-        source = read_log(folder)
+        source = read_log(folder, ends=ends)
         with connected(source.table) as database:
             lanes = log_counting.lanes_of(source.table, database)
         assert len(lanes) > 1 or len(rows) <= max(target, -(-len(rows) // 2))

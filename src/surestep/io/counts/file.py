@@ -39,6 +39,7 @@ FORMAT = "surestep counts"
 VERSION = 7
 READ = (6, VERSION)
 UNSEALED = "0" * 64
+FORM = "surestep_form"  # the first column of a table that a warehouse made
 LARGEST_SCALE = 37  # decimal places that 38 digits leave room for
 
 
@@ -146,7 +147,7 @@ def resealed(data: bytes, digest: str, other: str) -> bytes:
 
 
 def is_counts_file(path: str | Path) -> bool:
-    """Tells whether a file is a Parquet file with the manifest of counts."""
+    """Tells whether a file has counts: a manifest of them, or a table that a warehouse made."""
     import duckdb
 
     source = read_path(path)
@@ -154,9 +155,15 @@ def is_counts_file(path: str | Path) -> bool:
         return False
     with in_memory(threads=1) as database:
         try:
-            return bool(stored_manifest(database, source))
+            return bool(stored_manifest(database, source)) or is_form(database, source)
         except duckdb.Error:  # `read_log` will say what is wrong with it
             return False
+
+
+def is_form(database: Any, path: Path) -> bool:
+    """Tells whether a Parquet file is a table that a warehouse made by our queries."""
+    schema = f"parquet_schema({file_list([path])}) WHERE name = '{FORM}'"
+    return bool(database.execute(f"SELECT 1 FROM {schema}").fetchall())
 
 
 # ---- the manifest -----------------------------------------------------------------------------

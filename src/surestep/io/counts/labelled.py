@@ -204,7 +204,9 @@ class LabelledCounts:
         end[[*ends]] = known_places("state", [*map(joined, ends.values())], known)
         return np.where(terminated, end[next_state], state[next_state])
 
-    def to_counts(self, pairs: Pairs | None = None) -> Counts:
+    def to_counts(
+        self, pairs: Pairs | None = None, whole: "LabelledCounts | None" = None
+    ) -> Counts:
         """Returns the counts over numbered pairs.
 
         A step that terminated leads to its next state, which is then terminal; it leads to an end
@@ -214,6 +216,9 @@ class LabelledCounts:
         ----------
         pairs : Pairs, optional
             Pairs with labels; by default every action in every state seen.
+        whole : LabelledCounts, optional
+            The counts of which these are a part, with the same numbers of states: they say where
+            episodes end.
 
         Returns
         -------
@@ -232,7 +237,7 @@ class LabelledCounts:
             pairs = Pairs.full(
                 len(states), len(actions), state_labels=states, action_labels=actions
             )
-        led = self.led_to(rows.next_state, rows.terminated, pairs)
+        led = (whole or self).led_to(rows.next_state, rows.terminated, pairs)
         pair = self.pairs_of_rows(pairs)
         if (pair < 0).any():
             t = int(np.argmax(pair < 0))

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from surestep.errors import InvalidLog
 from surestep.io.logs.findings import Look, check_rows, explain_episodes, no_row
 from surestep.io.logs.roles import FLAGS, RewardSql, RoleSql, Units
-from surestep.io.logs.tables import Table
+from surestep.io.logs.tables import Table, applied
 from surestep.io.sql import columns_of, file_list
 
 REFUTED = "surestep: a row is invalid or out of order"
@@ -88,6 +88,18 @@ class CountQuery:
         return f"SELECT {listed} FROM {scan}"
 
     # ---- chains -------------------------------------------------------------------------------
+
+    def lying(self, scan: str, ends: str | None, *, before: str = "", after: str = "") -> str:
+        """Returns SQL for the steps of rows that lie in order, `chained`.
+
+        With a word of ends, a row is the last of its episode if the next one is of another.
+        """
+        rows = self.chained(scan, "", before=before, after=after)
+        if ends is None:
+            return rows
+        flag, other = FLAGS if ends == "complete" else reversed(FLAGS)
+        last = f"NOT {CONTINUES} AND NOT coalesce({other}, false)"
+        return f"SELECT * REPLACE ({flag} OR ({last}) AS {flag}) FROM ({rows})"
 
     def chained(
         self, scan: str, order: str, *, before: str = "", after: str = "", place: str = ""
@@ -221,26 +233,29 @@ def count_in_one_pass(table: Table, database: Any, query: CountQuery) -> bool:
     if not table.preparation.keeps_order:
         return count_valid_rows(database, query, query.chained("log", IN_ORDER))
     database.execute("SET preserve_insertion_order = true")
-    lanes = lanes_of(table, database)
+    ends, selects = table.description.ends, table.preparation.in_order
+    lanes = [Lane(*(applied(selects, scan) for scan in each)) for each in lanes_of(table, database)]
     for number, lane in enumerate(lanes):  # variables keep the rows at their ends
         for side, scan in (("first", lane.first_row), ("last", lane.last_row)):
             row = f"SELECT row FROM ({query.steps(f'({scan})')}) AS row"
             database.execute(f"SET VARIABLE {side}_{number} = ({row})")
     rows = [
-        query.chained(
+        query.lying(
             f"({lane.scan})",
-            "",
+            ends,
             before=f"last_{number - 1}" if number else "",
             after=f"first_{number + 1}" if number + 1 < len(lanes) else "",
         )
         for number, lane in enumerate(lanes)
     ]
-    return count_valid_rows(database, query, " UNION ALL ".join(rows) or query.chained("log", ""))
+    whole = query.lying("log" if ends is None else f"({table.scan(database, selects)})", ends)
+    return count_valid_rows(database, query, " UNION ALL ".join(rows) or whole)
 
 
 def lanes_of(table: Table, database: Any) -> list[Lane]:
     """Cuts a log into as many lanes as threads: files, or pieces of a single one; none if not."""
-    if not table.format.knows_rows or table.preparation.selects or table.kept != "true":
+    others = len(table.preparation.selects) > (table.description.ends is not None)
+    if not table.format.knows_rows or others or table.kept is not None:
         return []
     counted = database.execute(
         f"SELECT file_name, num_rows FROM parquet_file_metadata({file_list(table.files)})"

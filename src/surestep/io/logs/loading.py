@@ -3,7 +3,7 @@
 DuckDB sorts the groups, and may spill to disk; the arrays themselves are held in memory once.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,13 +30,7 @@ MOSTLY = 0.9  # share of the distinct rows: with more distinct values, a column 
 def counts_of(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
     """Returns the table `counted` as counts in their normal form."""
     states, actions = number_codes(database, roles, "counted")
-    seen = ", lowest, highest" if roles.mapping.propensity is not None else ""
-    database.execute(
-        "CREATE OR REPLACE TEMP TABLE numbered AS SELECT here.number AS state, "
-        f"act.number AS action, coalesce(there.number, {END}) AS next_state, "
-        f"kind, times, {', '.join(REWARDS)}{seen} "
-        f"FROM counted {joined_codes(roles, 'counted')}"
-    )
+    number_groups(database, roles)
     units = 10**scale
     scale, transitions = labelled.smallest_scale(scale, ordered_transitions(database, roles))
     # Loose transitions do not say where episodes begin: every row stands for a start.
@@ -75,6 +69,17 @@ def counts_of(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
         episodes,
         roles.binnings,
         dropped_rewards={why: (low / units, high / units) for why, _, low, high in groups if why},
+    )
+
+
+def number_groups(database: Any, roles: RoleSql, condition: str = "true") -> None:
+    """Creates the table `numbered`: the groups of `counted` with numbers of their codes."""
+    seen = ", lowest, highest" if roles.mapping.propensity is not None else ""
+    database.execute(
+        "CREATE OR REPLACE TEMP TABLE numbered AS SELECT here.number AS state, "
+        f"act.number AS action, coalesce(there.number, {END}) AS next_state, "
+        f"kind, times, {', '.join(REWARDS)}{seen} "
+        f"FROM counted {joined_codes(roles, 'counted')} WHERE {condition}"
     )
 
 
@@ -184,12 +189,24 @@ def load_steps(
             "the log is loose transitions, which are no episodes; expected columns of episodes and "
             "steps, or a method that needs only counts"
         )
-    known = counts.to_counts().pairs if pairs is None else pairs
-    state = labelled.known_places("state", [*map(joined, counts.states)], known.state_labels)
-    action = labelled.known_places("action", [*map(joined, counts.actions)], known.action_labels)
     rows, labels = numbered_steps(database, roles, stopped)
     if labels != (counts.states, counts.actions):
         raise InvalidLog("the log has other labels than when it was counted; count it again")
+    known = counts.to_counts().pairs if pairs is None else pairs
+    return log_of_steps(rows, counts, known, propensities=propensities, numbered=numbered)
+
+
+def log_of_steps(
+    rows: Mapping[str, arrays.AnyArray],
+    counts: LabelledCounts,
+    known: Pairs,
+    *,
+    propensities: bool = False,
+    numbered: bool = False,
+) -> DecisionLog:
+    """Returns the log of steps with numbers of labels, in the order of episodes and steps."""
+    state = labelled.known_places("state", [*map(joined, counts.states)], known.state_labels)
+    action = labelled.known_places("action", [*map(joined, counts.actions)], known.action_labels)
     led = (rows["next_state"] != END) | rows["terminated"]
     if not led.any():
         raise InvalidLog("no step of the log says where it led, so there is nothing to load")

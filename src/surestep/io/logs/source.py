@@ -113,8 +113,10 @@ class LogSource:
         LogSource
             The log of these episodes.
         """
-        name = f"CAST({sql_name(str(self.columns.episode))} AS VARCHAR)"
-        kept = f"md5_number_lower({name}) < {int(share * 2**64)}::UBIGINT"
+        name = sql_name(str(self.columns.episode))
+        # Computed once for an episode: a condition on `name` itself would be computed for each row.
+        text = f"CAST(any_value({name}) AS VARCHAR)"
+        kept = (name, f"md5_number_lower({text}) < {int(share * 2**64)}::UBIGINT")
         bins = {name: binning.to_json() for name, binning in binnings.items()}
         description = described({**self.description.given(), "bins": bins})
         return replace(self, table=replace(self.table, description=description, kept=kept))
@@ -200,8 +202,13 @@ class LogSource:
         name = states.name
         before = tables.learnt_select(name)
         after = tables.learnt_select(name, states.sql())
-        selects = tuple(select.replace(before, after) for select in self.table.preparation.selects)
-        table = replace(self.table, preparation=replace(self.table.preparation, selects=selects))
+        old = self.table.preparation
+        selects, in_order = (
+            tuple(select.replace(before, after) for select in each)
+            for each in (old.selects, old.in_order)
+        )
+        preparation = replace(old, selects=selects, in_order=in_order)
+        table = replace(self.table, preparation=preparation)
         return replace(self, table=table, learnt={**self.learnt, name: states})
 
     def of_signal(self, rule: SignalRule) -> Self:
@@ -234,14 +241,7 @@ class LogSource:
         InvalidLog
             A row cannot be used; the message names file, row and column.
         """
-        if not self.says_ends:
-            raise InvalidLog(
-                f"{self.table.name}: nobody says how episodes end, so that the worst ends may be "
-                "missing; expected a column of ends, of stops by a clock, or of next states "
-                f"({naming('terminated', 'truncated', 'next_state')}), or a word for all: "
-                f"{tables.ends_said('complete')} (every last row is an end), or "
-                f"{tables.ends_said('clock')} (recording stops after so many steps, or at a date)"
-            )
+        self.check_says_ends()
         if self.to_learn:
             raise InvalidParameter(
                 f"the states {next(iter(self.to_learn))!r} are to be learnt, by the part of the "
@@ -306,6 +306,23 @@ class LogSource:
     def says_ends(self) -> bool:
         """Tells whether the log or its description says how episodes end."""
         return bool(self.columns.terminated or self.columns.truncated or self.columns.next_state)
+
+    def check_says_ends(self) -> None:
+        """Refuses a log if neither it nor its description says how episodes end.
+
+        Raises
+        ------
+        InvalidLog
+            Nobody says it.
+        """
+        if not self.says_ends:
+            raise InvalidLog(
+                f"{self.table.name}: nobody says how episodes end, so that the worst ends may be "
+                "missing; expected a column of ends, of stops by a clock, or of next states "
+                f"({naming('terminated', 'truncated', 'next_state')}), or a word for all: "
+                f"{tables.ends_said('complete')} (every last row is an end), or "
+                f"{tables.ends_said('clock')} (recording stops after so many steps, or at a date)"
+            )
 
     def check_one_decision(self, discount: float | None) -> None:
         """Refuses rows that became episodes by default, unless the discount is 0.

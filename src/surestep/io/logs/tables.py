@@ -42,6 +42,7 @@ class Preparation:
 
     selects: tuple[str, ...] = ()  # each is SQL without FROM, applied to the rows of the one before
     added: tuple[str, ...] = ()  # columns that files do not have
+    in_order: tuple[str, ...] = ()  # the same, where the next row tells that a row is the last
     keeps_order: bool = True  # whether rows stay in the order of the files
     numbers_stamps: bool = False  # whether steps were time stamps, which got numbers
 
@@ -60,7 +61,7 @@ class Table:
     workshop: Workshop | None = None  # its folder holds the converted files
     raw: "Table | None" = None  # the table that a query reads
     made: Made | None = None  # the result of that query
-    kept: str = "true"  # SQL: condition for the rows to read
+    kept: tuple[str, str] | None = None  # SQL: a column, and which groups of its values to read
 
     def read(self, database: Any, files: Sequence[Path]) -> str:
         """Returns the SQL that reads files; labels are the texts that are written there."""
@@ -68,15 +69,17 @@ class Table:
             database, [self.converted.get(file, file) for file in files], self.description.reader
         )
 
-    def scan(self, database: Any) -> str:
+    def scan(self, database: Any, selects: Sequence[str] | None = None) -> str:
         """Returns the SQL of the rows of the log; `ROW` is their number in the files, from 1.
 
-        Preparation may leave rows out, or change their order.
+        Preparation, or other `selects`, may leave rows out, or change their order.
         """
         rows = f"SELECT *, row_number() OVER () AS {ROW} FROM ({self.read(database, self.files)})"
-        for select in self.preparation.selects:
-            rows = f"{select} FROM ({rows})"
-        return rows if self.kept == "true" else f"SELECT * FROM ({rows}) WHERE {self.kept}"
+        if self.kept is not None:  # first: a preparation looks at each episode by itself
+            name, condition = self.kept
+            groups = f"SELECT {name} FROM ({rows}) GROUP BY {name} HAVING {condition}"
+            rows = f"SELECT * FROM ({rows}) WHERE {name} IN ({groups})"
+        return applied(self.preparation.selects if selects is None else selects, rows)
 
     def place(self, database: Any, row: int) -> tuple[str | None, int]:
         """Returns the file of a row (None in memory) and its number there."""
@@ -110,6 +113,13 @@ class Table:
                     "twice; expected every log once"
                 )
         return tuple(sorted(known))
+
+
+def applied(selects: Sequence[str], rows: str) -> str:
+    """Returns the SQL of rows to which each select is applied in turn."""
+    for select in selects:
+        rows = f"{select} FROM ({rows})"
+    return rows
 
 
 def find_table(description: Description, frame: object = None) -> Table:
@@ -184,7 +194,8 @@ def connected(table: Table, memory_limit: str | None = None) -> Iterator[Any]:
     ):
         if table.frame is not None:
             register_frame(database, table.frame)
-        database.execute(f"CREATE TEMP VIEW log AS {table.scan(database)}")
+        kind = "VIEW" if table.kept is None else "TABLE"  # a sample is drawn once
+        database.execute(f"CREATE TEMP {kind} log AS {table.scan(database)}")
         yield database
 
 
@@ -238,8 +249,10 @@ def preparation_of(
     selects += plain_numbers(description, mapping, types)
     if stamped:
         selects += numbered_by_stamps(description, mapping, types)
+    flagged: tuple[str, ...] = ()
     if description.ends is not None:
-        selects.append(with_last_rows(description, mapping, types))
+        flagged = with_last_rows(description, mapping, types)
+        selects.append(flagged[0])
     if mapping.time is not None and mapping.time != mapping.step:
         name = sql_name(mapping.time)
         stamp = stamp_sql(mapping.time, types[mapping.time], description.reader.timestampformat)
@@ -263,7 +276,8 @@ def preparation_of(
     return Preparation(
         tuple(selects),
         tuple(name for name in named if name not in types),
-        keeps_order=not (stamped or description.ends or mapping.memory),
+        tuple(flagged[1] if x in flagged else x for x in selects),
+        keeps_order=not (stamped or mapping.memory),
         numbers_stamps=stamped,
     )
 
@@ -340,9 +354,10 @@ def numbered_by_stamps(told: Description, mapping: ColumnMapping, types: Types) 
     )
 
 
-def with_last_rows(told: Description, mapping: ColumnMapping, types: Types) -> str:
+def with_last_rows(told: Description, mapping: ColumnMapping, types: Types) -> tuple[str, str]:
     """Returns SQL that flags the last row of each episode, unless the other flag is set there.
 
+    The second has the column of flags alone: where rows lie in order, the next row tells the last.
     Refuses `ends` for a log that has a column of ends, or no episodes or steps.
     """
     ends = str(told.ends)
@@ -362,5 +377,7 @@ def with_last_rows(told: Description, mapping: ColumnMapping, types: Types) -> s
     step = f"TRY_CAST({sql_name(mapping.step)} AS DOUBLE)"
     near = f"PARTITION BY {sql_name(mapping.episode)} ORDER BY {step}"
     last = f"(lead({step}) OVER ({near}) IS NULL AND NOT coalesce({flag(other)}, false))"
-    marked = f"({flag(column)}) OR {last} AS {sql_name(str(column))}"
-    return f"SELECT * REPLACE ({marked})" if column in types else f"SELECT *, {marked}"
+    name = sql_name(str(column))
+    both = (f"({flag(column)}) OR {last} AS {name}", f"({flag(column)}) AS {name}")
+    first, second = (f"* REPLACE ({x})" if column in types else f"*, {x}" for x in both)
+    return f"SELECT {first}", f"SELECT {second}"

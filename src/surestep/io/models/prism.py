@@ -51,7 +51,8 @@ def from_prism(
         Where episodes start, if the program has several initial states: "uniform", or a label.
     end : str, optional
         A label of states that end the episode. Totals are those of PRISM's `F "label"`: the
-        rewards before such a state, and ∞ if it may be missed, which is refused at discount 1.
+        rewards before such a state, and ∞ if it may be missed. A start that is worth ∞ is refused
+        at discount 1.
 
     Returns
     -------

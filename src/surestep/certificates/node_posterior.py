@@ -1,0 +1,252 @@
+"""The posterior certificate on nodes: a quantile of the gain over laws of nodes that are drawn.
+
+**Draws.** The law of every node that is not known has a Dirichlet prior over the node's values, of
+the same weight for each. Given the draws that a log shows, it is Dirichlet again. World k has one
+draw of every node, for all rows of the world that share it, and weights of the episodes, uniform
+over all that add up to 1 (a Bayesian bootstrap; Rubin 1981). These weights say how often episodes
+start as that one did. Where not all of π_b is known, they also weigh what episodes returned, with
+the most that may follow a cut. Nothing is enumerated: m rollouts of each policy are made in each
+world, both by the same random numbers.
+
+**The gain in a world.** All rollouts serve all worlds. If p_k(τ) is the chance of the draws of
+rollout τ in world k, then its return counts with the weight p_k(τ) / (Σ_j p_j(τ) / n) in world k,
+and the mean over all n·m rollouts is unbiased (the balance heuristic; Veach and Guibas 1995).
+Where the log tells the laws well, this is as good as n·m rollouts in each world; where it does not,
+hardly worse than m of its own. D̂_k is the mean gain, and s_k its standard error.
+
+**The claim.** L is the r-th smallest D_k = D̂_k − z s_k, r = ⌊0.9 δ (n + 1)⌋. Given the data, the
+true world is one more draw. Roll it out in thought: its D is exchangeable with D_1 … D_n (but for
+its part in the others' rollouts), so that P(D < L) ≤ r/(n + 1) ≤ 0.9 δ. And P(D > Δ) ≤ 0.1 δ for a
+normal mean with z = Φ⁻¹(1 − 0.1 δ). So P(Δ < L) ≤ δ. ∎
+
+Noise makes the D̂_k vary more than the Δ_k do, and lowers L. The figures have `standard_error`, the
+noise of one draw, beside `spread`, by how much all draws vary.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from msgspec import Meta
+from scipy.special import ndtri
+
+import surestep._arrays as arrays
+import surestep.certificates.common as common
+from surestep._settings import Delta
+from surestep.certificates.node_law import (
+    drawn_laws,
+    rolled_out,
+    seen_draws,
+)
+from surestep.certificates.node_stacks import node_stacks, structure_statements
+from surestep.certificates.nodes import NodeStitched, paid_node_returns
+from surestep.certificates.posterior import DEFAULT_WEIGHT
+from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.model import Certificate, Policy
+from surestep.model.factored import ColumnRules, FactoredProblem
+from surestep.model.known import Logger
+from surestep.model.statements import Statement
+
+OF_NOISE = 0.1  # the share of δ that the noise of rollouts takes
+MEMORY = 2**31  # bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePosterior(common.WithRanges):
+    """The claim of a Bayesian who drew laws of nodes from their posterior.
+
+    Parameters
+    ----------
+    delta : float, default 0.1
+        The chance δ that the claim is wrong.
+    prior_weight : float, default 5.0
+        The total weight of a node's prior, the same for each of its values.
+    draws : int, default 200
+        The number n of worlds.
+    rollouts : int, default 30
+        The number of rollouts of both policies in each world.
+    seed : int, default 0
+        Of the draws, and of the split where the logger is fixed.
+    train_share : float, default 0.3
+        The share of the episodes that may have chosen the policy, and is not looked at.
+    logger : {"adaptive", "fixed"}
+        "fixed": the share is drawn by `seed`. "adaptive": it is the first part of the log.
+
+    Notes
+    -----
+    `surestep.certificates.node_posterior` has the proof.
+
+    Examples
+    --------
+    >>> from surestep.certificates import NodePosterior
+    >>> from surestep.environments.sysadmin import SysAdmin
+    >>> world = SysAdmin(4)
+    >>> problem = world.problem(world.sample(world.first_failed(0.3), 100, rng=1))
+    >>> claim = NodePosterior(draws=30).certify(problem, world.fewest_failed_neighbours())
+    >>> str(claim.standing), claim.lower > 0
+    ('posterior', True)
+    """
+
+    delta: Delta = 0.1
+    prior_weight: Annotated[float, Meta(ge=1e-3, le=1e9)] = DEFAULT_WEIGHT
+    draws: Annotated[int, Meta(ge=1, le=1_000_000)] = 200
+    rollouts: Annotated[int, Meta(ge=2, le=1_000_000)] = 30
+    seed: common.Seed = 0
+    train_share: common.Share = 0.3
+    logger: Logger = "adaptive"
+
+    name: ClassVar = "posterior-nodes"
+
+    def __post_init__(self) -> None:
+        super(NodePosterior, self).__post_init__()
+        least = arrays.least_draws((1 - OF_NOISE) * self.delta)
+        if self.draws < least:
+            raise InvalidParameter(
+                f"draws is {self.draws}, expected at least {arrays.in_digits(least)}: fewer do not "
+                f"show what happens with the chance delta = {self.delta:g}"
+            )
+
+    @property
+    def rank(self) -> int:
+        """Returns r: the claim is the r-th smallest of the draws."""
+        return max(1, math.floor((1 - OF_NOISE) * self.delta * (self.draws + 1)))
+
+    def gains(
+        self, problem: FactoredProblem, policy: ColumnRules | Policy
+    ) -> tuple[arrays.FloatArray, arrays.FloatArray]:
+        """Returns D̂_k and s_k, by the whole log of a problem.
+
+        Parameters
+        ----------
+        problem : FactoredProblem
+            The log that was not looked at for choosing.
+        policy : ColumnRules
+            The new policy.
+
+        Returns
+        -------
+        tuple of arrays of float [draws]
+            The mean gains of rollouts, and their standard errors.
+        """
+        structure, behavior, log = problem.structure, problem.behavior, problem.log
+        if isinstance(policy, Policy) or isinstance(behavior, Policy):
+            raise InvalidParameter(
+                "a policy is a table over all states, expected rules; NodeRobust takes tables"
+            )
+        both = [policy, *rolled_behavior(behavior)]
+        rng = np.random.default_rng(self.seed)
+        prior = self.prior_weight / structure.node_sizes[:, np.newaxis]
+        weights = seen_draws(structure, node_stacks(log), prior)
+        takes = max(weights.nbytes, 64 * self.draws * self.rollouts)
+        if takes * self.draws > MEMORY:
+            said = {"takes": takes / 2**20, "most": MEMORY / self.draws / 2**20}
+            raise CertificateRefused(Statement("too-little-memory", said))
+        laws = drawn_laws(weights, self.draws, rng)
+        whole = (log.starts >= 0).all(axis=1)
+        if not whole.any():
+            raise InvalidParameter("no episode begins with a value in every column, expected one")
+        share = rng.dirichlet(np.ones(whole.sum()), self.draws)
+        paid = share @ paid_node_returns(problem)[whole] if len(both) == 1 else 0.0
+        starts, of_start = np.unique(log.starts[whole], axis=0, return_inverse=True)
+        if problem.start is not None:
+            starts, of_start = np.array([problem.start]), 0 * of_start
+        chances = np.array([np.bincount(of_start.ravel(), own) for own in share], np.float64)
+        begin = np.concatenate([rng.choice(len(starts), self.rollouts, p=own) for own in chances])
+        seed = int(rng.integers(2**63))
+        made = [
+            rolled_out(problem, laws, one, starts[begin], seed=seed, rest=rest)
+            for one, rest in zip(both, problem.rest_bounds, strict=False)
+        ]
+        gains, errors = weighed(made, laws, chances[:, begin])
+        return gains - paid, errors
+
+    def certify(self, problem: FactoredProblem, policy: ColumnRules | Policy) -> Certificate:
+        """Returns L, by the part of the log that did not choose the policy.
+
+        Parameters
+        ----------
+        problem : FactoredProblem
+            The whole log.
+        policy : ColumnRules
+            The new policy.
+
+        Returns
+        -------
+        Certificate
+            The claim.
+
+        Raises
+        ------
+        CertificateRefused
+            A part has too few episodes.
+        InvalidParameter
+            A policy is a table.
+        """
+        splits = NodeStitched(train_share=self.train_share, logger=self.logger, seed=self.seed)
+        judging = splits.parts(problem)[1]
+        gains, errors = self.gains(judging, policy)
+        low, high = problem.return_bounds
+        least = ndtri(1 - OF_NOISE * self.delta) * errors
+        stacks = node_stacks(judging.log)
+        practice = problem.about_behavior
+        if not rolled_behavior(problem.behavior):
+            practice = (Statement("practice-as-recorded"),)
+        unseen = [Statement("unseen-draws-alike")] if (stacks.entry < 0).any() else []
+        seed = self.seed if self.logger == "fixed" else None
+        return Certificate(
+            kind=self.name,
+            standing="posterior",
+            lower=max(float(np.sort(gains - least)[self.rank - 1]), low - high),
+            delta=self.delta,
+            span=high - low,
+            assumptions=(
+                Statement("nodes-prior", {"weight": float(self.prior_weight)}),
+                *structure_statements(problem.structure),
+                Statement("no-hidden-causes"),
+                *practice,
+                Statement("nothing-left-out"),
+                *unseen,
+                Statement("starts-weighted" if problem.start is None else "start-known"),
+                Statement("rollouts-normal"),
+                Statement("chosen-from-part", {"share": self.train_share, "seed": seed}),
+            ),
+            parameters={name: getattr(self, name) for name in self.__dataclass_fields__},
+            figures={
+                "episodes": judging.log.num_episodes,
+                "steps": judging.log.num_steps,
+                "nodes": int((problem.structure.known < 0).sum()),
+                "nodes_seen": int((arrays.run_lengths(stacks.offsets) > 0).sum()),
+                "rank": self.rank,
+                "mean_gain": float(gains.mean()),
+                "median_gain": float(np.median(gains)),
+                "spread": float(gains.std()),
+                "standard_error": float(np.sqrt((errors**2).mean())),
+                "draws_with_a_loss": int(np.count_nonzero(gains < 0)),
+            },
+        )
+
+
+def rolled_behavior(behavior: ColumnRules | Policy | None) -> list[ColumnRules]:
+    """Returns π_b in a list; none if nobody knows all of it."""
+    return [behavior] if isinstance(behavior, ColumnRules) and behavior.is_whole else []
+
+
+def weighed(
+    made: Sequence[tuple[arrays.FloatArray, Any]], laws: arrays.FloatArray, began: arrays.FloatArray
+) -> tuple[arrays.FloatArray, arrays.FloatArray]:
+    """Returns D̂_k and s_k by all rollouts; `began` [n, N] has the chances of their starts."""
+    with np.errstate(divide="ignore"):
+        chance, start = np.log(np.diff(laws, axis=2, prepend=0.0)), np.log(began).T
+    level, gain = 0.0, np.zeros(start.shape)
+    for sign, (returns, draws) in zip((1, -1), made, strict=False):
+        log = draws @ chance.reshape(len(laws), -1).T + start
+        weight = np.exp(log - log.max(axis=1, keepdims=True))
+        middle = returns.mean()
+        level += sign * middle
+        share = sign * (returns - middle) / weight.mean(axis=1)
+        gain += weight * share[:, np.newaxis]
+    return level + gain.mean(axis=0), gain.std(axis=0) / math.sqrt(len(gain))
