@@ -29,14 +29,17 @@ def test_the_value_is_what_logs_return(world):
     assert abs(returns.mean() - structures.value(world, today)) <= slack
 
 
-def test_claims_are_wrong_within_delta():
+@pytest.mark.parametrize("seeds", [1, pytest.param(8, marks=pytest.mark.slow)])
+def test_claims_are_wrong_within_delta(seeds):
     """With a rate of at most 10 %, more wrong ones come once in 10,000 tests."""
     wrong = [
         np.array(structures.claims((world, seed))[:4]) > gain_of(world) + SMALL
         for world in TRUE
-        for seed in range(2)
+        for seed in range(seeds)
     ]
-    assert (np.sum(wrong, axis=0) <= binom.ppf(1 - 1e-4, len(wrong), DELTA)).all()
+    most = binom.ppf(1 - 1e-4, len(wrong), DELTA)
+    assert most < len(wrong)  # it can fail
+    assert (np.sum(wrong, axis=0) <= most).all()
 
 
 @pytest.mark.parametrize("world", WRONG, ids=lambda w: w.name)

@@ -12,9 +12,15 @@ from surestep._arrays import IntArray, first_where
 from surestep._files import read_path
 from surestep._progress import Progress, telling
 from surestep.algorithms.registry import algorithm_of
-from surestep.certificates import Certifier, certify
-from surestep.certificates.episodes import holds_out, needs_episodes, split_of, training_for
-from surestep.certificates.registry import Asked
+from surestep.certificates import (
+    Asked,
+    Certifier,
+    certify,
+    holds_out,
+    needs_episodes,
+    split_of,
+    training_for,
+)
 from surestep.checks import CHECKS, Check
 from surestep.description import RANGES, described, given_as
 from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
@@ -27,8 +33,7 @@ from surestep.io.labels.label_tables import (
 )
 from surestep.io.logs.inspection import inspect_log
 from surestep.io.logs.source import LogSource
-from surestep.model import Certificate, Policy, Problem, Statement
-from surestep.model.known import Ranges, Split, hull
+from surestep.model import Certificate, Policy, Problem, Ranges, Split, Statement, hull
 from surestep.pipeline.checks import inspection_checks
 from surestep.pipeline.evidence import (
     Assembly,
@@ -47,9 +52,7 @@ from surestep.pipeline.recording import terms_of
 from surestep.pipeline.terms import DataFacts, Terms, certified, with_algorithm
 from surestep.pipeline.verify import check_said, open_again
 from surestep.report.answer import Verdict, verdict
-from surestep.results.findings import belief_in
-from surestep.results.record import ROW_PROPENSITIES, InputFile
-from surestep.results.result import POLICY, Result, load
+from surestep.results import POLICY, ROW_PROPENSITIES, InputFile, Result, belief_in, load
 
 Declared = tuple[tuple[float, float] | None, ...]  # running, ending and returns
 SAME_CHANCE = 1e-6

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import surestep.sections as show
 from surestep._words import signed
-from surestep.checks import Check, says, title
-from surestep.checks.words import aside, summary
+from surestep.checks import Check, aside, says, summary, title
 from surestep.report.hidden_causes import curve
 
 TITLE = "Can the claim rest on this log?"

@@ -2,8 +2,7 @@
 
 import surestep.sections as show
 from surestep._words import counted, harmless, listed, number, percent
-from surestep.checks import failed
-from surestep.checks.words import summary
+from surestep.checks import failed, summary
 from surestep.errors import said
 from surestep.io.labels.vocabulary import called
 from surestep.io.logs.findings import Example
