@@ -10,16 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surestep.algorithms import ROUNDING, Algorithm
+from surestep.algorithms import Algorithm
+from surestep.algorithms.contract import ROUNDING
 from surestep.algorithms.trees import StateColumn, Tree, grow
-from surestep.certificates import (
-    CERTIFIERS,
-    Bound,
-    Certifier,
-    check_certifier,
-    unless_refused,
-    usable,
-)
+from surestep.certificates.common import Bound, Certifier, unless_refused, usable
+from surestep.certificates.registry import CERTIFIERS, check_certifier
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model import Improvement, Policy, Problem
 

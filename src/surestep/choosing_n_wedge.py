@@ -23,16 +23,10 @@ from typing import Self
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep.algorithms import (
-    NO_LIMITS,
-    Algorithm,
-    Limits,
-    improve_batches,
-    improvement_of,
-    is_algorithm,
-    limited,
-)
+from surestep.algorithms.batch import improve_batches
 from surestep.algorithms.coarser import spread, without_column
+from surestep.algorithms.contract import NO_LIMITS, Algorithm, Limits, improvement_of, limited
+from surestep.algorithms.registry import is_algorithm
 from surestep.algorithms.trees import StateColumn, ends
 from surestep.candidates import (
     MIXED,

@@ -7,7 +7,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep.algorithms import NO_LIMITS, Bounded, Constrained, Limits, improvement_of
+from surestep.algorithms.constrained import Bounded, Constrained
+from surestep.algorithms.contract import NO_LIMITS, Limits, improvement_of
 from surestep.algorithms.trees import StateColumn, ends
 from surestep.candidates import (
     NEARLY,
@@ -19,7 +20,8 @@ from surestep.candidates import (
     new_trees,
     with_one_action,
 )
-from surestep.certificates import Certifier, certifier_for, unless_refused, usable
+from surestep.certificates.common import Certifier, unless_refused, usable
+from surestep.certificates.registry import certifier_for
 from surestep.errors import NeverEnds, NotConverged
 from surestep.model import Improvement, Problem
 

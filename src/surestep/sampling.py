@@ -10,7 +10,8 @@ import surestep._arrays as arrays
 from surestep.errors import InvalidModel
 from surestep.kernels.records import Process
 from surestep.kernels.runs import population_counts, running_sums, shares_of_rest, simulate
-from surestep.model import Counts, DecisionLog, FiniteMDP, LoggedRewards, Policy, check_same_pairs
+from surestep.model import Counts, DecisionLog, FiniteMDP, LoggedRewards, Policy
+from surestep.model.pairs import check_same_pairs
 
 Chances = Callable[
     [arrays.IntArray, arrays.FloatArray, arrays.FloatArray], None

@@ -11,12 +11,18 @@ from typing import NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep.algorithms import Improver, improve_batch, is_compiled
-from surestep.certificates import Certifier, Claim, certify_many, standing_name, training_for
+from surestep.algorithms import improve_batch
+from surestep.algorithms.batch import is_compiled
+from surestep.algorithms.contract import Improver
+from surestep.certificates import Certifier, certify_many, training_for
+from surestep.certificates.common import Claim
+from surestep.certificates.registry import standing_name
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import CertificateRefused, InvalidParameter, NeverEnds
-from surestep.model import WITHIN_SEEN, MDPBatch, Policy, Problem, ProblemBatch
-from surestep.planning import endless_members, evaluate_batch
+from surestep.model import MDPBatch, Policy, Problem, ProblemBatch
+from surestep.model.statements import WITHIN_SEEN
+from surestep.planning.batch import endless_members
+from surestep.planning.evaluation import evaluate_batch
 
 # ---- proposing ----------------------------------------------------------------------------------
 

@@ -1,33 +1,14 @@
 """Improves policies: every algorithm is a class of settings with one method, `improve`."""
 
-from surestep.algorithms.batch import ImprovementBatch, improve_batch, improve_batches, is_compiled
-from surestep.algorithms.constrained import Bounded, Constrained
-from surestep.algorithms.contract import (
-    NO_LIMITS,
-    ROUNDING,
-    Algorithm,
-    Improver,
-    Limited,
-    Limits,
-    Promise,
-    improve_on_nodes,
-    improvement_of,
-    limited,
-)
+from surestep.algorithms.batch import ImprovementBatch, improve_batch
+from surestep.algorithms.constrained import Constrained
+from surestep.algorithms.contract import Algorithm, Promise, improve_on_nodes, improvement_of
 from surestep.algorithms.duipi import DUIPI
 from surestep.algorithms.hcpi import HCPI
 from surestep.algorithms.learnt_structure import drafted, learn_structure
 from surestep.algorithms.pessimistic import VILCB, PessimisticMBIE, RobustMDP
 from surestep.algorithms.provable import Provable
-from surestep.algorithms.registry import (
-    ALGORITHMS,
-    SHELF,
-    is_algorithm,
-    kind_of,
-    make_algorithm,
-    needs_log,
-    settings_of,
-)
+from surestep.algorithms.registry import ALGORITHMS, make_algorithm
 from surestep.algorithms.soft import SoftSPIBB
 from surestep.algorithms.spibb import (
     SPIBB,

@@ -11,9 +11,12 @@ from surestep.algorithms.spibb import SPIBB, BasicRL, BetaSPIBB, TwoSuccessorSPI
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.kernels.elimination import Allowed, evaluate_each, room_to_evaluate
 from surestep.kernels.records import EliminationPlan, Models
-from surestep.model import LARGEST_TOTAL, Problem, ProblemBatch, spread_discount
+from surestep.model import Problem, ProblemBatch
+from surestep.model.counts import LARGEST_TOTAL
+from surestep.model.mdp import spread_discount
 from surestep.model.noun import noun
-from surestep.planning import TRUST_ALL, best_of_each, plan_elimination
+from surestep.planning.batch import plan_elimination
+from surestep.planning.optimum import TRUST_ALL, best_of_each
 
 COMPILED = (BasicRL, SPIBB, TwoSuccessorSPIBB, BetaSPIBB)  # whose data sets are planned at once
 

@@ -44,7 +44,8 @@ from surestep.algorithms.provable import (
     policy_with_visits,
 )
 from surestep.errors import NeverEnds
-from surestep.model import FiniteMDP, Improvement, Policy, Problem, Reach, Signal, stopped
+from surestep.model import FiniteMDP, Improvement, Policy, Problem
+from surestep.model.problem import Reach, Signal, stopped
 from surestep.planning.evaluation import evaluate_with_bound, occupancy
 
 TRIES = 8  # programs, each of which asks for more where the policy of the last one broke a limit

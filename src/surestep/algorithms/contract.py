@@ -23,17 +23,11 @@ from msgspec import Meta
 import surestep._arrays as arrays
 from surestep._settings import check_settings
 from surestep.certificates.node_tables import NodeTable
-from surestep.model import (
-    Counts,
-    FactoredProblem,
-    FiniteMDP,
-    Improvement,
-    Policy,
-    Problem,
-    check_same_pairs,
-)
+from surestep.model import Counts, FactoredProblem, FiniteMDP, Improvement, Policy, Problem
 from surestep.model.noun import noun
-from surestep.planning import TIE_TOLERANCE, evaluate_with_bound, q_values
+from surestep.model.pairs import check_same_pairs
+from surestep.planning.evaluation import evaluate_with_bound, q_values
+from surestep.planning.proof import TIE_TOLERANCE
 
 NWedge = Annotated[int, Meta(ge=0, description="pairs with at most that many visits are avoided")]
 

@@ -31,7 +31,8 @@ from surestep.offpolicy import (
     student_t,
 )
 from surestep.offpolicy.estimators import Estimator, returns
-from surestep.planning import Backup, evaluate, policy_iteration
+from surestep.planning import evaluate, policy_iteration
+from surestep.planning.backups import Backup
 
 BEHAVIOR_SHARES = tuple(tenth / 10 for tenth in range(10))  # λ of the candidates
 

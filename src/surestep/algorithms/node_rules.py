@@ -21,9 +21,11 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep.algorithms.trees import StateColumn, Tree, trees_of
-from surestep.certificates import LEFT_OVER, NodeStitched, estimated_law, stepped
+from surestep.certificates.node_law import LEFT_OVER, estimated_law, stepped
 from surestep.certificates.node_stacks import node_stacks
-from surestep.model import HERE, LEFT, RIGHT, ColumnRules, FactoredProblem, Rule, Structure
+from surestep.certificates.nodes import NodeStitched
+from surestep.model.factored import ColumnRules, FactoredProblem, Rule
+from surestep.model.structure import HERE, LEFT, RIGHT, Structure
 
 CLEARLY = 2.0  # standard errors by which an action has to gain
 LONGEST = 1_000  # steps of a rollout

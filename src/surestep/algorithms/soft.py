@@ -25,16 +25,11 @@ from surestep.bounds import BOUNDS, Bound, ProblemSize
 from surestep.errors import InvalidParameter
 from surestep.kernels.soft import spend_budget, spend_budget_greedily
 from surestep.model import Improvement, Policy, Problem
-from surestep.planning import (
-    ITERATION_LIMIT,
-    Backup,
-    GreedyStep,
-    better_rows,
-    ending_iteration,
-    evaluate,
-    evaluate_with_bound,
-    policy_iteration,
-)
+from surestep.planning.backups import Backup
+from surestep.planning.evaluation import evaluate, evaluate_with_bound
+from surestep.planning.horizons import better_rows
+from surestep.planning.iteration import ITERATION_LIMIT, GreedyStep, policy_iteration
+from surestep.planning.total import ending_iteration
 
 HOEFFDING = "hoeffding"
 KEEPS = frozenset({Promise.KEEPS_BEHAVIOR, Promise.NEVER_WORSE, Promise.RENUMBERING})

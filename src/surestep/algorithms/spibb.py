@@ -22,7 +22,8 @@ from surestep.algorithms.contract import NWedge, Promise, improvement_of, tie_of
 from surestep.bounds import Bound, ProblemSize, equivalent_n_wedge, n_wedge
 from surestep.kernels.spibb import fill_by_value, move_free_mass
 from surestep.model import FiniteMDP, Improvement, Plan, Problem, ProblemBatch
-from surestep.planning import GreedyStep, optimal, policy_iteration
+from surestep.planning.iteration import GreedyStep, policy_iteration
+from surestep.planning.optimum import optimal
 
 MoveMass = Callable[
     [

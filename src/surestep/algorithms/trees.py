@@ -31,7 +31,8 @@ import numpy as np
 from surestep._arrays import BoolArray, FloatArray, IntArray, run_sums
 from surestep.algorithms.provable import free_pairs
 from surestep.model import Policy, Problem
-from surestep.planning import endless_circle, evaluate, q_values
+from surestep.planning import evaluate, q_values
+from surestep.planning.ends import endless_circle
 
 MOST_VALUES = 24  # of a column without an order that a leaf may be split by: more is no rule
 MOST_LEAVES = 40  # before equal ones are joined

@@ -25,7 +25,8 @@ import surestep._arrays as arrays
 from surestep._names import unknown
 from surestep._settings import Delta, Settings, check_setting, check_settings
 from surestep.errors import InvalidParameter
-from surestep.model import Problem, Standing
+from surestep.model.certificate import Standing
+from surestep.model.problem import Problem
 
 LN2 = math.log(2.0)
 LARGEST_DOUBLE = int(np.finfo(np.float64).max)

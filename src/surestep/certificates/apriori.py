@@ -18,7 +18,9 @@ from surestep.bounds import BOUNDS, ProblemSize, zeta
 from surestep.bounds.loss import BoundName
 from surestep.certificates.refuting import check_values
 from surestep.errors import CertificateRefused
-from surestep.model import LARGEST_TOTAL, Certificate, FiniteMDP, Policy, Problem, Scalar, Statement
+from surestep.model import Certificate, FiniteMDP, Policy, Problem
+from surestep.model.counts import LARGEST_TOTAL
+from surestep.model.statements import Scalar, Statement
 from surestep.planning.evaluation import evaluate_with_bound
 
 UNCHANGED = 1e-12  # probabilities this close are the same

@@ -57,22 +57,12 @@ from surestep.errors import (
     NeverEnds,
     NotConverged,
 )
-from surestep.model import (
-    OWN_WORDS,
-    STOPPING,
-    UNKNOWN,
-    WITHIN_SEEN,
-    Certificate,
-    Policy,
-    PolicyLike,
-    Problem,
-    Signal,
-    SignalClaim,
-    Statement,
-    check_same_pairs,
-    policy_of,
-    stopped,
-)
+from surestep.model.certificate import Certificate, SignalClaim
+from surestep.model.log import UNKNOWN
+from surestep.model.pairs import check_same_pairs
+from surestep.model.policy import Policy, PolicyLike, policy_of
+from surestep.model.problem import Problem, Signal, stopped
+from surestep.model.statements import OWN_WORDS, STOPPING, WITHIN_SEEN, Statement
 from surestep.planning import performance, reachability
 
 AGREEMENT = 1e-9  # relative; values of another machine may differ in their last digits

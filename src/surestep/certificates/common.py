@@ -11,17 +11,10 @@ from msgspec import Meta
 import surestep._arrays as arrays
 from surestep._settings import Settings, check_settings
 from surestep.errors import CertificateRefused, InvalidParameter
-from surestep.model import (
-    LARGEST,
-    Certificate,
-    Known,
-    Policy,
-    Problem,
-    Scalar,
-    Signal,
-    Standing,
-    Statement,
-)
+from surestep.model import Policy, Problem, Signal
+from surestep.model.certificate import Certificate, Standing
+from surestep.model.known import LARGEST, Known
+from surestep.model.statements import Scalar, Statement
 
 TRUE_OF_CHANCES = ("rewards-known", "values-bounded", "returns-bounded")  # whatever the world is
 Made = TypeVar("Made")

@@ -32,7 +32,8 @@ from surestep.certificates.bets import (
 )
 from surestep.certificates.stacks import Way, horizons, roll_out_each
 from surestep.kernels.stitched import OURS, THEIRS, Case, Course, Stacks, Tails
-from surestep.model import Scalar, with_zero
+from surestep.model.known import with_zero
+from surestep.model.statements import Scalar
 
 CAREFUL = 3.0  # standard errors of the visits of the scarcest pair, by which the rest may have less
 LEFT = 0.01  # γ^t, at the most, where rollouts are cut

@@ -40,7 +40,8 @@ from surestep.kernels.records import line, places
 from surestep.kernels.types import RoomSize, is_there
 from surestep.model import Counts, FiniteMDP, Statement
 from surestep.parallel import available_cores
-from surestep.planning import SMALLEST_NORMAL, longest_horizon
+from surestep.planning.horizons import longest_horizon
+from surestep.planning.proof import SMALLEST_NORMAL
 
 SMALL = 128  # states up to which a dense elimination is the fastest
 NEAR = 2**25  # bytes of models that the processor draws at once for several data sets

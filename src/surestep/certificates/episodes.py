@@ -7,19 +7,9 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter
-from surestep.model import (
-    UNKNOWN,
-    Counts,
-    DecisionLog,
-    Excerpt,
-    LoggedRewards,
-    Policy,
-    Problem,
-    Scalar,
-    Statement,
-    least_and_greatest,
-    terminal_states,
-)
+from surestep.model import Counts, LoggedRewards, Policy, Problem
+from surestep.model.log import UNKNOWN, DecisionLog, Excerpt, least_and_greatest, terminal_states
+from surestep.model.statements import Scalar, Statement
 from surestep.offpolicy.split import first_steps, split_episodes
 from surestep.offpolicy.weights import unsupported_pairs
 

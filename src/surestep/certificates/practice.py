@@ -41,7 +41,8 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep.kernels.runs import discounted_returns
-from surestep.model import UNKNOWN, Counts, DecisionLog, Pairs, Problem
+from surestep.model import Counts, Pairs, Problem
+from surestep.model.log import UNKNOWN, DecisionLog
 from surestep.planning.evaluation import evaluate, occupancy, q_values
 
 AT_ONCE = 2**22  # numbers that are drawn at a time

@@ -28,18 +28,10 @@ import surestep._arrays as arrays
 from surestep.certificates.drawn import DrawnQuestion, ModelDraws, PriorRows
 from surestep.errors import CertificateRefused
 from surestep.kernels.posterior import FIRST, LOW, REACH, SECOND, WEIGHT
-from surestep.model import (
-    Counts,
-    FiniteMDP,
-    Pairs,
-    Policy,
-    Problem,
-    Statement,
-    Successors,
-    estimate_mdp,
-    stopped,
-)
-from surestep.planning import evaluate, occupancy, steps_towards
+from surestep.model import Counts, FiniteMDP, Pairs, Policy, Statement, Successors, estimate_mdp
+from surestep.model.problem import Problem, stopped
+from surestep.planning.ends import steps_towards
+from surestep.planning.evaluation import evaluate, occupancy
 
 PriorName = Literal["cautious", "weight", "pooled", "uniform", "jeffreys", "own"]
 OF_A_WEIGHT = ("cautious", "weight", "pooled", "own")  # priors whose weight is for the user to say

@@ -8,7 +8,8 @@ import surestep._arrays as arrays
 from surestep.certificates.episodes import over_at_last, with_ends
 from surestep.errors import RefutedBounds
 from surestep.kernels.runs import discounted_returns
-from surestep.model import Counts, DecisionLog, Excerpt, Problem, Statement, row_name
+from surestep.model import Counts, Problem, Statement
+from surestep.model.log import DecisionLog, Excerpt, row_name
 
 SAME = 1e-9  # relative to the larger bound: what adding up rewards may be off
 

@@ -21,18 +21,10 @@ from surestep.certificates.stitched import Stitched
 from surestep.certificates.trajectory import Trajectory
 from surestep.errors import InvalidParameter
 from surestep.extensions import Shelf, missing_in
-from surestep.model import (
-    NO_CLAIM,
-    STOPPING,
-    Certificate,
-    Known,
-    Policy,
-    Problem,
-    Signal,
-    Standing,
-    Statement,
-    ends,
-)
+from surestep.model import Policy, Problem, Signal
+from surestep.model.certificate import NO_CLAIM, Certificate, Standing
+from surestep.model.known import Known, ends
+from surestep.model.statements import STOPPING, Statement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,8 @@ from surestep.certificates.episodes import with_ends
 from surestep.certificates.refuting import check_reward_bounds, check_values
 from surestep.errors import CertificateRefused
 from surestep.kernels.posterior import FIRST, LOW, REACH, SECOND, WEIGHT, RewardDraws
-from surestep.model import Counts, Problem, Ranges, Statement
+from surestep.model import Counts, Problem, Statement
+from surestep.model.known import Ranges
 
 RewardModel = Literal["deterministic", "bounded"]
 

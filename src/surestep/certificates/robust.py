@@ -55,17 +55,10 @@ from surestep.certificates.uncertainty import (
     unknown_parts,
 )
 from surestep.errors import RefutedBounds
-from surestep.model import (
-    Certificate,
-    Known,
-    Plan,
-    Policy,
-    Problem,
-    Scalar,
-    Statement,
-    ends,
-    stopped,
-)
+from surestep.model import Certificate, Plan, Policy
+from surestep.model.known import Known, ends
+from surestep.model.problem import Problem, stopped
+from surestep.model.statements import Scalar, Statement
 from surestep.planning.rectangular import Earnings, RectangularSet
 from surestep.planning.robust import Operator, best_values, rule_of, swept, worst_values
 

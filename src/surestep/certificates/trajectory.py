@@ -31,20 +31,13 @@ import surestep.offpolicy as offpolicy
 from surestep._settings import Delta
 from surestep.certificates.refuting import check_returns, check_values
 from surestep.errors import CertificateRefused, RefutedBounds, UnsupportedPolicy
-from surestep.model import (
-    Certificate,
-    DecisionLog,
-    Known,
-    Logger,
-    Policy,
-    Problem,
-    Scalar,
-    Statement,
-    ends,
-    row_name,
-)
+from surestep.model import Certificate, Policy, Problem
+from surestep.model.known import Known, Logger, ends
+from surestep.model.log import DecisionLog, row_name
+from surestep.model.statements import Scalar, Statement
 from surestep.offpolicy.estimators import returns as logged_returns
-from surestep.planning import Backup, evaluate
+from surestep.planning.backups import Backup
+from surestep.planning.evaluation import evaluate
 
 EstimatorName = Literal["is", "pdis", "wis", "wpdis", "dr"]
 Interval = Literal["bernstein", "betting", "student-t", "bca"]

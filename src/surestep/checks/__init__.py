@@ -15,27 +15,10 @@ from surestep.checks import (
     practice_changed,
     stops,
 )  # fmt: skip
-from surestep.checks.check import (
-    CHECKS,
-    Check,
-    GivenCauses,
-    GivenPolicy,
-    GivenPractice,
-    GivenResult,
-)
-from surestep.checks.drift import next_state_by_time, reward_by_time
-from surestep.checks.hidden_causes import KIND, odds_to_undo, strongest
-from surestep.checks.running import (
-    check_log,
-    check_result,
-    check_signals,
-    given_log,
-    looked_at,
-    of_drawn,
-)
-from surestep.checks.shuffling import ends_of_equal
+from surestep.checks.check import CHECKS, Check
+from surestep.checks.running import check_log
 from surestep.checks.structure import LeftOut, StructureTest, blind_share, check_structure
-from surestep.checks.words import aside, asked, failed, forbids_proof, says, summary, title
+from surestep.checks.words import failed, says, title
 
 __all__ = [
     "CHECKS",

@@ -49,20 +49,11 @@ import numpy as np
 from scipy.special import xlogy
 
 import surestep._arrays as arrays
-from surestep.certificates import LEFT_OVER, estimated_law, log_kt, node_draws, sampled_log
+from surestep.certificates.node_law import LEFT_OVER, estimated_law, log_kt, sampled_log
+from surestep.certificates.node_stacks import node_draws
 from surestep.kernels.nodes import NodeStacks
-from surestep.model import (
-    ACTION,
-    END,
-    HERE,
-    LEFT,
-    NEXT,
-    REWARD,
-    RIGHT,
-    ColumnRules,
-    FactoredLog,
-    Structure,
-)
+from surestep.model.factored import ColumnRules, FactoredLog
+from surestep.model.structure import ACTION, END, HERE, LEFT, NEXT, REWARD, RIGHT, Structure
 
 LEVEL = 0.05  # the chance that the test fails though the structure is true, at most
 FEW = 250  # rows of a node with a value; with fewer, the test notices next to nothing

@@ -13,17 +13,12 @@ from msgspec import Meta
 import surestep._arrays as arrays
 from surestep._settings import check_settings
 from surestep.errors import InvalidParameter
-from surestep.model import (
-    DecisionLog,
-    FiniteMDP,
-    Pairs,
-    Policy,
-    Problem,
-    check_same_pairs,
-    spread_initial,
-)
+from surestep.model import DecisionLog, Policy, Problem
+from surestep.model.mdp import FiniteMDP, spread_initial
 from surestep.model.noun import noun
-from surestep.planning import best_actions, evaluate_batch, performance, policy_iteration
+from surestep.model.pairs import Pairs, check_same_pairs
+from surestep.planning import evaluate_batch, performance, policy_iteration
+from surestep.planning.iteration import best_actions
 from surestep.sampling import sample_log
 
 MOST_STATES = 2_000_000  # a Wet Chicken of that size takes some 7 GB while it is built

@@ -35,7 +35,8 @@ from surestep._settings import check_setting
 from surestep.environments.benchmark import Benchmark, LegacySeed, Portion, Truth
 from surestep.environments.hidden import Merged, expected_visits
 from surestep.kernels.runs import discounted_returns
-from surestep.model import UNKNOWN, DecisionLog, FiniteMDP, Pairs, Policy
+from surestep.model import FiniteMDP, Pairs, Policy
+from surestep.model.log import UNKNOWN, DecisionLog
 from surestep.sampling import ends_without_decision, log_of_transitions, sample_log, summed
 
 STATES = 20

@@ -13,7 +13,8 @@ import surestep._arrays as arrays
 from surestep.environments.benchmark import Benchmark, LegacySeed, Portion, mdp_from_rows
 from surestep.errors import InvalidParameter
 from surestep.model import FiniteMDP, MDPBatch, Pairs, Policy
-from surestep.planning import Backup, optimal, optimal_batch
+from surestep.planning import optimal, optimal_batch
+from surestep.planning.backups import Backup
 
 STATES = 50
 ACTIONS = 4

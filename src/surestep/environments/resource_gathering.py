@@ -16,7 +16,8 @@ from msgspec import Meta
 import surestep._arrays as arrays
 from surestep.environments.benchmark import MOST_STATES, Benchmark, check_size, mdp_from_rows
 from surestep.model import FiniteMDP, Pairs, Policy
-from surestep.planning import breadth_first, optimal
+from surestep.planning import optimal
+from surestep.planning.ends import breadth_first
 
 ACTIONS = ("right", "left", "top", "down")
 SLOTS = ("slot 0", "slot 1", "slot 2", "slot 3")

@@ -16,8 +16,10 @@ import surestep._arrays as arrays
 from surestep.certificates.node_law import sampled_log
 from surestep.environments.benchmark import Benchmark, mdp_from_rows
 from surestep.errors import InvalidParameter
-from surestep.model import ColumnRules, FactoredLog, FactoredProblem, Pairs, Policy, Rule, Structure
-from surestep.planning import best_actions, policy_iteration
+from surestep.model import Pairs, Policy, Structure
+from surestep.model.factored import ColumnRules, FactoredLog, FactoredProblem, Rule
+from surestep.planning import policy_iteration
+from surestep.planning.iteration import best_actions
 
 DISCOUNT = 0.95
 STEPS = 40

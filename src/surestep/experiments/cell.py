@@ -21,8 +21,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep.algorithms import Algorithm, improve_batches, needs_log
-from surestep.certificates import Certifier, needs_episodes, told_to
+from surestep.algorithms import Algorithm
+from surestep.algorithms.batch import improve_batches
+from surestep.algorithms.registry import needs_log
+from surestep.certificates import Certifier
+from surestep.certificates.episodes import needs_episodes
+from surestep.certificates.registry import told_to
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.environments import Benchmark
 from surestep.errors import CertificateRefused
@@ -31,14 +35,12 @@ from surestep.model import (
     Counts,
     CountsBatch,
     DecisionLog,
-    Known,
     LoggedRewards,
     MDPBatch,
     Problem,
     ProblemBatch,
-    Ranges,
-    with_zero,
 )
+from surestep.model.known import Known, Ranges, with_zero
 from surestep.parallel import map_in_threads
 from surestep.rehearsal import calibrate
 from surestep.sampling import CountSampler

@@ -29,8 +29,10 @@ from msgspec import Meta, Struct
 from surestep._blocks import digest_of
 from surestep._json import converted
 from surestep._names import twice, unknown
-from surestep.algorithms import is_algorithm, make_algorithm
-from surestep.certificates import SHELF, Certifier, check_certifier, read_settings
+from surestep.algorithms import make_algorithm
+from surestep.algorithms.registry import is_algorithm
+from surestep.certificates import Certifier
+from surestep.certificates.registry import SHELF, check_certifier, read_settings
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.environments import Benchmark, make
 from surestep.environments.registry import builder

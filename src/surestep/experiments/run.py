@@ -21,8 +21,8 @@ import numpy as np
 from surestep._arrays import AnyArray
 from surestep._blocks import BlockFolder, code_here, digest_of, versions_here
 from surestep._files import BESIDE, lock, read_whole, temporary_folder, write_together
-from surestep.algorithms import needs_log
 from surestep.algorithms import registry as algorithms
+from surestep.algorithms.registry import needs_log
 from surestep.certificates import registry as certificates
 from surestep.environments import registry as environments
 from surestep.errors import FileFailure, InvalidParameter, SurestepError

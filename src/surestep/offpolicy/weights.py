@@ -7,8 +7,10 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep.errors import InvalidLog, UnsupportedPolicy
 from surestep.kernels.runs import running_products
-from surestep.model import DecisionLog, Policy, check_same_pairs, row_name
+from surestep.model.log import DecisionLog, row_name
 from surestep.model.noun import noun
+from surestep.model.pairs import check_same_pairs
+from surestep.model.policy import Policy
 
 
 @noun("log.num_episodes", "log.num_steps", "ratio")

@@ -12,15 +12,9 @@ from surestep._arrays import IntArray, first_where
 from surestep._files import read_path
 from surestep._progress import Progress, telling
 from surestep.algorithms.registry import algorithm_of
-from surestep.certificates import (
-    Asked,
-    Certifier,
-    certify,
-    holds_out,
-    needs_episodes,
-    split_of,
-    training_for,
-)
+from surestep.certificates import Certifier, certify
+from surestep.certificates.episodes import holds_out, needs_episodes, split_of, training_for
+from surestep.certificates.registry import Asked
 from surestep.checks import CHECKS, Check
 from surestep.description import RANGES, described, given_as
 from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
@@ -33,7 +27,8 @@ from surestep.io.labels.label_tables import (
 )
 from surestep.io.logs.inspection import inspect_log
 from surestep.io.logs.source import LogSource
-from surestep.model import Certificate, Policy, Problem, Ranges, Split, Statement, hull
+from surestep.model import Certificate, Policy, Problem, Statement
+from surestep.model.known import Ranges, Split, hull
 from surestep.pipeline.checks import inspection_checks
 from surestep.pipeline.evidence import (
     Assembly,
@@ -52,7 +47,9 @@ from surestep.pipeline.recording import terms_of
 from surestep.pipeline.terms import DataFacts, Terms, certified, with_algorithm
 from surestep.pipeline.verify import check_said, open_again
 from surestep.report.answer import Verdict, verdict
-from surestep.results import POLICY, ROW_PROPENSITIES, InputFile, Result, belief_in, load
+from surestep.results.findings import belief_in
+from surestep.results.record import ROW_PROPENSITIES, InputFile
+from surestep.results.result import POLICY, Result, load
 
 Declared = tuple[tuple[float, float] | None, ...]  # running, ending and returns
 SAME_CHANCE = 1e-6

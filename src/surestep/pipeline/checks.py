@@ -5,33 +5,20 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from surestep._arrays import BoolArray, altered, run_owners, run_sums
-from surestep.certificates import (
+from surestep.certificates.drawn import drawn_models
+from surestep.certificates.episodes import split_of
+from surestep.certificates.posterior import (
     MEMORY,
     WIDE_TO_CHOOSE,
     Posterior,
-    Robust,
-    drawn_models,
     judged_part,
     model_draws,
-    split_of,
 )
+from surestep.certificates.robust import Robust
 from surestep.certificates.tilted_sets import tilted_claim, tilts
-from surestep.checks import (
-    Check,
-    GivenCauses,
-    GivenPolicy,
-    GivenPractice,
-    GivenResult,
-    check_log,
-    check_result,
-    check_signals,
-    copies,
-    given_log,
-    looked_at,
-    memory,
-    of_drawn,
-    outcomes,
-)
+from surestep.checks import Check, check_log, copies, memory, outcomes
+from surestep.checks.check import GivenCauses, GivenPolicy, GivenPractice, GivenResult
+from surestep.checks.running import check_result, check_signals, given_log, looked_at, of_drawn
 from surestep.description import several
 from surestep.errors import NeverEnds, NotConverged, SurestepError
 from surestep.io.labels.binning import Binning
@@ -54,8 +41,9 @@ from surestep.pipeline.stress_test import Assignment
 from surestep.pipeline.terms import splitting
 from surestep.planning import occupancy, performance
 from surestep.planning.tilted import WorstCase
-from surestep.results import Baseline, Estimates, PolicyTable, belief_in
 from surestep.results.advantage_intervals import reward_moments
+from surestep.results.findings import PolicyTable, belief_in
+from surestep.results.record import Baseline, Estimates
 
 MOST_CHECKED = 1_000_000  # rows of a log that is loaded for checks alone; episodes of a larger one
 LEAST_DRAWN = 20  # mean episodes of a sample; a smaller sample may be empty

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from surestep.checks import ends_of_equal, outcomes
+from surestep.checks import outcomes
+from surestep.checks.shuffling import ends_of_equal
 from surestep.description import Description, key_text, several, written
 from surestep.errors import InvalidLog
 from surestep.io.labels.binning import decimal_sql, number_sql

@@ -41,8 +41,9 @@ from surestep.io.logs.source import LogSource, open_log
 from surestep.io.logs.tables import matching
 from surestep.io.logs.warehouse import WarehouseTables, are_tables, read_tables
 from surestep.kernels.runs import discounted_returns
-from surestep.model import STOPPING, Counts, DecisionLog, Policy, Statement, estimate_behavior
+from surestep.model import Counts, DecisionLog, Policy, Statement, estimate_behavior
 from surestep.model.numbering import Numbering, by_appearance
+from surestep.model.statements import STOPPING
 from surestep.pipeline.terms import DataFacts, Terms
 from surestep.results.record import ROW_PROPENSITIES, InputFile
 

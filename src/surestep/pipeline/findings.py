@@ -16,7 +16,8 @@ from surestep._arrays import (
     run_owners,
     run_sums,
 )
-from surestep.algorithms import Algorithm, Limited
+from surestep.algorithms import Algorithm
+from surestep.algorithms.contract import Limited
 from surestep.candidates import Choice, best_of
 from surestep.certificates import Certifier
 from surestep.choosing_n_wedge import AutoNWedge
@@ -27,8 +28,10 @@ from surestep.model import Certificate, FiniteMDP, Improvement, Policy, Problem
 from surestep.model.numbering import Numbering
 from surestep.pipeline.terms import Improving
 from surestep.planning import occupancy, q_values
-from surestep.results import COLUMNS, Group, PolicyTable, Record, expected_gains
 from surestep.results.advantage_intervals import advantage_intervals, change_intervals
+from surestep.results.findings import COLUMNS, PolicyTable
+from surestep.results.groups import Group, expected_gains
+from surestep.results.record import Record
 
 MOST_WANTED = 25
 LEAST_TRIED = 5  # times: below, what looks good may be the luck of a single visit

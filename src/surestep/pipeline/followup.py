@@ -17,16 +17,12 @@ from surestep._arrays import BoolArray, FloatArray, IntArray, run_lengths, run_o
 from surestep._files import read_path, read_whole
 from surestep._json import converted
 from surestep._words import number
-from surestep.certificates import Asked, Stitched, standing_of
-from surestep.checks import (
-    CHECKS,
-    Check,
-    failed,
-    forbids_proof,
-    given_log,
-    next_state_by_time,
-    reward_by_time,
-)
+from surestep.certificates import Stitched
+from surestep.certificates.registry import Asked, standing_of
+from surestep.checks import CHECKS, Check, failed
+from surestep.checks.drift import next_state_by_time, reward_by_time
+from surestep.checks.running import given_log
+from surestep.checks.words import forbids_proof
 from surestep.description import read_toml
 from surestep.errors import InvalidLog, InvalidParameter, InvalidResult, ResultMismatch, said
 from surestep.followup import bets
@@ -45,7 +41,8 @@ from surestep.followup.pilot import (
 )
 from surestep.followup.watching import Level, Watch, detect, lowest_season, paired
 from surestep.kernels.runs import discounted_returns
-from surestep.model import STOPPING, DecisionLog, Pairs
+from surestep.model import DecisionLog, Pairs
+from surestep.model.statements import STOPPING
 from surestep.pipeline.certify import SavedPolicy
 from surestep.pipeline.new_rows import NewRows, measures_of, new_rows
 from surestep.pipeline.verify import Verification
@@ -53,7 +50,10 @@ from surestep.rehearsal import DrawnFromPosterior, Rate
 from surestep.rehearsal.sources import Residuals, Simulated, size_of
 from surestep.report.followup import answer_sections, plan_sections, watch_sections
 from surestep.report.page import page
-from surestep.results import RUN, UNCHANGED, InputFile, Record, Result, is_proved, load
+from surestep.results.findings import UNCHANGED, is_proved
+from surestep.results.record import InputFile, Record
+from surestep.results.result import Result, load
+from surestep.results.unfinished import RUN
 
 WORLDS, PILOTS, DRAWN = 40, 5, 1_000  # worlds, pilots in each, and episodes that they draw from
 CHANCE = 0.8  # that a pilot of sufficient length proves a gain

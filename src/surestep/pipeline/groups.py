@@ -35,7 +35,8 @@ import numpy as np
 
 from surestep._arrays import IntArray, altered
 from surestep.candidates import in_numbers
-from surestep.certificates import Certifier, Question, bound_of, claims_of, log_of
+from surestep.certificates.common import Certifier, Question, bound_of, claims_of
+from surestep.certificates.episodes import log_of
 from surestep.checks.groups import untold
 from surestep.checks.running import given_log
 from surestep.description import GroupKeys, several

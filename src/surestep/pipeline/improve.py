@@ -11,8 +11,10 @@ from typing import Any, Literal, Self
 import surestep.certificates.episodes as episodes
 from surestep._arrays import FloatArray
 from surestep._progress import Progress, silent, telling
-from surestep.algorithms import Algorithm, Limits
-from surestep.certificates import Certifier, may_be_believed
+from surestep.algorithms import Algorithm
+from surestep.algorithms.contract import Limits
+from surestep.certificates import Certifier
+from surestep.certificates.registry import may_be_believed
 from surestep.checks import failed
 from surestep.description import SEEN, given_as
 from surestep.errors import (
@@ -23,16 +25,11 @@ from surestep.errors import (
     OutOfTime,
     said,
 )
-from surestep.model import (
-    STOPPING,
-    UNKNOWN,
-    WITHIN_SEEN,
-    FiniteMDP,
-    Logger,
-    Policy,
-    UnseenRule,
-    estimate_behavior,
-)
+from surestep.model import FiniteMDP, Policy, estimate_behavior
+from surestep.model.known import Logger
+from surestep.model.log import UNKNOWN
+from surestep.model.problem import UnseenRule
+from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.parallel import reach
 from surestep.pipeline.checks import result_checks
 from surestep.pipeline.evidence import Evidence, check_there, gather, open_source, policy_of
@@ -53,22 +50,14 @@ from surestep.pipeline.recording import Rehearsed, record_of
 from surestep.pipeline.rules import columns_of, rules_of
 from surestep.pipeline.stress_test import ALONE, Assignment, Effort, planned, rehearsal_of
 from surestep.pipeline.terms import Terms, certified, splitting, with_algorithm
-from surestep.planning import evaluate, performance, refuse_endless
+from surestep.planning import evaluate, performance
+from surestep.planning.ends import refuse_endless
 from surestep.report.result import result_page
 from surestep.report.rules import card_page
-from surestep.results import (
-    ESTIMATED,
-    Baseline,
-    Estimates,
-    Findings,
-    PolicyTable,
-    Record,
-    Result,
-    Total,
-    baseline_of,
-    is_proved,
-)
+from surestep.results import PolicyTable, Result
 from surestep.results.advantage_intervals import gain_interval, gains_of_lost
+from surestep.results.findings import Findings, is_proved
+from surestep.results.record import ESTIMATED, Baseline, Estimates, Record, Total, baseline_of
 from surestep.results.totals import totals_of
 
 # Of fewer episodes a smaller share estimates what is done now too badly: measured against what was

@@ -25,10 +25,13 @@ from surestep.io.labels.vocabulary import Vocabulary, joined
 from surestep.io.logs.columns import closest
 from surestep.io.logs.source import LogSource
 from surestep.kernels.runs import discounted_returns
-from surestep.model import NOTHING, UNKNOWN, DecisionLog, Pairs, Ranges, with_zero
+from surestep.model import DecisionLog, Pairs
+from surestep.model.known import NOTHING, Ranges, with_zero
+from surestep.model.log import UNKNOWN
 from surestep.pipeline.certify import log_again
 from surestep.pipeline.posing import unsafe_states
-from surestep.results import UNCHANGED, Record, Result
+from surestep.results import Record, Result
+from surestep.results.findings import UNCHANGED
 
 YES = ("1", "1.0", "true", "t", "yes", "y")
 

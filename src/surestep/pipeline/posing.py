@@ -21,16 +21,8 @@ from surestep.io.labels.vocabulary import Vocabulary, joined
 from surestep.io.logs.loading import STOPPED
 from surestep.io.logs.source import LogSource
 from surestep.io.sql import sql_name
-from surestep.model import (
-    DecisionLog,
-    Problem,
-    Ranges,
-    Reach,
-    Signal,
-    Statement,
-    reaching,
-    single_rewards,
-)
+from surestep.model import DecisionLog, Problem, Reach, Signal, Statement, reaching
+from surestep.model.known import Ranges, single_rewards
 from surestep.pipeline.evidence import Assembly, CountsSource
 from surestep.pipeline.terms import DataFacts, Terms
 from surestep.planning.ends import refuse_endless

@@ -7,8 +7,8 @@ import msgspec
 
 from surestep._blocks import versions_here
 from surestep._version import installed_version
-from surestep.algorithms import SHELF as ALGORITHMS
-from surestep.algorithms import settings_of
+from surestep.algorithms.registry import SHELF as ALGORITHMS
+from surestep.algorithms.registry import settings_of
 from surestep.certificates.registry import SHELF as CERTIFICATES
 from surestep.checks import Check
 from surestep.description import Description, command, described, in_words, merged, without_folders
@@ -18,11 +18,11 @@ from surestep.model import Problem
 from surestep.pipeline.evidence import Evidence
 from surestep.pipeline.findings import Settled
 from surestep.pipeline.terms import SEED, Terms
-from surestep.results import (
-    DECLINED,
+from surestep.results.findings import DECLINED
+from surestep.results.groups import GroupGain
+from surestep.results.record import (
     Baseline,
     Estimates,
-    GroupGain,
     Parameters,
     Record,
     Total,

@@ -17,7 +17,9 @@ from surestep.pipeline.terms import Terms
 from surestep.rehearsal import Rehearsal, rehearsal_from_json
 from surestep.rehearsal.rehearse import SIZES, read_sizes
 from surestep.report.result import rehearsal_page
-from surestep.results import REHEARSAL, RUN, Findings, Record, begin, finish, read_file
+from surestep.results.findings import Findings
+from surestep.results.record import Record
+from surestep.results.unfinished import REHEARSAL, RUN, begin, finish, read_file
 
 PAGE = "rehearsal.html"
 

@@ -13,7 +13,8 @@ from surestep._words import harmless, listed
 from surestep.algorithms.trees import Leaf, StateColumn, Tree
 from surestep.io.labels.binning import DECIMAL, Binning
 from surestep.io.labels.vocabulary import Vocabulary, called, in_order
-from surestep.results import Findings, Rule, Rules
+from surestep.results.findings import Findings
+from surestep.results.rules import Rule, Rules
 
 
 def columns_of(words: Vocabulary, quiet: BoolArray) -> tuple[StateColumn, ...]:

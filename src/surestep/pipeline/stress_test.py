@@ -16,15 +16,20 @@ from typing import NamedTuple
 
 from surestep._progress import Progress
 from surestep.algorithms.registry import needs_log
-from surestep.certificates import Certifier, needs_episodes, only_believed
-from surestep.model import Known, Problem
+from surestep.certificates import Certifier
+from surestep.certificates.episodes import needs_episodes
+from surestep.certificates.registry import only_believed
+from surestep.model import Problem
+from surestep.model.known import Known
 from surestep.model.numbering import Numbering
 from surestep.parallel import available_cores
 from surestep.pipeline.recording import Rehearsed, versions_with
 from surestep.pipeline.terms import Improving, Terms
 from surestep.rehearsal import Rehearsal, rehearse
 from surestep.rehearsal.rehearse import SIZES
-from surestep.results import STRESS_TEST, Group, current_machine
+from surestep.results.groups import Group
+from surestep.results.record import current_machine
+from surestep.results.unfinished import STRESS_TEST
 
 USUAL_WORLDS = 10  # of each kind
 OWN_SIZE = (1.0,)  # the data of the log, and no more

@@ -11,51 +11,22 @@ from typing import Any, NamedTuple, Self
 
 import surestep.description as keys
 from surestep._arrays import BoolArray, in_digits, least_draws, shown
-from surestep.algorithms import (
-    SPIBB,
-    Algorithm,
-    Constrained,
-    Limited,
-    Limits,
-    Provable,
-    is_algorithm,
-    kind_of,
-    limited,
-    make_algorithm,
-    needs_log,
-    settings_of,
-)
+from surestep.algorithms import SPIBB, Algorithm, Constrained, Provable, make_algorithm
+from surestep.algorithms.contract import Limited, Limits, limited
+from surestep.algorithms.registry import is_algorithm, kind_of, needs_log, settings_of
 from surestep.algorithms.trees import StateColumn
 from surestep.bounds import ProblemSize, equivalent_n_wedge
 from surestep.candidates import n_wedge_setting
-from surestep.certificates import (
-    Asked,
-    Certifier,
-    NoClaim,
-    certify,
-    holds_out,
-    needs_episodes,
-    read_settings,
-    split_of,
-)
+from surestep.certificates import Certifier, certify
+from surestep.certificates.episodes import holds_out, needs_episodes, split_of
+from surestep.certificates.registry import Asked, NoClaim, read_settings
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.choosing_within_limits import ConstrainedChoice
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds, said
 from surestep.io.counts.labelled import LabelledCounts
 from surestep.io.logs.loading import STOPPED, UNFINISHED
-from surestep.model import (
-    NOTHING,
-    Certificate,
-    Known,
-    Policy,
-    Problem,
-    Ranges,
-    Split,
-    Statement,
-    hull,
-    single_rewards,
-    with_zero,
-)
+from surestep.model import Certificate, Policy, Problem, Statement
+from surestep.model.known import NOTHING, Known, Ranges, Split, hull, single_rewards, with_zero
 
 ROUNDS = (5, 20, 80)  # of provable policies among the candidates
 # Whatever a pipeline may improve with.

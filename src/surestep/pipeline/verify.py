@@ -25,24 +25,19 @@ from surestep.model.certificate import VERDICT
 from surestep.pipeline.evidence import SOURCES, CountsSource, Evidence, gather, open_source
 from surestep.pipeline.improve import draft, result_of
 from surestep.pipeline.recording import made_from_log, terms_of
-from surestep.results import (
+from surestep.results import Record, Result, load
+from surestep.results.policy_files import policy_parquet_rows, policy_rows
+from surestep.results.result import (
     CARD,
     CERTIFICATE,
     FILES,
     FOR_STAFF,
     PARQUET,
     POLICY,
-    REHEARSAL,
     REPORT,
     RULES,
-    RUN,
-    STRESS_TEST,
-    Record,
-    Result,
-    load,
-    policy_parquet_rows,
-    policy_rows,
 )
+from surestep.results.unfinished import REHEARSAL, RUN, STRESS_TEST
 
 CLOSE = 1e-9  # the largest difference of numbers, relative or absolute
 # Where the page has a number in full, to sort by; all others it shows rounded.

@@ -15,7 +15,8 @@ from surestep._arrays import AnyArray, BoolArray, FloatArray, IndexArray, IntArr
 from surestep.errors import InvalidPolicy, NeverEnds, NotConverged
 from surestep.kernels.elimination import evaluate_each, room_to_evaluate
 from surestep.kernels.records import EliminationPlan, Models
-from surestep.model import FiniteMDP, MDPBatch, Pairs, Policy, check_same_pairs
+from surestep.model import FiniteMDP, MDPBatch, Policy
+from surestep.model.pairs import Pairs, check_same_pairs
 from surestep.planning.backups import FixedRows
 from surestep.planning.chain import TOO_MANY_STEPS
 from surestep.planning.ends import endless_circle, goes_round

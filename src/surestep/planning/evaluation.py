@@ -7,16 +7,10 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._settings import check_setting
 from surestep.errors import NotConverged
-from surestep.model import (
-    FiniteMDP,
-    MDPBatch,
-    Plan,
-    Policy,
-    PolicyLike,
-    check_same_pairs,
-    policy_of,
-)
+from surestep.model import FiniteMDP, MDPBatch
 from surestep.model.noun import noun
+from surestep.model.pairs import check_same_pairs
+from surestep.model.policy import Plan, Policy, PolicyLike, policy_of
 from surestep.planning.backups import Backup
 from surestep.planning.batch import eliminated, one_by_one, policies_of, stacked
 from surestep.planning.chain import SolveMethod, change_range, largest, solve

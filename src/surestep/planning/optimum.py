@@ -8,8 +8,9 @@ import surestep._arrays as arrays
 from surestep.errors import NotConverged
 from surestep.kernels.elimination import Allowed, Solutions, improve_each, room_to_improve
 from surestep.kernels.records import EliminationPlan, Models
-from surestep.model import FiniteMDP, MDPBatch, Plan, Policy, negated
+from surestep.model import FiniteMDP, MDPBatch
 from surestep.model.noun import noun
+from surestep.model.policy import Plan, Policy, negated
 from surestep.planning.batch import (
     may_go_round,
     models_of,

@@ -44,8 +44,9 @@ from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep._settings import check_setting
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.kernels.backup import best_values, greedy
-from surestep.model import FiniteMDP, Pairs, PolicyLike
+from surestep.model import FiniteMDP, Pairs
 from surestep.model.noun import noun
+from surestep.model.policy import PolicyLike
 from surestep.planning.backups import Backup, averaged
 from surestep.planning.chain import SINGULAR, policy_chain, settle, solve_to
 from surestep.planning.ends import EndComponents, ending_policy, lasting, staying, steps_towards

@@ -36,7 +36,8 @@ from surestep.kernels.backup import difference_range
 from surestep.kernels.robust import ExtremeRows, Step
 from surestep.kernels.robust_batch import Answer, Game
 from surestep.kernels.types import RoomSize
-from surestep.model import FiniteMDP, Plan, Policy, negated
+from surestep.model.mdp import FiniteMDP
+from surestep.model.policy import Plan, Policy, negated
 from surestep.planning.backups import FixedRows, averaged, best_of
 from surestep.planning.chain import Chain, largest, policy_chain, solve_to
 from surestep.planning.horizons import discounted_horizon

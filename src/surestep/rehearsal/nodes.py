@@ -21,7 +21,8 @@ from surestep.algorithms.node_rules import FoundRules
 from surestep.certificates.node_law import PRIOR, drawn_laws, rolled_out, sampled_log, seen_draws
 from surestep.certificates.node_stacks import node_stacks
 from surestep.errors import CertificateRefused
-from surestep.model import MISSING, Certificate, ColumnRules, FactoredProblem
+from surestep.model import Certificate
+from surestep.model.factored import MISSING, ColumnRules, FactoredProblem
 from surestep.rehearsal.result import Rehearsal
 
 TRUTH = 1_000  # rollouts behind a true gain

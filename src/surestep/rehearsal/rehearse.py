@@ -27,15 +27,11 @@ from msgspec import Meta
 import surestep._arrays as arrays
 from surestep._blocks import BlockFolder, code_here, digest_of
 from surestep._settings import check_setting
-from surestep.algorithms import Improver, needs_log
-from surestep.certificates import (
-    Asked,
-    Certifier,
-    check_certifier,
-    holds_out,
-    needs_episodes,
-    only_believed,
-)
+from surestep.algorithms.contract import Improver
+from surestep.algorithms.registry import needs_log
+from surestep.certificates import Certifier
+from surestep.certificates.episodes import holds_out, needs_episodes
+from surestep.certificates.registry import Asked, check_certifier, only_believed
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import CertificateRefused, InvalidParameter, OutOfTime, SurestepError
 from surestep.kernels.devices import device_in_use

@@ -14,7 +14,9 @@ from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._settings import Settings, check_settings
-from surestep.certificates import Certifier, ModelDraws, drawn_chunk, prior_of
+from surestep.certificates import Certifier
+from surestep.certificates.drawn import ModelDraws, drawn_chunk
+from surestep.certificates.prior import prior_of
 from surestep.errors import InvalidParameter, NeverEnds
 from surestep.kernels.posterior import RewardDraws
 from surestep.model import FiniteMDP, Problem

@@ -5,9 +5,11 @@ from typing import NamedTuple, get_args
 
 from surestep._words import about, counted, floored, listed, number, percent, signed
 from surestep.certificates.registry import BY_EXTENSION, standing_name, standing_of
-from surestep.checks import CHECKS, Check, asked, failed, says, title
+from surestep.checks import CHECKS, Check, failed, says, title
+from surestep.checks.words import asked
 from surestep.io.logs.loading import UNFINISHED
-from surestep.model import STOPPING, WITHIN_SEEN, Certificate, Rung
+from surestep.model.certificate import Certificate, Rung
+from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
 from surestep.report.changes import MOST_MATTER, changed_items
 from surestep.report.groups import groups_section, harm_words, margin_words, perhaps_worse
@@ -23,7 +25,8 @@ from surestep.report.signals import (
     worst_words,
 )
 from surestep.report.totals import discount_words, discounted_unit, total_key
-from surestep.results import Confirmation, Findings, Record, belief_in, rung_of, undone
+from surestep.results.findings import Confirmation, Findings, belief_in, rung_of, undone
+from surestep.results.record import Record
 from surestep.sections import Caption, Flag, Item, Key, Mood, Section, Strip, Strips
 
 STANDINGS = {

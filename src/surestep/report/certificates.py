@@ -7,7 +7,8 @@ from surestep._words import ceiled, counted, floored, number, percent, signed
 from surestep.certificates.registry import standing_name, standing_of
 from surestep.model import Certificate
 from surestep.report.answer import STANDINGS
-from surestep.results import Findings, claims_picture
+from surestep.results.findings import Findings
+from surestep.results.plots import claims_picture
 from surestep.sections import Amount, Cell, Column, Item, Section, Table, numbers
 
 MAIN_SETTINGS = {  # that certificates of a kind are told apart by

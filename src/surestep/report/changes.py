@@ -7,14 +7,8 @@ from typing import NamedTuple
 
 from surestep._words import Scale, counted, harmless, listed, percent
 from surestep.report.groups import harmed_in
-from surestep.results import (
-    Findings,
-    PolicyTable,
-    StateChange,
-    gaining_action,
-    kept_states,
-    moves_in,
-)
+from surestep.results.findings import Findings, PolicyTable, StateChange
+from surestep.results.plots import gaining_action, kept_states, moves_in
 from surestep.sections import Amount, Column, Item, Mood, Section, Table, numbers
 
 MOST_MATTER = 3  # changes on the first screen

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import surestep.sections as show
 from surestep._words import signed
-from surestep.checks import Check, aside, says, summary, title
+from surestep.checks import Check, says, title
+from surestep.checks.words import aside, summary
 from surestep.report.hidden_causes import curve
 
 TITLE = "Can the claim rest on this log?"

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 
 from surestep._words import counted, number, short
-from surestep.results import Baseline, Findings, Parameters, PolicyTable, VisitBin, visit_bins
+from surestep.results.findings import Findings, PolicyTable
+from surestep.results.plots import VisitBin, visit_bins
+from surestep.results.record import Baseline, Parameters
 from surestep.sections import Amount, Bar, Bars, Caption, Column, Section, Table, numbers
 
 MOST_WANTED = 20

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import surestep.sections as show
 from surestep._words import number
-from surestep.checks import KIND, Check, odds_to_undo, strongest
+from surestep.checks import Check
+from surestep.checks.hidden_causes import KIND, odds_to_undo, strongest
 
 HIDDEN = "If people decided by what the log does not record, the gain may not exist."
 

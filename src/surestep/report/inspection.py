@@ -2,7 +2,8 @@
 
 import surestep.sections as show
 from surestep._words import counted, harmless, listed, number, percent
-from surestep.checks import failed, summary
+from surestep.checks import failed
+from surestep.checks.words import summary
 from surestep.errors import said
 from surestep.io.labels.vocabulary import called
 from surestep.io.logs.findings import Example

@@ -9,7 +9,8 @@ from surestep.report.checks import checks_section
 from surestep.report.data import data_section, wanted_section
 from surestep.report.page import asset, page
 from surestep.report.stress_test import stress_test_section
-from surestep.results import Findings, Record
+from surestep.results.findings import Findings
+from surestep.results.record import Record
 from surestep.sections import Column, Section, Table, numbers
 
 TITLE = "Policy improvement report"

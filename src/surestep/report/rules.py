@@ -6,7 +6,8 @@ from surestep.io.labels.vocabulary import called
 from surestep.report.groups import harm_words
 from surestep.report.page import asset, environment
 from surestep.report.signals import DIGITS
-from surestep.results import Findings, Rule, Rules
+from surestep.results.findings import Findings
+from surestep.results.rules import Rule, Rules
 from surestep.sections import Item, Mood, Section
 
 MOST_ON_CARD = 24  # situations: more do not fit on a printed page

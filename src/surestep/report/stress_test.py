@@ -6,7 +6,8 @@ import surestep.sections as show
 from surestep._words import about, counted, number, percent, signed
 from surestep.model.certificate import Rung
 from surestep.rehearsal import Calibration, Rate, Rehearsal, SizeSummary
-from surestep.results import Findings, flags_of, gains_picture, own_size
+from surestep.results.findings import Findings
+from surestep.results.plots import flags_of, gains_picture, own_size
 
 TITLE = "The stress test"
 HOW = "`worlds` above 0 or `surestep rehearse` makes one."

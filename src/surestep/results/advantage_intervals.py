@@ -39,7 +39,8 @@ from scipy.special import ndtri
 
 from surestep._arrays import FloatArray, freeze, run_owners, run_sums
 from surestep.certificates.practice import BehaviorDoubt
-from surestep.model import UNKNOWN, Counts, DecisionLog, FiniteMDP, Policy, Problem
+from surestep.model import Counts, DecisionLog, FiniteMDP, Policy, Problem
+from surestep.model.log import UNKNOWN
 from surestep.planning import evaluate, occupancy, performance
 
 SMALLEST_TAIL = 1e-300  # for smaller tails, normal quantiles are infinite

@@ -9,10 +9,13 @@ import numpy as np
 
 from surestep._arrays import AnyArray, BoolArray, ByValue, FloatArray, IntArray, run_sums
 from surestep.certificates.registry import BY_EXTENSION, may_be_believed, standing_of
-from surestep.checks import Check, asked, forbids_proof
+from surestep.checks import Check
+from surestep.checks.words import asked, forbids_proof
 from surestep.io.labels.vocabulary import Label, Vocabulary
-from surestep.model import STOPPING, WITHIN_SEEN, Certificate, Pairs, Policy, Rung
+from surestep.model import Certificate, Pairs, Policy
+from surestep.model.certificate import Rung
 from surestep.model.noun import noun
+from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
 from surestep.results.groups import GroupGain
 from surestep.results.record import Record

@@ -11,7 +11,8 @@ from surestep._drawing import BLUE, drawing, typeset
 from surestep._words import floored, harmless, signed
 from surestep.certificates.registry import BUILT_IN, standing_name, standing_of
 from surestep.errors import InvalidParameter
-from surestep.model import STOPPING, WITHIN_SEEN, Certificate
+from surestep.model import Certificate
+from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
 from surestep.results.findings import UNCHANGED, Findings, PolicyTable
 from surestep.sections import Caption, Flag, Histogram, Layer, Strip, Strips, Tone

@@ -35,7 +35,8 @@ from surestep.io.logs.columns import closest
 from surestep.io.logs.frames import column_names, is_frame, plain_values
 from surestep.io.logs.query import Keys, Query, prepared_case
 from surestep.io.logs.source import load_further
-from surestep.model import VERDICT, Certificate, Policy, Rung, read_unique_json
+from surestep.model import Certificate, Policy
+from surestep.model.certificate import VERDICT, Rung, read_unique_json
 from surestep.rehearsal import Rehearsal, rehearsal_from_json
 from surestep.results.findings import PolicyTable, rung_of
 from surestep.results.groups import GroupGain

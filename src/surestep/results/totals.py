@@ -27,8 +27,10 @@ from surestep._arrays import FloatArray, altered, own, run_lengths, run_owners, 
 from surestep.certificates.practice import BehaviorDoubt
 from surestep.description import SignalRule, Stakes
 from surestep.errors import NeverEnds, NotConverged
-from surestep.model import Counts, Policy, Problem, Signal, stopped
-from surestep.planning import averaged, q_values
+from surestep.model import Counts, Policy, Problem, Signal
+from surestep.model.problem import stopped
+from surestep.planning import q_values
+from surestep.planning.backups import averaged
 from surestep.results.advantage_intervals import (
     Course,
     course_of,

@@ -35,8 +35,9 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep.errors import InvalidModel
 from surestep.kernels.runs import discounted_returns
-from surestep.model import Counts, FiniteMDP, LoggedRewards, Pairs, Policy, check_same_pairs
+from surestep.model import Counts, FiniteMDP, LoggedRewards, Policy
 from surestep.model.noun import noun
+from surestep.model.pairs import Pairs, check_same_pairs
 
 
 @noun("original.num_states", "num_auxiliary")

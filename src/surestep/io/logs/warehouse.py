@@ -33,7 +33,8 @@ from surestep.io.logs.loading import (
 from surestep.io.logs.roles import RewardSql, RoleSql
 from surestep.io.logs.source import LogSource
 from surestep.io.sql import columns_of, file_list, in_memory, sql_name, sql_text
-from surestep.model import DecisionLog, Excerpt, Pairs, Seen
+from surestep.model import DecisionLog, Pairs
+from surestep.model.log import Excerpt, Seen
 
 FORMS = {"counts": "surestep counts 1", "entries": "surestep entries 1"}
 USUAL_SHARE = 0.3  # of the episodes of a large log, as in `pipeline.terms`

@@ -16,7 +16,8 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._settings import Each, read_arrays
 from surestep.errors import InvalidModel
-from surestep.model import FiniteMDP, Labels, Pairs, picked_labels, spread_discount
+from surestep.model.mdp import FiniteMDP, spread_discount
+from surestep.model.pairs import Labels, Pairs, picked_labels
 from surestep.planning.ends import breadth_first
 
 RESERVED = INITIAL, END, START, DEADLOCK = "init", "end", "start", "deadlock"

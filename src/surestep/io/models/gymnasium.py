@@ -14,7 +14,8 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep.errors import InvalidModel, optional_module
 from surestep.io.models.checker import merged_branches
-from surestep.model import FiniteMDP, Pairs, read_initial, spread_discount, spread_initial
+from surestep.model.mdp import FiniteMDP, read_initial, spread_discount, spread_initial
+from surestep.model.pairs import Pairs
 
 
 def from_gymnasium(env: Any, discount: float, *, initial: object = None) -> FiniteMDP:

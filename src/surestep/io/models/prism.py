@@ -19,7 +19,8 @@ from surestep._settings import check_setting
 from surestep.errors import InvalidModel, InvalidParameter, MissingExtra, install, named_in_errors
 from surestep.io.models.checker import DEADLOCK, END, CheckerModel, from_checker
 from surestep.io.models.umb import read_umb
-from surestep.model import FiniteMDP, LazyLabels
+from surestep.model.mdp import FiniteMDP
+from surestep.model.pairs import LazyLabels
 
 Constants = dict[str, bool | int | float] | str
 UNNAMED = "default"  # the identifier that Storm gives to a reward structure without a name

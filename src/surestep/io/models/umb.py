@@ -36,7 +36,9 @@ from surestep.io.models.checker import (
     merged_branches,
     to_checker,
 )
-from surestep.model import FiniteMDP, Labels, is_unicode
+from surestep.model.mdp import FiniteMDP
+from surestep.model.pairs import Labels
+from surestep.model.statements import is_unicode
 
 UMB = ".umb"
 
