@@ -497,8 +497,9 @@ def test_of_a_long_log_fewer_series_and_draws_are_made():
         assert Stitched.told(known, {}).get("series") == series
         assert Posterior.told(known, {}).get("draws") == draws
     assert "draws" not in Posterior.told(Known(delta=0.001, steps=10**7), {})  # too few for δ
-    wide = Known(delta=0.1, steps=10**6, transitions=200_001)
-    assert Posterior.told(wide, {})["draws"] == 29
+    for steps, delta, draws in ((10**6, 0.1, 19), (10**6, 0.05, 29), (10**6 - 1, 0.1, 29)):
+        wide = Known(delta=delta, steps=steps, transitions=200_001)
+        assert Posterior.told(wide, {})["draws"] == draws
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,7 @@ DRAWS_IF_WIDE = {200_000: 29, 100_000: 99, 20_000: 300}  # above so many differe
 # From so many steps of the log on. L then owes no more to the seed than with 1,000 draws of 10⁵
 # steps: the error of a quantile falls with the root of the draws, its posterior with that of steps.
 DRAWS_IF_LONG = {1_000_000: 99, 300_000: 300}
+DRAWS_IF_BOTH = 19  # from the first of both numbers on: 29 of 10⁵ steps owe more to the seed
 WIDE_TO_CHOOSE = 5_000  # from which on a choice among policies goes by the fewest draws
 CHOOSING = 2**63 - 2**61 + 104_729  # moves a seed to draws that no small seed has
 MEMORY = 2**29  # bytes of drawn models held at a time
@@ -212,6 +213,8 @@ class Posterior(common.WithRanges, common.Certifier):
         delta = given.get("delta", known.delta)
         wide = [draws for size, draws in DRAWS_IF_WIDE.items() if known.transitions > size]
         long = [draws for steps, draws in DRAWS_IF_LONG.items() if known.steps >= steps]
+        if known.transitions > max(DRAWS_IF_WIDE) and known.steps >= max(DRAWS_IF_LONG):
+            long.append(DRAWS_IF_BOTH)
         enough = [x for x in (*wide, *long) if delta is not None and delta >= 1 / x]
         if enough:
             told["draws"] = min(enough)
