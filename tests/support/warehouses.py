@@ -186,7 +186,8 @@ def postgres_program(name):
 def postgres():
     """Runs a server of our own on a socket in a new folder; yields the folder."""
     initdb, control = map(postgres_program, ("initdb", "pg_ctl"))
-    folder = Path(tempfile.mkdtemp(prefix="surestep-pg"))  # short: a socket has 107 letters
+    # Where another user can go, and short: a socket has 107 letters.
+    folder = Path(tempfile.mkdtemp(prefix="surestep-pg", dir="/tmp"))
     user = {}
     if os.geteuid() == 0:  # PostgreSQL refuses to run as root
         user = {"user": "nobody", "group": "nogroup", "extra_groups": []}
@@ -199,12 +200,14 @@ def postgres():
         )
 
     data = folder / "data"
-    call(initdb, "-D", data, "-U", "surestep", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8")
-    call(control, "-D", data, "-o", settings, "-l", folder / "log", "-w", "start")
     try:
-        yield str(folder)
+        call(initdb, "-D", data, "-U", "surestep", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8")
+        call(control, "-D", data, "-o", settings, "-l", folder / "log", "-w", "start")
+        try:
+            yield str(folder)
+        finally:
+            call(control, "-D", data, "-m", "immediate", "-w", "stop")
     finally:
-        call(control, "-D", data, "-m", "immediate", "-w", "stop")
         shutil.rmtree(folder)
 
 
