@@ -47,7 +47,7 @@ START = (1,) * MACHINES + (0,)
 
 
 class World(NamedTuple):
-    """What is true of the ring."""
+    """A ring of machines beside the weather, and who made its log."""
 
     name: str
     episodes: int

@@ -12,7 +12,7 @@ from surestep.certificates import NodePosterior, NodeStitched
 from surestep.certificates.node_law import PRIOR, drawn_laws, sampled_log, seen_draws
 from surestep.certificates.node_stacks import node_stacks
 from surestep.environments.sysadmin import SysAdmin
-from surestep.errors import CertificateRefused
+from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model import FactoredProblem, Statement
 from surestep.rehearsal import Rate, rehearse_nodes
 
@@ -99,6 +99,11 @@ def test_a_method_that_refuses_changes_nothing(problem):
     made = rehearse_nodes(problem, refusing, delta=0.1, worlds=2)
     assert made.gain.tolist() == [[0.0], [0.0]]
     assert made.summary().refused.happened == 2
+
+
+def test_worlds_need_a_current_policy(problem):
+    with pytest.raises(InvalidParameter, match="known everywhere"):
+        rehearse_nodes(replace(problem, behavior=None), None, delta=0.1, worlds=1)
 
 
 @pytest.mark.slow

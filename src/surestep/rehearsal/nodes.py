@@ -20,7 +20,7 @@ import surestep._arrays as arrays
 from surestep.algorithms.node_rules import FoundRules
 from surestep.certificates.node_law import PRIOR, drawn_laws, rolled_out, sampled_log, seen_draws
 from surestep.certificates.node_stacks import node_stacks
-from surestep.errors import CertificateRefused
+from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model import Certificate
 from surestep.model.factored import MISSING, ColumnRules, FactoredProblem
 from surestep.rehearsal.result import Rehearsal
@@ -65,6 +65,11 @@ def rehearse_nodes(
     Rehearsal
         The outcomes, of one kind of world and one size.
 
+    Raises
+    ------
+    InvalidParameter
+        Nobody knows all of the current policy, or it is a table.
+
     Examples
     --------
     >>> from surestep.algorithms.node_rules import FoundRules
@@ -81,7 +86,11 @@ def rehearse_nodes(
     (2, 0)
     """
     behavior, log = problem.behavior, problem.log
-    assert isinstance(behavior, ColumnRules)
+    if not (isinstance(behavior, ColumnRules) and behavior.is_whole):
+        raise InvalidParameter(
+            "the worlds of a stress test need a current policy of rules that is known everywhere; "
+            "expected `behavior` of the problem to be one"
+        )
     weights = seen_draws(problem.structure, node_stacks(log), PRIOR)
     lengths = arrays.run_lengths(log.offsets)
     steps = np.where(log.ended[log.offsets[1:] - 1], lengths.max(), lengths)

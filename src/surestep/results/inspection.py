@@ -13,7 +13,7 @@ from surestep.results.plots import VisitBin
 
 
 class Coverage(NamedTuple):
-    """How many visits pairs have: every state with a decision, with every action of the log."""
+    """The visits of pairs: every state with a decision, with every action of the log."""
 
     pairs: int  # states × actions
     never: int  # pairs without a visit

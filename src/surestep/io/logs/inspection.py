@@ -36,7 +36,7 @@ class Rewards(NamedTuple):
 
 
 class EpisodeFacts(NamedTuple):
-    """How many episodes a log has, how they end, and how long they are."""
+    """The number of episodes of a log, their ends, and their lengths."""
 
     number: int
     terminated: int

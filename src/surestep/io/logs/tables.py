@@ -38,7 +38,7 @@ ALWAYS = {"episode": ROW, "step": "0", "terminated": "true"}  # SQL, if every ro
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """How the rows of files are changed before they are read as a log, as SQL."""
+    """Changes, as SQL, of the rows of files before they are read as a log."""
 
     selects: tuple[str, ...] = ()  # each is SQL without FROM, applied to the rows of the one before
     added: tuple[str, ...] = ()  # columns that files do not have
