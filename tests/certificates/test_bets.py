@@ -256,7 +256,7 @@ def planned(values, ratio, who=BOTH):
     """The bet that is planned where the rounds of fold 1 give these values [runs, rounds]."""
     fold, tallies = Fold(STACKS, COURSE, ratio, 0.1), tallies_of(values, who)
     levels = Levels.of([fold])
-    bets = bets_in_turn(levels, tallies) if who > OURS else bets_alone(levels, [who], tallies)
+    bets = bets_in_turn(levels, tallies) if who > OURS else bets_alone(levels, who, tallies)
     return bets.plan(fold, Way(who), (0, 0))
 
 
@@ -372,7 +372,7 @@ def test_a_robust_set_has_its_share_of_the_level_and_the_rewards_that_are_given(
     for ends in ((0.0, 0.0), (-2.0, 3.0), (None, None)):
         certifier = Stitched(delta=0.1, tails=0.25, reward_low=ends[0], reward_high=ends[1])
         with pytest.raises(AttributeError):
-            robust_tails(certifier, SimpleNamespace(log=None), None)
+            robust_tails(certifier, SimpleNamespace(log=None), [None])
     assert [given.reward_range for given in terms] == [(0.0, 0.0), (-2.0, 3.0), None]
     assert {given.delta for given in terms} == {0.025}
 
@@ -465,25 +465,28 @@ def test_of_a_long_stack_the_first_part_plans():
     assert first_part(few) == (few, 1)
 
 
-@pytest.mark.parametrize(("variance", "calls"), [(1e-6, 1), (9.0, 3)])
+@pytest.mark.parametrize(("variance", "calls"), [(1e-6, 1), (9.0, 4)])
 def test_a_bet_in_turn_is_planned_only_where_it_can_be_better(variance, calls):
     rolled = []
     tallies = {BOTH: (1e4, 1.0), OURS: (2e4, 2.0), THEIRS: (2e4, -1.0)}
 
     def tally(folds, ways, runs):
-        rolled.append({way.who for several in ways for way in several})
+        rolled.append((len(folds), *sorted({way.who for several in ways for way in several})))
         figures = np.zeros((3, len(folds), len(ways[0]), 2))
         for w, way in enumerate(ways[0]):
             number, mean = tallies.get(way.who, (1e4, 2.0))
-            figures[:, :, w, 0] = np.array([number, mean, variance])[:, np.newaxis]
+            spread = variance / 100 if way.who > 1 else variance
+            figures[:, :, w, 0] = np.array([number, mean, spread])[:, np.newaxis]
             if way.who > 1:
-                figures[:, :, w, 1] = np.array([[1e4], [-1.0], [variance]])
+                figures[:, :, w, 1] = np.array([[1e4], [-1.0], [spread]])
         return Tallies(*figures)
 
-    (plan,) = plans_at([Fold(STACKS, COURSE, 1.0, 0.1)], 1, tally)
+    fold = Fold(STACKS, COURSE, 1.0, 0.1)
+    plans = plans_at([fold, fold, fold._replace(robust=True)], 1, tally)
     assert len(rolled) == calls
-    assert rolled[:2] == [{BOTH}, {OURS, THEIRS}][:calls]
-    assert plan.way.who == BOTH or calls == 3
+    # Of π_b by itself, folds of one log are rolled out once.
+    assert rolled == [(3, BOTH), (2, THEIRS), (3, 2), (3, 3, 4, 6)][:calls]
+    assert {plan.way.who == BOTH for plan in plans} == {calls == 1}
 
 
 def test_of_a_long_log_fewer_series_and_draws_are_made():

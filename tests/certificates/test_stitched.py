@@ -362,8 +362,9 @@ def test_tails_to_plan_with_come_from_the_first_part_as_if_it_were_all(share, st
         foreseen.append((problem.log.num_steps, factor))
         return "grown"
 
-    def robust_tails(certifier, problem, policy):
+    def robust_tails(certifier, problem, policies):
         assert problem == "grown"
+        return [None] * len(policies)
 
     monkeypatch.setattr(stitched, "grown", grown)
     monkeypatch.setattr(stitched, "robust_tails", robust_tails)
@@ -590,8 +591,8 @@ def test_robust_tails_are_what_a_set_proves_within_the_bounds_of_values(monkeypa
 
     monkeypatch.setattr(module, "worst_value", valued([1.0, -3.0]))
     monkeypatch.setattr(module, "best_value", valued([2.5, 4.0]))
-    tails = tails_of_set(problem, Policy.uniform(pairs), models)
-    assert floors == [[-3.0] * 2, [4.0] * 2]
+    (tails,) = tails_of_set(problem, [Policy.uniform(pairs)], models)
+    assert floors == [[4.0] * 2, [-3.0] * 2]  # of π_b first, which all policies share
     assert tails.at_state.tolist() == [[0.75, -3.0], [2.75, 4.0]]
     slack = 4e-9
     expected = [[1 - 1.5, 1 + 0.375, 1.0], [2 + 2.0, 2 + 1.375, 2.0]]

@@ -270,47 +270,80 @@ def plans_at(
     A bet in turn has to expect more by `clearly`; a fold with `alone` bets on rounds of π_I alone.
     All folds are rolled out together in `runs` runs; `tally` adds up their rounds.
     """
-    levels = Levels.of(folds)
-    number = max(len(horizons(fold.course.discount)) for fold in folds)
-    lengths = [  # of fewer than others have, the last one comes again
-        own + own[-1:] * (number - len(own))
-        for own in (horizons(fold.course.discount) for fold in folds)
-    ]
-
-    def rolled(places: Sequence[int], *sides: int) -> tuple[ExpectedBets, Tallies]:
-        ways = [[Way(who, n, n) for who in sides for n in lengths[f]] for f in places]
-        tallies = tally([folds[f] for f in places], ways, runs)
-        whos = np.repeat(sides, number).tolist()
-        return bets_alone(levels.of_some(places), whos, tallies), tallies
-
     plans: dict[int, BetPlan] = {}
     left = []
     for who in (BOTH, OURS):
         some = [f for f, fold in enumerate(folds) if fold.alone == (who == OURS)]
         if not some:
             continue
-        bets, tallies = rolled(some, who)
+        ways = ways_of(who, [folds[f] for f in some])
+        bets, tallies = rolled([folds[f] for f in some], ways, runs, tally)
         for row, f in enumerate(some):
             best = int(bets.score[row].argmax())
-            way = Way(who, lengths[f][best], lengths[f][best])
-            plans[f] = bets.plan(folds[f], way, (row, best))
+            plans[f] = bets.plan(folds[f], ways[row][best], (row, best))
             # In turn, rounds have the mean of paired ones: only where that is far above what a
             # paired bet expects may a bet in turn expect more by `clearly`.
             least = plans[f].score + clearly * span_of(folds[f].course)
             left += [f] if who == BOTH and tallies.mean[row, :, 0].max() > least else []
-    if left:
-        sides = rolled(left, OURS, THEIRS)[0].score.reshape(-1, 2, number).argmax(axis=2)
-        ways = [
-            [Way(cycle, lengths[f][ours], lengths[f][theirs]) for cycle in CYCLES]
-            for f, (ours, theirs) in zip(left, sides.tolist(), strict=True)
-        ]
-        in_turn = bets_in_turn(levels.of_some(left), tally([folds[f] for f in left], ways, runs))
-        for row, f in enumerate(left):
-            best = int(in_turn.score[row].argmax())
-            turned = in_turn.plan(folds[f], ways[row][best], (row, best))
-            if turned.score > plans[f].score + clearly * span_of(folds[f].course):
-                plans[f] = turned
+    in_turn = plans_in_turn([folds[f] for f in left], runs, tally) if left else []
+    for f, plan in zip(left, in_turn, strict=True):
+        if plan.score > plans[f].score + clearly * span_of(folds[f].course):
+            plans[f] = plan
     return [plans[f] for f in range(len(folds))]
+
+
+def plans_in_turn(folds: Sequence[Fold], runs: int, tally: Tally) -> list[BetPlan]:
+    """Returns the best bet of each fold on rounds in turn.
+
+    The horizon of π_b is the best for rounds of it alone, that of π_I the best in the shortest
+    cycle, and the cycle the best with both.
+    """
+    # π_b by itself does the same in all folds of a log: one of them rolls it out for all.
+    log_of = [(id(fold.stacks), fold.robust, fold.ratio, fold.delta) for fold in folds]
+    one_of_each = dict(zip(log_of, folds, strict=True))
+    ways = ways_of(THEIRS, [*one_of_each.values()])
+    bets, _ = rolled([*one_of_each.values()], ways, min(runs, PLANNING_RUNS), tally)
+    theirs = {
+        log: several[best].horizon
+        for log, several, best in zip(one_of_each, ways, bets.score.argmax(axis=1), strict=True)
+    }
+    shortest, *longer = CYCLES
+    first = [
+        [way._replace(who=shortest, their_horizon=theirs[log]) for way in several]
+        for log, several in zip(log_of, ways_of(OURS, folds), strict=True)
+    ]
+    plans = best_in_turn(folds, first, runs, tally)
+    second = [[plan.way._replace(who=cycle) for cycle in longer] for plan in plans]
+    others = best_in_turn(folds, second, runs, tally)
+    return [max(pair, key=lambda plan: plan.score) for pair in zip(plans, others, strict=True)]
+
+
+def best_in_turn(
+    folds: Sequence[Fold], ways: Sequence[Sequence[Way]], runs: int, tally: Tally
+) -> list[BetPlan]:
+    """Returns the best bet of each fold among ways in turn."""
+    bets, _ = rolled(folds, ways, runs, tally)
+    best = bets.score.argmax(axis=1).tolist()
+    return [bets.plan(fold, ways[f][best[f]], (f, best[f])) for f, fold in enumerate(folds)]
+
+
+def ways_of(who: int, folds: Sequence[Fold]) -> list[list[Way]]:
+    """Returns a way for each horizon; where a fold has fewer, its last comes again."""
+    each = [horizons(fold.course.discount) for fold in folds]
+    number = max(map(len, each))
+    return [[Way(who, n, n) for n in own + own[-1:] * (number - len(own))] for own in each]
+
+
+def rolled(
+    folds: Sequence[Fold], ways: Sequence[Sequence[Way]], runs: int, tally: Tally
+) -> tuple[ExpectedBets, Tallies]:
+    """Rolls folds out in several ways each, all with the same policies, and bets on the rounds."""
+    who = ways[0][0].who
+    tallies = tally(folds, ways, runs)
+    levels = Levels.of(folds)
+    if who > OURS:
+        return bets_in_turn(levels, tallies), tallies
+    return bets_alone(levels, who, tallies), tallies
 
 
 class Levels(NamedTuple):
@@ -338,16 +371,12 @@ class Levels(NamedTuple):
         ratio, goal, together, closest, *least = np.array(figures).T[..., np.newaxis]
         return cls(ratio, goal, together, closest, np.array(least))
 
-    def of_some(self, places: Sequence[int]) -> Levels:
-        """Returns the figures of the folds at these places."""
-        return Levels(*(figures[..., places, :] for figures in self))
-
     def largest_stake(self, above_least: FloatArray) -> FloatArray:
         """Returns the largest stake on means at this distance above the least value."""
         return LARGEST_SHARE / np.maximum(above_least, self.closest)
 
 
-def bets_alone(levels: Levels, whos: Sequence[int], tallies: Tallies) -> ExpectedBets:
+def bets_alone(levels: Levels, who: int, tallies: Tallies) -> ExpectedBets:
     """Returns bets on rounds of one kind, each with the lower limit expected from fold 1.
 
     With mean x̄ and variance v of the rounds, m of them to be expected on fold 2, and the stake λ,
@@ -355,7 +384,7 @@ def bets_alone(levels: Levels, whos: Sequence[int], tallies: Tallies) -> Expecte
     """
     number, mean, variance = (figure[..., 0] for figure in tallies)
     there = number > 0
-    least = np.hstack([levels.least[who] for who in whos])
+    least = levels.least[who]
     length = levels.ratio * np.where(there, number, 1.0)
     variance = np.maximum(variance, levels.closest**2)
     stake = stake_for(levels.goal, length * variance)

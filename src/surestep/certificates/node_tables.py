@@ -392,5 +392,5 @@ def node_tails(
         return None
     table = NodeTable.of(replace(problem, behavior=behavior), grown)
     models = possible_tables(table, Robust(delta=delta, known_start=True)).models
-    tails = tails_of_set(table.problem, table.lift(policy), models)
+    (tails,) = tails_of_set(table.problem, [table.lift(policy)], models)
     return tails.at_state[:, : len(table.states)]

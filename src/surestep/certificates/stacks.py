@@ -53,23 +53,25 @@ def stacks_of(log: DecisionLog) -> Stacks:
     )
 
 
-def tails_of_set(problem: Problem, policy: Policy, models: RectangularSet) -> Tails:
-    """Returns, over models of the set, the least values of π_I and the greatest values of π_b."""
+def tails_of_set(
+    problem: Problem, policies: Sequence[Policy], models: RectangularSet
+) -> list[Tails]:
+    """Returns, over models of the set, the least values of π_I and the greatest values of π_b.
+
+    Each policy is a π_I; what is left for π_b is the same beside all of them.
+    """
     low, high = problem.value_bounds
-    worst = worst_value(models, policy, np.full(problem.num_states, low))
     best = best_value(models, problem.behavior, np.full(problem.num_states, high))
-    our_low = np.maximum(worst.value - worst.error_bound, low)
-    their_high = np.minimum(best.value + best.error_bound, high)
     slack = SAME * max(abs(low), abs(high), SAME)  # more than the rounding of a backup
-    return Tails(
-        np.stack(
-            [
-                np.maximum(models.worst(our_low).q - slack, low),
-                np.minimum(slack - models.mirrored().worst(-their_high).q, high),
-            ]
-        ),
-        np.stack([our_low, their_high]),
-    )
+    their_high = np.minimum(best.value + best.error_bound, high)
+    their_q = np.minimum(slack - models.mirrored().worst(-their_high).q, high)
+    tails = []
+    for policy in policies:
+        worst = worst_value(models, policy, np.full(problem.num_states, low))
+        our_low = np.maximum(worst.value - worst.error_bound, low)
+        our_q = np.maximum(models.worst(our_low).q - slack, low)
+        tails.append(Tails(np.stack([our_q, their_q]), np.stack([our_low, their_high])))
+    return tails
 
 
 def course_of(

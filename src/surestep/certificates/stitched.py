@@ -393,14 +393,26 @@ def planned_for(
     ratio = (1 - share) / share
     foreseen = grown(training, 1 + ratio) if may_have_tails(certifier, training, log) else training
     returns = planned_returns(certifier, training, log)
-    folds: dict[int, Planning] = {}
-    for p, policy in enumerate(policies):
-        if (policy.probability == training.behavior.probability).all() and not training.alone:
-            continue
-        course = course_for(certifier, training, policy)
-        tails = robust_tails(certifier, foreseen, policy)
-        folds[p] = Planning(certifier, stacks, course, ratio, tails, training.alone, returns, parts)
-    return folds
+    practised = training.behavior.probability
+    others = {
+        p: policy
+        for p, policy in enumerate(policies)
+        if training.alone or (policy.probability != practised).any()
+    }
+    every = robust_tails(certifier, foreseen, [*others.values()])
+    return {
+        p: Planning(
+            certifier,
+            stacks,
+            course_for(certifier, training, policy),
+            ratio,
+            tails,
+            training.alone,
+            returns,
+            parts,
+        )
+        for (p, policy), tails in zip(others.items(), every, strict=True)
+    }
 
 
 def return_limits(certifier: Stitched, problem: Problem) -> tuple[float, float]:
@@ -500,10 +512,13 @@ def may_have_tails(certifier: Stitched, problem: Problem, log: DecisionLog | Non
     return bool(certifier.tails > 0 and problem.single_discount < 1 and small and rewarded and led)
 
 
-def robust_tails(certifier: Stitched, problem: Problem, policy: Policy) -> Tails | None:
+def robust_tails(
+    certifier: Stitched, problem: Problem, policies: Sequence[Policy]
+) -> list[Tails | None]:
     """Bounds the values at cuts by a robust set; None where there can be no such set."""
+    none: list[Tails | None] = [None] * len(policies)
     if not may_have_tails(certifier, problem, problem.log):
-        return None
+        return none
     terms = SetTerms(
         "interval",
         True,
@@ -512,11 +527,11 @@ def robust_tails(certifier: Stitched, problem: Problem, policy: Policy) -> Tails
         known_start=True,
     )
     try:
-        return tails_of_set(problem, policy, uncertainty_of(problem, terms).models)
+        return [*tails_of_set(problem, policies, uncertainty_of(problem, terms).models)]
     except RefutedBounds:
         raise
     except CertificateRefused:  # not enough is known of the rewards
-        return None
+        return none
 
 
 def foreseen_tails(
@@ -525,11 +540,8 @@ def foreseen_tails(
     """Foresees from fold 1 the bounds of a robust set on values at cuts; None without a set."""
     if not may_have_tails(certifier, problem, folds.first):  # fold 2 must not decide it
         return None
-    return robust_tails(
-        certifier,
-        grown(episodes.training_part(problem, *planning_split(certifier)), 1 + folds.ratio),
-        policy,
-    )
+    training = episodes.training_part(problem, *planning_split(certifier))
+    return robust_tails(certifier, grown(training, 1 + folds.ratio), [policy])[0]
 
 
 def planning_split(certifier: Stitched) -> tuple[float, int | None]:
@@ -737,7 +749,7 @@ def lower_limits(
         level, _ = levels_of(certifier, robust=fold.robust, returns=fold.baseline is not None)
         plans[place] = made[key]._replace(fold=fold._replace(delta=level))
         course = planning[key].course
-        whole = robust_tails(certifier, problem, policy) if fold.robust else None
+        whole = robust_tails(certifier, problem, [policy])[0] if fold.robust else None
         if whole is not None:
             course = course._replace(tails=whole)
         cases[place] = case_of(folds.stacks[1], course, fold.stacks, certifier.seed)
