@@ -25,7 +25,7 @@ from surestep.certificates.node_law import LEFT_OVER, estimated_law, stepped
 from surestep.certificates.node_stacks import node_stacks
 from surestep.certificates.nodes import NodeStitched
 from surestep.model.factored import ColumnRules, FactoredProblem, Rule
-from surestep.model.structure import HERE, LEFT, RIGHT, Structure
+from surestep.model.structure import HERE, LEFT, RIGHT, Structure, star_of
 
 CLEARLY = 2.0  # standard errors by which an action has to gain
 LONGEST = 1_000  # steps of a rollout
@@ -81,9 +81,8 @@ def find_rules(
 
 def member_action(structure: Structure, group: str, action: str) -> list[str]:
     """Returns an action such as `reboot_@` for each member of a group."""
-    before, _, after = group.partition("*")
     names = (structure.columns[c] for c in structure.groups[group])
-    return [action.replace(HERE, name[len(before) : len(name) - len(after)]) for name in names]
+    return [action.replace(HERE, star_of(group, name)) for name in names]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 from scipy.special import gammaln
 
 import surestep._arrays as arrays
+from surestep.certificates.node_stacks import draw_counts
 from surestep.kernels.nodes import NodeStacks
 from surestep.model.factored import ColumnRules, FactoredLog, FactoredProblem
 from surestep.model.structure import Structure
@@ -27,11 +28,8 @@ def seen_draws(
     structure: Structure, stacks: NodeStacks, prior: arrays.FloatArray | float
 ) -> arrays.FloatArray:
     """Counts how often each value of every node was seen [K, V], and adds the prior of each."""
-    sizes: arrays.IntArray = structure.node_sizes
-    counts = prior * (np.arange(sizes.max()) < sizes[:, np.newaxis])
-    seen = stacks.entry >= 0
-    np.add.at(counts, (arrays.run_owners(stacks.offsets)[seen], stacks.entry[seen]), 1.0)
-    return counts
+    counts = draw_counts(structure, stacks, stacks.entry >= 0)
+    return counts + prior * (np.arange(counts.shape[1]) < structure.node_sizes[:, np.newaxis])
 
 
 def estimated_law(structure: Structure, stacks: NodeStacks) -> arrays.FloatArray:

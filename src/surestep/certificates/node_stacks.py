@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import math
 
 import numpy as np
 
@@ -26,34 +26,20 @@ def node_stacks(log: FactoredLog) -> NodeStacks:
 
 def node_draws(log: FactoredLog) -> tuple[NodeStacks, arrays.IntArray]:
     """Returns the stacks of nodes, and the place of each entry: its row times D plus its column."""
-    structure = log.structure
-    values = log.values()
-    columns = structure.target.size
-    node = np.empty((log.num_steps, columns), np.int64)
-    drawn = np.empty((log.num_steps, columns), np.int32)
-    more: list[tuple[int, int]] = []  # nodes that may have been drawn from, and where
-    for d in range(columns):
-        drawn[:, d] = log.drawn(d, values)
-        whole = log.known_parents(d, values)
-        node[:, d] = structure.nodes.at(d, values, log.action)
-        there = drawn[:, d] >= -1
-        node[~there | ~whole, d] = -1
-        for row in np.flatnonzero(there & ~whole).tolist():
-            places = nodes_at(structure, d, values[row], log.action[row : row + 1])
-            more += [(place, row * columns + d) for place in places]
-    flat = node.ravel()
-    kept = np.flatnonzero((flat >= 0) & (structure.known[flat] < 0))
-    which, entry, when = flat[kept], drawn.ravel()[kept], kept
-    if more:
-        extra = np.array([pair for pair in more if structure.known[pair[0]] < 0]).reshape(-1, 2)
-        which = np.concatenate([which, extra[:, 0]])
-        entry = np.concatenate([entry, np.full(len(extra), -1, np.int32)])
-        when = np.concatenate([when, extra[:, 1]])
+    structure, values = log.structure, log.values()
+    node, drawn = log.draws()
+    there = drawn >= -1
+    when = np.flatnonzero(there & (node >= 0))
+    draws = [np.column_stack([node.ravel()[when], drawn.ravel()[when], when])]
+    for row, d in np.argwhere(there & (node < 0)):  # any of these nodes may have been drawn from
+        places = nodes_at(structure, d, values[row], log.action[row])
+        draws.append(np.array([(place, -1, row * len(drawn[0]) + d) for place in places]))
+    table = np.concatenate(draws)
+    which, entry, when = table[structure.known[table[:, 0]] < 0].T
     # Numbers of 16 bits are sorted ten times as fast as others.
-    small = which.astype(np.min_scalar_type(structure.num_nodes))
-    order = np.lexsort((when, small)) if more else np.argsort(small, kind="stable")
+    order = np.lexsort((when, which.astype(np.min_scalar_type(structure.num_nodes))))
     offsets = arrays.offsets_of(np.bincount(which, minlength=structure.num_nodes))
-    entry = np.ascontiguousarray(entry[order])
+    entry = entry[order].astype(np.int32)
     stops = offsets[1:].copy()
     unseen = np.flatnonzero(entry < 0)
     np.minimum.at(stops, np.searchsorted(offsets, unseen, side="right") - 1, unseen)
@@ -61,23 +47,31 @@ def node_draws(log: FactoredLog) -> tuple[NodeStacks, arrays.IntArray]:
     return NodeStacks(offsets, stops, entry, starts), when[order]
 
 
-def nodes_at(
-    structure: Structure, d: int, values: arrays.IntArray, action: arrays.IntArray
-) -> list[int]:
+def nodes_at(structure: Structure, d: int, values: arrays.IntArray, action: int) -> arrays.IntArray:
     """Returns all nodes that may have applied to a step with missing parents."""
-    nodes = structure.nodes
-    looked = nodes.place[nodes.offsets[d] : nodes.offsets[d + 1]]
-    missing = [*dict.fromkeys(looked[values[looked] < 0].tolist())]
+    looked = structure.nodes.looked_at(d)
+    missing = np.unique(looked[values[looked] < 0])
     columns = len(structure.columns)
-    sizes = [
-        len(structure.values[place - columns if place >= columns else place]) for place in missing
-    ]
-    places = set()
-    for filled in itertools.product(*map(range, sizes)):
-        row = values.copy()
-        row[missing] = filled
-        places.add(int(nodes.at(d, row[np.newaxis], action)[0]))
-    return sorted(places)
+    labels = [structure.values[c - columns if c >= columns else c] for c in missing]
+    filled = np.indices([len(several) for several in labels]).reshape(missing.size, -1).T
+    rows = np.tile(values, (len(filled), 1))
+    rows[:, missing] = filled
+    return np.unique(structure.nodes.at(d, rows, np.full(len(rows), action)))
+
+
+def before_stops(stacks: NodeStacks) -> arrays.BoolArray:
+    """Tells which entries come before the first one of their stack that nobody saw."""
+    stops = np.repeat(stacks.stops, arrays.run_lengths(stacks.offsets))
+    return np.arange(stacks.entry.size) < stops
+
+
+def draw_counts(
+    structure: Structure, stacks: NodeStacks, counted: arrays.BoolArray
+) -> arrays.IntArray:
+    """Counts how often each value of every node [K, V] is among the entries that are counted."""
+    shape = structure.num_nodes, int(structure.node_sizes.max())
+    place = arrays.run_owners(stacks.offsets) * shape[1] + stacks.entry
+    return np.bincount(place[counted], minlength=math.prod(shape)).reshape(shape)
 
 
 def strides_of(sizes: arrays.IntArray) -> arrays.IntArray:

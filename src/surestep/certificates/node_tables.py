@@ -27,7 +27,13 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._settings import Delta, Settings
 from surestep.certificates.common import unless_refused, values_statement
-from surestep.certificates.node_stacks import node_stacks, strides_of, structure_statements
+from surestep.certificates.node_stacks import (
+    before_stops,
+    draw_counts,
+    node_stacks,
+    strides_of,
+    structure_statements,
+)
 from surestep.certificates.robust import Case, Robust, claims_by_fixed_points, set_terms
 from surestep.certificates.stacks import tails_of_set
 from surestep.certificates.uncertainty import Uncertainty, chance_interval, start_rows
@@ -153,11 +159,8 @@ def check_rows(rows: float) -> None:
 
 def node_counts(problem: FactoredProblem) -> arrays.IntArray:
     """Returns the draws of each node [nodes, V], before the first one that nobody saw."""
-    structure, stacks = problem.structure, node_stacks(problem.log)
-    counts = np.zeros((structure.num_nodes, structure.node_sizes.max()), np.int64)
-    seen = np.arange(stacks.entry.size) < np.repeat(stacks.stops, np.diff(stacks.offsets))
-    np.add.at(counts, (arrays.run_owners(stacks.offsets)[seen], stacks.entry[seen]), 1)
-    return counts
+    stacks = node_stacks(problem.log)
+    return draw_counts(problem.structure, stacks, before_stops(stacks))
 
 
 def joined_trees(

@@ -432,7 +432,6 @@ def paid_node_returns(problem: FactoredProblem) -> arrays.FloatArray:
 
 def rules_of(policy: ColumnRules) -> Rules:
     """Returns the arrays of rules that kernels read: the first rule for all values at once."""
-    cumulated = policy.cumulated
     return Rules(
         policy.slots.ravel(),
         strides_of(policy.sizes),
@@ -440,7 +439,7 @@ def rules_of(policy: ColumnRules) -> Rules:
         policy.member_actions.ravel(),
         policy.choice,
         policy.chance,
-        np.zeros(0) if cumulated is None else cumulated.ravel(),
+        policy.cumulated.ravel(),
         policy.slots.shape[0],
         policy.edge,
     )
@@ -471,7 +470,6 @@ def node_course(problem: FactoredProblem, policy: ColumnRules | Policy) -> NodeC
         coupled_chances(policy.pairs.offsets, *both, chances)
     else:
         raise InvalidParameter("one policy is a table and the other one rules, expected both alike")
-    sizes = np.array([len(values) for values in structure.values[: len(structure.columns)]])
     return NodeCourse(
         sums_of(structure.nodes),
         structure.target,
@@ -482,7 +480,7 @@ def node_course(problem: FactoredProblem, policy: ColumnRules | Policy) -> NodeC
         ours,
         theirs,
         chances,
-        strides_of(sizes),
+        strides_of(structure.sizes),
         empty if problem.start is None else np.array(problem.start, np.int64),
         float(problem.discount),
         problem.return_bounds,

@@ -50,7 +50,7 @@ from scipy.special import xlogy
 
 import surestep._arrays as arrays
 from surestep.certificates.node_law import LEFT_OVER, estimated_law, log_kt, sampled_log
-from surestep.certificates.node_stacks import node_draws
+from surestep.certificates.node_stacks import before_stops, node_draws
 from surestep.kernels.nodes import NodeStacks
 from surestep.model.factored import ColumnRules, FactoredLog
 from surestep.model.structure import ACTION, END, HERE, LEFT, NEXT, REWARD, RIGHT, Structure
@@ -262,7 +262,7 @@ def compared(log: FactoredLog) -> tuple[NodeStacks, list[Compared]]:
     """Returns the draws of a log, and how often each occurs, by every left-out variable."""
     structure, values = log.structure, log.values()
     stacks, when = node_draws(log)
-    kept = np.arange(stacks.entry.size) < np.repeat(stacks.stops, np.diff(stacks.offsets))
+    kept = before_stops(stacks)
     shape = structure.target.size, log.num_steps
     node, drawn = np.full(shape, -1), np.zeros(shape, np.int64)
     row, d = np.divmod(when[kept], shape[0])

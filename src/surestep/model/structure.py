@@ -44,12 +44,16 @@ class Sums(arrays.ByValue, arrays.Frozen):
     stride: arrays.IntArray  # [terms]
     part: arrays.IntArray  # [D·A] what an action adds
 
+    def looked_at(self, d: int) -> arrays.IntArray:
+        """Returns where the values lie that column d looks at."""
+        return self.place[self.offsets[d] : self.offsets[d + 1]]
+
     def at(self, d: int, values: arrays.IntArray, action: arrays.IntArray) -> arrays.IntArray:
         """Returns the places of column d for rows of values [N, …] and their actions [N]."""
-        terms = slice(self.offsets[d], self.offsets[d + 1])
         actions = self.part.size // self.first.size
         places: arrays.IntArray = self.first[d] + self.part[d * actions + action]
-        for place, stride in zip(self.place[terms], self.stride[terms], strict=True):
+        strides = self.stride[self.offsets[d] : self.offsets[d + 1]]
+        for place, stride in zip(self.looked_at(d), strides, strict=True):
             places += stride * values[:, place]
         return places
 
@@ -148,6 +152,11 @@ class Structure(arrays.ByValue, arrays.Frozen):
         return reader.structure()
 
     @property
+    def sizes(self) -> arrays.IntArray:
+        """Returns the number of values of each column."""
+        return np.array([len(values) for values in self.values[: len(self.columns)]])
+
+    @property
     def num_actions(self) -> int:
         """Returns the number of actions."""
         return len(self.actions)
@@ -205,11 +214,7 @@ class Structure(arrays.ByValue, arrays.Frozen):
         """
         if group not in self.groups:
             raise unknown(f"the structure has no group {group!r}", group, self.groups)
-        members = np.array(self.groups[group])
-        around = np.stack([members, np.roll(members, 1), np.roll(members, -1)], axis=1)
-        if self.edges[group] is not None:
-            around[0, 1] = around[-1, 2] = -1
-        return around
+        return neighbours(self.groups[group], is_row=self.edges[group] is not None)
 
 
 class Source(NamedTuple):
@@ -217,7 +222,7 @@ class Source(NamedTuple):
 
     place: int  # in a row of values; −1 for a fixed value
     values: tuple[str, ...]
-    value: int = 0  # where it is fixed
+    value: int = 0  # if it is fixed
 
 
 class Member(NamedTuple):
@@ -307,19 +312,18 @@ class Reader:
                 )
         self.groups[name] = tuple(self.place[member] for member in fitting)
         self.edges[name] = None if edge is None else self.value_of(fitting[0], edge)
-        ring = [Source(self.place[member], values) for member in fitting]
-        beyond = [ring[-1], ring[0]]
-        if edge is not None:
-            beyond = 2 * [Source(-1, values, self.value_of(fitting[0], edge))]
-        around = [beyond[0], *ring, beyond[1]]
-        before, _, after = name.partition("*")
+        around = neighbours(self.groups[name], is_row=edge is not None).tolist()
+        beyond = self.edges[name] or 0
         return [
             Member(
                 one,
-                one[len(before) : len(one) - len(after)],
-                {HERE: around[i + 1], LEFT: around[i], RIGHT: around[i + 2]},
+                star_of(name, one),
+                {
+                    word: Source(place, values, beyond)
+                    for word, place in zip((HERE, LEFT, RIGHT), places, strict=True)
+                },
             )
-            for i, one in enumerate(fitting)
+            for one, places in zip(fitting, around, strict=True)
         ]
 
     def value_of(self, column: str, value: object) -> int:
@@ -383,11 +387,7 @@ class Reader:
     ) -> None:
         """Adds the nodes of a table, with their names and what is known of them."""
         labels, _ = self.parts_of(name, entry.get(ACTION, "all"), member)
-        choices: list[list[str]] = []
-        for parent in parents:
-            sources = self.sources_of(name, parent, member)
-            summed = [str(i) for i in range(size_of(sources))]
-            choices.append([*sources[0].values] if len(sources) == 1 else summed)
+        choices = [options_of(self.sources_of(name, parent, member)) for parent in parents]
         if math.prod(map(len, choices)) * len(labels) > MOST_NODES - len(self.known):
             raise InvalidParameter(
                 f"structure makes more than {MOST_NODES} nodes; name fewer parents"
@@ -477,6 +477,20 @@ class Reader:
         )
 
 
+def star_of(group: str, name: str) -> str:
+    """Returns what stands in place of the star in the name of a member."""
+    before, _, after = group.partition("*")
+    return name[len(before) : len(name) - len(after)]
+
+
+def neighbours(members: Sequence[int], *, is_row: bool) -> arrays.IntArray:
+    """Returns every member with those to its left and right [M, 3]; −1 beyond the ends of a row."""
+    around = np.stack([members, np.roll(members, 1), np.roll(members, -1)], axis=1)
+    if is_row:
+        around[0, 1] = around[-1, 2] = -1
+    return around
+
+
 def check_keys(name: str, entry: Mapping[str, Any] | str, keys: Sequence[str]) -> None:
     """Refuses keys that a table does not have, and a word in its place."""
     for key in [entry] if isinstance(entry, str) else entry:
@@ -490,18 +504,20 @@ def cases_of(entry: Mapping[str, Any]) -> list[Any]:
     return [known] if isinstance(known, str) else [*known]
 
 
-def size_of(sources: Sequence[Source]) -> int:
-    """Returns the number of values of a parent: of a sum, from no column to all at their last."""
-    return 1 + sum(len(source.values) - 1 for source in sources)
+def options_of(sources: Sequence[Source]) -> Sequence[str]:
+    """Returns the values of a parent: of a sum, from no column to all at their last."""
+    if len(sources) == 1:
+        return sources[0].values
+    return [str(i) for i in range(1 + sum(len(source.values) - 1 for source in sources))]
 
 
 def looked(first: int, parents: Sequence[Sequence[Source]], parts: int, part: list[int]) -> Looked:
     """Returns the places of the nodes of a column; the part of the action has stride 1."""
     stride, terms = parts, []
     for sources in reversed(parents):
-        first += sum(stride * source.value for source in sources)
+        first += sum(stride * source.value for source in sources if source.place < 0)
         terms += [(source.place, stride) for source in sources if source.place >= 0]
-        stride *= size_of(sources)
+        stride *= len(options_of(sources))
     return Looked(first, terms, part)
 
 
