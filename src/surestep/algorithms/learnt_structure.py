@@ -44,9 +44,8 @@ from surestep.model.structure import (
     Member,
     Reader,
     Structure,
-    cases_of,
+    Sums,
     looked,
-    sums_of,
 )
 
 Choice = tuple[int, tuple[str, ...]]  # a way to tell actions apart, by its number, and parents
@@ -80,7 +79,8 @@ def drafted(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]
     drafts = {}
     for name, entry in tables.items():
         own = [HERE if "*" in name else name]
-        said = [w for case in cases_of(entry) for w in (own if isinstance(case, str) else case)]
+        cases = several(entry.get("known"))
+        said = [w for case in cases for w in (own if isinstance(case, str) else case)]
         if ACTION in said and entry.get(ACTION) == LEARN:
             raise InvalidParameter(
                 f"structure.{name}.known names parts of an action that is to be learnt; expected "
@@ -169,7 +169,7 @@ def learnt(
 
     def score(choice: Choice) -> float:
         way, words = choice
-        sums = sums_of(
+        sums = Sums.joined(
             [
                 looked(0, [reader.sources_of(name, word, one) for word in words], len(labels), part)
                 for one in members

@@ -17,6 +17,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._names import unknown
+from surestep.description import several
 from surestep.errors import InvalidParameter
 from surestep.model.noun import noun
 
@@ -43,6 +44,17 @@ class Sums(arrays.ByValue, arrays.Frozen):
     place: arrays.IntArray  # [terms] where the value lies
     stride: arrays.IntArray  # [terms]
     part: arrays.IntArray  # [D·A] what an action adds
+
+    @staticmethod
+    def joined(each: Sequence[Sums]) -> Sums:
+        """Joins the places of several columns, or rewards."""
+
+        def line(name: str) -> arrays.IntArray:
+            return np.array([x for one in each for x in getattr(one, name)], np.int64)
+
+        lengths = np.array([one.place.size for one in each], np.int64)
+        offsets = arrays.offsets_of(lengths)
+        return Sums(line("first"), offsets, line("place"), line("stride"), line("part"))
 
     def looked_at(self, d: int) -> arrays.IntArray:
         """Returns where the values lie that column d looks at."""
@@ -233,14 +245,6 @@ class Member(NamedTuple):
     around: Mapping[str, Source]
 
 
-class Looked(NamedTuple):
-    """The place of the nodes of one column, or of one term of the reward: a start and strides."""
-
-    first: int
-    terms: list[tuple[int, int]]  # places and strides
-    part: list[int]  # of every action
-
-
 class Reader:
     """Reads the tables of a structure, one after the other, in the order of decisions."""
 
@@ -255,11 +259,11 @@ class Reader:
         self.actions = actions
         self.variables: dict[str, tuple[str, ...]] = columns | {END: YES_NO, REWARD: ("0",)}
         self.place = {name: c for c, name in enumerate(self.variables)}
-        self.decided: dict[str, Looked] = {}
+        self.decided: dict[str, Sums] = {}
         self.known: list[int] = []
         self.names: list[str] = []
         self.sizes: list[int] = []
-        self.rewards: list[Looked] = []
+        self.rewards: list[Sums] = []
         self.worth: list[float] = []
         self.groups: dict[str, tuple[int, ...]] = {}
         self.edges: dict[str, int | None] = {}
@@ -276,14 +280,13 @@ class Reader:
             self.variables[REWARD] = tuple(str(float(value)) for value in entry["values"])
         check_keys(name, entry, (*KEYS, "values") if name == REWARD else KEYS)
         members = self.members_of(name, entry.get("edge"))
-        given = entry.get("parents", ())
-        if LEARN in (given, entry.get(ACTION)):
+        if LEARN in (entry.get("parents"), entry.get(ACTION)):
             raise InvalidParameter(
                 f'structure.{name} says "{LEARN}", which only `improve` does by itself; expected '
                 "the tables that surestep.algorithms.learn_structure returns"
             )
         self.learnt += [name] * bool(entry.get("learnt"))
-        parents = [given] if isinstance(given, str) else [str(parent) for parent in given]
+        parents = [str(parent) for parent in several(entry.get("parents"))]
         first = len(self.known)
         self.add_nodes(name, entry, parents, members[0])
         for member in members:
@@ -372,8 +375,8 @@ class Reader:
                 'with their actions such as {reboot = "reboot_@"}'
             )
         part = [0] * len(self.actions)
-        for number, several in enumerate(action.values(), start=1):
-            for one in [several] if isinstance(several, str) else several:
+        for number, named in enumerate(action.values(), start=1):
+            for one in several(named):
                 spelled = str(one).replace(HERE, member.star)
                 if spelled not in self.actions:
                     raise unknown(
@@ -392,7 +395,7 @@ class Reader:
             raise InvalidParameter(
                 f"structure makes more than {MOST_NODES} nodes; name fewer parents"
             )
-        rules = cases_of(entry)
+        rules: list[Any] = [*several(entry.get("known"))]
         if SAME in rules:
             own, values = HERE if member.around else name, self.variables[member.name]
             rules = [rule for rule in rules if rule != SAME]
@@ -418,17 +421,16 @@ class Reader:
         """Adds a term of the reward: numbers by the values of some columns and the action."""
         if "of" not in term:
             raise InvalidParameter('a term of structure.reward needs `of`: columns, or "action"')
-        of = [term["of"]] if isinstance(term["of"], str) else [*term["of"]]
+        of = several(term["of"])
         stars = [word for word in of if "*" in word]
         if stars:
             for column in fnmatch.filter(self.columns, stars[0]):
                 self.add_term({**term, "of": [column if word == stars[0] else word for word in of]})
             return
-        columns = [word for word in of if word != ACTION]
-        sources = [self.sources_of(REWARD, word, Member("", "", {})) for word in columns]
-        labels, part = self.parts_of(REWARD, "all" if ACTION in of else "none", Member("", "", {}))
-        names = [self.variables[word.removeprefix(NEXT)] for word in columns]
-        worth = dict.fromkeys(itertools.product(*names, labels), 0.0)
+        of_all = Member("", "", {})
+        sources = [self.sources_of(REWARD, word, of_all) for word in of if word != ACTION]
+        labels, part = self.parts_of(REWARD, "all" if ACTION in of else "none", of_all)
+        worth = dict.fromkeys(itertools.product(*map(options_of, sources), labels), 0.0)
         for key, value in term.items():
             if key == "of":
                 continue
@@ -453,7 +455,7 @@ class Reader:
                 )
         ended = [*self.decided].index(END) if END in self.decided else len(self.decided)
         late = [len(self.columns) + self.place[name] for name in [*self.decided][ended + 1 :]]
-        for place in (place for term in self.rewards for place, _ in term.terms):
+        for place in (place for term in self.rewards for place in term.place):
             if place in late:
                 name = [*self.place][place - len(self.columns)]
                 raise InvalidParameter(
@@ -465,9 +467,9 @@ class Reader:
             values=tuple(self.variables.values()),
             actions=self.actions,
             target=np.array([self.place[name] for name in self.decided]),
-            nodes=sums_of([*self.decided.values()]),
+            nodes=Sums.joined([*self.decided.values()]),
             known=np.array(self.known),
-            rewards=sums_of(self.rewards),
+            rewards=Sums.joined(self.rewards),
             worth=np.array(self.worth),
             groups=self.groups,
             edges=self.edges,
@@ -498,12 +500,6 @@ def check_keys(name: str, entry: Mapping[str, Any] | str, keys: Sequence[str]) -
             raise unknown(f"structure.{name} has no key {key!r}", key, keys)
 
 
-def cases_of(entry: Mapping[str, Any]) -> list[Any]:
-    """Returns what is known of a column: cases, maybe with "same" among them."""
-    known = entry.get("known", ())
-    return [known] if isinstance(known, str) else [*known]
-
-
 def options_of(sources: Sequence[Source]) -> Sequence[str]:
     """Returns the values of a parent: of a sum, from no column to all at their last."""
     if len(sources) == 1:
@@ -511,23 +507,12 @@ def options_of(sources: Sequence[Source]) -> Sequence[str]:
     return [str(i) for i in range(1 + sum(len(source.values) - 1 for source in sources))]
 
 
-def looked(first: int, parents: Sequence[Sequence[Source]], parts: int, part: list[int]) -> Looked:
+def looked(first: int, parents: Sequence[Sequence[Source]], parts: int, part: list[int]) -> Sums:
     """Returns the places of the nodes of a column; the part of the action has stride 1."""
-    stride, terms = parts, []
+    stride, terms = parts, list[tuple[int, int]]()
     for sources in reversed(parents):
         first += sum(stride * source.value for source in sources if source.place < 0)
         terms += [(source.place, stride) for source in sources if source.place >= 0]
         stride *= len(options_of(sources))
-    return Looked(first, terms, part)
-
-
-def sums_of(each: Sequence[Looked]) -> Sums:
-    """Joins the places of several columns, or terms of the reward, into arrays."""
-    terms = [term for one in each for term in one.terms]
-    return Sums(
-        np.array([one.first for one in each], np.int64),
-        arrays.offsets_of(np.array([len(one.terms) for one in each], np.int64)),
-        np.array([place for place, _ in terms], np.int64),
-        np.array([stride for _, stride in terms], np.int64),
-        np.array([part for one in each for part in one.part], np.int64),
-    )
+    place, strides = np.array(terms, np.int64).reshape(-1, 2).T
+    return Sums(np.array([first]), np.array([0, len(terms)]), place, strides, np.array(part))
