@@ -394,9 +394,6 @@ class NodeStitched(common.WithRanges):
         low, high = problem.return_bounds
         least, most = problem.rest_bounds
         learnt = "logger-never-learnt" if self.logger == "fixed" else "order-of-decisions"
-        starts = Statement("starts-unchosen")
-        if problem.start is not None:
-            starts = Statement("start-known")
         return (
             *structure_statements(problem.structure),
             Statement("no-hidden-causes"),
@@ -404,7 +401,7 @@ class NodeStitched(common.WithRanges):
             Statement("chosen-from-part", {"share": self.train_share, "seed": seed}),
             Statement(learnt),
             Statement("nothing-left-out"),
-            starts,
+            Statement("starts-unchosen" if problem.start is None else "start-known"),
             Statement("returns-bounded", {"low": low, "high": high}),
             Statement("rest-bounded", {"low": least, "high": most}),
             Statement("seed-fixed"),
@@ -420,9 +417,7 @@ def paid_node_returns(problem: FactoredProblem) -> arrays.FloatArray:
     log = problem.log
     last = log.offsets[1:] - 1
     steps = arrays.run_lengths(log.offsets)
-    over = log.ended[last]
-    if problem.horizon is not None:
-        over = over | (steps >= problem.horizon)
+    over = log.ended[last] | (steps >= (problem.horizon or math.inf))
     paid = log.returns(problem.discount, problem.horizon)
     left = paid + problem.discount**steps * problem.rest_bounds[1]
     lost = ~log.ended[last] & (log.next_state[last] < 0).all(axis=1)
@@ -436,11 +431,9 @@ def rules_of(policy: ColumnRules) -> Rules:
         policy.slots.ravel(),
         strides_of(policy.sizes),
         policy.first(),
-        policy.member_actions.ravel(),
-        policy.choice,
+        policy.taken.ravel(),
         policy.chance,
         policy.cumulated.ravel(),
-        policy.slots.shape[0],
         policy.edge,
     )
 
@@ -457,7 +450,7 @@ def node_course(problem: FactoredProblem, policy: ColumnRules | Policy) -> NodeC
     """
     structure = problem.structure
     empty = np.zeros(0, np.int64)
-    none = Rules(empty, empty, empty, empty, empty, np.zeros(0), np.zeros(0), 1, 0)
+    none = Rules(empty, empty, empty, empty, np.zeros(0), np.zeros(0), 0)
     # Where π_b is not known, its rounds are those of π_I, and no bet is on them.
     behavior = policy if problem.behavior is None else problem.behavior
     ours, theirs = none, none

@@ -55,11 +55,9 @@ class Rules(NamedTuple):
     slots: IntsIn  # [M·W]
     stride: IntsIn  # [W] of the values that a member looks at
     first: IntsIn  # the first rule that holds for each combination of values; R if none does
-    actions: IntsIn  # [M·Q]
-    choice: IntsIn  # [R+1]
+    actions: IntsIn  # [M·(R+1)] of each rule; last, if no rule holds
     chance: FloatsIn  # [R+1]
     law: FloatsIn  # [(R+1)·A] cumulated chances of random actions
-    members: int
     edge: int  # the value that counts beyond the ends of a row, where a slot is −1
 
 
@@ -122,9 +120,9 @@ def rule_action(rules: Rules, z: IntArray, number: float, num_actions: int) -> i
 
     It is UNKNOWN where nobody knows what is done.
     """
-    width, found = rules.stride.size, rules.choice.size - 1
-    action = rules.choice[found]
-    for m in range(rules.members):
+    width, found = rules.stride.size, rules.chance.size - 1
+    action = rules.actions[found]
+    for m in range(rules.slots.size // width):
         place = 0
         for w in range(width):
             c = rules.slots[m * width + w]
@@ -132,7 +130,7 @@ def rule_action(rules: Rules, z: IntArray, number: float, num_actions: int) -> i
         r = rules.first[place]
         if r < found:
             found = r
-            action = rules.actions[m * (rules.actions.size // rules.members) + rules.choice[r]]
+            action = rules.actions[m * rules.chance.size + r]
             if r == 0:
                 break
     chance = rules.chance[found]
@@ -192,11 +190,8 @@ def roll_out_nodes(
     """
     course, num_actions, columns = world.course, world.course.num_actions, z.size // 2 - 1
     visits, seen_states = desk.visits, desk.seen_states
-    total, weight, step, num_seen = 0.0, 1.0, 0, 0
-    while True:
-        if step == course.counted:
-            why = COUNTED_OUT
-            break
+    why, total, weight, step, num_seen = COUNTED_OUT, 0.0, 1.0, 0, 0
+    while why == COUNTED_OUT and step < course.counted:
         if step == horizon:
             why = CUT_AFTER
             break
@@ -228,8 +223,6 @@ def roll_out_nodes(
         total += weight * earned
         weight *= course.discount
         step += 1
-        if why == ENDED:
-            break
         for c in range(columns):
             z[c] = z[columns + c]
     for j in range(num_seen):

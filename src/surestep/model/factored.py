@@ -100,17 +100,13 @@ class FactoredLog(arrays.ByValue, arrays.Frozen):
             given = getattr(self, name)
             if given is not None:
                 arrays.keep(self, **{name: arrays.floats(name, given, (steps,), InvalidLog)})
-        self.check_end()
-        self.check_known()
-        self.check_rewards()
-
-    def check_end(self) -> None:
-        """Refuses an end in a structure without one."""
-        if self.ended.any() and not self.structure.has_end:
+        if self.ended.any() and not structure.has_end:
             raise InvalidLog(
                 f"row {self.ended.argmax() + 1} ends its episode, and the structure has no table "
                 "for ends; expected [structure.end] with its parents"
             )
+        self.check_known()
+        self.check_rewards()
 
     def check_known(self) -> None:
         """Refuses the first row that contradicts what is known of a node."""
@@ -143,10 +139,9 @@ class FactoredLog(arrays.ByValue, arrays.Frozen):
         known = structure.reward_of(values[rows], self.action[rows])
         slack = SAME_REWARD * max(1.0, *map(abs, structure.reward_range))
         for place in np.flatnonzero(np.abs(known - self.reward[rows]) > slack)[:1]:
-            row = rows[place]
             raise InvalidLog(
-                f"row {row + 1} contradicts the structure: its reward is {self.reward[row]:g}, and "
-                f"structure.reward gives {known[place]:g}"
+                f"row {rows[place] + 1} contradicts the structure: its reward is "
+                f"{self.reward[rows[place]]:g}, and structure.reward gives {known[place]:g}"
             )
 
     @property
@@ -471,10 +466,8 @@ class ColumnRules(arrays.ByValue, arrays.Frozen, arrays.Remembering):
         missing = (values < 0).any(axis=2)
         first = self.first().reshape(self.sizes)[tuple(np.moveaxis(values, 2, 0))]
         rules = np.where(missing, self.num_rules, first)
-        idle = np.full((len(self.slots), 1), self.choice[-1])
-        taken = np.hstack([self.member_actions[:, self.choice[:-1]], idle])
         rule = rules.min(axis=1)
-        return rule, taken[rules.argmin(axis=1), rule]
+        return rule, self.taken[rules.argmin(axis=1), rule]
 
     def chances(self, state: arrays.IntArray) -> arrays.FloatArray:
         """Returns the chance of each action in each state.
@@ -524,6 +517,12 @@ class ColumnRules(arrays.ByValue, arrays.Frozen, arrays.Remembering):
                 "in which the chances of actions sum to 1"
             )
         return np.where(random, drawn, action)
+
+    @property
+    def taken(self) -> arrays.IntArray:
+        """Returns the actions of each rule for each member [M, R + 1]; last, if no rule holds."""
+        idle = np.full((len(self.slots), 1), self.choice[-1])
+        return np.hstack([self.member_actions[:, self.choice[:-1]], idle])
 
     @property
     def is_whole(self) -> bool:
