@@ -69,12 +69,8 @@ def stepped(
     numbers: arrays.FloatArray,
     *,
     shift: arrays.IntArray | int = 0,
-    nodes: arrays.IntArray | None = None,
 ) -> arrays.IntArray:
-    """Draws steps from the law of the nodes by random numbers [N, D]; returns all their values.
-
-    The node of each draw is written into `nodes` [D, N].
-    """
+    """Draws steps from the law of the nodes by random numbers [N, D]; returns all their values."""
     columns = state.shape[1]
     values = np.zeros((len(state), 2 * columns + 2), np.int64, order="F")
     values[:, :columns] = state
@@ -85,8 +81,6 @@ def stepped(
             drawn += numbers[:, d] >= law[node + shift, below]
         known = structure.known[node]
         values[:, columns + target] = np.where(known >= 0, known, drawn)
-        if nodes is not None:
-            nodes[d] = node
     return values
 
 
@@ -146,6 +140,7 @@ def rolled_out(
     """
     structure, discount = problem.structure, float(problem.discount)
     law, columns = laws.reshape(-1, laws.shape[2]), starts.shape[1]
+    decided = range(structure.target.size)
     shift = np.repeat(np.arange(len(laws)) * laws.shape[1], len(starts) // len(laws))
     rng, acting = np.random.default_rng([seed, 0]), np.random.default_rng([seed, 1])
     draws = csr_array((len(starts), laws[0].size), dtype=np.int32)
@@ -157,8 +152,8 @@ def rolled_out(
             break
         numbers = rng.random((len(starts), structure.target.size + 1))[row]
         action = policy.act(state, acting)
-        nodes = np.empty((structure.target.size, row.size), np.int64)
-        values = stepped(structure, law, state, action, numbers, shift=shift[row], nodes=nodes)
+        values = stepped(structure, law, state, action, numbers, shift=shift[row])
+        nodes = np.array([structure.nodes.at(d, values, action) for d in decided])
         total[row] += weight * structure.reward_of(values, action)
         _, of_row = learnt = np.nonzero(structure.known[nodes] < 0)
         places = (nodes * laws.shape[2] + values.T[columns + structure.target])[learnt]

@@ -90,9 +90,8 @@ class NodeTable(NamedTuple):
             raise InvalidParameter(
                 "a table of all states needs the current policy, a discount above 0, and no horizon"
             )
-        sizes = [len(values) for values in structure.values[: len(structure.columns)]]
-        check_rows(float(np.prod(sizes, dtype=np.float64)) * structure.num_actions)
-        states = np.indices(sizes).reshape(len(sizes), -1).T
+        check_rows(math.prod(structure.sizes.tolist()) * structure.num_actions)
+        states = np.indices(structure.sizes).reshape(structure.sizes.size, -1).T
         draws = np.rint(grown * node_counts(problem)).astype(np.int64)
         steps = structure.target.size + 2
         least = float(problem.discount) ** ((steps - 1) / steps)
@@ -125,7 +124,7 @@ class NodeTable(NamedTuple):
                     successor,
                     np.concatenate([trees.scarcest[root - number - 1], times[rising >= 0]]),
                     LoggedRewards(reward, "transition", known=True),
-                    starts_of(problem, strides_of(np.array(sizes)), pairs.num_states),
+                    starts_of(problem, pairs.num_states),
                     np.arange(pairs.num_states) == number,
                 ),
                 behavior=lifted(pairs, states, behavior),
@@ -148,7 +147,7 @@ class NodeTable(NamedTuple):
         return Policy(pairs, policy.probability[: pairs.num_pairs])
 
 
-def check_rows(rows: float) -> None:
+def check_rows(rows: int) -> None:
     """Refuses worlds with too many states and draws."""
     if rows > MOST_ROWS:
         raise InvalidParameter(
@@ -174,8 +173,8 @@ def joined_trees(
     levels, values, action = drawn_levels(structure, states)
     earned = structure.reward_of(values, action) / least
     drawn = values[:, columns:]
-    sizes = np.array([len(labels) for labels in structure.values[:columns]])
-    after = np.where(drawn[:, columns] == 1, number, drawn[:, :columns] @ strides_of(sizes))
+    strides = strides_of(structure.sizes)
+    after = np.where(drawn[:, columns] == 1, number, drawn[:, :columns] @ strides)
     first, place = distinct(np.column_stack([drawn, earned]))
     leaves = Branches(
         np.full(first.size, CERTAIN),
@@ -223,7 +222,7 @@ def drawn_levels(
         known = structure.known[node]
         certain = over | (known >= 0) | (structure.node_sizes[node] == 1)
         parts = np.where(certain, 1, structure.node_sizes[node])
-        check_rows(float(parts.sum()))
+        check_rows(int(parts.sum()))
         levels.append(Level(np.where(certain, CERTAIN, node), parts))
         parent = np.repeat(np.arange(node.size), parts)
         drawn = np.where(certain, np.maximum(known, 0), 0)[parent] + arrays.ranges(0, parts)
@@ -246,13 +245,12 @@ def side_by_side(values: arrays.IntArray, lengths: arrays.IntArray, width: int) 
     return table
 
 
-def starts_of(problem: FactoredProblem, strides: arrays.IntArray, size: int) -> arrays.IntArray:
+def starts_of(problem: FactoredProblem, size: int) -> arrays.IntArray:
     """Returns how many episodes start in each state of the table; one if the start is known."""
-    starts = problem.log.starts.astype(np.int64)
-    if problem.start is not None:
-        starts = np.array([problem.start])
+    known = problem.start
+    starts = problem.log.starts.astype(np.int64) if known is None else np.array([known])
     whole = (starts >= 0).all(axis=1)
-    return np.bincount(starts[whole] @ strides, minlength=size)
+    return np.bincount(starts[whole] @ strides_of(problem.structure.sizes), minlength=size)
 
 
 def lifted(pairs: Pairs, states: arrays.IntArray, policy: ColumnRules | Policy) -> Policy:
@@ -388,9 +386,9 @@ def node_tails(
     there can be no such set.
     """
     behavior = policy if problem.behavior is None else problem.behavior
-    sizes = [len(values) for values in problem.structure.values[: len(problem.structure.columns)]]
     whole = not isinstance(behavior, ColumnRules) or behavior.is_whole
-    few = math.prod(sizes) * problem.structure.num_actions <= MOST_TAILS
+    states = math.prod(problem.structure.sizes.tolist())
+    few = states * problem.structure.num_actions <= MOST_TAILS
     if not (delta > 0 and 0 < problem.discount < 1 and problem.horizon is None and few and whole):
         return None
     table = NodeTable.of(replace(problem, behavior=behavior), grown)
