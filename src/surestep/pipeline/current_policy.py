@@ -43,8 +43,11 @@ class CurrentPolicy(NamedTuple):
         """Returns what run.json says of it."""
         if self.rules is None:
             return {"from": self.source}
-        columns = looked_at(self.rules, structure)
-        return {"from": self.source, "columns": columns, "whole": self.rules.is_whole}
+        return {
+            "from": self.source,
+            "columns": looked_at(self.rules, structure),
+            "whole": self.rules.is_whole,
+        }
 
 
 def looked_at(rules: ColumnRules, structure: Structure) -> list[str]:

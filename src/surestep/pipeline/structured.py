@@ -39,12 +39,12 @@ from surestep.pipeline.terms import usual_train_share
 from surestep.pipeline.verify import Verification
 from surestep.rehearsal import rehearse_nodes
 from surestep.report.structured import structured_page
+from surestep.results.record import InputFile
 from surestep.results.structured import (
     ColumnRule,
     StructuredRecord,
     StructuredResult,
     WrittenRules,
-    input_files,
     load_structured,
 )
 from surestep.results.unfinished import RUN
@@ -116,15 +116,15 @@ def improve_structured(
         log, binnings = factored(log_source)
         problem = posed(log, description)
         certifier = certifier_for(description, log.num_episodes)
-        tables = learn_structure(certifier.parts(problem)[0].log, description.structure)
-        columns = dict(zip(log.structure.columns, map(list, log.structure.values), strict=False))
-        log = replace(log, structure=Structure.read(columns, log.structure.actions, tables))
-        problem = replace(problem, log=log)
-        tell("looking for rules, and certifying", 0, 1)
         choosing = certifier.parts(problem)[0].log
+        tables = learn_structure(choosing, description.structure)
+        columns = dict(zip(log.structure.columns, map(list, log.structure.values), strict=False))
+        structure = Structure.read(columns, log.structure.actions, tables)
+        log, choosing = (replace(one, structure=structure) for one in (log, choosing))
+        tell("looking for rules, and certifying", 0, 1)
         named = description.behavior.policy
         current = current_policy(named, log, choosing, log_source.columns, binnings)
-        problem = replace(problem, behavior=current.rules, about_behavior=current.about)
+        problem = replace(problem, log=log, behavior=current.rules, about_behavior=current.about)
         way = partial(improved, description, templates_of(tables))
         found, claim, belief = way(problem)
         tell("testing the structure", 0, 1)
@@ -141,11 +141,10 @@ def improve_structured(
             )
     first, second = certifier.parts(problem)
     rules = written(found)
-    structure = log.structure
     record = StructuredRecord(
         surestep=__version__,
         description=keys.without_folders(description).given(),
-        inputs=input_files(files_of(description, log_source)),
+        inputs=inputs_of(description, log_source),
         columns=columns,
         actions=[*structure.actions],
         data={"rows": log.num_steps, "episodes": log.num_episodes},
@@ -225,8 +224,7 @@ def factored(source: LogSource) -> tuple[FactoredLog, Mapping[str, Binning]]:
     for name, (now, after) in zip(source.columns.state, texts, strict=True):
         seen = {text for text in (*now, *after) if text is not None}
         columns[name], _ = values_in_order(seen, name, binnings)
-        place: dict[str | None, int] = {None: UNKNOWN}
-        place.update((value, i) for i, value in enumerate(columns[name]))
+        place = {None: UNKNOWN} | {value: i for i, value in enumerate(columns[name])}
         both.append([[place[text] for text in one] for one in (now, after)])
     state, next_state = np.array(both).transpose(1, 2, 0)
     missing = np.argwhere(state < 0)
@@ -254,15 +252,13 @@ def factored(source: LogSource) -> tuple[FactoredLog, Mapping[str, Binning]]:
 def posed(log: FactoredLog, description: keys.Description) -> FactoredProblem:
     """Returns the problem of a log; the current policy is still to come."""
     stakes = description.stakes
-    discount = stakes.discount or 0.0
-    if stakes.returns is None:
-        return FactoredProblem(log=log, behavior=None, discount=discount, horizon=stakes.horizon)
+    bounds: Any = stakes.returns  # without them, those of the rewards
     return FactoredProblem(
         log=log,
         behavior=None,
-        discount=discount,
-        rest_bounds=stakes.returns,
-        return_bounds=stakes.returns,
+        discount=stakes.discount or 0.0,
+        rest_bounds=bounds,
+        return_bounds=bounds,
         horizon=stakes.horizon,
     )
 
@@ -281,9 +277,8 @@ def templates_of(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]
     """Returns the actions of the members of each group, such as reboot_@."""
     templates = dict[str, list[str]]()
     for name, table in tables.items():
-        parts = table.get("action")
-        if "*" in name and isinstance(parts, Mapping):
-            said = [one for several in parts.values() for one in keys.several(several)]
+        if "*" in name and isinstance(table.get("action"), Mapping):
+            said = [one for some in table["action"].values() for one in keys.several(some)]
             templates[name] = [one for one in said if HERE in one]
     return {name: actions for name, actions in templates.items() if actions}
 
@@ -325,13 +320,13 @@ def estimates(judging: FactoredProblem, policy: ColumnRules) -> dict[str, float]
     }
 
 
-def files_of(description: keys.Description, source: LogSource) -> dict[str, Path]:
-    """Returns the files that went into a result, by their roles."""
-    named = {f"log {place}": path for place, path in enumerate(source.files, start=1)}
+def inputs_of(description: keys.Description, source: LogSource) -> list[InputFile]:
+    """Returns the fingerprints of the files that went into a result."""
+    files = [InputFile.of(f"log {place}", path) for place, path in enumerate(source.files, start=1)]
     policy = description.behavior.policy
     if policy not in (None, *keys.WORDS_FOR_BEHAVIOR):
-        named["behavior"] = read_path(policy)
-    return named
+        files.append(InputFile.of("behavior", read_path(policy)))
+    return files
 
 
 def verify_structured(

@@ -243,7 +243,7 @@ def further(result: StructuredResult) -> list[Section]:
         "The claim rests on the structure, wherever either policy can go. A parent that is left "
         "out can make a false proof: both policies are rolled out by the same wrong law."
     )
-    facts = [(str(one["name"]), str(one["sha256"])) for one in record.inputs]
+    facts = [(file.name, file.sha256) for file in record.inputs]
     return [
         Section("wrong", "If the structure is wrong", [wrong]),
         of_one(result.certificate, "stitched on nodes"),

@@ -86,7 +86,7 @@ class StructuredRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     version: Literal[1] = 1
     surestep: str
     description: dict[str, Any]
-    inputs: list[dict[str, Any]]
+    inputs: list[InputFile]
     columns: dict[str, list[str]]
     actions: list[str]
     data: dict[str, int]
@@ -301,8 +301,3 @@ def read_as(folder: Path, name: str, kind: type[Any]) -> Any:
         return converted(read_json(text), kind, name, InvalidResult)
     except ValueError as problem:
         raise InvalidResult(f"{folder / name}: {problem}") from None
-
-
-def input_files(paths: Mapping[str, Path]) -> list[dict[str, Any]]:
-    """Returns role, name, size and digest of each file."""
-    return [msgspec.to_builtins(InputFile.of(role, path)) for role, path in paths.items()]
