@@ -166,15 +166,10 @@ def shown_log(world: Unseen, memory: int) -> tuple[Merged, list[History]]:
     """
     over = len(world.initial) - 1
     seen = range(world.sight.shape[1])
-    number: dict[tuple[int, History], int] = {}
-    starts = list[float]()
-    for x, o in itertools.product(range(over), seen):
-        chance = float(world.initial[x] * world.sight[x, o])
-        if chance > 0:
-            number[x, (o,)] = len(number)
-            starts.append(chance)
+    first = world.initial[:, np.newaxis] * world.sight
+    waiting: list[tuple[int, History]] = [(int(x), (int(o),)) for x, o in np.argwhere(first > 0)]
+    number = {each: i for i, each in enumerate(waiting)}
     moves = list[tuple[int, int, int, float, float]]()
-    waiting = list(number)
     for x, history in waiting:  # which grows
         for a, y, o in itertools.product(range(len(world.actions)), range(over + 1), seen):
             chance = float(world.chance[x, a, y] * world.sight[y, o])
@@ -202,7 +197,7 @@ def shown_log(world: Unseen, memory: int) -> tuple[Merged, list[History]]:
         chances,
         rewards,
         DISCOUNT,
-        np.append(starts, np.zeros(size - len(starts))),
+        np.append(first[first > 0], np.zeros(size - np.count_nonzero(first))),
         action_labels=world.actions,
     )
     pairs = Pairs.full(
