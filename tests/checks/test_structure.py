@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from surestep.certificates.node_stacks import node_draws
+from surestep.certificates.node_law import node_draws
 from surestep.checks import blind_share, check_structure
 from surestep.checks.structure import LEVEL, compared, log_e_value, noticed_change
 from surestep.environments.sysadmin import SysAdmin

@@ -18,8 +18,6 @@ Two columns that matter only together are not found.
 parts of the action have them. What the rest of the log shows changes nothing here (a test).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -28,8 +26,7 @@ from typing import Any
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep.certificates.node_law import log_kt
-from surestep.certificates.node_stacks import node_draws
+from surestep.certificates.node_law import log_kt, node_draws
 from surestep.description import several
 from surestep.errors import InvalidParameter
 from surestep.model.factored import FactoredLog

@@ -22,7 +22,6 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep.algorithms.trees import StateColumn, Tree, trees_of
 from surestep.certificates.node_law import LEFT_OVER, estimated_law, stepped
-from surestep.certificates.node_stacks import node_stacks
 from surestep.certificates.nodes import NodeStitched
 from surestep.model.factored import ColumnRules, FactoredProblem, Rule
 from surestep.model.structure import HERE, LEFT, RIGHT, Structure, star_of
@@ -56,7 +55,7 @@ def find_rules(
     `templates` has the actions of each group, such as `reboot_@`.
     """
     structure = training.structure
-    law = estimated_law(structure, node_stacks(training.log))
+    law = estimated_law(training.log)
     often = np.bincount(training.log.action, minlength=structure.num_actions)
     frequent = [structure.actions[a] for a in np.argsort(-often, kind="stable")]
     lists: list[FoundRules] = []
@@ -149,7 +148,7 @@ class NodeRules:
         FoundRules
             The rules, and the L that is expected of them.
         """
-        lists = self.lists(training, estimated_law(training.structure, node_stacks(training.log)))
+        lists = self.lists(training, estimated_law(training.log))
         return max(scored(self.certifier, training, lists), key=lambda one: one.expected)
 
     def lists(self, training: FactoredProblem, law: arrays.FloatArray) -> list[FoundRules]:
@@ -200,7 +199,8 @@ def better_rules(
     taken = [action[there] for there, (_, action) in zip(rows, deciding, strict=True)]
     index, action = np.concatenate([np.arange(len(state)), *rows]), np.concatenate([idle, *taken])
     first = state[index], action, index
-    worth = sum(returns_of(training, law, policy, first, rng) for _ in range(search.tries))
+    tries = [returns_of(training, law, policy, first, rng) for _ in range(search.tries)]
+    worth = np.sum(tries, axis=0)
     gains = np.zeros(len(rows))
     ends = len(state) + np.cumsum([there.size for there in rows])
     for i, (there, end) in enumerate(zip(rows, ends, strict=True)):
@@ -262,8 +262,8 @@ def tree_lists(
         state = log.state[rng.choice(whole, states)].astype(np.int64)
         index = np.repeat(np.arange(states), tried.size)
         first = state[index], np.tile(tried, states), index
-        worth = sum(returns_of(training, law, policy, first, rng) for _ in range(tries))
-        gain = np.reshape(worth, (states, tried.size))
+        worth = [returns_of(training, law, policy, first, rng) for _ in range(tries)]
+        gain = np.sum(worth, axis=0).reshape(states, tried.size)
         gain = gain - gain.max(axis=1, keepdims=True)
         never = np.full((states, 1), 2 * gain.sum() - 1.0)  # nothing is known of as before
         columns = [StateColumn(code=code, ordered=True) for code in state.T]

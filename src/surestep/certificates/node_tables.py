@@ -27,7 +27,7 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._settings import Delta, Settings
 from surestep.certificates.common import unless_refused, values_statement
-from surestep.certificates.node_stacks import (
+from surestep.certificates.node_law import (
     before_stops,
     draw_counts,
     node_stacks,
@@ -38,10 +38,19 @@ from surestep.certificates.robust import Case, Robust, claims_by_fixed_points, s
 from surestep.certificates.stacks import tails_of_set
 from surestep.certificates.uncertainty import Uncertainty, chance_interval, start_rows
 from surestep.errors import InvalidParameter
-from surestep.model import Certificate, Counts, LoggedRewards, Pairs, Policy, Problem, Statement
-from surestep.model.factored import ColumnRules, FactoredProblem
-from surestep.model.structure import Structure
-from surestep.model.successors import Successors
+from surestep.model import (
+    Certificate,
+    ColumnRules,
+    Counts,
+    FactoredProblem,
+    LoggedRewards,
+    Pairs,
+    Policy,
+    Problem,
+    Statement,
+    Structure,
+    Successors,
+)
 from surestep.planning.rectangular import Earnings, IntervalRows, RectangularSet
 
 MOST_ROWS = 2**21  # of one level of all trees, before equal subtrees are joined
@@ -91,7 +100,7 @@ class NodeTable(NamedTuple):
                 "a table of all states needs the current policy, a discount above 0, and no horizon"
             )
         check_rows(math.prod(structure.sizes.tolist()) * structure.num_actions)
-        states = np.indices(structure.sizes).reshape(structure.sizes.size, -1).T
+        states = np.indices(structure.sizes.tolist()).reshape(structure.sizes.size, -1).T
         draws = np.rint(grown * node_counts(problem)).astype(np.int64)
         steps = structure.target.size + 2
         least = float(problem.discount) ** ((steps - 1) / steps)

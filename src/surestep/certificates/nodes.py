@@ -75,8 +75,6 @@ what came of them; a structure that was chosen on the part that judges; a draw t
 seen and filled in by a guess; anything that is not valid there.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -99,8 +97,8 @@ from surestep.certificates.bets import (
     limits_of,
     plans_at,
 )
-from surestep.certificates.episodes import too_few
-from surestep.certificates.node_stacks import node_stacks, strides_of, structure_statements
+from surestep.certificates.episodes import split_of, too_few
+from surestep.certificates.node_law import node_stacks, strides_of, structure_statements
 from surestep.certificates.node_tables import node_tails
 from surestep.certificates.stacks import Tallies, Way, tallies_of
 from surestep.certificates.stitched import FEWEST, check_rounds, figures_of
@@ -118,10 +116,10 @@ from surestep.kernels.nodes import (
     room_for_nodes,
 )
 from surestep.kernels.stitched import FOREVER, Rounds, Tallied, coupled_chances
-from surestep.model import Certificate, Policy
-from surestep.model.factored import ColumnRules, FactoredProblem
+from surestep.model import Certificate, ColumnRules, FactoredProblem, Policy, Statement
 from surestep.model.known import Logger
-from surestep.model.statements import Scalar, Statement
+from surestep.model.statements import Scalar
+from surestep.offpolicy.split import split_episodes
 
 PLANNED_DRAWS = 400_000  # of columns, in which fold 1 may try a way, over all runs
 CLEARLY = 0.1  # of the range of returns: what rollouts in turn must promise more than paired ones
@@ -201,18 +199,11 @@ class NodeStitched(common.WithRanges):
         CertificateRefused
             A part has too few episodes.
         """
-        log = problem.log
-        order = np.arange(log.num_episodes)
-        if self.logger == "fixed":
-            order = np.random.default_rng(self.seed).permutation(order)
-        first, second = np.split(order, [round(self.train_share * log.num_episodes)])
-        least = FEWEST["episodes"]
-        if min(first.size, second.size) < least:
-            raise too_few("episodes", log.num_episodes, first.size, second.size, least)
-        return (
-            replace(problem, log=log.episodes(first)),
-            replace(problem, log=log.episodes(second)),
-        )
+        first, second = split_episodes(problem.log, *split_of(self))
+        train, test = (0 if part is None else part.num_episodes for part in (first, second))
+        if first is None or second is None or min(train, test) < FEWEST["episodes"]:
+            raise too_few("episodes", train + test, train, test, FEWEST["episodes"])
+        return replace(problem, log=first), replace(problem, log=second)
 
     def expected(
         self,
@@ -390,7 +381,6 @@ class NodeStitched(common.WithRanges):
         tuple of Statement
             They are those of the proof.
         """
-        seed = self.seed if self.logger == "fixed" else None
         low, high = problem.return_bounds
         least, most = problem.rest_bounds
         learnt = "logger-never-learnt" if self.logger == "fixed" else "order-of-decisions"
@@ -398,7 +388,9 @@ class NodeStitched(common.WithRanges):
             *structure_statements(problem.structure),
             Statement("no-hidden-causes"),
             *((Statement("practice-as-recorded"),) if by_returns else problem.about_behavior),
-            Statement("chosen-from-part", {"share": self.train_share, "seed": seed}),
+            Statement(
+                "chosen-from-part", dict(zip(("share", "seed"), split_of(self), strict=True))
+            ),
             Statement(learnt),
             Statement("nothing-left-out"),
             Statement("starts-unchosen" if problem.start is None else "start-known"),

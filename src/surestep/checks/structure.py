@@ -49,8 +49,14 @@ import numpy as np
 from scipy.special import xlogy
 
 import surestep._arrays as arrays
-from surestep.certificates.node_law import LEFT_OVER, estimated_law, log_kt, sampled_log
-from surestep.certificates.node_stacks import before_stops, node_draws, node_stacks
+from surestep.certificates.node_law import (
+    LEFT_OVER,
+    before_stops,
+    estimated_law,
+    log_kt,
+    node_draws,
+    sampled_log,
+)
 from surestep.model.factored import ColumnRules, FactoredLog
 from surestep.model.structure import ACTION, END, HERE, LEFT, NEXT, REWARD, RIGHT, Structure
 
@@ -482,8 +488,7 @@ def blind_share_of(
     first = starts[rng.integers(len(starts), size=ROLLOUTS)]
     weights = discount ** np.arange(MOST_STEPS, dtype=np.float64)
     most = int(np.count_nonzero(weights > LEFT_OVER))
-    law = estimated_law(structure, node_stacks(log))
-    made = sampled_log(structure, law, policy, first, steps=most, rng=rng)
+    made = sampled_log(structure, estimated_law(log), policy, first, steps=most, rng=rng)
     values, weight = made.values(), weights[arrays.ranges(0, arrays.run_lengths(made.offsets))]
     blind = np.zeros(made.num_steps, np.bool_)
     for unit in units:

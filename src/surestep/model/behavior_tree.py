@@ -52,16 +52,15 @@ def logged_behavior(log: FactoredLog) -> ColumnRules | None:
 
 def leaves_of(log: FactoredLog, label: arrays.IntArray) -> list[Leaf]:
     """Returns the leaves of a tree that tells the labels of rows apart."""
-    names = log.structure.columns
-    labels = log.structure.values[: len(names)]
-    sizes = np.array([len(values) for values in labels])
+    names, labels, sizes = log.structure.columns, log.structure.values, log.structure.sizes
     seen, number = np.unique(label, return_inverse=True)
     share = np.bincount(number) / number.size
     price = math.log(max(sizes.sum() - sizes.size, 1))
-    waiting = [(np.arange(number.size), np.zeros_like(sizes), sizes - 1)]
+    nowhere: dict[int, tuple[int, int]] = {}
+    waiting = [(np.arange(number.size), nowhere)]  # rows, and the ends of values of split columns
     leaves, used = list[Leaf](), set[int]()
     while waiting:
-        rows, low, high = waiting.pop(0)
+        rows, ends = waiting.pop(0)
         best = (price, -1, 0)
         for c, size in enumerate(sizes):
             if math.prod(sizes[[*used | {c}]].tolist()) <= MOST_COMBINATIONS:
@@ -73,16 +72,16 @@ def leaves_of(log: FactoredLog, label: arrays.IntArray) -> list[Leaf]:
                 best = max(best, (float(gain.max()), c, int(gain.argmax())), key=itemgetter(0))
         _, c, value = best
         if c < 0:
-            ends = zip(names, labels, low, high, strict=True)
             when: dict[str, object] = {
-                x: (values[a], values[b]) for x, values, a, b in ends if b - a < len(values) - 1
+                names[x]: (labels[x][a], labels[x][b]) for x, (a, b) in ends.items()
             }
             leaves.append((when, rows))
             continue
         used.add(c)
-        here, left = np.arange(sizes.size) == c, log.state[rows, c] <= value
-        waiting.append((rows[left], low, np.where(here, value, high)))
-        waiting.append((rows[~left], np.where(here, value + 1, low), high))
+        low, high = ends.get(c, (0, int(sizes[c]) - 1))
+        left = log.state[rows, c] <= value
+        waiting.append((rows[left], ends | {c: (low, value)}))
+        waiting.append((rows[~left], ends | {c: (value + 1, high)}))
     return leaves
 
 

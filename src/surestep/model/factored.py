@@ -23,7 +23,7 @@ Rule = tuple[Mapping[str, object], str]  # conditions, and the action to take wh
 
 @noun("num_steps", "num_episodes")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FactoredLog(arrays.ByValue, arrays.Frozen):
+class FactoredLog(arrays.ByValue, arrays.Frozen, arrays.Remembering):
     """The steps of episodes, with a number for the value of every column; −1 for a missing one.
 
     A step whose outcome nobody knows is in the log, with −1 for its next columns, unless a clock
@@ -655,3 +655,9 @@ class FactoredProblem(arrays.ByValue):
     def structure(self) -> Structure:
         """Returns the structure of the log."""
         return self.log.structure
+
+    @property
+    def rolled_behavior(self) -> ColumnRules | None:
+        """Returns π_b as rules by which it can be rolled out; None if nobody knows all of it."""
+        behavior = self.behavior
+        return behavior if isinstance(behavior, ColumnRules) and behavior.is_whole else None

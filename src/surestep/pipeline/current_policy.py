@@ -1,7 +1,5 @@
 """Finds the current policy of a log with a structure, as the description says."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,10 +17,9 @@ from surestep.io.labels.vocabulary import joined
 from surestep.io.logs.columns import ColumnMapping, naming
 from surestep.io.logs.formats import has_format
 from surestep.io.logs.tables import connected, types_of
-from surestep.model import FactoredLog, Structure
+from surestep.model import ColumnRules, FactoredLog, Statement, Structure
 from surestep.model.behavior_tree import estimated_behavior, logged_behavior
-from surestep.model.factored import ColumnRules, action_of
-from surestep.model.statements import Statement
+from surestep.model.factored import action_of
 from surestep.results.structured import WrittenRules
 
 KNOWN = Statement("behavior-known")

@@ -1,7 +1,5 @@
 """Improves a policy if the description gives a structure: rules with a proof, for any size."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from contextlib import suppress
@@ -20,16 +18,14 @@ from surestep._progress import Progress, telling
 from surestep._version import __version__
 from surestep.algorithms.learnt_structure import drafted, learn_structure
 from surestep.algorithms.node_rules import FoundRules, find_rules
-from surestep.certificates.node_law import estimated_law, rolled_out
+from surestep.certificates.node_law import estimated_law, node_stacks, rolled_out
 from surestep.certificates.node_posterior import NodePosterior
-from surestep.certificates.node_stacks import node_stacks
 from surestep.certificates.nodes import NodeStitched
 from surestep.checks.structure import check_structure
 from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter, ResultMismatch
 from surestep.io.labels.binning import Binning
 from surestep.io.logs.source import LogSource
-from surestep.model import Certificate, FactoredLog, FactoredProblem, Structure
-from surestep.model.factored import ColumnRules
+from surestep.model import Certificate, ColumnRules, FactoredLog, FactoredProblem, Structure
 from surestep.model.log import UNKNOWN
 from surestep.model.structure import HERE, LEARN
 from surestep.pipeline.current_policy import current_policy
@@ -120,7 +116,8 @@ def improve_structured(
         tables = learn_structure(choosing, description.structure)
         columns = dict(zip(log.structure.columns, map(list, log.structure.values), strict=False))
         structure = Structure.read(columns, log.structure.actions, tables)
-        log, choosing = (replace(one, structure=structure) for one in (log, choosing))
+        log = replace(log, structure=structure)
+        choosing = replace(choosing, structure=structure)
         tell("looking for rules, and certifying", 0, 1)
         named = description.behavior.policy
         current = current_policy(named, log, choosing, log_source.columns, binnings)
@@ -185,8 +182,7 @@ def improved(
 
 def worlds_of(problem: FactoredProblem, asked: int | None) -> tuple[int, str | None]:
     """Returns the number of worlds of the stress test, or why there is none."""
-    behavior = problem.behavior
-    if not (isinstance(behavior, ColumnRules) and behavior.is_whole):
+    if problem.rolled_behavior is None:
         why = "in the worlds the current policy acts, and nobody knows all of it"
         if asked:
             raise InvalidParameter(f"method.worlds is {asked}, but {why}; see behavior.policy")
@@ -302,7 +298,7 @@ def estimates(judging: FactoredProblem, policy: ColumnRules) -> dict[str, float]
     The return of a policy in words is the mean of rollouts in the estimated model of nodes. A
     current policy of which anything is unknown is estimated by the returns of whole episodes.
     """
-    law = estimated_law(judging.structure, node_stacks(judging.log))
+    law = estimated_law(judging.log)
     starts = judging.log.starts[(judging.log.starts >= 0).all(axis=1)]
     begin = starts[np.arange(DRAWN) % len(starts)]
 
@@ -310,13 +306,11 @@ def estimates(judging: FactoredProblem, policy: ColumnRules) -> dict[str, float]
         returns, _ = rolled_out(judging, law[np.newaxis], followed, begin, seed=0, rest=0.0)
         return float(returns.mean())
 
-    known = judging.behavior
+    current = judging.rolled_behavior
     returns = judging.log.returns(judging.discount, judging.horizon)
     return {
         "policy": mean(policy),
-        "behavior": mean(known)
-        if isinstance(known, ColumnRules) and known.is_whole
-        else float(returns.mean()),
+        "behavior": float(returns.mean()) if current is None else mean(current),
     }
 
 

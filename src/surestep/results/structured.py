@@ -4,8 +4,6 @@ A saved result is a folder: rules.json, certificate.json, report.html, and run.j
 description and the digests of the others.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Mapping
@@ -23,9 +21,8 @@ from surestep._reprs import short_repr
 from surestep._words import listed
 from surestep.checks.structure import StructureTest
 from surestep.errors import InvalidParameter, InvalidResult
-from surestep.model import Certificate, Structure
+from surestep.model import Certificate, ColumnRules, Structure
 from surestep.model.certificate import Rung
-from surestep.model.factored import ColumnRules
 from surestep.rehearsal import Rate, Rehearsal, rehearsal_from_json
 from surestep.results.record import InputFile
 from surestep.results.result import STRUCTURED
