@@ -93,7 +93,6 @@ from surestep.certificates.bets import (
     PLANNING_SEED,
     BetPlan,
     Fold,
-    ReturnsBet,
     limits_of,
     plans_at,
 )
@@ -101,7 +100,13 @@ from surestep.certificates.episodes import split_of, too_few
 from surestep.certificates.node_law import node_stacks, strides_of, structure_statements
 from surestep.certificates.node_tables import node_tails
 from surestep.certificates.stacks import Tallies, Way, tallies_of
-from surestep.certificates.stitched import FEWEST, check_rounds, figures_of
+from surestep.certificates.stitched import (
+    FEWEST,
+    Planning,
+    check_rounds,
+    figures_of,
+    levels_of,
+)
 from surestep.certificates.uncertainty import SMALLEST_LEVEL
 from surestep.errors import InvalidParameter
 from surestep.kernels.nodes import (
@@ -263,36 +268,18 @@ class NodeStitched(common.WithRanges):
         list of Fold
             Up to four: each without such tails, and with them.
         """
-        ratio = (1 - self.train_share) / self.train_share
-        plain = node_course(training, policy)
-        returns = paid_node_returns(training)
-        courses = [plain] if tails is None else [plain, plain._replace(tails=tails.ravel())]
-        folds = []
-        for course, robust in zip(courses, (False, True), strict=False):
-            level = self.level(robust)
-            whole = Fold(stacks, course, ratio, level, robust=robust, one_of=self.one_of)
-            if training.behavior is not None or not self.practice:
-                folds.append(whole)
-            if self.practice:
-                bet = ReturnsBet.of(returns, ratio, self.practice * level, course)
-                rest = (1 - self.practice) * level
-                folds.append(whole._replace(delta=rest, alone=True, baseline=bet))
-        return folds
-
-    def level(self, robust: bool) -> float:
-        """Returns the part of δ that a robust set leaves.
-
-        Parameters
-        ----------
-        robust : bool
-            Whether there is such a set.
-
-        Returns
-        -------
-        float
-            The level of all bets together.
-        """
-        return (1 - self.tails) * self.delta if robust else self.delta
+        if training.behavior is None and not self.practice:
+            raise InvalidParameter("practice is 0, but the behavior policy is not known")
+        planning = Planning(
+            self,
+            stacks,
+            node_course(training, policy),
+            (1 - self.train_share) / self.train_share,
+            None if tails is None else tails.ravel(),
+            returns=paid_node_returns(training) if self.practice else None,
+        )
+        folds = [fold._replace(one_of=self.one_of) for fold in planning.folds()]
+        return [fold for fold in folds if training.behavior is not None or fold.alone]
 
     def certify(self, problem: FactoredProblem, policy: ColumnRules | Policy) -> Certificate:
         """Returns L by rounds on the part that judges, as the other part planned them.
@@ -315,17 +302,13 @@ class NodeStitched(common.WithRanges):
             A part has too few episodes, or δ is too small.
         """
         common.check_delta(self.delta, "a bet", SMALLEST_LEVEL)
-        if problem.behavior is None and not self.practice:
-            raise InvalidParameter("practice is 0, but the behavior policy is not known")
         first, second = self.parts(problem)
         share = self.tails * self.delta
         grown = problem.log.num_episodes / first.log.num_episodes
         (plan,) = self.expected(first, [policy], node_tails(first, policy, share, grown))
         stacks = node_stacks(second.log)
-        course = node_course(second, policy)
         tails = node_tails(problem, policy, share) if plan.fold.robust else None
-        if tails is not None:
-            course = course._replace(tails=tails.ravel())
+        course = node_course(second, policy, tails)
         world = world_of(stacks, course, plan.fold.stacks, self.seed)
         tallied = roll_out_nodes(world, [plan.way], CERTIFYING, self.series, keep=True)
         rounds = Rounds(tallied.differences, tallied.complete, tallied.cuts)
@@ -335,24 +318,10 @@ class NodeStitched(common.WithRanges):
         compared: dict[str, Scalar] = {}
         if plan.fold.baseline is not None:
             returns = paid_node_returns(second)
-            level = self.practice * self.level(plan.fold.robust)
+            _, level = levels_of(self, robust=plan.fold.robust, returns=True)
             upper = min(plan.fold.baseline.upper(returns, returns.size, level), high)
             compared = {"policy_lower": lower, "practice_upper": upper}
             lower -= upper
-        figures: dict[str, Scalar] = {
-            "episodes": second.log.num_episodes,
-            "training_episodes": first.log.num_episodes,
-            "steps": second.log.num_steps,
-            "training_steps": first.log.num_steps,
-            "nodes": int((problem.structure.known < 0).sum()),
-            "nodes_seen": int((arrays.run_lengths(stacks.offsets) > 0).sum()),
-            "robust_tails": plan.fold.robust,
-            "expected": plan.score,
-            "return_low": low,
-            "return_high": high,
-            **figures_of(plan.way, rounds),
-            **compared,
-        }
         return Certificate(
             kind=self.name,
             standing="believed" if problem.structure.learnt else "proved",
@@ -361,7 +330,20 @@ class NodeStitched(common.WithRanges):
             span=high - low,
             assumptions=self.assumptions(problem, by_returns=bool(compared)),
             parameters={name: getattr(self, name) for name in self.__dataclass_fields__},
-            figures=figures,
+            figures={
+                "episodes": second.log.num_episodes,
+                "training_episodes": first.log.num_episodes,
+                "steps": second.log.num_steps,
+                "training_steps": first.log.num_steps,
+                "nodes": int((problem.structure.known < 0).sum()),
+                "nodes_seen": int((arrays.run_lengths(stacks.offsets) > 0).sum()),
+                "robust_tails": plan.fold.robust,
+                "expected": plan.score,
+                "return_low": low,
+                "return_high": high,
+                **figures_of(plan.way, rounds),
+                **compared,
+            },
         )
 
     def assumptions(
@@ -435,10 +417,15 @@ def sums_of(sums: Any) -> Sums:
     return Sums(sums.first, sums.offsets, sums.place, sums.stride, sums.part)
 
 
-def node_course(problem: FactoredProblem, policy: ColumnRules | Policy) -> NodeCourse:
+def node_course(
+    problem: FactoredProblem,
+    policy: ColumnRules | Policy,
+    tails: arrays.FloatArray | None = None,
+) -> NodeCourse:
     """Returns the course of π_I and π_b: both rules, or both tables over all states.
 
     A state of a table is the number whose digits are the columns, the last one counting least.
+    `tails` [2, S] bound what is left where rollouts are cut after some steps.
     """
     structure = problem.structure
     empty = np.zeros(0, np.int64)
@@ -470,7 +457,7 @@ def node_course(problem: FactoredProblem, policy: ColumnRules | Policy) -> NodeC
         float(problem.discount),
         problem.return_bounds,
         problem.rest_bounds,
-        np.zeros(0),
+        np.zeros(0) if tails is None else tails.ravel(),
         FOREVER if problem.horizon is None else problem.horizon,
     )
 
