@@ -60,7 +60,8 @@ def find_rules(
     frequent = [structure.actions[a] for a in np.argsort(-often, kind="stable")]
     lists: list[FoundRules] = []
     for group, actions in templates.items():
-        members = [member_action(structure, group, action) for action in actions]
+        stars = [star_of(group, structure.columns[c]) for c in structure.groups[group]]
+        members = [[action.replace(HERE, star) for star in stars] for action in actions]
         idle = [action for action in frequent if not any(action in own for own in members)]
         for action, default in itertools.product(actions, (idle or frequent)[:MOST_DEFAULTS]):
             search = NodeRules(group=group, action=action, default=default, certifier=certifier)
@@ -82,12 +83,6 @@ def scored(
     """Returns lists of rules with the L that the certificate expects of each."""
     plans = certifier.expected(training, [one.policy for one in lists])
     return [one._replace(expected=x.score) for one, x in zip(lists, plans, strict=True)]
-
-
-def member_action(structure: Structure, group: str, action: str) -> list[str]:
-    """Returns an action such as `reboot_@` for each member of a group."""
-    names = (structure.columns[c] for c in structure.groups[group])
-    return [action.replace(HERE, star_of(group, name)) for name in names]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -67,13 +67,6 @@ FIGURES = (
 )
 
 
-class Level(NamedTuple):
-    """The rows of all trees that draw the same column."""
-
-    law: arrays.IntArray  # [n] their nodes, or CERTAIN
-    parts: arrays.IntArray  # [n] the number of children of each, which are rows of the next level
-
-
 class Branches(NamedTuple):
     """Rows of the table, each with a successor for every value that may be drawn."""
 
@@ -194,17 +187,15 @@ def joined_trees(
     rows = [leaves]
     begin = number + 1
     visits = draws.sum(axis=1)
-    for level in reversed(levels):
-        children = side_by_side(begin + place, level.parts, width)
-        scarcest = np.minimum.reduceat(
-            rows[-1].scarcest[place], arrays.offsets_of(level.parts)[:-1]
-        )
-        own = np.where(level.law < 0, MOST_DRAWS, visits[level.law])
-        first, place = distinct(np.column_stack([level.law, children]))
+    for law, parts in reversed(levels):
+        children = side_by_side(begin + place, parts, width)
+        scarcest = np.minimum.reduceat(rows[-1].scarcest[place], arrays.offsets_of(parts)[:-1])
+        own = np.where(law < 0, MOST_DRAWS, visits[law])
+        first, place = distinct(np.column_stack([law, children]))
         begin += rows[-1].law.size
         rows.append(
             Branches(
-                level.law[first],
+                law[first],
                 children[first],
                 np.zeros(first.size),
                 np.minimum(own, scarcest)[first],
@@ -215,10 +206,11 @@ def joined_trees(
 
 def drawn_levels(
     structure: Structure, states: arrays.IntArray
-) -> tuple[list[Level], arrays.IntArray, arrays.IntArray]:
+) -> tuple[list[tuple[arrays.IntArray, arrays.IntArray]], arrays.IntArray, arrays.IntArray]:
     """Draws every value that is possible after each state and action.
 
-    Returns the rows of each column, and the values and the action of each path to the next state.
+    Returns the rows of each column: their nodes, or CERTAIN, and their numbers of children, which
+    are rows of the next column. Then the values and the action of each path to the next state.
     """
     width, actions = states.shape[1], structure.num_actions
     values = np.zeros((len(states) * actions, 2 * width + 2), np.int64)
@@ -232,7 +224,7 @@ def drawn_levels(
         certain = over | (known >= 0) | (structure.node_sizes[node] == 1)
         parts = np.where(certain, 1, structure.node_sizes[node])
         check_rows(int(parts.sum()))
-        levels.append(Level(np.where(certain, CERTAIN, node), parts))
+        levels.append((np.where(certain, CERTAIN, node), parts))
         parent = np.repeat(np.arange(node.size), parts)
         drawn = np.where(certain, np.maximum(known, 0), 0)[parent] + arrays.ranges(0, parts)
         values, action = values[parent], action[parent]
@@ -402,5 +394,5 @@ def node_tails(
         return None
     table = NodeTable.of(replace(problem, behavior=behavior), grown)
     models = possible_tables(table, Robust(delta=delta, known_start=True)).models
-    tails = tails_of_set(table.problem, table.lift(policy), models)
-    return tails.at_state[:, : len(table.states)]
+    of_rows = tails_of_set(table.problem, table.lift(policy), models).at_state
+    return of_rows[:, : len(table.states)]

@@ -198,8 +198,7 @@ def check_keys(description: keys.Description) -> None:
     if not description.structure:
         raise InvalidParameter("there is no [structure] in the description; expected `improve`")
     for path, _ in keys.leaves(description.given()):
-        table = path.partition(".")[0]
-        if path not in USED and table not in USED:
+        if path not in USED and path.partition(".")[0] not in USED:
             raise InvalidParameter(
                 f"{path} means nothing beside [structure]; expected only {', '.join(USED)}"
             )
