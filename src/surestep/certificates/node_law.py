@@ -164,22 +164,20 @@ def sampled_log(
         # The greatest numbers draw the first value.
         numbers = np.nextafter(1 - rng.random((len(state), structure.target.size)), 0)
         values = stepped(structure, law, state, action, numbers)
-        ended = values[:, 2 * columns] == 1
-        earned = structure.reward_of(values, action)
-        state = values[:, columns : 2 * columns]
-        rows.append((episode, values[:, :columns], action, state, ended, earned))
-        lasting = ~ended & (most[episode] > t + 1)
-        episode, state = episode[lasting], state[lasting]
-    episode, before, action, after, ended, earned = map(np.concatenate, zip(*rows, strict=True))
+        rows.append((episode, action, values))
+        lasting = (values[:, 2 * columns] == 0) & (most[episode] > t + 1)
+        episode, state = episode[lasting], values[lasting, columns : 2 * columns]
+    episode, action, values = map(np.concatenate, zip(*rows, strict=True))
     order = np.argsort(episode, kind="stable")
+    action, values = action[order], values[order]
     return FactoredLog(
         structure=structure,
-        state=before[order],
-        action=action[order],
-        next_state=after[order],
-        ended=ended[order],
+        state=values[:, :columns],
+        action=action,
+        next_state=values[:, columns : 2 * columns],
+        ended=values[:, 2 * columns] == 1,
         offsets=arrays.offsets_of(np.bincount(episode, minlength=len(starts))),
-        reward=earned[order] if (structure.target == columns + 1).any() else None,
+        reward=structure.reward_of(values, action) if structure.draws_reward else None,
     )
 
 

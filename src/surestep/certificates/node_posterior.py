@@ -30,7 +30,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from msgspec import Meta
-from scipy.special import ndtri
+from scipy.special import ndtri, softmax
 
 import surestep._arrays as arrays
 import surestep.certificates.common as common
@@ -149,9 +149,8 @@ class NodePosterior(common.WithRanges):
             raise InvalidParameter("no episode begins with a value in every column, expected one")
         share = rng.dirichlet(np.ones(whole.sum()), self.draws)
         paid = share @ paid_node_returns(problem)[whole] if len(both) == 1 else 0.0
-        starts, of_start = np.unique(log.starts[whole], axis=0, return_inverse=True)
-        if problem.start is not None:
-            starts, of_start = np.array([problem.start]), 0 * of_start
+        begun = np.broadcast_to(problem.starts, log.starts[whole].shape)  # all alike if it is known
+        starts, of_start = np.unique(begun, axis=0, return_inverse=True)
         chances = np.array([np.bincount(of_start.ravel(), own) for own in share], np.float64)
         begin = np.concatenate([rng.choice(len(starts), self.rollouts, p=own) for own in chances])
         seed = int(rng.integers(2**63))
@@ -237,10 +236,8 @@ def weighed(
         chance, start = np.log(np.diff(laws, axis=2, prepend=0.0)), np.log(began).T
     level, gain = 0.0, np.zeros(start.shape)
     for sign, (returns, draws) in zip((1, -1), made, strict=False):
-        log = draws @ chance.reshape(len(laws), -1).T + start
-        weight = np.exp(log - log.max(axis=1, keepdims=True))
+        weight = len(laws) * softmax(draws @ chance.reshape(len(laws), -1).T + start, axis=1)
         middle = returns.mean()
         level += sign * middle
-        share = sign * (returns - middle) / weight.mean(axis=1)
-        gain += weight * share[:, np.newaxis]
+        gain += sign * weight * (returns - middle)[:, np.newaxis]
     return level + gain.mean(axis=0), gain.std(axis=0) / math.sqrt(len(gain))

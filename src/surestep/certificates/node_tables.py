@@ -126,7 +126,9 @@ class NodeTable(NamedTuple):
                     successor,
                     np.concatenate([trees.scarcest[root - number - 1], times[rising >= 0]]),
                     LoggedRewards(reward, "transition", known=True),
-                    starts_of(problem, pairs.num_states),
+                    np.bincount(
+                        problem.starts @ strides_of(structure.sizes), minlength=pairs.num_states
+                    ),
                     np.arange(pairs.num_states) == number,
                 ),
                 behavior=lifted(pairs, states, behavior),
@@ -244,14 +246,6 @@ def side_by_side(values: arrays.IntArray, lengths: arrays.IntArray, width: int) 
     owner = arrays.run_owners(arrays.offsets_of(lengths))
     table[owner, arrays.ranges(0, lengths)] = values
     return table
-
-
-def starts_of(problem: FactoredProblem, size: int) -> arrays.IntArray:
-    """Returns how many episodes start in each state of the table; one if the start is known."""
-    known = problem.start
-    starts = problem.log.starts.astype(np.int64) if known is None else np.array([known])
-    whole = (starts >= 0).all(axis=1)
-    return np.bincount(starts[whole] @ strides_of(problem.structure.sizes), minlength=size)
 
 
 def lifted(pairs: Pairs, states: arrays.IntArray, policy: ColumnRules | Policy) -> Policy:

@@ -361,8 +361,7 @@ def log_ml(counts: arrays.FloatArray) -> arrays.FloatArray:
 
 def log_e_value(there: arrays.FloatArray, total: arrays.FloatArray) -> arrays.FloatArray:
     """Returns ln E of counts [..., V] at a value, among those of all rows that are compared."""
-    evidence: arrays.FloatArray = log_kt(there) + log_kt(total - there) - log_ml(total)
-    return evidence
+    return log_kt(there) + log_kt(total - there) - log_ml(total)
 
 
 def noticed_change(total: arrays.FloatArray, bar: float) -> float | None:

@@ -33,21 +33,27 @@ def estimated_behavior(log: FactoredLog) -> ColumnRules:
     return ColumnRules.of_laws(log.structure, [when for when, _ in leaves[:-1]], law)
 
 
-def logged_behavior(log: FactoredLog) -> ColumnRules | None:
+def logged_behavior(choosing: FactoredLog, log: FactoredLog) -> ColumnRules | None:
     """Returns the policy with the logged probabilities; of other actions nothing is known.
 
-    It is None if no leaves tell them: one has several of an action, or more than 1 in all.
+    The part that chooses makes the leaves. It is None if they do not tell the probabilities of the
+    whole log: a leaf has several of an action, or more than 1 in all.
     """
+    assert choosing.propensity is not None
     assert log.propensity is not None
-    both = np.column_stack([log.action, log.propensity.round(DIGITS)])
-    leaves = leaves_of(log, np.unique(both, axis=0, return_inverse=True)[1].ravel())
+    both = np.column_stack([choosing.action, choosing.propensity.round(DIGITS)])
+    leaves = leaves_of(choosing, np.unique(both, axis=0, return_inverse=True)[1].ravel())
     law = np.zeros((len(leaves), log.structure.num_actions))
     for k, (_, rows) in enumerate(leaves):
-        law[k, log.action[rows]] = log.propensity[rows]
-        several = np.abs(law[k, log.action[rows]] - log.propensity[rows]).max()
-        if max(several, law[k].sum() - 1) > arrays.SUM_TOLERANCE:
-            return None
-    return ColumnRules.of_laws(log.structure, [when for when, _ in leaves[:-1]], law)
+        law[k, choosing.action[rows]] = choosing.propensity[rows]
+    if (law.sum(axis=1) > 1 + arrays.SUM_TOLERANCE).any():
+        return None
+    rules = ColumnRules.of_laws(log.structure, [when for when, _ in leaves[:-1]], law)
+    chances = rules.chances(log.state)
+    taken = chances[np.arange(log.num_steps), log.action]
+    unsaid = (taken == 0) & (chances.sum(axis=1) < 1 - arrays.SUM_TOLERANCE)
+    agrees = unsaid | (np.abs(taken - log.propensity) <= arrays.SUM_TOLERANCE)
+    return rules if agrees.all() else None
 
 
 def leaves_of(log: FactoredLog, label: arrays.IntArray) -> list[Leaf]:

@@ -125,11 +125,11 @@ class FactoredLog(arrays.ByValue, arrays.Frozen, arrays.Remembering):
         """Refuses the first reward that the known function does not give."""
         structure = self.structure
         if self.reward is None:
-            if (structure.target == len(structure.columns) + 1).any():
+            if structure.draws_reward:
                 raise InvalidLog("the structure has a node for the reward, and the log no rewards")
             return
         values = self.values()
-        unlisted = (values[:, -1] < 0) & (structure.target == len(structure.columns) + 1).any()
+        unlisted = (values[:, -1] < 0) & structure.draws_reward
         for row in np.flatnonzero(unlisted)[:1]:
             raise InvalidLog(
                 f"row {row + 1} has the reward {self.reward[row]:g}, which structure.reward does "
@@ -655,6 +655,13 @@ class FactoredProblem(arrays.ByValue):
     def structure(self) -> Structure:
         """Returns the structure of the log."""
         return self.log.structure
+
+    @property
+    def starts(self) -> arrays.IntArray:
+        """Returns the start that is known, or those of the log with a value in every column."""
+        logged = self.log.starts.astype(np.int64)
+        whole = logged[(logged >= 0).all(axis=1)]
+        return whole if self.start is None else np.array([self.start])
 
     @property
     def rolled_behavior(self) -> ColumnRules | None:

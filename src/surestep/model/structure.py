@@ -184,6 +184,11 @@ class Structure(arrays.ByValue, arrays.Frozen):
         return bool((self.target == len(self.columns)).any())
 
     @property
+    def draws_reward(self) -> bool:
+        """Tells whether the reward is a node of its own."""
+        return bool((self.target == len(self.columns) + 1).any())
+
+    @property
     def reward_range(self) -> tuple[float, float]:
         """Returns bounds of the reward of every step: each term at its least, or its greatest."""
         places = [*sorted(self.rewards.first.tolist()), self.worth.size]

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surestep._arrays import SUM_TOLERANCE, FloatArray
 from surestep._files import read_path, read_whole
 from surestep._json import converted, read_json
 from surestep._words import listed
@@ -88,22 +87,14 @@ def by_propensities(given: str | None, log: FactoredLog, choosing: FactoredLog) 
     why = f"no column of the log has them; name it with {naming('propensity')}"
     if log.propensity is not None:
         why = "an action has several where the columns of the state are alike"
-        rules = logged_behavior(choosing)
-        if rules is not None and agrees(rules, log, log.propensity):
+        rules = logged_behavior(choosing, log)
+        if rules is not None:
             named = listed(looked_at(rules, log.structure) or ["no column"])
             about = Statement("propensities-by-columns", {"columns": named})
             return CurrentPolicy("propensities", rules, (KNOWN, about))
     if given is not None:
         raise InvalidLog(f"behavior.policy is {given!r}, but {why}; else {INSTEAD}")
     return CurrentPolicy("returns")
-
-
-def agrees(rules: ColumnRules, log: FactoredLog, propensity: FloatArray) -> bool:
-    """Tells whether rules have the logged probabilities, where they say any."""
-    chances = rules.chances(log.state)
-    taken = chances[np.arange(log.num_steps), log.action]
-    unsaid = (taken == 0) & (chances.sum(axis=1) < 1 - SUM_TOLERANCE)
-    return bool((unsaid | (np.abs(taken - propensity) <= SUM_TOLERANCE)).all())
 
 
 def table_rules(

@@ -298,8 +298,7 @@ def estimates(judging: FactoredProblem, policy: ColumnRules) -> dict[str, float]
     current policy of which anything is unknown is estimated by the returns of whole episodes.
     """
     law = estimated_law(judging.log)
-    starts = judging.log.starts[(judging.log.starts >= 0).all(axis=1)]
-    begin = starts[np.arange(DRAWN) % len(starts)]
+    begin = np.resize(judging.starts, (DRAWN, judging.starts.shape[1]))
 
     def mean(followed: ColumnRules) -> float:
         returns, _ = rolled_out(judging, law[np.newaxis], followed, begin, seed=0, rest=0.0)

@@ -107,8 +107,8 @@ def rehearse_nodes(
         with suppress(CertificateRefused):  # then nothing is changed
             found, claim, belief = method(replace(problem, log=made))
             policy = found.policy
-        first = starts if problem.start is None else np.array([problem.start])
-        first = first[np.arange(TRUTH) % len(first)]
+        known = starts if problem.start is None else problem.start
+        first = np.resize(known, (TRUTH, starts.shape[1]))
         ours, theirs = (
             rolled_out(problem, law, one, first, seed=world, rest=rest)[0]
             for one, rest in zip((policy, behavior), problem.rest_bounds, strict=True)
