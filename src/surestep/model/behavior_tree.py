@@ -22,6 +22,7 @@ from surestep.model.factored import MOST_COMBINATIONS, ColumnRules, FactoredLog
 
 DIGITS = 9  # of logged probabilities that tell labels apart
 Leaf = tuple[dict[str, object], arrays.IntArray]  # when it holds, and its rows
+Ends = tuple[int, int]  # the least and the greatest value of a column that was split
 
 
 def estimated_behavior(log: FactoredLog) -> ColumnRules:
@@ -62,8 +63,7 @@ def leaves_of(log: FactoredLog, label: arrays.IntArray) -> list[Leaf]:
     seen, number = np.unique(label, return_inverse=True)
     share = np.bincount(number) / number.size
     price = math.log(max(sizes.sum() - sizes.size, 1))
-    nowhere: dict[int, tuple[int, int]] = {}
-    waiting = [(np.arange(number.size), nowhere)]  # rows, and the ends of values of split columns
+    waiting: list[tuple[arrays.IntArray, dict[int, Ends]]] = [(np.arange(number.size), {})]
     leaves, used = list[Leaf](), set[int]()
     while waiting:
         rows, ends = waiting.pop(0)

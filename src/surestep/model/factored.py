@@ -345,7 +345,6 @@ class ColumnRules(arrays.ByValue, arrays.Frozen, arrays.Remembering):
             A rule names a column, value or action that does not exist.
         """
         names = [HERE, LEFT, RIGHT]
-        labels: Sequence[tuple[str, ...]]
         if group is None:
             used = {name for conditions, _ in rules for name in conditions}
             names = [name for name in structure.columns if name in used] or [structure.columns[0]]
@@ -521,8 +520,8 @@ class ColumnRules(arrays.ByValue, arrays.Frozen, arrays.Remembering):
     @property
     def taken(self) -> arrays.IntArray:
         """Returns the actions of each rule for each member [M, R + 1]; last, if no rule holds."""
-        idle = np.full((len(self.slots), 1), self.choice[-1])
-        return np.hstack([self.member_actions[:, self.choice[:-1]], idle])
+        idle = np.full(len(self.slots), self.choice[-1])
+        return np.column_stack([self.member_actions[:, self.choice[:-1]], idle])
 
     @property
     def is_whole(self) -> bool:

@@ -52,8 +52,7 @@ class Sums(arrays.ByValue, arrays.Frozen):
         def line(name: str) -> arrays.IntArray:
             return np.array([x for one in each for x in getattr(one, name)], np.int64)
 
-        lengths = np.array([one.place.size for one in each], np.int64)
-        offsets = arrays.offsets_of(lengths)
+        offsets = arrays.offsets_of(np.array([one.place.size for one in each], np.int64))
         return Sums(line("first"), offsets, line("place"), line("stride"), line("part"))
 
     def looked_at(self, d: int) -> arrays.IntArray:

@@ -139,13 +139,12 @@ def answer(result: StructuredResult) -> tuple[str, str, Mood]:
     if result.test.is_blind:
         step = "There nobody can test the structure. A pilot needs none."
         return "Pilot it: it goes where the log has not been", step, "caution"
-    if proved and result.structure.learnt:
+    if proved and not result.structure.learnt:
+        return "Adopt it", "Follow the rules, and watch what comes of it.", "good"
+    step = "Try it on some cases, go on as before with others, and compare."
+    if proved:
         step = "If you know that the learnt structure is true, confirm it. Else pilot the rules."
-        return "Pilot it: a gain is believed, not proved", step, "caution"
-    if not proved:
-        step = "Try it on some cases, go on as before with others, and compare."
-        return "Pilot it: a gain is believed, not proved", step, "caution"
-    return "Adopt it", "Follow the rules, and watch what comes of it.", "good"
+    return "Pilot it: a gain is believed, not proved", step, "caution"
 
 
 def believed_key(result: StructuredResult) -> list[Key]:
