@@ -40,7 +40,7 @@ def node_draws(log: FactoredLog) -> tuple[NodeStacks, arrays.IntArray]:
     draws = [np.column_stack([node.ravel()[when], drawn.ravel()[when], when])]
     for row, d in np.argwhere(there & (node < 0)):  # any of these nodes may have been drawn from
         places = nodes_at(structure, d, values[row], log.action[row])
-        draws.append(np.array([(place, -1, row * len(drawn[0]) + d) for place in places]))
+        draws.append(np.array([(place, -1, row * node.shape[1] + d) for place in places]))
     table = np.concatenate(draws)
     which, entry, when = table[structure.known[table[:, 0]] < 0].T
     # Numbers of 16 bits are sorted ten times as fast as others.

@@ -97,7 +97,12 @@ from surestep.certificates.bets import (
     plans_at,
 )
 from surestep.certificates.episodes import split_of, too_few
-from surestep.certificates.node_law import node_stacks, strides_of, structure_statements
+from surestep.certificates.node_law import (
+    LONGEST,
+    node_stacks,
+    strides_of,
+    structure_statements,
+)
 from surestep.certificates.node_tables import node_tails
 from surestep.certificates.stacks import Tallies, Way, tallies_of
 from surestep.certificates.stitched import (
@@ -130,7 +135,6 @@ PLANNED_DRAWS = 400_000  # of columns, in which fold 1 may try a way, over all r
 CLEARLY = 0.1  # of the range of returns: what rollouts in turn must promise more than paired ones
 MOST_PLANNING_RUNS = 64
 NEGLIGIBLE = 1e-6  # the discount after which a rollout is cut that no other horizon cuts
-LONGEST = 10_000  # the most steps of a rollout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

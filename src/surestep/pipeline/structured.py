@@ -137,7 +137,6 @@ def improve_structured(
                 progress=partial(tell, "stress test"),
             )
     first, second = certifier.parts(problem)
-    rules = written(found)
     record = StructuredRecord(
         surestep=__version__,
         description=keys.without_folders(description).given(),
@@ -155,7 +154,7 @@ def improve_structured(
         },
         no_rehearsal=why_none,
     )
-    result = StructuredResult(rules, claim, record, structure, test, "", belief, rehearsal)
+    result = StructuredResult(written(found), claim, record, structure, test, "", belief, rehearsal)
     visits = [np.diff(node_stacks(part.log).offsets).tolist() for part in (first, second)]
     return arrays.altered(result, report=structured_page(result, visits))
 
