@@ -6,7 +6,6 @@ import pytest
 from surestep.algorithms.node_rules import NodeRules, returns_of
 from surestep.certificates import NodeStitched
 from surestep.certificates.node_law import estimated_law, stepped
-from surestep.certificates.node_stacks import node_stacks
 from surestep.environments.sysadmin import GROUP, SysAdmin
 
 CERTIFIER = NodeStitched()
@@ -22,7 +21,7 @@ def search_for(machines, episodes, seed=1):
 def test_the_law_is_that_of_frequencies():
     _, problem, _ = search_for(5, 400)
     structure = problem.structure
-    law = estimated_law(structure, node_stacks(problem.log))
+    law = estimated_law(problem.log)
     free = np.flatnonzero(structure.known < 0)
     assert (law[:, -1] == 1).all()
     # Chances of failing with 2, 1 and 0 failed neighbours; the error of each is below 0.03.
@@ -32,7 +31,7 @@ def test_the_law_is_that_of_frequencies():
 def test_steps_and_returns_in_the_model_are_those_of_the_world():
     world, problem, _ = search_for(4, 50)
     structure = problem.structure
-    law = estimated_law(structure, node_stacks(problem.log))
+    law = estimated_law(problem.log)
     law[structure.known < 0, 0] = [0.65, 0.35, 0.05]  # the true law
     rng = np.random.default_rng(3)
     state = np.ones((3000, 4), np.int64)

@@ -17,7 +17,7 @@ from scipy import stats
 from surestep import Policy, evaluate, performance
 from surestep.algorithms import SPIBB, BasicRL, improve_on_nodes
 from surestep.certificates import NodeRobust, NodeStitched
-from surestep.certificates.node_stacks import node_stacks
+from surestep.certificates.node_law import node_stacks
 from surestep.certificates.node_tables import NodeTable, node_counts, node_tails
 from surestep.certificates.nodes import node_course, roll_out_nodes, world_of
 from surestep.certificates.stacks import Way

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from surestep.certificates.node_stacks import node_draws
+from surestep.certificates.node_law import node_draws
 from surestep.checks import blind_share, check_structure
 from surestep.checks.structure import LEVEL, compared, log_e_value, noticed_change
 from surestep.environments.sysadmin import SysAdmin
@@ -163,10 +163,9 @@ def test_counts_are_those_of_a_loop_over_all_draws(unseen):
     structure = row_of_three()
     log = random_log(structure, 3000, 1, unseen)
     expected = counts_by_loops(log)
-    _, units = compared(log)
     compared_cells = 0
-    for unit in units:
-        for variable, table in zip(unit.variables, unit.counts, strict=True):
+    for unit in compared(log):
+        for variable, table in unit.tables:
             for k, v, x in np.argwhere(table > 0):
                 spelled = v - 1
                 if variable.name.startswith("action, seen"):
@@ -194,11 +193,12 @@ def test_the_number_of_tests_is_that_of_the_structure():
 def test_large_groups_look_at_their_neighbours_only():
     world = SysAdmin(60)
     log = world.sample(world.first_failed(0.3), 2, rng=1)
-    (unit,) = compared(log)[1]
-    names = {variable.name for variable in unit.variables}
+    (unit,) = compared(log)
+    variables = [variable for variable, _ in unit.tables]
+    names = {variable.name for variable in variables}
     assert {"@left", "@-8", "@+8", "next.@-8"} <= names
     assert not {"@-9", "@+9"} & names
-    (actions,) = (one for one in unit.variables if one.name.startswith("action"))
+    (actions,) = (one for one in variables if one.name.startswith("action"))
     assert len(actions.values) == 1 + 2 * 8 + 1 + 1  # itself, near ones, the others, nothing
 
 

@@ -106,7 +106,8 @@ def test_the_estimate_is_worth_what_the_current_policy_is():
 
 def test_logged_probabilities_are_taken_as_they_are():
     law = np.array([[0.8, 0.2, 0.0], [0.1, 0.9, 0.0]] + 4 * [[0.7, 0.0, 0.3]])
-    rules = logged_behavior(drawn(law, 500, 1)[1])
+    _, log = drawn(law, 500, 1)
+    rules = logged_behavior(log, log)
     np.testing.assert_allclose(rules.chances(STATES), law, atol=1e-12)
     assert rules.is_whole
 
@@ -114,13 +115,18 @@ def test_logged_probabilities_are_taken_as_they_are():
 def test_actions_that_nobody_logged_keep_what_is_left():
     _, log = drawn(np.tile([0.7, 0.1, 0.2], (6, 1)), 500, 1)
     kept = np.flatnonzero(log.action != 2)
-    rules = logged_behavior(log_of(log.state[kept], log.action[kept], log.propensity[kept]))
+    known = log_of(log.state[kept], log.action[kept], log.propensity[kept])
+    rules = logged_behavior(known, known)
     np.testing.assert_allclose(rules.chances(STATES), np.tile([0.7, 0.1, 0.0], (6, 1)), atol=1e-12)
     assert not rules.is_whole
 
 
 def test_probabilities_that_no_columns_tell_are_no_policy():
     state = np.tile([0, 0, 0], (40, 1))
-    assert logged_behavior(log_of(state, [0, 1] * 20, [0.5, 0.25] * 20)) is not None
-    assert logged_behavior(log_of(state, [0] * 40, [0.5, 0.25] * 20)) is None
-    assert logged_behavior(log_of(state, [0, 1] * 20, [0.5, 0.75] * 20)) is None
+    for action, chances, told in (
+        ([0, 1] * 20, [0.5, 0.25] * 20, True),
+        ([0] * 40, [0.5, 0.25] * 20, False),
+        ([0, 1] * 20, [0.5, 0.75] * 20, False),
+    ):
+        log = log_of(state, action, chances)
+        assert (logged_behavior(log, log) is not None) == told

@@ -105,7 +105,7 @@ def log_with(**changes):
         ({"reward": [0.5, 1.0]}, "row 2 contradicts the structure: its reward is 1, .* gives 0"),
         ({"state": [[0, 0], [1, 3]]}, "row 2: column 'pressure' of state has the number 3"),
         ({"ended": [False, True]}, "row 2 ends its episode"),
-        ({"state": [[0, 0]]}, "state has the shape"),
+        ({"state": [[0, 0]]}, "state has shape"),
     ],
 )
 def test_what_a_row_contradicts_is_named_with_the_row(changes, words):

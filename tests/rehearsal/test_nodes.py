@@ -10,7 +10,6 @@ from scipy import stats
 from support.node_world import DISCOUNT, NEW, OLD, WORLD, exact
 from surestep.certificates import NodePosterior, NodeStitched
 from surestep.certificates.node_law import PRIOR, drawn_laws, sampled_log, seen_draws
-from surestep.certificates.node_stacks import node_stacks
 from surestep.environments.sysadmin import SysAdmin
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model import FactoredProblem, Statement
@@ -39,7 +38,7 @@ def claiming(lower, seen=None):
 
 
 def true_gains(problem, worlds):
-    weights = seen_draws(WORLD, node_stacks(problem.log), PRIOR)
+    weights = seen_draws(problem.log, PRIOR)
     laws = [drawn_laws(weights, 1, np.random.default_rng([0, k]))[0] for k in range(worlds)]
     return np.array([(exact(law, NEW) - exact(law, OLD))[2] for law in laws])
 

@@ -18,8 +18,6 @@ Two columns that matter only together are not found.
 parts of the action have them. What the rest of the log shows changes nothing here (a test).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -28,8 +26,7 @@ from typing import Any
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep.certificates.node_law import log_kt
-from surestep.certificates.node_stacks import node_draws
+from surestep.certificates.node_law import log_kt, node_draws
 from surestep.description import several
 from surestep.errors import InvalidParameter
 from surestep.model.factored import FactoredLog
@@ -44,9 +41,8 @@ from surestep.model.structure import (
     Member,
     Reader,
     Structure,
-    cases_of,
+    Sums,
     looked,
-    sums_of,
 )
 
 Choice = tuple[int, tuple[str, ...]]  # a way to tell actions apart, by its number, and parents
@@ -80,7 +76,8 @@ def drafted(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]
     drafts = {}
     for name, entry in tables.items():
         own = [HERE if "*" in name else name]
-        said = [w for case in cases_of(entry) for w in (own if isinstance(case, str) else case)]
+        cases = several(entry.get("known"))
+        said = [w for case in cases for w in (own if isinstance(case, str) else case)]
         if ACTION in said and entry.get(ACTION) == LEARN:
             raise InvalidParameter(
                 f"structure.{name}.known names parts of an action that is to be learnt; expected "
@@ -169,7 +166,7 @@ def learnt(
 
     def score(choice: Choice) -> float:
         way, words = choice
-        sums = sums_of(
+        sums = Sums.joined(
             [
                 looked(0, [reader.sources_of(name, word, one) for word in words], len(labels), part)
                 for one in members

@@ -22,10 +22,9 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep.algorithms.trees import StateColumn, Tree, trees_of
 from surestep.certificates.node_law import LEFT_OVER, estimated_law, stepped
-from surestep.certificates.node_stacks import node_stacks
 from surestep.certificates.nodes import NodeStitched
 from surestep.model.factored import ColumnRules, FactoredProblem, Rule
-from surestep.model.structure import HERE, LEFT, RIGHT, Structure
+from surestep.model.structure import HERE, LEFT, RIGHT, Structure, star_of
 
 CLEARLY = 2.0  # standard errors by which an action has to gain
 LONGEST = 1_000  # steps of a rollout
@@ -56,34 +55,34 @@ def find_rules(
     `templates` has the actions of each group, such as `reboot_@`.
     """
     structure = training.structure
-    law = estimated_law(structure, node_stacks(training.log))
+    law = estimated_law(training.log)
     often = np.bincount(training.log.action, minlength=structure.num_actions)
     frequent = [structure.actions[a] for a in np.argsort(-often, kind="stable")]
     lists: list[FoundRules] = []
     for group, actions in templates.items():
-        members = [member_action(structure, group, action) for action in actions]
+        stars = [star_of(group, structure.columns[c]) for c in structure.groups[group]]
+        members = [[action.replace(HERE, star) for star in stars] for action in actions]
         idle = [action for action in frequent if not any(action in own for own in members)]
         for action, default in itertools.product(actions, (idle or frequent)[:MOST_DEFAULTS]):
             search = NodeRules(group=group, action=action, default=default, certifier=certifier)
             lists += search.lists(training, law)
     if not lists:
         lists = tree_lists(training, law, frequent[:MOST_ACTIONS], most)
-    lists = [one for one in lists if len(one.rules) < most]
-    plans = certifier.expected(training, [one.policy for one in lists])
-    scored = [one._replace(expected=x.score) for one, x in zip(lists, plans, strict=True)]
-    best = max(scored, key=lambda one: one.expected)
-    enough = ENOUGH * best.expected if best.expected > 0 else best.expected
+    lists = scored(certifier, training, [one for one in lists if len(one.rules) < most])
+    best = max(one.expected for one in lists)
+    enough = ENOUGH * best if best > 0 else best
     return min(
-        (one for one in scored if one.expected >= enough),
+        (one for one in lists if one.expected >= enough),
         key=lambda one: (len(one.rules), -one.expected),
     )
 
 
-def member_action(structure: Structure, group: str, action: str) -> list[str]:
-    """Returns an action such as `reboot_@` for each member of a group."""
-    before, _, after = group.partition("*")
-    names = (structure.columns[c] for c in structure.groups[group])
-    return [action.replace(HERE, name[len(before) : len(name) - len(after)]) for name in names]
+def scored(
+    certifier: NodeStitched, training: FactoredProblem, lists: Sequence[FoundRules]
+) -> list[FoundRules]:
+    """Returns lists of rules with the L that the certificate expects of each."""
+    plans = certifier.expected(training, [one.policy for one in lists])
+    return [one._replace(expected=x.score) for one, x in zip(lists, plans, strict=True)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,10 +143,8 @@ class NodeRules:
         FoundRules
             The rules, and the L that is expected of them.
         """
-        lists = self.lists(training, estimated_law(training.structure, node_stacks(training.log)))
-        plans = self.certifier.expected(training, [one.policy for one in lists])
-        best = max(zip(lists, plans, strict=True), key=lambda pair: pair[1].score)
-        return best[0]._replace(expected=best[1].score)
+        lists = self.lists(training, estimated_law(training.log))
+        return max(scored(self.certifier, training, lists), key=lambda one: one.expected)
 
     def lists(self, training: FactoredProblem, law: arrays.FloatArray) -> list[FoundRules]:
         """Returns the different lists of all rounds, by the law of the nodes.
@@ -165,46 +162,22 @@ class NodeRules:
             The lists; nothing is expected of them yet.
         """
         rng = np.random.default_rng(self.seed)
-        rules: tuple[Rule, ...] = ()
-        distinct: dict[tuple[str, ...], tuple[Rule, ...]] = {}
+        found = [list_of(training.structure, (), self.default, self.group)]
         for _ in range(self.rounds):
-            rules = better_rules(self, training, law, rules, rng)
-            distinct.setdefault(tuple(map(str, rules)), rules)
-        return [
-            FoundRules(
-                self.policy(training.structure, one), one, self.default, math.nan, self.group
-            )
-            for one in distinct.values()
-        ]
-
-    def policy(self, structure: Structure, rules: Sequence[Rule]) -> ColumnRules:
-        """Returns rules as a policy.
-
-        Parameters
-        ----------
-        structure : Structure
-            The columns and actions.
-        rules : sequence of tuples
-            Conditions, each with the action.
-
-        Returns
-        -------
-        ColumnRules
-            The policy.
-        """
-        return ColumnRules.of(structure, rules, self.default, group=self.group)
+            found.append(better_rules(self, training, law, found[-1].policy, rng))
+        return different(found[1:])
 
 
 def better_rules(
     search: NodeRules,
     training: FactoredProblem,
     law: arrays.FloatArray,
-    rules: Sequence[Rule],
+    policy: ColumnRules,
     rng: np.random.Generator,
-) -> tuple[Rule, ...]:
+) -> FoundRules:
     """Returns a rule for every local situation in which its action gains, the best first.
 
-    Both its action and the default are tried with the same random numbers.
+    Both its action and the default are tried with the same random numbers, and the policy goes on.
     """
     structure, log = training.structure, training.log
     labels = structure.values[structure.groups[search.group][0]]
@@ -214,22 +187,23 @@ def better_rules(
     ]
     whole = np.flatnonzero((log.state >= 0).all(axis=1))
     state = log.state[rng.choice(whole, search.states)].astype(np.int64)
-    deciding = [search.policy(structure, [one]).deciding(state) for one in situations]
+    single = [list_of(structure, [one], search.default, search.group) for one in situations]
+    deciding = [one.policy.deciding(state) for one in single]
     rows = [np.flatnonzero(rule == 0) for rule, _ in deciding]
-    _, idle = search.policy(structure, ()).deciding(state)
+    idle = np.full(len(state), structure.actions.index(search.default))
     taken = [action[there] for there, (_, action) in zip(rows, deciding, strict=True)]
     index, action = np.concatenate([np.arange(len(state)), *rows]), np.concatenate([idle, *taken])
-    policy = search.policy(structure, rules)
-    worth = np.zeros(index.size)
-    for _ in range(search.tries):
-        worth += returns_of(training, law, policy, (state[index], action, index), rng)
+    first = state[index], action, index
+    tries = [returns_of(training, law, policy, first, rng) for _ in range(search.tries)]
+    worth = np.sum(tries, axis=0)
     gains = np.zeros(len(rows))
     ends = len(state) + np.cumsum([there.size for there in rows])
     for i, (there, end) in enumerate(zip(rows, ends, strict=True)):
         gain = worth[end - there.size : end] - worth[there]
         if gain.size > 1 and gain.mean() > CLEARLY * gain.std() / math.sqrt(gain.size):
             gains[i] = gain.mean()
-    return tuple(situations[i] for i in np.argsort(-gains) if gains[i] > 0)
+    rules = [situations[i] for i in np.argsort(-gains) if gains[i] > 0]
+    return list_of(structure, rules, search.default, search.group)
 
 
 def returns_of(
@@ -282,23 +256,29 @@ def tree_lists(
     for _ in range(rounds):
         state = log.state[rng.choice(whole, states)].astype(np.int64)
         index = np.repeat(np.arange(states), tried.size)
-        worth = np.zeros(index.size)
-        for _ in range(tries):
-            first = (state[index], np.tile(tried, states), index)
-            worth += returns_of(training, law, policy, first, rng)
-        gain = worth.reshape(states, tried.size)
+        first = state[index], np.tile(tried, states), index
+        worth = [returns_of(training, law, policy, first, rng) for _ in range(tries)]
+        gain = np.sum(worth, axis=0).reshape(states, tried.size)
         gain = gain - gain.max(axis=1, keepdims=True)
         never = np.full((states, 1), 2 * gain.sum() - 1.0)  # nothing is known of as before
         columns = [StateColumn(code=code, ordered=True) for code in state.T]
         trees = trees_of(np.hstack([never, gain]), columns, most)
         lists += [tree_rules(structure, tree, state, actions) for tree in trees]
         policy = lists[-1].policy
+    return different(lists)
+
+
+def different(lists: Sequence[FoundRules]) -> list[FoundRules]:
+    """Returns only one of lists that say the same."""
     return [*{str(one.rules) + one.default: one for one in lists}.values()]
 
 
-def list_of(structure: Structure, rules: Sequence[Rule], default: str) -> FoundRules:
-    """Makes a list of rules over all columns, without an expected L."""
-    return FoundRules(ColumnRules.of(structure, rules, default), tuple(rules), default, math.nan)
+def list_of(
+    structure: Structure, rules: Sequence[Rule], default: str, group: str | None = None
+) -> FoundRules:
+    """Makes a list of rules over all columns, or of a group, without an expected L."""
+    policy = ColumnRules.of(structure, rules, default, group=group)
+    return FoundRules(policy, tuple(rules), default, math.nan, group)
 
 
 def tree_rules(

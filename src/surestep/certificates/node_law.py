@@ -1,10 +1,8 @@
-"""Draws steps, logs and rollouts from laws of nodes: estimated ones, or draws of a posterior.
+"""Reads the draws of nodes from a log, and draws steps, logs and rollouts from laws of nodes.
 
-A law [K, V] has the cumulative chances of the values of every node. Several laws lie one below the
-other; `shift` then says where that of each row begins.
+A law [K, V] has the cumulative chances of the values of every node: an estimated one, or a draw of
+a posterior. Several laws lie one below the other; `shift` then says where that of each row begins.
 """
-
-from __future__ import annotations
 
 import math
 from typing import Any
@@ -15,28 +13,89 @@ from scipy.special import gammaln
 
 import surestep._arrays as arrays
 from surestep.kernels.nodes import NodeStacks
-from surestep.model.factored import ColumnRules, FactoredLog, FactoredProblem
-from surestep.model.structure import Structure
+from surestep.model import ColumnRules, FactoredLog, FactoredProblem, Statement, Structure
 
 PRIOR = 0.5  # draws of every value that the estimate adds to those seen
 LEFT_OVER = 0.05  # of the discounted steps: what rollouts leave out, or go through by chance
 LONGEST = 10_000  # steps of a rollout that nothing else ends
 
 
-def seen_draws(
-    structure: Structure, stacks: NodeStacks, prior: arrays.FloatArray | float
-) -> arrays.FloatArray:
+def structure_statements(structure: Structure) -> list[Statement]:
+    """Returns what is assumed: the structure is true, also where it was learnt from the log."""
+    learnt = (Statement("structure-learnt", {"table": name}) for name in structure.learnt)
+    return [Statement("structure-true"), *learnt]
+
+
+def node_stacks(log: FactoredLog) -> NodeStacks:
+    """Returns the draws of every node in the order of decisions; a draw not recorded is below 0."""
+    return node_draws(log)[0]
+
+
+def node_draws(log: FactoredLog) -> tuple[NodeStacks, arrays.IntArray]:
+    """Returns the stacks of nodes, and the place of each entry: its row times D plus its column."""
+    structure, values = log.structure, log.values()
+    node, drawn = log.draws()
+    there = drawn >= -1
+    when = np.flatnonzero(there & (node >= 0))
+    draws = [np.column_stack([node.ravel()[when], drawn.ravel()[when], when])]
+    for row, d in np.argwhere(there & (node < 0)):  # any of these nodes may have been drawn from
+        places = nodes_at(structure, d, values[row], log.action[row])
+        draws.append(np.array([(place, -1, row * node.shape[1] + d) for place in places]))
+    table = np.concatenate(draws)
+    which, entry, when = table[structure.known[table[:, 0]] < 0].T
+    # Numbers of 16 bits are sorted ten times as fast as others.
+    order = np.lexsort((when, which.astype(np.min_scalar_type(structure.num_nodes))))
+    offsets = arrays.offsets_of(np.bincount(which, minlength=structure.num_nodes))
+    entry = entry[order].astype(np.int32)
+    stops = offsets[1:].copy()
+    unseen = np.flatnonzero(entry < 0)
+    np.minimum.at(stops, np.searchsorted(offsets, unseen, side="right") - 1, unseen)
+    starts = log.starts.astype(np.int64).ravel()
+    return NodeStacks(offsets, stops, entry, starts), when[order]
+
+
+def nodes_at(structure: Structure, d: int, values: arrays.IntArray, action: int) -> arrays.IntArray:
+    """Returns all nodes that may have applied to a step with missing parents."""
+    looked = structure.nodes.looked_at(d)
+    missing = np.unique(looked[values[looked] < 0])
+    columns = len(structure.columns)
+    labels = [structure.values[c - columns if c >= columns else c] for c in missing]
+    filled = np.indices([len(several) for several in labels]).reshape(missing.size, -1).T
+    rows = np.tile(values, (len(filled), 1))
+    rows[:, missing] = filled
+    return np.unique(structure.nodes.at(d, rows, np.full(len(rows), action)))
+
+
+def before_stops(stacks: NodeStacks) -> arrays.BoolArray:
+    """Tells which entries come before the first one of their stack that nobody saw."""
+    stops = np.repeat(stacks.stops, arrays.run_lengths(stacks.offsets))
+    return np.arange(stacks.entry.size) < stops
+
+
+def draw_counts(
+    structure: Structure, stacks: NodeStacks, counted: arrays.BoolArray
+) -> arrays.IntArray:
+    """Counts how often each value of every node [K, V] is among the entries that are counted."""
+    shape = structure.num_nodes, int(structure.node_sizes.max())
+    place = arrays.run_owners(stacks.offsets) * shape[1] + stacks.entry
+    return np.bincount(place[counted], minlength=math.prod(shape)).reshape(shape)
+
+
+def strides_of(sizes: arrays.IntArray) -> arrays.IntArray:
+    """Returns the place value of each digit of a mixed-radix number with these sizes."""
+    return np.append(np.cumprod(sizes[:0:-1])[::-1], 1)
+
+
+def seen_draws(log: FactoredLog, prior: arrays.FloatArray | float) -> arrays.FloatArray:
     """Counts how often each value of every node was seen [K, V], and adds the prior of each."""
-    sizes: arrays.IntArray = structure.node_sizes
-    counts = prior * (np.arange(sizes.max()) < sizes[:, np.newaxis])
-    seen = stacks.entry >= 0
-    np.add.at(counts, (arrays.run_owners(stacks.offsets)[seen], stacks.entry[seen]), 1.0)
-    return counts
+    stacks, sizes = node_stacks(log), log.structure.node_sizes
+    counts = draw_counts(log.structure, stacks, stacks.entry >= 0)
+    return counts + prior * (np.arange(counts.shape[1]) < sizes[:, np.newaxis])
 
 
-def estimated_law(structure: Structure, stacks: NodeStacks) -> arrays.FloatArray:
+def estimated_law(log: FactoredLog) -> arrays.FloatArray:
     """Returns the cumulative chances [K, V] of the values of every node, by their frequencies."""
-    counts = seen_draws(structure, stacks, PRIOR)
+    counts = seen_draws(log, PRIOR)
     chances: arrays.FloatArray = counts.cumsum(axis=1) / counts.sum(axis=1, keepdims=True)
     return chances
 
@@ -71,12 +130,8 @@ def stepped(
     numbers: arrays.FloatArray,
     *,
     shift: arrays.IntArray | int = 0,
-    nodes: arrays.IntArray | None = None,
 ) -> arrays.IntArray:
-    """Draws steps from the law of the nodes by random numbers [N, D]; returns all their values.
-
-    The node of each draw is written into `nodes` [D, N].
-    """
+    """Draws steps from the law of the nodes by random numbers [N, D]; returns all their values."""
     columns = state.shape[1]
     values = np.zeros((len(state), 2 * columns + 2), np.int64, order="F")
     values[:, :columns] = state
@@ -87,8 +142,6 @@ def stepped(
             drawn += numbers[:, d] >= law[node + shift, below]
         known = structure.known[node]
         values[:, columns + target] = np.where(known >= 0, known, drawn)
-        if nodes is not None:
-            nodes[d] = node
     return values
 
 
@@ -111,22 +164,20 @@ def sampled_log(
         # The greatest numbers draw the first value.
         numbers = np.nextafter(1 - rng.random((len(state), structure.target.size)), 0)
         values = stepped(structure, law, state, action, numbers)
-        ended = values[:, 2 * columns] == 1
-        earned = structure.reward_of(values, action)
-        state = values[:, columns : 2 * columns]
-        rows.append((episode, values[:, :columns], action, state, ended, earned))
-        lasting = ~ended & (most[episode] > t + 1)
-        episode, state = episode[lasting], state[lasting]
-    episode, before, action, after, ended, earned = map(np.concatenate, zip(*rows, strict=True))
+        rows.append((episode, action, values))
+        lasting = (values[:, 2 * columns] == 0) & (most[episode] > t + 1)
+        episode, state = episode[lasting], values[lasting, columns : 2 * columns]
+    episode, action, values = map(np.concatenate, zip(*rows, strict=True))
     order = np.argsort(episode, kind="stable")
+    action, values = action[order], values[order]
     return FactoredLog(
         structure=structure,
-        state=before[order],
-        action=action[order],
-        next_state=after[order],
-        ended=ended[order],
+        state=values[:, :columns],
+        action=action,
+        next_state=values[:, columns : 2 * columns],
+        ended=values[:, 2 * columns] == 1,
         offsets=arrays.offsets_of(np.bincount(episode, minlength=len(starts))),
-        reward=earned[order] if (structure.target == columns + 1).any() else None,
+        reward=structure.reward_of(values, action) if structure.draws_reward else None,
     )
 
 
@@ -148,6 +199,7 @@ def rolled_out(
     """
     structure, discount = problem.structure, float(problem.discount)
     law, columns = laws.reshape(-1, laws.shape[2]), starts.shape[1]
+    decided = range(structure.target.size)
     shift = np.repeat(np.arange(len(laws)) * laws.shape[1], len(starts) // len(laws))
     rng, acting = np.random.default_rng([seed, 0]), np.random.default_rng([seed, 1])
     draws = csr_array((len(starts), laws[0].size), dtype=np.int32)
@@ -159,8 +211,8 @@ def rolled_out(
             break
         numbers = rng.random((len(starts), structure.target.size + 1))[row]
         action = policy.act(state, acting)
-        nodes = np.empty((structure.target.size, row.size), np.int64)
-        values = stepped(structure, law, state, action, numbers, shift=shift[row], nodes=nodes)
+        values = stepped(structure, law, state, action, numbers, shift=shift[row])
+        nodes = np.array([structure.nodes.at(d, values, action) for d in decided])
         total[row] += weight * structure.reward_of(values, action)
         _, of_row = learnt = np.nonzero(structure.known[nodes] < 0)
         places = (nodes * laws.shape[2] + values.T[columns + structure.target])[learnt]

@@ -23,8 +23,6 @@ Noise makes the D̂_k vary more than the Δ_k do, and lowers L. The figures have
 noise of one draw, beside `spread`, by how much all draws vary.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,24 +30,24 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from msgspec import Meta
-from scipy.special import ndtri
+from scipy.special import ndtri, softmax
 
 import surestep._arrays as arrays
 import surestep.certificates.common as common
 from surestep._settings import Delta
+from surestep.certificates.episodes import split_of
 from surestep.certificates.node_law import (
     drawn_laws,
+    node_stacks,
     rolled_out,
     seen_draws,
+    structure_statements,
 )
-from surestep.certificates.node_stacks import node_stacks, structure_statements
 from surestep.certificates.nodes import NodeStitched, paid_node_returns
 from surestep.certificates.posterior import DEFAULT_WEIGHT
 from surestep.errors import CertificateRefused, InvalidParameter
-from surestep.model import Certificate, Policy
-from surestep.model.factored import ColumnRules, FactoredProblem
+from surestep.model import Certificate, ColumnRules, FactoredProblem, Policy, Statement
 from surestep.model.known import Logger
-from surestep.model.statements import Statement
 
 OF_NOISE = 0.1  # the share of δ that the noise of rollouts takes
 MEMORY = 2**31  # bytes
@@ -132,15 +130,15 @@ class NodePosterior(common.WithRanges):
         tuple of arrays of float [draws]
             The mean gains of rollouts, and their standard errors.
         """
-        structure, behavior, log = problem.structure, problem.behavior, problem.log
-        if isinstance(policy, Policy) or isinstance(behavior, Policy):
+        structure, behavior, log = problem.structure, problem.rolled_behavior, problem.log
+        if isinstance(policy, Policy) or isinstance(problem.behavior, Policy):
             raise InvalidParameter(
                 "a policy is a table over all states, expected rules; NodeRobust takes tables"
             )
-        both = [policy, *rolled_behavior(behavior)]
+        both = [policy] if behavior is None else [policy, behavior]
         rng = np.random.default_rng(self.seed)
         prior = self.prior_weight / structure.node_sizes[:, np.newaxis]
-        weights = seen_draws(structure, node_stacks(log), prior)
+        weights = seen_draws(log, prior)
         takes = max(weights.nbytes, 64 * self.draws * self.rollouts)
         if takes * self.draws > MEMORY:
             said = {"takes": takes / 2**20, "most": MEMORY / self.draws / 2**20}
@@ -151,9 +149,8 @@ class NodePosterior(common.WithRanges):
             raise InvalidParameter("no episode begins with a value in every column, expected one")
         share = rng.dirichlet(np.ones(whole.sum()), self.draws)
         paid = share @ paid_node_returns(problem)[whole] if len(both) == 1 else 0.0
-        starts, of_start = np.unique(log.starts[whole], axis=0, return_inverse=True)
-        if problem.start is not None:
-            starts, of_start = np.array([problem.start]), 0 * of_start
+        begun = np.broadcast_to(problem.starts, log.starts[whole].shape)  # all alike if it is known
+        starts, of_start = np.unique(begun, axis=0, return_inverse=True)
         chances = np.array([np.bincount(of_start.ravel(), own) for own in share], np.float64)
         begin = np.concatenate([rng.choice(len(starts), self.rollouts, p=own) for own in chances])
         seed = int(rng.integers(2**63))
@@ -193,10 +190,9 @@ class NodePosterior(common.WithRanges):
         least = ndtri(1 - OF_NOISE * self.delta) * errors
         stacks = node_stacks(judging.log)
         practice = problem.about_behavior
-        if not rolled_behavior(problem.behavior):
+        if problem.rolled_behavior is None:
             practice = (Statement("practice-as-recorded"),)
         unseen = [Statement("unseen-draws-alike")] if (stacks.entry < 0).any() else []
-        seed = self.seed if self.logger == "fixed" else None
         return Certificate(
             kind=self.name,
             standing="posterior",
@@ -212,7 +208,9 @@ class NodePosterior(common.WithRanges):
                 *unseen,
                 Statement("starts-weighted" if problem.start is None else "start-known"),
                 Statement("rollouts-normal"),
-                Statement("chosen-from-part", {"share": self.train_share, "seed": seed}),
+                Statement(
+                    "chosen-from-part", dict(zip(("share", "seed"), split_of(self), strict=True))
+                ),
             ),
             parameters={name: getattr(self, name) for name in self.__dataclass_fields__},
             figures={
@@ -230,11 +228,6 @@ class NodePosterior(common.WithRanges):
         )
 
 
-def rolled_behavior(behavior: ColumnRules | Policy | None) -> list[ColumnRules]:
-    """Returns π_b in a list; none if nobody knows all of it."""
-    return [behavior] if isinstance(behavior, ColumnRules) and behavior.is_whole else []
-
-
 def weighed(
     made: Sequence[tuple[arrays.FloatArray, Any]], laws: arrays.FloatArray, began: arrays.FloatArray
 ) -> tuple[arrays.FloatArray, arrays.FloatArray]:
@@ -243,10 +236,8 @@ def weighed(
         chance, start = np.log(np.diff(laws, axis=2, prepend=0.0)), np.log(began).T
     level, gain = 0.0, np.zeros(start.shape)
     for sign, (returns, draws) in zip((1, -1), made, strict=False):
-        log = draws @ chance.reshape(len(laws), -1).T + start
-        weight = np.exp(log - log.max(axis=1, keepdims=True))
+        weight = len(laws) * softmax(draws @ chance.reshape(len(laws), -1).T + start, axis=1)
         middle = returns.mean()
         level += sign * middle
-        share = sign * (returns - middle) / weight.mean(axis=1)
-        gain += weight * share[:, np.newaxis]
+        gain += sign * weight * (returns - middle)[:, np.newaxis]
     return level + gain.mean(axis=0), gain.std(axis=0) / math.sqrt(len(gain))

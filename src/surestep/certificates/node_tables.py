@@ -27,15 +27,30 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep._settings import Delta, Settings
 from surestep.certificates.common import unless_refused, values_statement
-from surestep.certificates.node_stacks import node_stacks, strides_of, structure_statements
+from surestep.certificates.node_law import (
+    before_stops,
+    draw_counts,
+    node_stacks,
+    strides_of,
+    structure_statements,
+)
 from surestep.certificates.robust import Case, Robust, claims_by_fixed_points, set_terms
 from surestep.certificates.stacks import tails_of_set
 from surestep.certificates.uncertainty import Uncertainty, chance_interval, start_rows
 from surestep.errors import InvalidParameter
-from surestep.model import Certificate, Counts, LoggedRewards, Pairs, Policy, Problem, Statement
-from surestep.model.factored import ColumnRules, FactoredProblem
-from surestep.model.structure import Structure
-from surestep.model.successors import Successors
+from surestep.model import (
+    Certificate,
+    ColumnRules,
+    Counts,
+    FactoredProblem,
+    LoggedRewards,
+    Pairs,
+    Policy,
+    Problem,
+    Statement,
+    Structure,
+    Successors,
+)
 from surestep.planning.rectangular import Earnings, IntervalRows, RectangularSet
 
 MOST_ROWS = 2**21  # of one level of all trees, before equal subtrees are joined
@@ -50,13 +65,6 @@ FIGURES = (
     "value_low",
     "value_high",
 )
-
-
-class Level(NamedTuple):
-    """The rows of all trees that draw the same column."""
-
-    law: arrays.IntArray  # [n] their nodes, or CERTAIN
-    parts: arrays.IntArray  # [n] the number of children of each, which are rows of the next level
 
 
 class Branches(NamedTuple):
@@ -84,9 +92,8 @@ class NodeTable(NamedTuple):
             raise InvalidParameter(
                 "a table of all states needs the current policy, a discount above 0, and no horizon"
             )
-        sizes = [len(values) for values in structure.values[: len(structure.columns)]]
-        check_rows(float(np.prod(sizes, dtype=np.float64)) * structure.num_actions)
-        states = np.indices(sizes).reshape(len(sizes), -1).T
+        check_rows(math.prod(structure.sizes.tolist()) * structure.num_actions)
+        states = np.indices(structure.sizes.tolist()).reshape(structure.sizes.size, -1).T
         draws = np.rint(grown * node_counts(problem)).astype(np.int64)
         steps = structure.target.size + 2
         least = float(problem.discount) ** ((steps - 1) / steps)
@@ -119,7 +126,9 @@ class NodeTable(NamedTuple):
                     successor,
                     np.concatenate([trees.scarcest[root - number - 1], times[rising >= 0]]),
                     LoggedRewards(reward, "transition", known=True),
-                    starts_of(problem, strides_of(np.array(sizes)), pairs.num_states),
+                    np.bincount(
+                        problem.starts @ strides_of(structure.sizes), minlength=pairs.num_states
+                    ),
                     np.arange(pairs.num_states) == number,
                 ),
                 behavior=lifted(pairs, states, behavior),
@@ -142,7 +151,7 @@ class NodeTable(NamedTuple):
         return Policy(pairs, policy.probability[: pairs.num_pairs])
 
 
-def check_rows(rows: float) -> None:
+def check_rows(rows: int) -> None:
     """Refuses worlds with too many states and draws."""
     if rows > MOST_ROWS:
         raise InvalidParameter(
@@ -153,11 +162,8 @@ def check_rows(rows: float) -> None:
 
 def node_counts(problem: FactoredProblem) -> arrays.IntArray:
     """Returns the draws of each node [nodes, V], before the first one that nobody saw."""
-    structure, stacks = problem.structure, node_stacks(problem.log)
-    counts = np.zeros((structure.num_nodes, structure.node_sizes.max()), np.int64)
-    seen = np.arange(stacks.entry.size) < np.repeat(stacks.stops, np.diff(stacks.offsets))
-    np.add.at(counts, (arrays.run_owners(stacks.offsets)[seen], stacks.entry[seen]), 1)
-    return counts
+    stacks = node_stacks(problem.log)
+    return draw_counts(problem.structure, stacks, before_stops(stacks))
 
 
 def joined_trees(
@@ -171,8 +177,8 @@ def joined_trees(
     levels, values, action = drawn_levels(structure, states)
     earned = structure.reward_of(values, action) / least
     drawn = values[:, columns:]
-    sizes = np.array([len(labels) for labels in structure.values[:columns]])
-    after = np.where(drawn[:, columns] == 1, number, drawn[:, :columns] @ strides_of(sizes))
+    strides = strides_of(structure.sizes)
+    after = np.where(drawn[:, columns] == 1, number, drawn[:, :columns] @ strides)
     first, place = distinct(np.column_stack([drawn, earned]))
     leaves = Branches(
         np.full(first.size, CERTAIN),
@@ -183,17 +189,15 @@ def joined_trees(
     rows = [leaves]
     begin = number + 1
     visits = draws.sum(axis=1)
-    for level in reversed(levels):
-        children = side_by_side(begin + place, level.parts, width)
-        scarcest = np.minimum.reduceat(
-            rows[-1].scarcest[place], arrays.offsets_of(level.parts)[:-1]
-        )
-        own = np.where(level.law < 0, MOST_DRAWS, visits[level.law])
-        first, place = distinct(np.column_stack([level.law, children]))
+    for law, parts in reversed(levels):
+        children = side_by_side(begin + place, parts, width)
+        scarcest = np.minimum.reduceat(rows[-1].scarcest[place], arrays.offsets_of(parts)[:-1])
+        own = np.where(law < 0, MOST_DRAWS, visits[law])
+        first, place = distinct(np.column_stack([law, children]))
         begin += rows[-1].law.size
         rows.append(
             Branches(
-                level.law[first],
+                law[first],
                 children[first],
                 np.zeros(first.size),
                 np.minimum(own, scarcest)[first],
@@ -204,10 +208,11 @@ def joined_trees(
 
 def drawn_levels(
     structure: Structure, states: arrays.IntArray
-) -> tuple[list[Level], arrays.IntArray, arrays.IntArray]:
+) -> tuple[list[tuple[arrays.IntArray, arrays.IntArray]], arrays.IntArray, arrays.IntArray]:
     """Draws every value that is possible after each state and action.
 
-    Returns the rows of each column, and the values and the action of each path to the next state.
+    Returns the rows of each column: their nodes, or CERTAIN, and their numbers of children, which
+    are rows of the next column. Then the values and the action of each path to the next state.
     """
     width, actions = states.shape[1], structure.num_actions
     values = np.zeros((len(states) * actions, 2 * width + 2), np.int64)
@@ -220,8 +225,8 @@ def drawn_levels(
         known = structure.known[node]
         certain = over | (known >= 0) | (structure.node_sizes[node] == 1)
         parts = np.where(certain, 1, structure.node_sizes[node])
-        check_rows(float(parts.sum()))
-        levels.append(Level(np.where(certain, CERTAIN, node), parts))
+        check_rows(int(parts.sum()))
+        levels.append((np.where(certain, CERTAIN, node), parts))
         parent = np.repeat(np.arange(node.size), parts)
         drawn = np.where(certain, np.maximum(known, 0), 0)[parent] + arrays.ranges(0, parts)
         values, action = values[parent], action[parent]
@@ -241,15 +246,6 @@ def side_by_side(values: arrays.IntArray, lengths: arrays.IntArray, width: int) 
     owner = arrays.run_owners(arrays.offsets_of(lengths))
     table[owner, arrays.ranges(0, lengths)] = values
     return table
-
-
-def starts_of(problem: FactoredProblem, strides: arrays.IntArray, size: int) -> arrays.IntArray:
-    """Returns how many episodes start in each state of the table; one if the start is known."""
-    starts = problem.log.starts.astype(np.int64)
-    if problem.start is not None:
-        starts = np.array([problem.start])
-    whole = (starts >= 0).all(axis=1)
-    return np.bincount(starts[whole] @ strides, minlength=size)
 
 
 def lifted(pairs: Pairs, states: arrays.IntArray, policy: ColumnRules | Policy) -> Policy:
@@ -385,9 +381,9 @@ def node_tails(
     there can be no such set.
     """
     behavior = policy if problem.behavior is None else problem.behavior
-    sizes = [len(values) for values in problem.structure.values[: len(problem.structure.columns)]]
     whole = not isinstance(behavior, ColumnRules) or behavior.is_whole
-    few = math.prod(sizes) * problem.structure.num_actions <= MOST_TAILS
+    states = math.prod(problem.structure.sizes.tolist())
+    few = states * problem.structure.num_actions <= MOST_TAILS
     if not (delta > 0 and 0 < problem.discount < 1 and problem.horizon is None and few and whole):
         return None
     table = NodeTable.of(replace(problem, behavior=behavior), grown)

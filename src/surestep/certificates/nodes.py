@@ -75,8 +75,6 @@ what came of them; a structure that was chosen on the part that judges; a draw t
 seen and filled in by a guess; anything that is not valid there.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -95,15 +93,25 @@ from surestep.certificates.bets import (
     PLANNING_SEED,
     BetPlan,
     Fold,
-    ReturnsBet,
     limits_of,
     plans_at,
 )
-from surestep.certificates.episodes import too_few
-from surestep.certificates.node_stacks import node_stacks, strides_of, structure_statements
+from surestep.certificates.episodes import split_of, too_few
+from surestep.certificates.node_law import (
+    LONGEST,
+    node_stacks,
+    strides_of,
+    structure_statements,
+)
 from surestep.certificates.node_tables import node_tails
 from surestep.certificates.stacks import Tallies, Way, tallies_of
-from surestep.certificates.stitched import FEWEST, check_rounds, figures_of
+from surestep.certificates.stitched import (
+    FEWEST,
+    Planning,
+    check_rounds,
+    figures_of,
+    levels_of,
+)
 from surestep.certificates.uncertainty import SMALLEST_LEVEL
 from surestep.errors import InvalidParameter
 from surestep.kernels.nodes import (
@@ -118,16 +126,15 @@ from surestep.kernels.nodes import (
     room_for_nodes,
 )
 from surestep.kernels.stitched import FOREVER, Rounds, Tallied, coupled_chances
-from surestep.model import Certificate, Policy
-from surestep.model.factored import ColumnRules, FactoredProblem
+from surestep.model import Certificate, ColumnRules, FactoredProblem, Policy, Statement
 from surestep.model.known import Logger
-from surestep.model.statements import Scalar, Statement
+from surestep.model.statements import Scalar
+from surestep.offpolicy.split import split_episodes
 
 PLANNED_DRAWS = 400_000  # of columns, in which fold 1 may try a way, over all runs
 CLEARLY = 0.1  # of the range of returns: what rollouts in turn must promise more than paired ones
 MOST_PLANNING_RUNS = 64
 NEGLIGIBLE = 1e-6  # the discount after which a rollout is cut that no other horizon cuts
-LONGEST = 10_000  # the most steps of a rollout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,18 +208,11 @@ class NodeStitched(common.WithRanges):
         CertificateRefused
             A part has too few episodes.
         """
-        log = problem.log
-        order = np.arange(log.num_episodes)
-        if self.logger == "fixed":
-            order = np.random.default_rng(self.seed).permutation(order)
-        first, second = np.split(order, [round(self.train_share * log.num_episodes)])
-        least = FEWEST["episodes"]
-        if min(first.size, second.size) < least:
-            raise too_few("episodes", log.num_episodes, first.size, second.size, least)
-        return (
-            replace(problem, log=log.episodes(first)),
-            replace(problem, log=log.episodes(second)),
-        )
+        first, second = split_episodes(problem.log, *split_of(self))
+        train, test = (0 if part is None else part.num_episodes for part in (first, second))
+        if first is None or second is None or min(train, test) < FEWEST["episodes"]:
+            raise too_few("episodes", train + test, train, test, FEWEST["episodes"])
+        return replace(problem, log=first), replace(problem, log=second)
 
     def expected(
         self,
@@ -272,36 +272,18 @@ class NodeStitched(common.WithRanges):
         list of Fold
             Up to four: each without such tails, and with them.
         """
-        ratio = (1 - self.train_share) / self.train_share
-        plain = node_course(training, policy)
-        returns = paid_node_returns(training)
-        courses = [plain] if tails is None else [plain, plain._replace(tails=tails.ravel())]
-        folds = []
-        for course, robust in zip(courses, (False, True), strict=False):
-            level = self.level(robust)
-            whole = Fold(stacks, course, ratio, level, robust=robust, one_of=self.one_of)
-            if training.behavior is not None or not self.practice:
-                folds.append(whole)
-            if self.practice:
-                bet = ReturnsBet.of(returns, ratio, self.practice * level, course)
-                rest = (1 - self.practice) * level
-                folds.append(whole._replace(delta=rest, alone=True, baseline=bet))
-        return folds
-
-    def level(self, robust: bool) -> float:
-        """Returns the part of δ that a robust set leaves.
-
-        Parameters
-        ----------
-        robust : bool
-            Whether there is such a set.
-
-        Returns
-        -------
-        float
-            The level of all bets together.
-        """
-        return (1 - self.tails) * self.delta if robust else self.delta
+        if training.behavior is None and not self.practice:
+            raise InvalidParameter("practice is 0, but the behavior policy is not known")
+        planning = Planning(
+            self,
+            stacks,
+            node_course(training, policy),
+            (1 - self.train_share) / self.train_share,
+            None if tails is None else tails.ravel(),
+            returns=paid_node_returns(training) if self.practice else None,
+        )
+        folds = [fold._replace(one_of=self.one_of) for fold in planning.folds()]
+        return [fold for fold in folds if training.behavior is not None or fold.alone]
 
     def certify(self, problem: FactoredProblem, policy: ColumnRules | Policy) -> Certificate:
         """Returns L by rounds on the part that judges, as the other part planned them.
@@ -324,17 +306,13 @@ class NodeStitched(common.WithRanges):
             A part has too few episodes, or δ is too small.
         """
         common.check_delta(self.delta, "a bet", SMALLEST_LEVEL)
-        if problem.behavior is None and not self.practice:
-            raise InvalidParameter("practice is 0, but the behavior policy is not known")
         first, second = self.parts(problem)
         share = self.tails * self.delta
         grown = problem.log.num_episodes / first.log.num_episodes
         (plan,) = self.expected(first, [policy], node_tails(first, policy, share, grown))
         stacks = node_stacks(second.log)
-        course = node_course(second, policy)
         tails = node_tails(problem, policy, share) if plan.fold.robust else None
-        if tails is not None:
-            course = course._replace(tails=tails.ravel())
+        course = node_course(second, policy, tails)
         world = world_of(stacks, course, plan.fold.stacks, self.seed)
         tallied = roll_out_nodes(world, [plan.way], CERTIFYING, self.series, keep=True)
         rounds = Rounds(tallied.differences, tallied.complete, tallied.cuts)
@@ -344,24 +322,10 @@ class NodeStitched(common.WithRanges):
         compared: dict[str, Scalar] = {}
         if plan.fold.baseline is not None:
             returns = paid_node_returns(second)
-            level = self.practice * self.level(plan.fold.robust)
+            _, level = levels_of(self, robust=plan.fold.robust, returns=True)
             upper = min(plan.fold.baseline.upper(returns, returns.size, level), high)
             compared = {"policy_lower": lower, "practice_upper": upper}
             lower -= upper
-        figures: dict[str, Scalar] = {
-            "episodes": second.log.num_episodes,
-            "training_episodes": first.log.num_episodes,
-            "steps": second.log.num_steps,
-            "training_steps": first.log.num_steps,
-            "nodes": int((problem.structure.known < 0).sum()),
-            "nodes_seen": int((arrays.run_lengths(stacks.offsets) > 0).sum()),
-            "robust_tails": plan.fold.robust,
-            "expected": plan.score,
-            "return_low": low,
-            "return_high": high,
-            **figures_of(plan.way, rounds),
-            **compared,
-        }
         return Certificate(
             kind=self.name,
             standing="believed" if problem.structure.learnt else "proved",
@@ -370,7 +334,20 @@ class NodeStitched(common.WithRanges):
             span=high - low,
             assumptions=self.assumptions(problem, by_returns=bool(compared)),
             parameters={name: getattr(self, name) for name in self.__dataclass_fields__},
-            figures=figures,
+            figures={
+                "episodes": second.log.num_episodes,
+                "training_episodes": first.log.num_episodes,
+                "steps": second.log.num_steps,
+                "training_steps": first.log.num_steps,
+                "nodes": int((problem.structure.known < 0).sum()),
+                "nodes_seen": int((arrays.run_lengths(stacks.offsets) > 0).sum()),
+                "robust_tails": plan.fold.robust,
+                "expected": plan.score,
+                "return_low": low,
+                "return_high": high,
+                **figures_of(plan.way, rounds),
+                **compared,
+            },
         )
 
     def assumptions(
@@ -390,21 +367,19 @@ class NodeStitched(common.WithRanges):
         tuple of Statement
             They are those of the proof.
         """
-        seed = self.seed if self.logger == "fixed" else None
         low, high = problem.return_bounds
         least, most = problem.rest_bounds
         learnt = "logger-never-learnt" if self.logger == "fixed" else "order-of-decisions"
-        starts = Statement("starts-unchosen")
-        if problem.start is not None:
-            starts = Statement("start-known")
         return (
             *structure_statements(problem.structure),
             Statement("no-hidden-causes"),
             *((Statement("practice-as-recorded"),) if by_returns else problem.about_behavior),
-            Statement("chosen-from-part", {"share": self.train_share, "seed": seed}),
+            Statement(
+                "chosen-from-part", dict(zip(("share", "seed"), split_of(self), strict=True))
+            ),
             Statement(learnt),
             Statement("nothing-left-out"),
-            starts,
+            Statement("starts-unchosen" if problem.start is None else "start-known"),
             Statement("returns-bounded", {"low": low, "high": high}),
             Statement("rest-bounded", {"low": least, "high": most}),
             Statement("seed-fixed"),
@@ -420,9 +395,7 @@ def paid_node_returns(problem: FactoredProblem) -> arrays.FloatArray:
     log = problem.log
     last = log.offsets[1:] - 1
     steps = arrays.run_lengths(log.offsets)
-    over = log.ended[last]
-    if problem.horizon is not None:
-        over = over | (steps >= problem.horizon)
+    over = log.ended[last] | (steps >= (problem.horizon or math.inf))
     paid = log.returns(problem.discount, problem.horizon)
     left = paid + problem.discount**steps * problem.rest_bounds[1]
     lost = ~log.ended[last] & (log.next_state[last] < 0).all(axis=1)
@@ -432,16 +405,13 @@ def paid_node_returns(problem: FactoredProblem) -> arrays.FloatArray:
 
 def rules_of(policy: ColumnRules) -> Rules:
     """Returns the arrays of rules that kernels read: the first rule for all values at once."""
-    cumulated = policy.cumulated
     return Rules(
         policy.slots.ravel(),
         strides_of(policy.sizes),
         policy.first(),
-        policy.member_actions.ravel(),
-        policy.choice,
+        policy.taken.ravel(),
         policy.chance,
-        np.zeros(0) if cumulated is None else cumulated.ravel(),
-        policy.slots.shape[0],
+        policy.cumulated.ravel(),
         policy.edge,
     )
 
@@ -451,14 +421,19 @@ def sums_of(sums: Any) -> Sums:
     return Sums(sums.first, sums.offsets, sums.place, sums.stride, sums.part)
 
 
-def node_course(problem: FactoredProblem, policy: ColumnRules | Policy) -> NodeCourse:
+def node_course(
+    problem: FactoredProblem,
+    policy: ColumnRules | Policy,
+    tails: arrays.FloatArray | None = None,
+) -> NodeCourse:
     """Returns the course of π_I and π_b: both rules, or both tables over all states.
 
     A state of a table is the number whose digits are the columns, the last one counting least.
+    `tails` [2, S] bound what is left where rollouts are cut after some steps.
     """
     structure = problem.structure
     empty = np.zeros(0, np.int64)
-    none = Rules(empty, empty, empty, empty, empty, np.zeros(0), np.zeros(0), 1, 0)
+    none = Rules(empty, empty, empty, empty, np.zeros(0), np.zeros(0), 0)
     # Where π_b is not known, its rounds are those of π_I, and no bet is on them.
     behavior = policy if problem.behavior is None else problem.behavior
     ours, theirs = none, none
@@ -471,7 +446,6 @@ def node_course(problem: FactoredProblem, policy: ColumnRules | Policy) -> NodeC
         coupled_chances(policy.pairs.offsets, *both, chances)
     else:
         raise InvalidParameter("one policy is a table and the other one rules, expected both alike")
-    sizes = np.array([len(values) for values in structure.values[: len(structure.columns)]])
     return NodeCourse(
         sums_of(structure.nodes),
         structure.target,
@@ -482,12 +456,12 @@ def node_course(problem: FactoredProblem, policy: ColumnRules | Policy) -> NodeC
         ours,
         theirs,
         chances,
-        strides_of(sizes),
+        strides_of(structure.sizes),
         empty if problem.start is None else np.array(problem.start, np.int64),
         float(problem.discount),
         problem.return_bounds,
         problem.rest_bounds,
-        np.zeros(0),
+        np.zeros(0) if tails is None else tails.ravel(),
         FOREVER if problem.horizon is None else problem.horizon,
     )
 

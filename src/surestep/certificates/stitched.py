@@ -370,7 +370,7 @@ class Stitched(common.WithRanges, common.Certifier):
         return common.answered(judging, map(claim_of, judged))
 
 
-def levels_of(certifier: Stitched, *, robust: bool, returns: bool) -> tuple[float, float]:
+def levels_of(certifier: Any, *, robust: bool, returns: bool) -> tuple[float, float]:
     """Returns the shares of δ for bets on rounds, and for the bet on returns of practice."""
     left = (1 - certifier.tails) * certifier.delta if robust else certifier.delta
     share = certifier.practice if returns else 0.0
@@ -608,11 +608,11 @@ def assumptions_of(
 class Planning(NamedTuple):
     """The course of two policies on fold 1, from which their bets are planned."""
 
-    certifier: Stitched
-    stacks: Stacks
-    course: Course
+    certifier: Any  # `Stitched`, or `NodeStitched`
+    stacks: Any  # of pairs, or of nodes
+    course: Any
     ratio: float  # the size of the second fold relative to the first
-    tails: Tails | None  # by a robust set
+    tails: Any  # by a robust set, as the course has them; None without one
     alone: bool = False  # rounds are of π_I alone
     returns: arrays.FloatArray | None = None  # of practice, where they may be compared with
     parts: int = 1  # of all entries; these are the first

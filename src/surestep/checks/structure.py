@@ -49,9 +49,14 @@ import numpy as np
 from scipy.special import xlogy
 
 import surestep._arrays as arrays
-from surestep.certificates.node_law import LEFT_OVER, estimated_law, log_kt, sampled_log
-from surestep.certificates.node_stacks import node_draws
-from surestep.kernels.nodes import NodeStacks
+from surestep.certificates.node_law import (
+    LEFT_OVER,
+    before_stops,
+    estimated_law,
+    log_kt,
+    node_draws,
+    sampled_log,
+)
 from surestep.model.factored import ColumnRules, FactoredLog
 from surestep.model.structure import ACTION, END, HERE, LEFT, NEXT, REWARD, RIGHT, Structure
 
@@ -66,7 +71,6 @@ POWER = 0.84  # standard deviations below the mean that four of five logs exceed
 FINE = 1001  # how many changes of a chance are tried
 ROLLOUTS = 300
 MOST_STEPS = 1000  # of a rollout
-Steps = tuple[arrays.IntArray, arrays.IntArray, arrays.FloatArray]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,8 +194,7 @@ class Compared(NamedTuple):
     columns: arrays.IntArray  # [n] their places in the order of decisions
     nodes: arrays.IntArray  # [k] the nodes with draws
     tests: int
-    variables: Sequence[Variable]
-    counts: Sequence[arrays.FloatArray]  # [k, 1 + values of the variable, values of the node]
+    tables: Sequence[tuple[Variable, arrays.FloatArray]]  # counts [k, 1 + values, values of a node]
 
 
 def check_structure(
@@ -231,13 +234,13 @@ def check_structure(
     >>> tested.failed, tested.is_blind
     (False, False)
     """
-    stacks, units = compared(log)
+    units = compared(log)
     tests = sum(unit.tests for unit in units)
     largest, worst = -math.inf, None
     totals: list[arrays.FloatArray] = []
     for unit in units:
-        totals += [*unit.counts[-1].sum(axis=1)]  # every row lies in a block
-        for variable, counts in zip(unit.variables, unit.counts, strict=True):
+        totals += [*unit.tables[-1][1].sum(axis=1)]  # every row lies in a block
+        for variable, counts in unit.tables:
             evidence = log_e_values(variable, counts)
             if evidence.max(initial=-math.inf) > largest:
                 largest = float(evidence.max())
@@ -245,29 +248,23 @@ def check_structure(
                 worst = told(log.structure, unit, variable, counts, place)
     totals.sort(key=lambda total: float(total.sum()))
     bar = math.log(max(tests, 1) / LEVEL)
-    blind = None
-    if policy is not None:
-        steps = steps_of(log, stacks, policy, (discount, start, seed))
-        blind = blind_share_of(log.structure, units, steps)
+    walk = discount, start, seed
     return StructureTest(
         tests=tests,
         evidence=largest - math.log(max(tests, 1)),
         worst=worst,
         notices=noticed_change(totals[len(totals) // 2], bar) if totals else None,
-        blind=blind,
+        blind=None if policy is None else blind_share_of(log, units, policy, walk),
     )
 
 
-def compared(log: FactoredLog) -> tuple[NodeStacks, list[Compared]]:
-    """Returns the draws of a log, and how often each occurs, by every left-out variable."""
+def compared(log: FactoredLog) -> list[Compared]:
+    """Counts how often each draw of a log occurs, by every left-out variable."""
     structure, values = log.structure, log.values()
     stacks, when = node_draws(log)
-    kept = np.arange(stacks.entry.size) < np.repeat(stacks.stops, np.diff(stacks.offsets))
-    shape = structure.target.size, log.num_steps
-    node, drawn = np.full(shape, -1), np.zeros(shape, np.int64)
-    row, d = np.divmod(when[kept], shape[0])
-    node[d, row] = arrays.run_owners(stacks.offsets)[kept]
-    drawn[d, row] = stacks.entry[kept]
+    node, drawn = log.draws()
+    kept = arrays.marked(when[before_stops(stacks)], node.size)
+    node = np.where(kept.reshape(node.shape), node, -1)
     units = []
     firsts = np.append(np.unique(structure.nodes.first), structure.num_nodes)
     for first, end in itertools.pairwise(firsts.tolist()):
@@ -276,21 +273,21 @@ def compared(log: FactoredLog) -> tuple[NodeStacks, list[Compared]]:
         if size == 1:
             continue
         variables = left_out(structure, columns)
-        seen = np.unique(node[columns])
+        seen = np.unique(node[:, columns])
         seen = seen[seen >= 0]
-        counts = [np.zeros((seen.size, len(z.values) + 1, size)) for z in variables]
+        tables = [(z, np.zeros((seen.size, len(z.values) + 1, size))) for z in variables]
         for i, column in enumerate(columns):
-            rows = np.flatnonzero(node[column] >= 0)
-            local = np.searchsorted(seen, node[column, rows])
-            for variable, table in zip(variables, counts, strict=True):
+            rows = np.flatnonzero(node[:, column] >= 0)
+            local = np.searchsorted(seen, node[rows, column])
+            for variable, table in tables:
                 if variable.place is None or variable.place[i] >= 0:
                     value = variable.at(i, values, log.action)[rows]
-                    place = local * table.shape[1] * size + (value + 1) * size + drawn[column, rows]
+                    place = local * table.shape[1] * size + (value + 1) * size + drawn[rows, column]
                     table += np.bincount(place, minlength=table.size).reshape(table.shape)
         unknown = int((structure.known[first:end] < 0).sum())
         tests = unknown * sum(variable.comparisons for variable in variables)
-        units.append(Compared(columns, seen, tests, variables, counts))
-    return stacks, units
+        units.append(Compared(columns, seen, tests, tables))
+    return units
 
 
 def left_out(structure: Structure, columns: arrays.IntArray) -> list[Variable]:
@@ -364,8 +361,7 @@ def log_ml(counts: arrays.FloatArray) -> arrays.FloatArray:
 
 def log_e_value(there: arrays.FloatArray, total: arrays.FloatArray) -> arrays.FloatArray:
     """Returns ln E of counts [..., V] at a value, among those of all rows that are compared."""
-    evidence: arrays.FloatArray = log_kt(there) + log_kt(total - there) - log_ml(total)
-    return evidence
+    return log_kt(there) + log_kt(total - there) - log_ml(total)
 
 
 def noticed_change(total: arrays.FloatArray, bar: float) -> float | None:
@@ -472,18 +468,16 @@ def blind_share(
     >>> [round(blind_share(log, policy, 0.95, (1, 1, 1)), 1) for log in logs]
     [0.3, 0.0]
     """
-    stacks, units = compared(log)
-    steps = steps_of(log, stacks, policy, (discount, start, seed))
-    return blind_share_of(log.structure, units, steps)
+    return blind_share_of(log, compared(log), policy, (discount, start, seed))
 
 
-def steps_of(
+def blind_share_of(
     log: FactoredLog,
-    stacks: NodeStacks,
+    units: Sequence[Compared],
     policy: ColumnRules,
     walk: tuple[float, Sequence[int] | None, int],
-) -> Steps:
-    """Returns values [N, 2C + 2], actions and weights of steps in the estimated law.
+) -> float:
+    """Returns the share of steps with a node and value that the log shows too seldom.
 
     `walk` has the discount, the start and the seed of the rollouts of the policy.
     """
@@ -493,26 +487,20 @@ def steps_of(
     first = starts[rng.integers(len(starts), size=ROLLOUTS)]
     weights = discount ** np.arange(MOST_STEPS, dtype=np.float64)
     most = int(np.count_nonzero(weights > LEFT_OVER))
-    law = estimated_law(structure, stacks)
-    made = sampled_log(structure, law, policy, first, steps=most, rng=rng)
-    return made.values(), made.action, weights[arrays.ranges(0, arrays.run_lengths(made.offsets))]
-
-
-def blind_share_of(structure: Structure, units: Sequence[Compared], steps: Steps) -> float:
-    """Returns the share of steps with a node and value that the log shows too seldom."""
-    values, action, weights = steps
-    blind = np.zeros(action.size, np.bool_)
+    made = sampled_log(structure, estimated_law(log), policy, first, steps=most, rng=rng)
+    values, weight = made.values(), weights[arrays.ranges(0, arrays.run_lengths(made.offsets))]
+    blind = np.zeros(made.num_steps, np.bool_)
     for unit in units:
         few = [
             (variable, np.vstack([counts.sum(axis=-1) < FEW, np.ones(counts.shape[1], np.bool_)]))
-            for variable, counts in zip(unit.variables, unit.counts, strict=True)
+            for variable, counts in unit.tables
             if variable.now
         ]
         local = np.full(structure.num_nodes, unit.nodes.size)
         local[unit.nodes] = np.arange(unit.nodes.size)
         for i, d in enumerate(unit.columns.tolist()):
-            node = structure.nodes.at(d, values, action)
+            node = structure.nodes.at(d, values, made.action)
             drawn = structure.known[node] < 0
             for variable, table in few:
-                blind |= drawn & table[local[node], variable.at(i, values, action) + 1]
-    return float(weights @ blind / weights.sum())
+                blind |= drawn & table[local[node], variable.at(i, values, made.action) + 1]
+    return float(weight @ blind / weight.sum())

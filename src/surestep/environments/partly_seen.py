@@ -165,28 +165,19 @@ def shown_log(world: Unseen, memory: int) -> tuple[Merged, list[History]]:
     state of the log is the end, with an empty history.
     """
     over = len(world.initial) - 1
-    seen = range(world.sight.shape[1])
-    number: dict[tuple[int, History], int] = {}
-    starts = list[float]()
-    for x, o in itertools.product(range(over), seen):
-        chance = float(world.initial[x] * world.sight[x, o])
-        if chance > 0:
-            number[x, (o,)] = len(number)
-            starts.append(chance)
+    first = world.initial[:, np.newaxis] * world.sight
+    waiting: list[tuple[int, History]] = [(x, (o,)) for x, o in np.argwhere(first > 0).tolist()]
+    number = {each: i for i, each in enumerate(waiting)}
     moves = list[tuple[int, int, int, float, float]]()
-    waiting = list(number)
     for x, history in waiting:  # which grows
-        for a, y, o in itertools.product(range(len(world.actions)), range(over + 1), seen):
-            chance = float(world.chance[x, a, y] * world.sight[y, o])
-            if chance == 0 or x == over:
-                continue
+        follows = world.chance[x, :, :, np.newaxis] * world.sight
+        for a, y, o in np.argwhere(follows > 0).tolist():
             after = (y, () if y == over else (*history, a, o)[-2 * memory - 1 :])
             if after not in number:
                 number[after] = len(number)
                 waiting.append(after)
-            moves.append(
-                (number[x, history], a, number[after], chance, float(world.reward[x, a, y]))
-            )
+            move = number[x, history], a, number[after]
+            moves.append((*move, float(follows[a, y, o]), float(world.reward[x, a, y])))
     size = len(number)
     chances = np.zeros((size, len(world.actions), size))
     rewards = np.zeros_like(chances)
@@ -202,7 +193,7 @@ def shown_log(world: Unseen, memory: int) -> tuple[Merged, list[History]]:
         chances,
         rewards,
         DISCOUNT,
-        np.append(starts, np.zeros(size - len(starts))),
+        np.append(first[first > 0], np.zeros(size - np.count_nonzero(first))),
         action_labels=world.actions,
     )
     pairs = Pairs.full(

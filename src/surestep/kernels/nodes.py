@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surestep._arrays import IntArray
-from surestep.kernels._compile import borrowing, inlined, tasks
+from surestep.kernels._compile import borrowing, tasks
 from surestep.kernels.random_streams import GOLDEN, first_above, mixed
 from surestep.kernels.records import fill
 from surestep.kernels.stitched import (
@@ -28,6 +28,7 @@ from surestep.kernels.stitched import (
     Desk,
     Run,
     Tallied,
+    desk_in,
     is_second,
     joined,
     settle_round,
@@ -54,11 +55,9 @@ class Rules(NamedTuple):
     slots: IntsIn  # [M·W]
     stride: IntsIn  # [W] of the values that a member looks at
     first: IntsIn  # the first rule that holds for each combination of values; R if none does
-    actions: IntsIn  # [M·Q]
-    choice: IntsIn  # [R+1]
+    actions: IntsIn  # [M·(R+1)] of each rule; last, if no rule holds
     chance: FloatsIn  # [R+1]
-    law: FloatsIn  # [(R+1)·A] cumulated chances of random actions; empty if each is as likely
-    members: int
+    law: FloatsIn  # [(R+1)·A] cumulated chances of random actions
     edge: int  # the value that counts beyond the ends of a row, where a slot is −1
 
 
@@ -102,30 +101,8 @@ class World(NamedTuple):
 
 
 def room_for_nodes(num_nodes: int, num_states: int, num_columns: int) -> RoomSize:
-    """Returns the room of `node_rounds`: a `Desk`, and the values of a step."""
-    return RoomSize(2, 5 * num_nodes + 2 * num_states + 1 + 2 * num_columns + 2)
-
-
-@inlined
-def node_desk(room: Room, num_nodes: int, num_states: int) -> Desk:
-    """Lays out the arrays of a `Desk` in the room of a task.
-
-    `base` has the place of the first entry that no earlier round has read, and `reads` the place of
-    the next one; `read_pairs` has the nodes that were read in this round, once or twice.
-    """
-    ints = room.ints
-    states = 5 * num_nodes
-    last = states + 2 * num_states
-    return Desk(
-        ints[:num_nodes],
-        ints[num_nodes : 3 * num_nodes],
-        ints[3 * num_nodes : states],
-        ints[states : states + num_states],
-        ints[states + num_states : last],
-        ints[last : last + 1],
-        room.floats[:1],
-        room.floats[1:],
-    )
+    """Returns the room of `node_rounds`: a `Desk` for one case, and the values of a step."""
+    return RoomSize(2, 4 * num_nodes + 2 * num_states + 1 + 2 * num_columns + 2)
 
 
 @borrowing
@@ -143,9 +120,9 @@ def rule_action(rules: Rules, z: IntArray, number: float, num_actions: int) -> i
 
     It is UNKNOWN where nobody knows what is done.
     """
-    width, found = rules.stride.size, rules.choice.size - 1
-    action = rules.choice[found]
-    for m in range(rules.members):
+    width, found = rules.stride.size, rules.chance.size - 1
+    action = rules.actions[found]
+    for m in range(rules.slots.size // width):
         place = 0
         for w in range(width):
             c = rules.slots[m * width + w]
@@ -153,17 +130,15 @@ def rule_action(rules: Rules, z: IntArray, number: float, num_actions: int) -> i
         r = rules.first[place]
         if r < found:
             found = r
-            action = rules.actions[m * (rules.actions.size // rules.members) + rules.choice[r]]
+            action = rules.actions[m * rules.chance.size + r]
             if r == 0:
                 break
     chance = rules.chance[found]
-    if number < chance and rules.law.size > 0:
+    if number < chance:
         begin = found * num_actions
         action = first_above(rules.law, begin, begin + num_actions, number / chance) - begin
         if rules.law[begin + action] <= number / chance:
             return UNKNOWN
-    elif number < chance:
-        action = min(int(number / chance * num_actions), num_actions - 1)
     return int(action)
 
 
@@ -182,13 +157,13 @@ def read_step(
         k = place_in(course.nodes, d, z, action, course.num_actions)
         drawn = course.known[k]
         if drawn == UNKNOWN:
-            row = desk.reads[begin + k]
+            row = stacks.offsets[k] + desk.base[k] + desk.reads[begin + k]
             if row >= stacks.stops[k]:
                 return MISSING, num_read
-            if row == desk.base[k]:
+            if desk.reads[k] == 0 and desk.reads[desk.base.size + k] == 0:
                 desk.read_pairs[num_read] = k
                 num_read += 1
-            desk.reads[begin + k] = row + 1
+            desk.reads[begin + k] += 1
             drawn = np.int64(stacks.entry[row])
         elif drawn == UNREADABLE:
             return CUT_AT, num_read
@@ -215,11 +190,8 @@ def roll_out_nodes(
     """
     course, num_actions, columns = world.course, world.course.num_actions, z.size // 2 - 1
     visits, seen_states = desk.visits, desk.seen_states
-    total, weight, step, num_seen = 0.0, 1.0, 0, 0
-    while True:
-        if step == course.counted:
-            why = COUNTED_OUT
-            break
+    why, total, weight, step, num_seen = COUNTED_OUT, 0.0, 1.0, 0, 0
+    while why == COUNTED_OUT and step < course.counted:
         if step == horizon:
             why = CUT_AFTER
             break
@@ -251,8 +223,6 @@ def roll_out_nodes(
         total += weight * earned
         weight *= course.discount
         step += 1
-        if why == ENDED:
-            break
         for c in range(columns):
             z[c] = z[columns + c]
     for j in range(num_seen):
@@ -271,25 +241,13 @@ def roll_out_nodes(
 
 
 @borrowing
-def use_up(desk: Desk, num_read: int) -> None:
-    """Advances each stack by the larger number of entries that one of the policies has read."""
-    base, row = desk.base, desk.reads
-    for j in range(num_read):
-        k = desk.read_pairs[j]
-        base[k] = max(row[k], row[base.size + k])
-        row[k] = base[k]
-        row[base.size + k] = base[k]
-
-
-@borrowing
 def start_values(i: int, world: World, z: IntArray) -> bool:
-    """Writes the start of round i to `z`; returns False if the log has no more complete start."""
-    columns, known = z.size // 2 - 1, world.course.start.size > 0
-    if not known and (i + 1) * columns > world.stacks.starts.size:
-        return False
-    whole = True
-    for c in range(columns):
-        z[c] = world.course.start[c] if known else world.stacks.starts[i * columns + c]
+    """Writes the start of round i to `z`; returns False if the log lacks a value of it."""
+    starts, begin, whole = world.stacks.starts, i * (z.size // 2 - 1), True
+    if world.course.start.size > 0:
+        starts, begin = world.course.start, 0
+    for c in range(z.size // 2 - 1):
+        z[c] = starts[begin + c]
         whole = whole and z[c] >= 0
     return whole
 
@@ -314,17 +272,15 @@ def node_rounds(
     """
     num_nodes = world.course.known.size
     num_states = world.course.chances.size // (4 * world.course.num_actions)
-    desk = node_desk(room, num_nodes, num_states)
-    z = room.ints[5 * num_nodes + 2 * num_states + 1 :]
+    desk = desk_in(room, num_nodes, num_states)
+    the_case, z = desk.shift[:1], desk.shift[1:]
     fill(desk.visits, 0)
-    fill(desk.shift, 0)
+    fill(the_case, 0)
     for task in range(first, last):
         way = task // runs
-        run = Run(desk.shift, 0, 0, turns[way], horizons[2 * way : 2 * way + 2], task, 0)
-        for k in range(num_nodes):
-            desk.base[k] = world.stacks.offsets[k]
-            desk.reads[k] = desk.base[k]
-            desk.reads[num_nodes + k] = desk.base[k]
+        run = Run(the_case, 0, 0, turns[way], horizons[2 * way : 2 * way + 2], task, 0)
+        fill(desk.base, 0)
+        fill(desk.reads, 0)
         outcome.complete[task] = 0
         outcome.cuts[task] = 0
         fill(outcome.moments[task], 0.0)
@@ -346,5 +302,4 @@ def node_rounds(
                 cuts += why >= CUT_AFTER
             if why == MISSING:
                 break
-            use_up(desk, num_read)
-            settle_round(i, cuts, 0, run, desk, outcome)
+            settle_round(i, cuts, num_read, run, desk, outcome)

@@ -22,6 +22,7 @@ from surestep.model.factored import MOST_COMBINATIONS, ColumnRules, FactoredLog
 
 DIGITS = 9  # of logged probabilities that tell labels apart
 Leaf = tuple[dict[str, object], arrays.IntArray]  # when it holds, and its rows
+Ends = tuple[int, int]  # the least and the greatest value of a column that was split
 
 
 def estimated_behavior(log: FactoredLog) -> ColumnRules:
@@ -33,35 +34,39 @@ def estimated_behavior(log: FactoredLog) -> ColumnRules:
     return ColumnRules.of_laws(log.structure, [when for when, _ in leaves[:-1]], law)
 
 
-def logged_behavior(log: FactoredLog) -> ColumnRules | None:
+def logged_behavior(choosing: FactoredLog, log: FactoredLog) -> ColumnRules | None:
     """Returns the policy with the logged probabilities; of other actions nothing is known.
 
-    It is None if no leaves tell them: one has several of an action, or more than 1 in all.
+    The part that chooses makes the leaves. It is None if they do not tell the probabilities of the
+    whole log: a leaf has several of an action, or more than 1 in all.
     """
+    assert choosing.propensity is not None
     assert log.propensity is not None
-    both = np.column_stack([log.action, log.propensity.round(DIGITS)])
-    leaves = leaves_of(log, np.unique(both, axis=0, return_inverse=True)[1].ravel())
+    both = np.column_stack([choosing.action, choosing.propensity.round(DIGITS)])
+    leaves = leaves_of(choosing, np.unique(both, axis=0, return_inverse=True)[1].ravel())
     law = np.zeros((len(leaves), log.structure.num_actions))
     for k, (_, rows) in enumerate(leaves):
-        law[k, log.action[rows]] = log.propensity[rows]
-        several = np.abs(law[k, log.action[rows]] - log.propensity[rows]).max()
-        if max(several, law[k].sum() - 1) > arrays.SUM_TOLERANCE:
-            return None
-    return ColumnRules.of_laws(log.structure, [when for when, _ in leaves[:-1]], law)
+        law[k, choosing.action[rows]] = choosing.propensity[rows]
+    if (law.sum(axis=1) > 1 + arrays.SUM_TOLERANCE).any():
+        return None
+    rules = ColumnRules.of_laws(log.structure, [when for when, _ in leaves[:-1]], law)
+    chances = rules.chances(log.state)
+    taken = chances[np.arange(log.num_steps), log.action]
+    unsaid = (taken == 0) & (chances.sum(axis=1) < 1 - arrays.SUM_TOLERANCE)
+    agrees = unsaid | (np.abs(taken - log.propensity) <= arrays.SUM_TOLERANCE)
+    return rules if agrees.all() else None
 
 
 def leaves_of(log: FactoredLog, label: arrays.IntArray) -> list[Leaf]:
     """Returns the leaves of a tree that tells the labels of rows apart."""
-    names = log.structure.columns
-    labels = log.structure.values[: len(names)]
-    sizes = np.array([len(values) for values in labels])
+    names, labels, sizes = log.structure.columns, log.structure.values, log.structure.sizes
     seen, number = np.unique(label, return_inverse=True)
     share = np.bincount(number) / number.size
     price = math.log(max(sizes.sum() - sizes.size, 1))
-    waiting = [(np.arange(number.size), np.zeros_like(sizes), sizes - 1)]
+    waiting: list[tuple[arrays.IntArray, dict[int, Ends]]] = [(np.arange(number.size), {})]
     leaves, used = list[Leaf](), set[int]()
     while waiting:
-        rows, low, high = waiting.pop(0)
+        rows, ends = waiting.pop(0)
         best = (price, -1, 0)
         for c, size in enumerate(sizes):
             if math.prod(sizes[[*used | {c}]].tolist()) <= MOST_COMBINATIONS:
@@ -73,16 +78,16 @@ def leaves_of(log: FactoredLog, label: arrays.IntArray) -> list[Leaf]:
                 best = max(best, (float(gain.max()), c, int(gain.argmax())), key=itemgetter(0))
         _, c, value = best
         if c < 0:
-            ends = zip(names, labels, low, high, strict=True)
             when: dict[str, object] = {
-                x: (values[a], values[b]) for x, values, a, b in ends if b - a < len(values) - 1
+                names[x]: (labels[x][a], labels[x][b]) for x, (a, b) in ends.items()
             }
             leaves.append((when, rows))
             continue
         used.add(c)
-        here, left = np.arange(sizes.size) == c, log.state[rows, c] <= value
-        waiting.append((rows[left], low, np.where(here, value, high)))
-        waiting.append((rows[~left], np.where(here, value + 1, low), high))
+        low, high = ends.get(c, (0, int(sizes[c]) - 1))
+        left = log.state[rows, c] <= value
+        waiting.append((rows[left], ends | {c: (low, value)}))
+        waiting.append((rows[~left], ends | {c: (value + 1, high)}))
     return leaves
 
 

@@ -14,7 +14,7 @@ from surestep.errors import InvalidLog, InvalidParameter, InvalidPolicy
 from surestep.model.noun import noun
 from surestep.model.policy import Policy
 from surestep.model.statements import Statement
-from surestep.model.structure import HERE, LEFT, RIGHT, SAME_REWARD, Structure
+from surestep.model.structure import HERE, LEFT, RIGHT, SAME_REWARD, Structure, star_of
 
 MISSING = -1  # a value that nobody knows
 MOST_COMBINATIONS = 2**20  # of values that rules look at: for each the first rule is kept
@@ -23,7 +23,7 @@ Rule = tuple[Mapping[str, object], str]  # conditions, and the action to take wh
 
 @noun("num_steps", "num_episodes")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FactoredLog(arrays.ByValue, arrays.Frozen):
+class FactoredLog(arrays.ByValue, arrays.Frozen, arrays.Remembering):
     """The steps of episodes, with a number for the value of every column; −1 for a missing one.
 
     A step whose outcome nobody knows is in the log, with −1 for its next columns, unless a clock
@@ -73,15 +73,11 @@ class FactoredLog(arrays.ByValue, arrays.Frozen):
     propensity: arrays.FloatArray | None = None
 
     def __post_init__(self) -> None:
-        structure = self.structure
-        sizes = np.array([len(values) for values in structure.values[: len(structure.columns)]])
+        structure, sizes = self.structure, self.structure.sizes
         steps = len(self.action)
         for name in ("state", "next_state"):
-            table = np.asarray(getattr(self, name))
-            if table.shape != (steps, sizes.size):
-                raise InvalidLog(
-                    f"{name} has the shape {table.shape}, expected {(steps, sizes.size)}"
-                )
+            given = getattr(self, name)
+            table = arrays.whole_numbers(name, given, (steps, sizes.size), InvalidLog)
             for row, column in np.argwhere((table < MISSING) | (table >= sizes))[:1]:
                 raise InvalidLog(
                     f"row {row + 1}: column {structure.columns[column]!r} of {name} has the number "
@@ -100,50 +96,40 @@ class FactoredLog(arrays.ByValue, arrays.Frozen):
                 (lambda episode: f"episode {episode + 1}", "step"),
             ),
         )
-        if self.reward is not None:
-            arrays.keep(self, reward=arrays.floats("reward", self.reward, (steps,), InvalidLog))
-        if self.propensity is not None:
-            chances = arrays.floats("propensity", self.propensity, (steps,), InvalidLog)
-            arrays.keep(self, propensity=chances)
-        self.check_end()
+        for name in ("reward", "propensity"):
+            given = getattr(self, name)
+            if given is not None:
+                arrays.keep(self, **{name: arrays.floats(name, given, (steps,), InvalidLog)})
+        if self.ended.any() and not structure.has_end:
+            raise InvalidLog(
+                f"row {self.ended.argmax() + 1} ends its episode, and the structure has no table "
+                "for ends; expected [structure.end] with its parents"
+            )
         self.check_known()
         self.check_rewards()
 
-    def check_end(self) -> None:
-        """Refuses an end in a structure without one."""
-        for row in np.flatnonzero(self.ended)[:1]:
-            if not self.structure.has_end:
-                raise InvalidLog(
-                    f"row {row + 1} ends its episode, and the structure has no table for ends; "
-                    "expected [structure.end] with its parents"
-                )
-
     def check_known(self) -> None:
         """Refuses the first row that contradicts what is known of a node."""
-        values = self.values()
-        for d, target in enumerate(self.structure.target.tolist()):
-            drawn = self.drawn(d, values)
-            rows = np.flatnonzero(drawn >= 0)
-            rows = rows[self.known_parents(d, values)[rows]]
-            node = self.structure.nodes.at(d, values[rows], self.action[rows])
-            known = self.structure.known[node]
-            for place in np.flatnonzero((known >= 0) & (known != drawn[rows]))[:1]:
-                labels = self.structure.values[target]
-                raise InvalidLog(
-                    f"row {rows[place] + 1} contradicts the structure: "
-                    f"{self.structure.node_names[node[place]]} is known to lead to "
-                    f"{labels[known[place]]!r}, and it led to {labels[drawn[rows[place]]]!r}"
-                )
+        structure = self.structure
+        node, drawn = self.draws()
+        known = np.where(node >= 0, structure.known[node], MISSING)
+        for d, row in np.argwhere(((known >= 0) & (drawn >= 0) & (known != drawn)).T)[:1]:
+            labels = structure.values[structure.target[d]]
+            raise InvalidLog(
+                f"row {row + 1} contradicts the structure: "
+                f"{structure.node_names[node[row, d]]} is known to lead to "
+                f"{labels[known[row, d]]!r}, and it led to {labels[drawn[row, d]]!r}"
+            )
 
     def check_rewards(self) -> None:
         """Refuses the first reward that the known function does not give."""
         structure = self.structure
         if self.reward is None:
-            if (structure.target == len(structure.columns) + 1).any():
+            if structure.draws_reward:
                 raise InvalidLog("the structure has a node for the reward, and the log no rewards")
             return
         values = self.values()
-        unlisted = (values[:, -1] < 0) & (structure.target == len(structure.columns) + 1).any()
+        unlisted = (values[:, -1] < 0) & structure.draws_reward
         for row in np.flatnonzero(unlisted)[:1]:
             raise InvalidLog(
                 f"row {row + 1} has the reward {self.reward[row]:g}, which structure.reward does "
@@ -153,10 +139,9 @@ class FactoredLog(arrays.ByValue, arrays.Frozen):
         known = structure.reward_of(values[rows], self.action[rows])
         slack = SAME_REWARD * max(1.0, *map(abs, structure.reward_range))
         for place in np.flatnonzero(np.abs(known - self.reward[rows]) > slack)[:1]:
-            row = rows[place]
             raise InvalidLog(
-                f"row {row + 1} contradicts the structure: its reward is {self.reward[row]:g}, and "
-                f"structure.reward gives {known[place]:g}"
+                f"row {rows[place] + 1} contradicts the structure: its reward is "
+                f"{self.reward[rows[place]]:g}, and structure.reward gives {known[place]:g}"
             )
 
     @property
@@ -204,46 +189,25 @@ class FactoredLog(arrays.ByValue, arrays.Frozen):
         both = np.column_stack([self.state, self.next_state, over, number])
         return np.asfortranarray(both, np.int16)
 
-    def drawn(self, d: int, values: arrays.IntArray) -> arrays.IntArray:
-        """Returns the value that each step drew for the d-th decided column.
-
-        Parameters
-        ----------
-        d : int
-            The place in the order of decisions.
-        values : array of int [N, 2C + 2]
-            All values of each step.
+    def draws(self) -> tuple[arrays.IntArray, arrays.IntArray]:
+        """Returns the node and the value of each draw, in the order of decisions.
 
         Returns
         -------
-        array of int [N]
-            The values; −1 where nobody knows it, −2 where nothing was drawn, as the step had ended.
+        tuple of arrays of int [N, D]
+            The nodes, −1 where a parent is missing; and the values, −1 where nobody knows it, −2
+            where nothing was drawn, as the step had ended.
         """
-        target = self.structure.target
-        columns = len(self.structure.columns)
-        numbers = values[:, columns + target[d]].copy()
-        if columns in target[:d]:
-            numbers[self.ended] = MISSING - 1
-        return numbers
-
-    def known_parents(self, d: int, values: arrays.IntArray) -> arrays.BoolArray:
-        """Returns whether all parents of the d-th decided column are known.
-
-        Parameters
-        ----------
-        d : int
-            The place in the order of decisions.
-        values : array of int [N, 2C + 2]
-            All values of each step.
-
-        Returns
-        -------
-        array of bool [N]
-            Whether they are.
-        """
-        offsets = self.structure.nodes.offsets
-        looked = self.structure.nodes.place[offsets[d] : offsets[d + 1]]
-        return np.asarray((values[:, looked] >= 0).all(axis=1))
+        values, target = self.values(), self.structure.target
+        columns, nodes = len(self.structure.columns), self.structure.nodes
+        node = np.empty((self.num_steps, target.size), np.int32)
+        drawn = values[:, columns + target].astype(np.int32)
+        for d in range(target.size):
+            whole = (values[:, nodes.looked_at(d)] >= 0).all(axis=1)
+            node[:, d] = np.where(whole, nodes.at(d, values, self.action), MISSING)
+            if columns in target[:d]:
+                drawn[self.ended, d] = MISSING - 1
+        return node, drawn
 
     def returns(self, discount: float, within: int | None = None) -> arrays.FloatArray:
         """Returns the discounted return of every episode.
@@ -381,7 +345,6 @@ class ColumnRules(arrays.ByValue, arrays.Frozen, arrays.Remembering):
             A rule names a column, value or action that does not exist.
         """
         names = [HERE, LEFT, RIGHT]
-        labels: Sequence[tuple[str, ...]]
         if group is None:
             used = {name for conditions, _ in rules for name in conditions}
             names = [name for name in structure.columns if name in used] or [structure.columns[0]]
@@ -390,9 +353,7 @@ class ColumnRules(arrays.ByValue, arrays.Frozen, arrays.Remembering):
             labels = [structure.values[c] for c in slots[0]]
         else:
             slots = structure.slots(group)
-            before, _, after = group.partition("*")
-            members = [structure.columns[c] for c in slots[:, 0]]
-            stars = [one[len(before) : len(one) - len(after)] for one in members]
+            stars = [star_of(group, structure.columns[c]) for c in slots[:, 0]]
             labels = 3 * [structure.values[slots[0, 0]]]
         sizes = np.array([len(several) for several in labels])
         low = np.zeros((len(rules), len(names)), np.int64)
@@ -504,10 +465,8 @@ class ColumnRules(arrays.ByValue, arrays.Frozen, arrays.Remembering):
         missing = (values < 0).any(axis=2)
         first = self.first().reshape(self.sizes)[tuple(np.moveaxis(values, 2, 0))]
         rules = np.where(missing, self.num_rules, first)
-        idle = np.full((len(self.slots), 1), self.choice[-1])
-        taken = np.hstack([self.member_actions[:, self.choice[:-1]], idle])
         rule = rules.min(axis=1)
-        return rule, taken[rules.argmin(axis=1), rule]
+        return rule, self.taken[rules.argmin(axis=1), rule]
 
     def chances(self, state: arrays.IntArray) -> arrays.FloatArray:
         """Returns the chance of each action in each state.
@@ -523,11 +482,7 @@ class ColumnRules(arrays.ByValue, arrays.Frozen, arrays.Remembering):
             The chances; they sum to less than 1 where nobody knows the rest.
         """
         rule, action = self.deciding(state)
-        chances = np.tile(self.chance[rule], (len(self.actions), 1)).T
-        if self.law is None:
-            chances /= len(self.actions)
-        else:
-            chances *= self.law[rule]
+        chances: arrays.FloatArray = self.chance[rule, np.newaxis] * self.random_actions[rule]
         chances[np.arange(action.size), action] += 1 - self.chance[rule]
         return chances
 
@@ -552,7 +507,7 @@ class ColumnRules(arrays.ByValue, arrays.Frozen, arrays.Remembering):
         if rng is None:
             return action
         random = rng.random(len(state)) < self.chance[rule]
-        if self.cumulated is None:
+        if self.law is None:
             return np.where(random, rng.integers(len(self.actions), size=len(state)), action)
         drawn = (rng.random((len(state), 1)) >= self.cumulated[rule]).sum(axis=1)
         for place in np.flatnonzero(drawn == len(self.actions))[:1]:
@@ -563,18 +518,28 @@ class ColumnRules(arrays.ByValue, arrays.Frozen, arrays.Remembering):
         return np.where(random, drawn, action)
 
     @property
+    def taken(self) -> arrays.IntArray:
+        """Returns the actions of each rule for each member [M, R + 1]; last, if no rule holds."""
+        idle = np.full(len(self.slots), self.choice[-1])
+        return np.column_stack([self.member_actions[:, self.choice[:-1]], idle])
+
+    @property
     def is_whole(self) -> bool:
         """Tells whether it is known everywhere what is done."""
         reached = np.unique(self.first())
-        least = 1.0 if self.law is None else self.law[reached].sum(axis=1).min()
-        return bool(least > 1 - arrays.SUM_TOLERANCE)
+        return bool((self.random_actions[reached].sum(axis=1) > 1 - arrays.SUM_TOLERANCE).all())
 
     @property
-    def cumulated(self) -> arrays.FloatArray | None:
-        """Returns the cumulated chances of random actions [R + 1, A]; None if all are alike."""
-        if self.law is None:
-            return None
-        sums: arrays.FloatArray = self.law.cumsum(axis=1)
+    def random_actions(self) -> arrays.FloatArray:
+        """Returns the chances of random actions [R + 1, A]."""
+        if self.law is not None:
+            return self.law
+        return np.full((self.chance.size, len(self.actions)), 1 / len(self.actions))
+
+    @property
+    def cumulated(self) -> arrays.FloatArray:
+        """Returns the cumulated chances of random actions [R + 1, A]."""
+        sums: arrays.FloatArray = self.random_actions.cumsum(axis=1)
         last = sums[:, -1:]
         return sums / np.where(last > 1 - arrays.SUM_TOLERANCE, last, 1.0)
 
@@ -689,3 +654,16 @@ class FactoredProblem(arrays.ByValue):
     def structure(self) -> Structure:
         """Returns the structure of the log."""
         return self.log.structure
+
+    @property
+    def starts(self) -> arrays.IntArray:
+        """Returns the start that is known, or those of the log with a value in every column."""
+        logged = self.log.starts.astype(np.int64)
+        whole = logged[(logged >= 0).all(axis=1)]
+        return whole if self.start is None else np.array([self.start])
+
+    @property
+    def rolled_behavior(self) -> ColumnRules | None:
+        """Returns π_b as rules by which it can be rolled out; None if nobody knows all of it."""
+        behavior = self.behavior
+        return behavior if isinstance(behavior, ColumnRules) and behavior.is_whole else None

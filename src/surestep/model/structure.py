@@ -17,6 +17,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._names import unknown
+from surestep.description import several
 from surestep.errors import InvalidParameter
 from surestep.model.noun import noun
 
@@ -44,12 +45,26 @@ class Sums(arrays.ByValue, arrays.Frozen):
     stride: arrays.IntArray  # [terms]
     part: arrays.IntArray  # [D·A] what an action adds
 
+    @staticmethod
+    def joined(each: Sequence[Sums]) -> Sums:
+        """Joins the places of several columns, or rewards."""
+
+        def line(name: str) -> arrays.IntArray:
+            return np.array([x for one in each for x in getattr(one, name)], np.int64)
+
+        offsets = arrays.offsets_of(np.array([one.place.size for one in each], np.int64))
+        return Sums(line("first"), offsets, line("place"), line("stride"), line("part"))
+
+    def looked_at(self, d: int) -> arrays.IntArray:
+        """Returns where the values lie that column d looks at."""
+        return self.place[self.offsets[d] : self.offsets[d + 1]]
+
     def at(self, d: int, values: arrays.IntArray, action: arrays.IntArray) -> arrays.IntArray:
         """Returns the places of column d for rows of values [N, …] and their actions [N]."""
-        terms = slice(self.offsets[d], self.offsets[d + 1])
         actions = self.part.size // self.first.size
         places: arrays.IntArray = self.first[d] + self.part[d * actions + action]
-        for place, stride in zip(self.place[terms], self.stride[terms], strict=True):
+        strides = self.stride[self.offsets[d] : self.offsets[d + 1]]
+        for place, stride in zip(self.looked_at(d), strides, strict=True):
             places += stride * values[:, place]
         return places
 
@@ -148,6 +163,11 @@ class Structure(arrays.ByValue, arrays.Frozen):
         return reader.structure()
 
     @property
+    def sizes(self) -> arrays.IntArray:
+        """Returns the number of values of each column."""
+        return np.array([len(values) for values in self.values[: len(self.columns)]])
+
+    @property
     def num_actions(self) -> int:
         """Returns the number of actions."""
         return len(self.actions)
@@ -161,6 +181,11 @@ class Structure(arrays.ByValue, arrays.Frozen):
     def has_end(self) -> bool:
         """Tells whether episodes can be over."""
         return bool((self.target == len(self.columns)).any())
+
+    @property
+    def draws_reward(self) -> bool:
+        """Tells whether the reward is a node of its own."""
+        return bool((self.target == len(self.columns) + 1).any())
 
     @property
     def reward_range(self) -> tuple[float, float]:
@@ -205,11 +230,7 @@ class Structure(arrays.ByValue, arrays.Frozen):
         """
         if group not in self.groups:
             raise unknown(f"the structure has no group {group!r}", group, self.groups)
-        members = np.array(self.groups[group])
-        around = np.stack([members, np.roll(members, 1), np.roll(members, -1)], axis=1)
-        if self.edges[group] is not None:
-            around[0, 1] = around[-1, 2] = -1
-        return around
+        return neighbours(self.groups[group], is_row=self.edges[group] is not None)
 
 
 class Source(NamedTuple):
@@ -217,7 +238,7 @@ class Source(NamedTuple):
 
     place: int  # in a row of values; −1 for a fixed value
     values: tuple[str, ...]
-    value: int = 0  # where it is fixed
+    value: int = 0  # if it is fixed
 
 
 class Member(NamedTuple):
@@ -226,14 +247,6 @@ class Member(NamedTuple):
     name: str
     star: str
     around: Mapping[str, Source]
-
-
-class Looked(NamedTuple):
-    """The place of the nodes of one column, or of one term of the reward: a start and strides."""
-
-    first: int
-    terms: list[tuple[int, int]]  # places and strides
-    part: list[int]  # of every action
 
 
 class Reader:
@@ -250,11 +263,11 @@ class Reader:
         self.actions = actions
         self.variables: dict[str, tuple[str, ...]] = columns | {END: YES_NO, REWARD: ("0",)}
         self.place = {name: c for c, name in enumerate(self.variables)}
-        self.decided: dict[str, Looked] = {}
+        self.decided: dict[str, Sums] = {}
         self.known: list[int] = []
         self.names: list[str] = []
         self.sizes: list[int] = []
-        self.rewards: list[Looked] = []
+        self.rewards: list[Sums] = []
         self.worth: list[float] = []
         self.groups: dict[str, tuple[int, ...]] = {}
         self.edges: dict[str, int | None] = {}
@@ -271,14 +284,13 @@ class Reader:
             self.variables[REWARD] = tuple(str(float(value)) for value in entry["values"])
         check_keys(name, entry, (*KEYS, "values") if name == REWARD else KEYS)
         members = self.members_of(name, entry.get("edge"))
-        given = entry.get("parents", ())
-        if LEARN in (given, entry.get(ACTION)):
+        if LEARN in (entry.get("parents"), entry.get(ACTION)):
             raise InvalidParameter(
                 f'structure.{name} says "{LEARN}", which only `improve` does by itself; expected '
                 "the tables that surestep.algorithms.learn_structure returns"
             )
         self.learnt += [name] * bool(entry.get("learnt"))
-        parents = [given] if isinstance(given, str) else [str(parent) for parent in given]
+        parents = [str(parent) for parent in several(entry.get("parents"))]
         first = len(self.known)
         self.add_nodes(name, entry, parents, members[0])
         for member in members:
@@ -307,19 +319,18 @@ class Reader:
                 )
         self.groups[name] = tuple(self.place[member] for member in fitting)
         self.edges[name] = None if edge is None else self.value_of(fitting[0], edge)
-        ring = [Source(self.place[member], values) for member in fitting]
-        beyond = [ring[-1], ring[0]]
-        if edge is not None:
-            beyond = 2 * [Source(-1, values, self.value_of(fitting[0], edge))]
-        around = [beyond[0], *ring, beyond[1]]
-        before, _, after = name.partition("*")
+        around = neighbours(self.groups[name], is_row=edge is not None).tolist()
+        beyond = self.edges[name] or 0
         return [
             Member(
                 one,
-                one[len(before) : len(one) - len(after)],
-                {HERE: around[i + 1], LEFT: around[i], RIGHT: around[i + 2]},
+                star_of(name, one),
+                {
+                    word: Source(place, values, beyond)
+                    for word, place in zip((HERE, LEFT, RIGHT), places, strict=True)
+                },
             )
-            for i, one in enumerate(fitting)
+            for one, places in zip(fitting, around, strict=True)
         ]
 
     def value_of(self, column: str, value: object) -> int:
@@ -368,8 +379,8 @@ class Reader:
                 'with their actions such as {reboot = "reboot_@"}'
             )
         part = [0] * len(self.actions)
-        for number, several in enumerate(action.values(), start=1):
-            for one in [several] if isinstance(several, str) else several:
+        for number, named in enumerate(action.values(), start=1):
+            for one in several(named):
                 spelled = str(one).replace(HERE, member.star)
                 if spelled not in self.actions:
                     raise unknown(
@@ -383,16 +394,12 @@ class Reader:
     ) -> None:
         """Adds the nodes of a table, with their names and what is known of them."""
         labels, _ = self.parts_of(name, entry.get(ACTION, "all"), member)
-        choices: list[list[str]] = []
-        for parent in parents:
-            sources = self.sources_of(name, parent, member)
-            summed = [str(i) for i in range(size_of(sources))]
-            choices.append([*sources[0].values] if len(sources) == 1 else summed)
+        choices = [options_of(self.sources_of(name, parent, member)) for parent in parents]
         if math.prod(map(len, choices)) * len(labels) > MOST_NODES - len(self.known):
             raise InvalidParameter(
                 f"structure makes more than {MOST_NODES} nodes; name fewer parents"
             )
-        rules = cases_of(entry)
+        rules: list[Any] = [*several(entry.get("known"))]
         if SAME in rules:
             own, values = HERE if member.around else name, self.variables[member.name]
             rules = [rule for rule in rules if rule != SAME]
@@ -418,17 +425,16 @@ class Reader:
         """Adds a term of the reward: numbers by the values of some columns and the action."""
         if "of" not in term:
             raise InvalidParameter('a term of structure.reward needs `of`: columns, or "action"')
-        of = [term["of"]] if isinstance(term["of"], str) else [*term["of"]]
+        of = several(term["of"])
         stars = [word for word in of if "*" in word]
         if stars:
             for column in fnmatch.filter(self.columns, stars[0]):
                 self.add_term({**term, "of": [column if word == stars[0] else word for word in of]})
             return
-        columns = [word for word in of if word != ACTION]
-        sources = [self.sources_of(REWARD, word, Member("", "", {})) for word in columns]
-        labels, part = self.parts_of(REWARD, "all" if ACTION in of else "none", Member("", "", {}))
-        names = [self.variables[word.removeprefix(NEXT)] for word in columns]
-        worth = dict.fromkeys(itertools.product(*names, labels), 0.0)
+        of_all = Member("", "", {})
+        sources = [self.sources_of(REWARD, word, of_all) for word in of if word != ACTION]
+        labels, part = self.parts_of(REWARD, "all" if ACTION in of else "none", of_all)
+        worth = dict.fromkeys(itertools.product(*map(options_of, sources), labels), 0.0)
         for key, value in term.items():
             if key == "of":
                 continue
@@ -453,7 +459,7 @@ class Reader:
                 )
         ended = [*self.decided].index(END) if END in self.decided else len(self.decided)
         late = [len(self.columns) + self.place[name] for name in [*self.decided][ended + 1 :]]
-        for place in (place for term in self.rewards for place, _ in term.terms):
+        for place in (place for term in self.rewards for place in term.place):
             if place in late:
                 name = [*self.place][place - len(self.columns)]
                 raise InvalidParameter(
@@ -465,9 +471,9 @@ class Reader:
             values=tuple(self.variables.values()),
             actions=self.actions,
             target=np.array([self.place[name] for name in self.decided]),
-            nodes=sums_of([*self.decided.values()]),
+            nodes=Sums.joined([*self.decided.values()]),
             known=np.array(self.known),
-            rewards=sums_of(self.rewards),
+            rewards=Sums.joined(self.rewards),
             worth=np.array(self.worth),
             groups=self.groups,
             edges=self.edges,
@@ -477,6 +483,20 @@ class Reader:
         )
 
 
+def star_of(group: str, name: str) -> str:
+    """Returns what stands in place of the star in the name of a member."""
+    before, _, after = group.partition("*")
+    return name[len(before) : len(name) - len(after)]
+
+
+def neighbours(members: Sequence[int], *, is_row: bool) -> arrays.IntArray:
+    """Returns every member with those to its left and right [M, 3]; −1 beyond the ends of a row."""
+    around = np.stack([members, np.roll(members, 1), np.roll(members, -1)], axis=1)
+    if is_row:
+        around[0, 1] = around[-1, 2] = -1
+    return around
+
+
 def check_keys(name: str, entry: Mapping[str, Any] | str, keys: Sequence[str]) -> None:
     """Refuses keys that a table does not have, and a word in its place."""
     for key in [entry] if isinstance(entry, str) else entry:
@@ -484,34 +504,19 @@ def check_keys(name: str, entry: Mapping[str, Any] | str, keys: Sequence[str]) -
             raise unknown(f"structure.{name} has no key {key!r}", key, keys)
 
 
-def cases_of(entry: Mapping[str, Any]) -> list[Any]:
-    """Returns what is known of a column: cases, maybe with "same" among them."""
-    known = entry.get("known", ())
-    return [known] if isinstance(known, str) else [*known]
+def options_of(sources: Sequence[Source]) -> Sequence[str]:
+    """Returns the values of a parent: of a sum, from no column to all at their last."""
+    if len(sources) == 1:
+        return sources[0].values
+    return [str(i) for i in range(1 + sum(len(source.values) - 1 for source in sources))]
 
 
-def size_of(sources: Sequence[Source]) -> int:
-    """Returns the number of values of a parent: of a sum, from no column to all at their last."""
-    return 1 + sum(len(source.values) - 1 for source in sources)
-
-
-def looked(first: int, parents: Sequence[Sequence[Source]], parts: int, part: list[int]) -> Looked:
+def looked(first: int, parents: Sequence[Sequence[Source]], parts: int, part: list[int]) -> Sums:
     """Returns the places of the nodes of a column; the part of the action has stride 1."""
-    stride, terms = parts, []
+    stride, terms = parts, list[tuple[int, int]]()
     for sources in reversed(parents):
-        first += sum(stride * source.value for source in sources)
+        first += sum(stride * source.value for source in sources if source.place < 0)
         terms += [(source.place, stride) for source in sources if source.place >= 0]
-        stride *= size_of(sources)
-    return Looked(first, terms, part)
-
-
-def sums_of(each: Sequence[Looked]) -> Sums:
-    """Joins the places of several columns, or terms of the reward, into arrays."""
-    terms = [term for one in each for term in one.terms]
-    return Sums(
-        np.array([one.first for one in each], np.int64),
-        arrays.offsets_of(np.array([len(one.terms) for one in each], np.int64)),
-        np.array([place for place, _ in terms], np.int64),
-        np.array([stride for _, stride in terms], np.int64),
-        np.array([part for one in each for part in one.part], np.int64),
-    )
+        stride *= len(options_of(sources))
+    place, strides = np.array(terms, np.int64).reshape(-1, 2).T
+    return Sums(np.array([first]), np.array([0, len(terms)]), place, strides, np.array(part))

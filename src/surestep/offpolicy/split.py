@@ -1,23 +1,25 @@
 """Splits a log into two parts: one chooses a policy, the other judges it."""
 
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import numpy as np
 from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._settings import check_setting
-from surestep.model.log import DecisionLog
+from surestep.model import DecisionLog, FactoredLog
+
+Log = TypeVar("Log", DecisionLog, FactoredLog)
 
 
 def split_episodes(
-    log: DecisionLog, train_share: float, seed: int | None = None
-) -> tuple[DecisionLog | None, DecisionLog | None]:
+    log: Log, train_share: float, seed: int | None = None
+) -> tuple[Log | None, Log | None]:
     """Returns the first round(train_share · E) episodes, and the others; None where there is none.
 
     Parameters
     ----------
-    log : DecisionLog
+    log : DecisionLog or FactoredLog
         The log.
     train_share : float
         The share of the first part, from 0 to 1.
@@ -26,9 +28,9 @@ def split_episodes(
 
     Returns
     -------
-    train : DecisionLog or None
+    train : DecisionLog, FactoredLog or None
         The first part.
-    test : DecisionLog or None
+    test : DecisionLog, FactoredLog or None
         The other episodes. The same arguments give the same objects again.
 
     Examples
@@ -45,11 +47,11 @@ def split_episodes(
     >>> first.num_episodes, rest.num_episodes
     (500, 1500)
     """
-    arrays.expect("log", log, DecisionLog)
+    arrays.expect("log", log, (DecisionLog, FactoredLog))
     check_setting("train_share", train_share, Annotated[float, Meta(ge=0, le=1)])
     cut = round(float(train_share) * log.num_episodes)
 
-    def split() -> tuple[DecisionLog | None, DecisionLog | None]:
+    def split() -> tuple[Log | None, Log | None]:
         order = np.arange(log.num_episodes)
         if seed is not None:
             order = np.random.default_rng(seed).permutation(order)

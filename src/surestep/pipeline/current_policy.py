@@ -1,14 +1,11 @@
 """Finds the current policy of a log with a structure, as the description says."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from surestep._arrays import SUM_TOLERANCE, FloatArray
 from surestep._files import read_path, read_whole
 from surestep._json import converted, read_json
 from surestep._words import listed
@@ -19,10 +16,9 @@ from surestep.io.labels.vocabulary import joined
 from surestep.io.logs.columns import ColumnMapping, naming
 from surestep.io.logs.formats import has_format
 from surestep.io.logs.tables import connected, types_of
-from surestep.model import FactoredLog, Structure
+from surestep.model import ColumnRules, FactoredLog, Statement, Structure
 from surestep.model.behavior_tree import estimated_behavior, logged_behavior
-from surestep.model.factored import ColumnRules, action_of
-from surestep.model.statements import Statement
+from surestep.model.factored import action_of
 from surestep.results.structured import WrittenRules
 
 KNOWN = Statement("behavior-known")
@@ -43,8 +39,11 @@ class CurrentPolicy(NamedTuple):
         """Returns what run.json says of it."""
         if self.rules is None:
             return {"from": self.source}
-        columns = looked_at(self.rules, structure)
-        return {"from": self.source, "columns": columns, "whole": self.rules.is_whole}
+        return {
+            "from": self.source,
+            "columns": looked_at(self.rules, structure),
+            "whole": self.rules.is_whole,
+        }
 
 
 def looked_at(rules: ColumnRules, structure: Structure) -> list[str]:
@@ -88,22 +87,14 @@ def by_propensities(given: str | None, log: FactoredLog, choosing: FactoredLog) 
     why = f"no column of the log has them; name it with {naming('propensity')}"
     if log.propensity is not None:
         why = "an action has several where the columns of the state are alike"
-        rules = logged_behavior(choosing)
-        if rules is not None and agrees(rules, log, log.propensity):
+        rules = logged_behavior(choosing, log)
+        if rules is not None:
             named = listed(looked_at(rules, log.structure) or ["no column"])
             about = Statement("propensities-by-columns", {"columns": named})
             return CurrentPolicy("propensities", rules, (KNOWN, about))
     if given is not None:
         raise InvalidLog(f"behavior.policy is {given!r}, but {why}; else {INSTEAD}")
     return CurrentPolicy("returns")
-
-
-def agrees(rules: ColumnRules, log: FactoredLog, propensity: FloatArray) -> bool:
-    """Tells whether rules have the logged probabilities, where they say any."""
-    chances = rules.chances(log.state)
-    taken = chances[np.arange(log.num_steps), log.action]
-    unsaid = (taken == 0) & (chances.sum(axis=1) < 1 - SUM_TOLERANCE)
-    return bool((unsaid | (np.abs(taken - propensity) <= SUM_TOLERANCE)).all())
 
 
 def table_rules(

@@ -1,7 +1,5 @@
 """Improves a policy if the description gives a structure: rules with a proof, for any size."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from contextlib import suppress
@@ -20,16 +18,14 @@ from surestep._progress import Progress, telling
 from surestep._version import __version__
 from surestep.algorithms.learnt_structure import drafted, learn_structure
 from surestep.algorithms.node_rules import FoundRules, find_rules
-from surestep.certificates.node_law import estimated_law, rolled_out
+from surestep.certificates.node_law import estimated_law, node_stacks, rolled_out
 from surestep.certificates.node_posterior import NodePosterior
-from surestep.certificates.node_stacks import node_stacks
 from surestep.certificates.nodes import NodeStitched
 from surestep.checks.structure import check_structure
 from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter, ResultMismatch
 from surestep.io.labels.binning import Binning
 from surestep.io.logs.source import LogSource
-from surestep.model import Certificate, FactoredLog, FactoredProblem, Structure
-from surestep.model.factored import ColumnRules
+from surestep.model import Certificate, ColumnRules, FactoredLog, FactoredProblem, Structure
 from surestep.model.log import UNKNOWN
 from surestep.model.structure import HERE, LEARN
 from surestep.pipeline.current_policy import current_policy
@@ -39,12 +35,12 @@ from surestep.pipeline.terms import usual_train_share
 from surestep.pipeline.verify import Verification
 from surestep.rehearsal import rehearse_nodes
 from surestep.report.structured import structured_page
+from surestep.results.record import InputFile
 from surestep.results.structured import (
     ColumnRule,
     StructuredRecord,
     StructuredResult,
     WrittenRules,
-    input_files,
     load_structured,
 )
 from surestep.results.unfinished import RUN
@@ -116,15 +112,16 @@ def improve_structured(
         log, binnings = factored(log_source)
         problem = posed(log, description)
         certifier = certifier_for(description, log.num_episodes)
-        tables = learn_structure(certifier.parts(problem)[0].log, description.structure)
-        columns = dict(zip(log.structure.columns, map(list, log.structure.values), strict=False))
-        log = replace(log, structure=Structure.read(columns, log.structure.actions, tables))
-        problem = replace(problem, log=log)
-        tell("looking for rules, and certifying", 0, 1)
         choosing = certifier.parts(problem)[0].log
+        tables = learn_structure(choosing, description.structure)
+        columns = dict(zip(log.structure.columns, map(list, log.structure.values), strict=False))
+        structure = Structure.read(columns, log.structure.actions, tables)
+        log = replace(log, structure=structure)
+        choosing = replace(choosing, structure=structure)
+        tell("looking for rules, and certifying", 0, 1)
         named = description.behavior.policy
         current = current_policy(named, log, choosing, log_source.columns, binnings)
-        problem = replace(problem, behavior=current.rules, about_behavior=current.about)
+        problem = replace(problem, log=log, behavior=current.rules, about_behavior=current.about)
         way = partial(improved, description, templates_of(tables))
         found, claim, belief = way(problem)
         tell("testing the structure", 0, 1)
@@ -140,12 +137,10 @@ def improve_structured(
                 progress=partial(tell, "stress test"),
             )
     first, second = certifier.parts(problem)
-    rules = written(found)
-    structure = log.structure
     record = StructuredRecord(
         surestep=__version__,
         description=keys.without_folders(description).given(),
-        inputs=input_files(files_of(description, log_source)),
+        inputs=inputs_of(description, log_source),
         columns=columns,
         actions=[*structure.actions],
         data={"rows": log.num_steps, "episodes": log.num_episodes},
@@ -159,7 +154,7 @@ def improve_structured(
         },
         no_rehearsal=why_none,
     )
-    result = StructuredResult(rules, claim, record, structure, test, "", belief, rehearsal)
+    result = StructuredResult(written(found), claim, record, structure, test, "", belief, rehearsal)
     visits = [np.diff(node_stacks(part.log).offsets).tolist() for part in (first, second)]
     return arrays.altered(result, report=structured_page(result, visits))
 
@@ -186,8 +181,7 @@ def improved(
 
 def worlds_of(problem: FactoredProblem, asked: int | None) -> tuple[int, str | None]:
     """Returns the number of worlds of the stress test, or why there is none."""
-    behavior = problem.behavior
-    if not (isinstance(behavior, ColumnRules) and behavior.is_whole):
+    if problem.rolled_behavior is None:
         why = "in the worlds the current policy acts, and nobody knows all of it"
         if asked:
             raise InvalidParameter(f"method.worlds is {asked}, but {why}; see behavior.policy")
@@ -203,8 +197,7 @@ def check_keys(description: keys.Description) -> None:
     if not description.structure:
         raise InvalidParameter("there is no [structure] in the description; expected `improve`")
     for path, _ in keys.leaves(description.given()):
-        table = path.partition(".")[0]
-        if path not in USED and table not in USED:
+        if path not in USED and path.partition(".")[0] not in USED:
             raise InvalidParameter(
                 f"{path} means nothing beside [structure]; expected only {', '.join(USED)}"
             )
@@ -225,8 +218,7 @@ def factored(source: LogSource) -> tuple[FactoredLog, Mapping[str, Binning]]:
     for name, (now, after) in zip(source.columns.state, texts, strict=True):
         seen = {text for text in (*now, *after) if text is not None}
         columns[name], _ = values_in_order(seen, name, binnings)
-        place: dict[str | None, int] = {None: UNKNOWN}
-        place.update((value, i) for i, value in enumerate(columns[name]))
+        place = {None: UNKNOWN} | {value: i for i, value in enumerate(columns[name])}
         both.append([[place[text] for text in one] for one in (now, after)])
     state, next_state = np.array(both).transpose(1, 2, 0)
     missing = np.argwhere(state < 0)
@@ -254,15 +246,13 @@ def factored(source: LogSource) -> tuple[FactoredLog, Mapping[str, Binning]]:
 def posed(log: FactoredLog, description: keys.Description) -> FactoredProblem:
     """Returns the problem of a log; the current policy is still to come."""
     stakes = description.stakes
-    discount = stakes.discount or 0.0
-    if stakes.returns is None:
-        return FactoredProblem(log=log, behavior=None, discount=discount, horizon=stakes.horizon)
+    bounds: Any = stakes.returns  # without them, those of the rewards
     return FactoredProblem(
         log=log,
         behavior=None,
-        discount=discount,
-        rest_bounds=stakes.returns,
-        return_bounds=stakes.returns,
+        discount=stakes.discount or 0.0,
+        rest_bounds=bounds,
+        return_bounds=bounds,
         horizon=stakes.horizon,
     )
 
@@ -281,9 +271,8 @@ def templates_of(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]
     """Returns the actions of the members of each group, such as reboot_@."""
     templates = dict[str, list[str]]()
     for name, table in tables.items():
-        parts = table.get("action")
-        if "*" in name and isinstance(parts, Mapping):
-            said = [one for several in parts.values() for one in keys.several(several)]
+        if "*" in name and isinstance(table.get("action"), Mapping):
+            said = [one for some in table["action"].values() for one in keys.several(some)]
             templates[name] = [one for one in said if HERE in one]
     return {name: actions for name, actions in templates.items() if actions}
 
@@ -307,31 +296,28 @@ def estimates(judging: FactoredProblem, policy: ColumnRules) -> dict[str, float]
     The return of a policy in words is the mean of rollouts in the estimated model of nodes. A
     current policy of which anything is unknown is estimated by the returns of whole episodes.
     """
-    law = estimated_law(judging.structure, node_stacks(judging.log))
-    starts = judging.log.starts[(judging.log.starts >= 0).all(axis=1)]
-    begin = starts[np.arange(DRAWN) % len(starts)]
+    law = estimated_law(judging.log)
+    begin = np.resize(judging.starts, (DRAWN, judging.starts.shape[1]))
 
     def mean(followed: ColumnRules) -> float:
         returns, _ = rolled_out(judging, law[np.newaxis], followed, begin, seed=0, rest=0.0)
         return float(returns.mean())
 
-    known = judging.behavior
+    current = judging.rolled_behavior
     returns = judging.log.returns(judging.discount, judging.horizon)
     return {
         "policy": mean(policy),
-        "behavior": mean(known)
-        if isinstance(known, ColumnRules) and known.is_whole
-        else float(returns.mean()),
+        "behavior": float(returns.mean()) if current is None else mean(current),
     }
 
 
-def files_of(description: keys.Description, source: LogSource) -> dict[str, Path]:
-    """Returns the files that went into a result, by their roles."""
-    named = {f"log {place}": path for place, path in enumerate(source.files, start=1)}
+def inputs_of(description: keys.Description, source: LogSource) -> list[InputFile]:
+    """Returns the fingerprints of the files that went into a result."""
+    files = [InputFile.of(f"log {place}", path) for place, path in enumerate(source.files, start=1)]
     policy = description.behavior.policy
     if policy not in (None, *keys.WORDS_FOR_BEHAVIOR):
-        named["behavior"] = read_path(policy)
-    return named
+        files.append(InputFile.of("behavior", read_path(policy)))
+    return files
 
 
 def verify_structured(

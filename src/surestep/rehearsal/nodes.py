@@ -8,8 +8,6 @@ is the mean of `TRUTH` rollouts of both policies by the same random numbers. It 
 claim within two of its standard errors.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -19,10 +17,9 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep.algorithms.node_rules import FoundRules
 from surestep.certificates.node_law import PRIOR, drawn_laws, rolled_out, sampled_log, seen_draws
-from surestep.certificates.node_stacks import node_stacks
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model import Certificate
-from surestep.model.factored import MISSING, ColumnRules, FactoredProblem
+from surestep.model.factored import MISSING, FactoredProblem
 from surestep.rehearsal.result import Rehearsal
 
 TRUTH = 1_000  # rollouts behind a true gain
@@ -85,13 +82,13 @@ def rehearse_nodes(
     >>> tested.worlds, tested.summary().violated.happened
     (2, 0)
     """
-    behavior, log = problem.behavior, problem.log
-    if not (isinstance(behavior, ColumnRules) and behavior.is_whole):
+    behavior, log = problem.rolled_behavior, problem.log
+    if behavior is None:
         raise InvalidParameter(
             "the worlds of a stress test need a current policy of rules that is known everywhere; "
             "expected `behavior` of the problem to be one"
         )
-    weights = seen_draws(problem.structure, node_stacks(log), PRIOR)
+    weights = seen_draws(log, PRIOR)
     lengths = arrays.run_lengths(log.offsets)
     steps = np.where(log.ended[log.offsets[1:] - 1], lengths.max(), lengths)
     unseen = (log.next_state[log.ended] == MISSING).all()  # where episodes ended
@@ -110,8 +107,8 @@ def rehearse_nodes(
         with suppress(CertificateRefused):  # then nothing is changed
             found, claim, belief = method(replace(problem, log=made))
             policy = found.policy
-        first = starts if problem.start is None else np.array([problem.start])
-        first = first[np.arange(TRUTH) % len(first)]
+        known = starts if problem.start is None else problem.start
+        first = np.resize(known, (TRUTH, starts.shape[1]))
         ours, theirs = (
             rolled_out(problem, law, one, first, seed=world, rest=rest)[0]
             for one, rest in zip((policy, behavior), problem.rest_bounds, strict=True)

@@ -139,13 +139,12 @@ def answer(result: StructuredResult) -> tuple[str, str, Mood]:
     if result.test.is_blind:
         step = "There nobody can test the structure. A pilot needs none."
         return "Pilot it: it goes where the log has not been", step, "caution"
-    if proved and result.structure.learnt:
+    if proved and not result.structure.learnt:
+        return "Adopt it", "Follow the rules, and watch what comes of it.", "good"
+    step = "Try it on some cases, go on as before with others, and compare."
+    if proved:
         step = "If you know that the learnt structure is true, confirm it. Else pilot the rules."
-        return "Pilot it: a gain is believed, not proved", step, "caution"
-    if not proved:
-        step = "Try it on some cases, go on as before with others, and compare."
-        return "Pilot it: a gain is believed, not proved", step, "caution"
-    return "Adopt it", "Follow the rules, and watch what comes of it.", "good"
+    return "Pilot it: a gain is believed, not proved", step, "caution"
 
 
 def believed_key(result: StructuredResult) -> list[Key]:
@@ -243,7 +242,7 @@ def further(result: StructuredResult) -> list[Section]:
         "The claim rests on the structure, wherever either policy can go. A parent that is left "
         "out can make a false proof: both policies are rolled out by the same wrong law."
     )
-    facts = [(str(one["name"]), str(one["sha256"])) for one in record.inputs]
+    facts = [(file.name, file.sha256) for file in record.inputs]
     return [
         Section("wrong", "If the structure is wrong", [wrong]),
         of_one(result.certificate, "stitched on nodes"),

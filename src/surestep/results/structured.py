@@ -4,8 +4,6 @@ A saved result is a folder: rules.json, certificate.json, report.html, and run.j
 description and the digests of the others.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Mapping
@@ -23,9 +21,8 @@ from surestep._reprs import short_repr
 from surestep._words import listed
 from surestep.checks.structure import StructureTest
 from surestep.errors import InvalidParameter, InvalidResult
-from surestep.model import Certificate, Structure
+from surestep.model import Certificate, ColumnRules, Structure
 from surestep.model.certificate import Rung
-from surestep.model.factored import ColumnRules
 from surestep.rehearsal import Rate, Rehearsal, rehearsal_from_json
 from surestep.results.record import InputFile
 from surestep.results.result import STRUCTURED
@@ -86,7 +83,7 @@ class StructuredRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     version: Literal[1] = 1
     surestep: str
     description: dict[str, Any]
-    inputs: list[dict[str, Any]]
+    inputs: list[InputFile]
     columns: dict[str, list[str]]
     actions: list[str]
     data: dict[str, int]
@@ -301,8 +298,3 @@ def read_as(folder: Path, name: str, kind: type[Any]) -> Any:
         return converted(read_json(text), kind, name, InvalidResult)
     except ValueError as problem:
         raise InvalidResult(f"{folder / name}: {problem}") from None
-
-
-def input_files(paths: Mapping[str, Path]) -> list[dict[str, Any]]:
-    """Returns role, name, size and digest of each file."""
-    return [msgspec.to_builtins(InputFile.of(role, path)) for role, path in paths.items()]
