@@ -136,8 +136,7 @@ def findings_of(
         changes=state_changes(
             table, visits, evidence_of(improvement, judging, certificates[0].delta)
         ),
-        certificate=certificates[0],
-        others=certificates[1:],
+        certificates=certificates,
         rehearsal=None,
         no_rehearsal=no_rehearsal,
         wanted=wanted_pairs(table, ours, improvement),

@@ -603,7 +603,7 @@ def result_of(findings: Findings) -> Result:
     """Returns the result with its report."""
     return Result(
         findings.table,
-        (findings.certificate, *findings.others),
+        findings.certificates,
         findings.record,
         result_page(findings),
         findings.rehearsal,

@@ -57,7 +57,7 @@ class Verdict(NamedTuple):
 
 def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
     """Returns the first section of a result; it shows at most `most` changes."""
-    claims = (findings.certificate, *findings.others)
+    claims = findings.certificates
     record = findings.record
     judged = verdict(
         claims,
@@ -472,7 +472,7 @@ def opposed(findings: Findings) -> list[Item]:
     if findings.record.behavior_is_estimated:
         text = (
             "The guarantee compares with what episodes returned, all else with an estimate."
-            if findings.certificate.assumes("practice-as-recorded")
+            if findings.certificates[0].assumes("practice-as-recorded")
             else "Gains compare with what the log shows was done, which is only an estimate of it."
         )
         items.append(Item("The current policy was estimated", text, sign="!", mood="caution"))

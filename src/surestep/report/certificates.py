@@ -21,7 +21,7 @@ MAIN_SETTINGS = {  # that certificates of a kind are told apart by
 
 def certificates_section(findings: Findings) -> Section:
     """Returns every claim about the policy, with its assumptions."""
-    claims = (findings.certificate, *findings.others)
+    claims = findings.certificates
     names = [certificate_name(claim) for claim in claims]
     names = [  # if several have the same name, δ is added
         f"{name}, δ = {number(claim.delta)}"
@@ -140,6 +140,6 @@ def claims_table(findings: Findings, claims: Sequence[Certificate], names: Seque
         )
     columns = [Column("Certificate"), Column("Standing")]
     columns += numbers("At least: L", "δ", "Of the estimated gain")
-    span = number(findings.certificate.span)
+    span = number(findings.certificates[0].span)
     caption = f"No two policies can differ by more than {span} here; δ is the chance to be wrong"
     return Table("claims", caption, columns, rows, sortable=True)

@@ -43,7 +43,7 @@ def stress_test_section(findings: Findings, *, folded: bool = True) -> show.Sect
     by_size = [rehearsal.summary(size) for size in rehearsal.sizes]
     worlds = f"There were {counted(rehearsal.member.size, 'world')} of {kinds}{with_data(size)}."
     more = more_data_words(rehearsal, findings.verdict)
-    lower = findings.certificate.lower
+    lower = findings.certificates[0].lower
     pictures: list[show.Picture] = [gains_picture(findings.gain, lower, rehearsal)]
     if len(by_kind) > 1:
         pictures.append(kinds_picture(by_kind, flags_of(findings.gain, lower)))
