@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import surestep.certificates.episodes as episodes
 from surestep._arrays import FloatArray
@@ -315,23 +315,6 @@ class Draft:
     how: Rehearsed
     record: Callable[[Rehearsed], Record]
     least_worlds: int
-
-    def like(self, record: Record) -> Self:
-        """Returns the draft as if made with the versions, the machine and the files of a record."""
-
-        def in_order(own: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]:
-            return {name: theirs[name] for name in (*own, *theirs) if name in theirs}
-
-        def moved(own: Record) -> Record:
-            return replace(
-                own,
-                versions=in_order(own.versions, record.versions),
-                machine=in_order(own.machine, record.machine),
-                inputs=record.inputs,
-            )
-
-        findings = replace(self.findings, record=moved(self.findings.record))
-        return replace(self, findings=findings, record=lambda how: moved(self.record(how)))
 
     def finished(self, progress: Progress, effort: Effort = ALONE) -> Findings:
         """Runs the stress test, or goes on with its finished parts; returns the findings with it.
