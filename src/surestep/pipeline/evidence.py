@@ -42,6 +42,7 @@ from surestep.io.logs.tables import matching
 from surestep.io.logs.warehouse import WarehouseTables, are_tables, read_tables
 from surestep.kernels.runs import discounted_returns
 from surestep.model import Counts, DecisionLog, Policy, Statement, estimate_behavior
+from surestep.model.known import Known
 from surestep.model.numbering import Numbering, by_appearance
 from surestep.model.statements import STOPPING
 from surestep.pipeline.terms import DataFacts, Terms
@@ -56,6 +57,7 @@ class Evidence:
     """The counted log, the behavior policy, the terms, and where all of it came from."""
 
     terms: Terms
+    told: Known  # facts from which certifiers take settings
     certifiers: tuple[Certifier, ...]  # of the terms; the first is the main one
     counts: LabelledCounts
     assembly: "Assembly"
@@ -137,6 +139,7 @@ def gather(
     words = with_names(parts.vocabulary, log.description.names)
     return Evidence(
         terms=terms,
+        told=told,
         certifiers=certifiers,
         counts=counts,
         assembly=numbered(

@@ -329,8 +329,12 @@ class Draft:
             )
         except OutOfTime:
             return self.findings
-        tested = replace(self.findings, rehearsal=rehearsal, no_rehearsal=how.why_none)
-        return replace(tested, record=self.record(how))
+        return replace(
+            self.findings,
+            rehearsal=rehearsal,
+            no_rehearsal=how.why_none,
+            record=self.record(how),
+        )
 
 
 def draft(
@@ -360,12 +364,11 @@ def prepared(evidence: Evidence) -> Assignment:
     if problem.single_discount == 1:  # an estimated π_b that may never end is refused
         refuse_endless(problem.estimate(), problem.behavior.probability)
     problem = with_signals(problem, evidence.description, evidence.source, parts, terms)
-    told = terms.certifier_settings(facts)
     certifiers = evidence.certifiers
     least = max(terms.floor or 0, int(evidence.kinds["possible"] == SEEN))
     limits = Limits(least_visits=least, allowed=parts.allowed)
     columns = columns_of(parts.vocabulary, parts.quiet)
-    algorithm = terms.algorithm_for(problem, told, certifiers, limits, columns)
+    algorithm = terms.algorithm_for(problem, evidence.told, certifiers, limits, columns)
     split = splitting(certifiers)
     training = problem
     judging = None
@@ -389,10 +392,8 @@ def prepared(evidence: Evidence) -> Assignment:
         training=training,
         judging=judging,
         algorithm=algorithm,
-        told=told,
         certifiers=certifiers,
         belief=believed[0] if beside else None,
-        numbering=parts.numbering,
         groups=groups,
     )
 
@@ -405,7 +406,7 @@ def draft_with(
     progress("improving the policy", 0, 1)
     keys = evidence.description.groups
     settled = settle(question.algorithm, part, question.groups, keys.not_worse_by)
-    certifiers = told_of_algorithm(question, settled, evidence.terms)
+    certifiers = told_of_algorithm(evidence, settled)
     claims = []
     for done, certifier in enumerate(certifiers):
         progress("certifying", done, len(certifiers))
@@ -459,17 +460,17 @@ def draft_with(
         columns = columns_of(evidence.assembly.vocabulary, evidence.assembly.quiet)
         rules = rules_of(findings, settled.choice.best.tried.tree, columns)
         findings = replace(findings, rules=rules)
-    if question.numbering is not None:
-        findings = in_order_of_labels(findings, question.numbering)
+    if evidence.assembly.numbering is not None:
+        findings = in_order_of_labels(findings, evidence.assembly.numbering)
     return Draft(findings, question, how, record, evidence.terms.least_worlds)
 
 
-def told_of_algorithm(question: Assignment, settled: Settled, terms: Terms) -> list[Certifier]:
+def told_of_algorithm(evidence: Evidence, settled: Settled) -> list[Certifier]:
     """Makes the certifiers with the settings that follow from the algorithm and its N∧."""
     # An N∧ chosen from the data was not fixed beforehand.
     fixed = None if settled.choice else settled.improvement.n_wedge
-    told = with_algorithm(question.told, settled.algorithm, fixed)
-    return [asked.make_with(told) for asked in terms.asked]
+    told = with_algorithm(evidence.told, settled.algorithm, fixed)
+    return [asked.make_with(told) for asked in evidence.terms.asked]
 
 
 def table_of(
@@ -500,6 +501,8 @@ def estimates_of(
     """Estimates the returns of both policies by models of the parts of the log."""
     problem = question.problem
     part = question.training
+    behind = part.counts if problem.behavior_is_estimated else None
+    level = evidence.terms.level
     policy = settled.improvement.policy
     estimates: Estimates = {
         "behavior": performance(model, part.behavior),
@@ -513,16 +516,13 @@ def estimates_of(
         )
     if question.judging is not None:
         with suppress(NeverEnds, NotConverged):
-            behind = part.counts if problem.behavior_is_estimated else None
-            gain, low, high = gain_interval(question.judging, policy, evidence.terms.level, behind)
+            gain, low, high = gain_interval(question.judging, policy, level, behind)
             estimates |= {"held_out_gain": gain, "held_out_low": low, "held_out_high": high}
     rest = problem if question.judging is None else question.judging
     if evidence.guideline is not None:
         known = policy_of(evidence.guideline, evidence.assembly, problem.behavior)
-        level = evidence.terms.level
         with suppress(NeverEnds, NotConverged):
             over = gain_interval(rest.with_behavior(known), policy, level)
-            behind = part.counts if problem.behavior_is_estimated else None
             today = gain_interval(rest, known, level, behind)
             estimates |= {"guideline": today, "over_guideline": over}
     if rest.episodes is not None and (rest.episodes.next_state == UNKNOWN).any():
