@@ -138,8 +138,15 @@ def claims_table(findings: Findings, claims: Sequence[Certificate], names: Seque
                 Amount(percent(1 - ceiled(1 - share)) if share else "none", share),
             ]
         )
-    columns = [Column("Certificate"), Column("Standing")]
-    columns += numbers("At least: L", "δ", "Of the estimated gain")
     span = number(findings.certificates[0].span)
-    caption = f"No two policies can differ by more than {span} here; δ is the chance to be wrong"
-    return Table("claims", caption, columns, rows, sortable=True)
+    return Table(
+        "claims",
+        f"No two policies can differ by more than {span} here; δ is the chance to be wrong",
+        [
+            Column("Certificate"),
+            Column("Standing"),
+            *numbers("At least: L", "δ", "Of the estimated gain"),
+        ],
+        rows,
+        sortable=True,
+    )

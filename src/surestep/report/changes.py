@@ -183,11 +183,18 @@ def table_section(findings: Findings) -> Section:
     ]
     missing = table.num_deciding - len(rows)
     more = f" In policy.csv: {counted(missing, 'further situation')}." if missing else ""
-    caption = f"Situations, those with the largest share in the gain first.{more}"
     return Section(
         "changes",
         "All changes",
         ["The gain of one decision is against what the current policy does there on average."],
-        tables=[Table("situations", caption, columns, rows, sortable=True)],
+        tables=[
+            Table(
+                "situations",
+                f"Situations, those with the largest share in the gain first.{more}",
+                columns,
+                rows,
+                sortable=True,
+            )
+        ],
         folded=True,
     )

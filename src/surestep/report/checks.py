@@ -20,13 +20,18 @@ NOTE = "A test that finds nothing proves nothing; beside it stands which effect 
 
 def checks_section(checks: Sequence[Check], *, folded: bool = True) -> show.Section:
     """Returns a section with a line for each check, and first how many failed."""
-    items = [
-        show.Item(
-            title(check), says(check), aside(check), *SIGNS[check.outcome], pictures_of(check)
-        )
-        for check in checks
-    ]
-    return show.Section("checks", TITLE, [summary(checks), NOTE], items=items, folded=folded)
+    return show.Section(
+        "checks",
+        TITLE,
+        [summary(checks), NOTE],
+        items=[
+            show.Item(
+                title(check), says(check), aside(check), *SIGNS[check.outcome], pictures_of(check)
+            )
+            for check in checks
+        ],
+        folded=folded,
+    )
 
 
 def pictures_of(check: Check) -> list[show.Picture]:
@@ -35,16 +40,22 @@ def pictures_of(check: Check) -> list[show.Picture]:
         return []
     match check.code:
         case "model-returns":
-            text = "Strokes are mean returns; bars are where luck leaves them by the model."
-            caption = show.Caption("check-returns", "Mean returns, and the model", text)
+            caption = show.Caption(
+                "check-returns",
+                "Mean returns, and the model",
+                "Strokes are mean returns; bars are where luck leaves them by the model.",
+            )
             strips = [
                 show.Strip(x.name, x.low, x.high, x.value, toned(not x.low <= x.value <= x.high))
                 for x in check.picture
             ]
             return [show.Strips(caption, "return from there on", strips)]
         case "enough-data":
-            text = "Bars are shares of the new policy's time, strokes of the log's decisions."
-            caption = show.Caption("check-places", "Where the new policy spends its time", text)
+            caption = show.Caption(
+                "check-places",
+                "Where the new policy spends its time",
+                "Bars are shares of the new policy's time, strokes of the log's decisions.",
+            )
             strips = [
                 show.Strip(x.name, 0.0, x.high, x.beside, toned(x.marked)) for x in check.picture
             ]
@@ -64,12 +75,14 @@ def toned(wrong: bool) -> show.Tone:
 def luck(check: Check, statistic: float) -> show.Histogram:
     """Returns a histogram of the statistic in shuffled logs, with a flag at this log's."""
     edges = [check.picture[0].low, *(mark.high for mark in check.picture)]
-    text = f"This log is {signed(statistic, 2)} standard deviations from shuffled ones."
     of = "" if check.signal is None else f"-{check.signal.encode().hex()}"  # ids are plain
-    caption = show.Caption(f"check-{check.code}{of}", "Luck alone, and this log", text)
     room = max(edges[-1] + 0.5 * (edges[-1] - edges[0]), statistic)  # room for the flag of this log
     return show.Histogram(
-        caption,
+        show.Caption(
+            f"check-{check.code}{of}",
+            "Luck alone, and this log",
+            f"This log is {signed(statistic, 2)} standard deviations from shuffled ones.",
+        ),
         "standard deviations",
         "log",
         [*edges, room],

@@ -84,12 +84,15 @@ def visits_picture(findings: Findings) -> Bars:
     table = findings.table
     n_wedge = table.n_wedge
     log = chooser(table)
-    bars = visit_bars(visit_bins(table.visits[table.decided], n_wedge), n_wedge)
     text = f"Pairs of situation and action by how often {log} shows them."
     if n_wedge is not None:
         text += f" Blue: more than {n_wedge:,} times, enough to change. Orange: too seldom."
-    caption = Caption("visits-picture", "How often pairs are seen", text)
-    return Bars(caption, f"times seen in {log}", "pair", bars)
+    return Bars(
+        Caption("visits-picture", "How often pairs are seen", text),
+        f"times seen in {log}",
+        "pair",
+        visit_bars(visit_bins(table.visits[table.decided], n_wedge), n_wedge),
+    )
 
 
 def visit_bars(bins: Sequence[VisitBin], n_wedge: int | None) -> list[Bar]:
@@ -145,8 +148,6 @@ def wanted_section(findings: Findings) -> Section:
         ]
         for entry in wanted
     ]
-    caption = f"{len(wanted):,} of {len(findings.wanted):,}, the most promising first"
-    table_of_pairs = Table("wanted-pairs", caption, columns, rows, sortable=True)
     return Section(
         "wanted",
         "What data would help most",
@@ -155,6 +156,14 @@ def wanted_section(findings: Findings) -> Section:
             "trusted. Try them more often where that is safe. The promise is how much better they "
             "look, times how often one is there."
         ],
-        tables=[table_of_pairs],
+        tables=[
+            Table(
+                "wanted-pairs",
+                f"{len(wanted):,} of {len(findings.wanted):,}, the most promising first",
+                columns,
+                rows,
+                sortable=True,
+            )
+        ],
         folded=True,
     )

@@ -235,8 +235,12 @@ def measures_section(answer: PilotAnswer) -> Section:
         *numbers("Estimate", "At least", "At most", "Has to exceed"),
         Column("So far"),
     ]
-    rule = "It is proved better only if the first gains and all others keep their limits."
-    return Section("measures", "All signals", [rule], tables=[Table("signals", "", columns, rows)])
+    return Section(
+        "measures",
+        "All signals",
+        ["It is proved better only if the first gains and all others keep their limits."],
+        tables=[Table("signals", "", columns, rows)],
+    )
 
 
 def counting(answer: PilotAnswer) -> list[str]:
@@ -266,8 +270,13 @@ def counting(answer: PilotAnswer) -> list[str]:
 
 def watch_sections(watch: Watch) -> list[Section]:
     """Returns the sections of a watch: the line to act on, then the numbers behind it."""
-    read = Section("inputs", "What was read", facts=[*watch.inputs.items()], folded=True)
-    return [alarm_section(watch), goodness(watch), following(watch), world(watch), read]
+    return [
+        alarm_section(watch),
+        goodness(watch),
+        following(watch),
+        world(watch),
+        Section("inputs", "What was read", facts=[*watch.inputs.items()], folded=True),
+    ]
 
 
 def alarm_section(watch: Watch) -> Section:
@@ -302,11 +311,16 @@ def alarm_section(watch: Watch) -> Section:
             f"{waiting} not counted yet: they count in the order of their starts, and the outcome "
             f"of {watch.ids[watch.known]} is pending."
         )
-    keys = [
-        Key("Evidence of a fall", percent(max(level.evidence, 0)), f"of an alarm: {level.name}")
-        for level in tested
-    ]
-    return Section("answer", title, sentences, keys=keys, mood=mood)
+    return Section(
+        "answer",
+        title,
+        sentences,
+        keys=[
+            Key("Evidence of a fall", percent(max(level.evidence, 0)), f"of an alarm: {level.name}")
+            for level in tested
+        ],
+        mood=mood,
+    )
 
 
 def goodness(watch: Watch) -> Section:
@@ -361,9 +375,14 @@ def following(watch: Watch) -> Section:
         for state, rate in watch.followed.items()
     ]
     columns = [Column("Situation"), *numbers("Decisions", "As advised", "From", "To")]
-    caption = "Situations in which the new policy rules an action out; intervals of 95 %"
-    tables = [Table("situations", caption, columns, rows, sortable=True)] if rows else []
-    return Section("followed", "Is it followed?", [words], tables=tables)
+    table = Table(
+        "situations",
+        "Situations in which the new policy rules an action out; intervals of 95 %",
+        columns,
+        rows,
+        sortable=True,
+    )
+    return Section("followed", "Is it followed?", [words], tables=[table] if rows else [])
 
 
 def world(watch: Watch) -> Section:
@@ -371,5 +390,6 @@ def world(watch: Watch) -> Section:
     once = "The old log is compared with the new rows. It is a test for one look, not for many."
     if watch.checks is None:
         once = f"Not tested: the old log is not there. Name it ({said('log=…', '--log')})."
-    made = checks_section(watch.checks or (), folded=False)
-    return made._replace(name="world", title="Has the world changed?", sentences=[once])
+    return checks_section(watch.checks or (), folded=False)._replace(
+        name="world", title="Has the world changed?", sentences=[once]
+    )

@@ -48,11 +48,18 @@ def curve(check: Check) -> list[show.Picture]:
         return []
     columns = [mark for mark in check.picture if mark.name]
     odds = ", ".join(f"{mark.name} {number(mark.value, 2)}" for mark in columns)
-    caption = show.Caption(
-        "check-hidden-causes",
-        "The gain that is left if a hidden cause is so strong",
-        "The line is the estimated gain in the worst case."
-        f"{f' Columns, had nobody recorded them: {odds}.' * bool(odds)}",
-    )
-    flags = [show.Flag(mark.value, mark.name) for mark in columns if mark.value < points[-1][0]]
-    return [show.Curves(caption, "odds", "gain", {"gain": points}, [show.Flag(0.0, "none")], flags)]
+    return [
+        show.Curves(
+            show.Caption(
+                "check-hidden-causes",
+                "The gain that is left if a hidden cause is so strong",
+                "The line is the estimated gain in the worst case."
+                f"{f' Columns, had nobody recorded them: {odds}.' * bool(odds)}",
+            ),
+            "odds",
+            "gain",
+            {"gain": points},
+            [show.Flag(0.0, "none")],
+            [show.Flag(mark.value, mark.name) for mark in columns if mark.value < points[-1][0]],
+        )
+    ]

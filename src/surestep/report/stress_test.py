@@ -193,12 +193,16 @@ def kinds_picture(by_kind: Mapping[str, SizeSummary], flags: Sequence[show.Flag]
         words = f"worse in {summary.harmed.happened:,} of {summary.harmed.total:,}"
         tone: show.Tone = "vermilion" if median < 0 else "blue"
         strips.append(show.Strip(kind, least, most, median, tone, words, (lower, upper)))
-    caption = show.Caption(
-        "kinds-picture",
-        "The true gain in each kind of world",
-        "The true gain by kind of world: median, middle half (thick) and nine tenths (thin).",
+    return show.Strips(
+        show.Caption(
+            "kinds-picture",
+            "The true gain in each kind of world",
+            "The true gain by kind of world: median, middle half (thick) and nine tenths (thin).",
+        ),
+        "true gain",
+        strips,
+        flags,
     )
-    return show.Strips(caption, "true gain", strips, flags)
 
 
 def rates_table(by_kind: Mapping[str, SizeSummary], by_size: Sequence[SizeSummary]) -> show.Table:
@@ -213,8 +217,12 @@ def rates_table(by_kind: Mapping[str, SizeSummary], by_size: Sequence[SizeSummar
             for gain in (one.gain_quantiles[0], one.gain_quantiles[2])
         ]
         rows.append([name, *cells])
-    headings = ("Policy worse", "Claim wrong", "Gain certified", "Gain at 5 %", "Median gain")
-    columns = [show.Column("Kind of world, or data: episodes"), *show.numbers(*headings)]
+    columns = [
+        show.Column("Kind of world, or data: episodes"),
+        *show.numbers(
+            "Policy worse", "Claim wrong", "Gain certified", "Gain at 5 %", "Median gain"
+        ),
+    ]
     return show.Table("kinds", "By kind of world and amount of data", columns, rows, sortable=True)
 
 
@@ -230,9 +238,13 @@ def power_picture(rehearsal: Rehearsal, by_size: Sequence[SizeSummary]) -> show.
                 name, 100 * rate.low, 100 * rate.high, 100 * rate.share, words=percent(rate.share)
             )
         )
-    caption = show.Caption(
-        "power-picture",
-        "How much more data would help",
-        "Worlds in which a gain is certified with so much data, with 95\u202f% intervals.",
+    return show.Strips(
+        show.Caption(
+            "power-picture",
+            "How much more data would help",
+            "Worlds in which a gain is certified with so much data, with 95\u202f% intervals.",
+        ),
+        "% of the worlds",
+        strips,
+        [show.Flag(50.0, "half of the worlds")],
     )
-    return show.Strips(caption, "% of the worlds", strips, [show.Flag(50.0, "half of the worlds")])
