@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -615,15 +615,16 @@ def watched_values(
     return np.minimum(values[places], high), places, high
 
 
-def limits_of(saved: Result, old: NewRows | None, seasons: int, *, holdout: bool) -> list[Level]:
-    """Returns the level below which each further measure must not fall.
+def limits_of(
+    saved: Result, old: NewRows | None, seasons: int, *, holdout: bool
+) -> Iterator[Level]:
+    """Yields the level below which each further measure must not fall.
 
     It is a lower bound of former practice less the margin. With a holdout, it is minus the margin.
     For a measure with a limit of its own (`at_most`), it is minus that limit.
     """
     delta = float(saved.record.parameters.delta)
     why = "the old log, with enough episodes"
-    limits = list[Level]()
     for m, one in enumerate(measures_of(saved.record)[1:], 1):
         own = one.at_most is not None
         value = 0.0 - (one.at_most or 0.0) if own else -one.margin if holdout else one.low
@@ -632,8 +633,7 @@ def limits_of(saved: Result, old: NewRows | None, seasons: int, *, holdout: bool
             lowest = np.maximum(old.episodes.lowest[m], one.low)
             value = lowest_season(lowest, seasons, one.low, delta) - one.margin
         level = value if holdout or own or one.low < value < one.high else None
-        limits.append(Level(f"the limit of {one.name}", level, delta * former, why))
-    return limits
+        yield Level(f"the limit of {one.name}", level, delta * former, why)
 
 
 def followed_in(saved: Result, rows: NewRows, among: BoolArray) -> dict[tuple[str, ...], Rate]:

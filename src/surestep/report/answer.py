@@ -1,6 +1,7 @@
 """Writes the first section of a report: the advice, the numbers behind it, and the doubts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple, get_args
 
 from surestep._words import about, counted, floored, listed, number, percent, signed
@@ -70,7 +71,7 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
     least = counted_on(claims, judged, record)
     if judged.action == EXPLAIN:
         least = least._replace(name="At least, if the failed check does no harm", mood="bad")
-    items = opposed(findings)
+    items = [*opposed(findings)]
     tested = sum(check.outcome == "passed" for check in record.checks)
     nothing = (
         f"{counted(tested, 'test')} looked for faults in the data, and found none."
@@ -101,7 +102,7 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
         )
     advice = [*rules_parts(findings), *groups_section(record)]
     if findings.changes and findings.rules is None:
-        changed = changed_items(findings)[:most]
+        changed = [*islice(changed_items(findings), most)]
         heading = "The change that matters" if len(changed) == 1 else "The changes that matter most"
         advice.append(Section("top", heading, [how_many(findings)], items=changed))
     # Nobody is to act on what a failed check may undo.
@@ -443,40 +444,37 @@ def gain_picture(findings: Findings, claim: Certificate, *, doubted: bool = Fals
 # ---- against it ---------------------------------------------------------------------------------
 
 
-def opposed(findings: Findings) -> list[Item]:
+def opposed(findings: Findings) -> Iterator[Item]:
     """Lists the reasons against the new policy: failed checks, contradicted changes, lost cases."""
-    items = [
+    yield from (
         Item(title(check), says(check), sign="✗", mood="bad")
         for check in failed(findings.record.checks)
-    ]
-    items += [
+    )
+    yield from (
         item._replace(title=f"Contradicted change: {item.title}")
         for item in changed_items(findings, contradicted=True)
-    ]
-    items += [
+    )
+    yield from (
         Item(f"Worse for “{group.name}”", "So say rows set aside for checking.", "", "✗", "bad")
         for group in findings.record.groups
         if group.harmed
-    ]
+    )
     if named := perhaps_worse(findings.record):
-        items.append(
-            Item(
-                f"Perhaps worse for {listed(named)}",
-                "The best guess is a loss.",
-                sign="!",
-                mood="caution",
-            )
+        yield Item(
+            f"Perhaps worse for {listed(named)}",
+            "The best guess is a loss.",
+            sign="!",
+            mood="caution",
         )
     if lost := findings.record.data["dropped"].get(UNFINISHED):
-        items.append(lost_item(lost, findings))
+        yield lost_item(lost, findings)
     if findings.record.behavior_is_estimated:
         text = (
             "The guarantee compares with what episodes returned, all else with an estimate."
             if findings.certificates[0].assumes("practice-as-recorded")
             else "Gains compare with what the log shows was done, which is only an estimate of it."
         )
-        items.append(Item("The current policy was estimated", text, sign="!", mood="caution"))
-    return items
+        yield Item("The current policy was estimated", text, sign="!", mood="caution")
 
 
 def lost_item(lost: int, findings: Findings) -> Item:

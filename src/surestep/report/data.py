@@ -1,6 +1,6 @@
 """Writes the sections on the data: size and coverage of the log, and which data would help most."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from surestep._words import counted, number, short
 from surestep.results.findings import Findings, PolicyTable
@@ -51,21 +51,19 @@ def coverage_words(findings: Findings) -> str:
     )
 
 
-def limits_words(table: PolicyTable, parameters: Parameters) -> list[str]:
-    """Returns which pairs may be recommended, a sentence a limit; none where all may."""
-    said: list[str] = []
+def limits_words(table: PolicyTable, parameters: Parameters) -> Iterator[str]:
+    """Says which pairs may be recommended, a sentence a limit; nothing where all may."""
     pairs = int(table.decided.sum())
     if table.allowed is not None:
-        said.append(
+        yield (
             f"Limits were set: {int(table.allowed.sum()):,} of "
             f"{counted(pairs, 'pair')} may be recommended; no other is taken more "
             "often than before."
         )
     if parameters.possible == "seen":
-        said.append("No action is recommended in a situation where the log does not show it.")
+        yield "No action is recommended in a situation where the log does not show it."
     elif parameters.possible == "listed":
-        said.append(f"Possible pairs were declared: {pairs:,}.")
-    return said
+        yield f"Possible pairs were declared: {pairs:,}."
 
 
 def baseline_words(earned: Baseline | None) -> list[str]:

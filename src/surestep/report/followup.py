@@ -1,5 +1,7 @@
 """Writes the pages of `surestep pilot` (plan and answer) and of `surestep watch` (alarms)."""
 
+from collections.abc import Iterator
+
 from surestep._words import counted, floored, number, percent, signed
 from surestep.errors import said
 from surestep.followup.pilot import Forecast, MeasureAnswer, Pilot, PilotAnswer, PilotPlan
@@ -175,7 +177,7 @@ def answer_sections(answer: PilotAnswer, record: Record) -> list[Section]:
             mood=mood,
         ),
         *([measures_section(answer)] if len(answer.measures) > 1 else []),
-        Section("episodes", "Which episodes count", counting(answer)),
+        Section("episodes", "Which episodes count", [*counting(answer)]),
         Section("plan", "The plan", facts=facts),
     ]
 
@@ -243,29 +245,28 @@ def measures_section(answer: PilotAnswer) -> Section:
     )
 
 
-def counting(answer: PilotAnswer) -> list[str]:
+def counting(answer: PilotAnswer) -> Iterator[str]:
     """Says which episodes count, and how far the advice was followed."""
     ours, theirs = map(percent, answer.followed)
-    words = [
+    yield (
         f"{counted(answer.episodes, 'episode')} were read, {answer.counted:,} count: in the order "
         "of their starts, up to the first whose outcome is pending."
-    ]
+    )
     if answer.pending:
-        words.append(
+        yield (
             f"{counted(answer.pending, 'outcome')} pending, {answer.overdue:,} of them past the "
             f"deadline on {answer.today}: these count the least in the new arm, the greatest in "
             "the control."
         )
-    words.append(
+    yield (
         f"{ours} of decisions in the new arm are ones that the new policy takes, {theirs} in the "
         "control. Every episode counts in its arm, followed or not."
     )
     if answer.plan.control == "concurrent":
-        words.append(
+        yield (
             f"Evidence against the planned share of arms: {number(answer.share_evidence, 2)}; the "
             "test fails at 1,000."
         )
-    return words
 
 
 def watch_sections(watch: Watch) -> list[Section]:

@@ -1,5 +1,7 @@
 """Writes what `surestep inspect` shows: coverage of a log, its limits, and suspicious rows."""
 
+from collections.abc import Iterator
+
 import surestep.sections as show
 from surestep._words import counted, harmless, listed, number, percent
 from surestep.checks import failed
@@ -76,13 +78,12 @@ def overview(inspection: Inspection) -> show.Section:
         harmless(inspection.source, 200),
         keys=keys,
         facts=facts,
-        pictures=spreads(inspection),
+        pictures=[*spreads(inspection)],
     )
 
 
-def spreads(inspection: Inspection) -> list[show.Picture]:
+def spreads(inspection: Inspection) -> Iterator[show.Picture]:
     """Draws the lengths of episodes and the rewards as histograms."""
-    pictures: list[show.Picture] = []
     episodes = inspection.episodes
     rewards = inspection.rewards
     if episodes is not None:
@@ -91,18 +92,15 @@ def spreads(inspection: Inspection) -> list[show.Picture]:
             "Rows an episode",
             f"{episodes.lowest:,} to {episodes.highest:,} rows, median {episodes.median:,}.",
         )
-        pictures.append(
-            show.Histogram(
-                caption, "rows", "episode", episodes.edges, [show.Layer(episodes.histogram)]
-            )
+        yield show.Histogram(
+            caption, "rows", "episode", episodes.edges, [show.Layer(episodes.histogram)]
         )
     if rewards is not None and len(rewards.bins) > 1:
         many = len(rewards.bins)
         width = (rewards.high - rewards.low) / many
         edges = [*(rewards.low + i * width for i in range(many)), rewards.high]
         caption = show.Caption("rewards", "Rewards", f"{rewards_words(rewards)}.")
-        pictures.append(show.Histogram(caption, "reward", "row", edges, [show.Layer(rewards.bins)]))
-    return pictures
+        yield show.Histogram(caption, "reward", "row", edges, [show.Layer(rewards.bins)])
 
 
 def coverage_section(inspection: Inspection) -> show.Section:

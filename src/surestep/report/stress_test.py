@@ -1,6 +1,6 @@
 """Writes the section on the stress test: how often claim and policy failed in simulated worlds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import surestep.sections as show
 from surestep._words import about, counted, number, percent, signed
@@ -102,23 +102,21 @@ def certified_rate(summary: SizeSummary) -> Rate:
     return summary.certified if calibrated is None else calibrated
 
 
-def claims_words(rehearsal: Rehearsal) -> list[str]:
-    """Returns the outcome of calibration, and how often luck alone claimed a gain."""
-    said = []
+def claims_words(rehearsal: Rehearsal) -> Iterator[str]:
+    """Says what came of calibration, and how often luck alone claimed a gain."""
     if rehearsal.calibration is not None:
-        said.append(calibration_words(rehearsal.calibration, rehearsal.delta))
+        yield calibration_words(rehearsal.calibration, rehearsal.delta)
     if rehearsal.luck.size:
         lucky = int((rehearsal.luck > rehearsal.tolerance).sum())
         bound = rehearsal.luck_bound
         worlds = counted(rehearsal.luck.size, "simulated world")
         up_to = f" Claims up to {number(bound)} may be luck." if lucky and bound else ""
-        said.append(
+        yield (
             f"In {worlds} without any benefit, this method claimed one in {lucky or 'none'}.{up_to}"
         )
     wrong = rehearsal.wrong_beliefs
     if wrong is not None and not rehearsal.believes_its_claim:
-        said.append(f"Its beliefs were wrong there in {rate_words(wrong)}.")
-    return said
+        yield f"Its beliefs were wrong there in {rate_words(wrong)}."
 
 
 def more_data_words(rehearsal: Rehearsal, rung: Rung) -> list[str]:
@@ -167,7 +165,7 @@ def calibration_words(calibration: Calibration, delta: float) -> str:
 def outcome_words(rehearsal: Rehearsal) -> str:
     """Returns how often the policy did harm; without such worlds, how often claims were luck."""
     if rehearsal.worlds == 0:
-        return claims_words(rehearsal)[0]
+        return next(claims_words(rehearsal))
     size = own_size(rehearsal)
     harmed = rehearsal.summary(size).harmed
     worlds = f"{counted(harmed.total, 'simulated world')}{with_data(size)}"
