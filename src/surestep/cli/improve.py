@@ -244,17 +244,11 @@ def rehearse_command(
     with task_progress() as progress:
         progress("reading the log", 0, 1)  # before anything that takes its time to be loaded
         from surestep.pipeline import rehearse_log
-        from surestep.pipeline.recording import said_of
-        from surestep.pipeline.terms import Terms
-        from surestep.results.unfinished import check_can_begin
 
-        named = description.method.worlds
-        worlds = 100 if named is None else named  # of each kind
-        if output is not None:
-            check_can_begin(output, said_of(description, Terms.of(description, worlds=worlds)))
+        worlds = description.method.worlds
         rehearsed = rehearse_log(
             description,
-            worlds=worlds,
+            worlds=100 if worlds is None else worlds,  # of each kind
             sizes=sizes,
             seed=seed,
             effort=effort._replace(folder=output),
