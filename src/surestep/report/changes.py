@@ -101,14 +101,10 @@ def together(table: PolicyTable, changes: Sequence[StateChange]) -> Iterator[Adv
         if change.state in taken:
             continue
         name = words.state_name(change.state)
-        best = [change]
-        column = 0
-        for i in range(len(name)):
-            group = groups[kinds[change.state], i, name[:i], name[i + 1 :]]
-            free = [one for one in group if one.state not in taken]
-            if len(free) > len(best):
-                best = free
-                column = i
+        alike = [groups[kinds[change.state], i, name[:i], name[i + 1 :]] for i in range(len(name))]
+        free = [[one for one in group if one.state not in taken] for group in alike]
+        column = max(range(len(name)), key=lambda i: len(free[i]))
+        best = free[column]
         taken |= {one.state for one in best}
         texts: list[tuple[str, ...]] = [(text,) for text in name]
         texts[column] = tuple(words.state_name(one.state)[column] for one in best)
