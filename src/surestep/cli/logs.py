@@ -7,10 +7,12 @@ from pathlib import Path
 import click
 
 import surestep.description as keys
+from surestep._files import check_output, write_together
 from surestep._progress import task_progress
 from surestep._words import counted
 from surestep.cli import options
 from surestep.cli.terminal import say, say_json, say_wrote, shell_word, show
+from surestep.errors import FileFailure
 
 USUAL = keys.DEFAULTS["least_visits"] - 1  # N∧
 
@@ -39,8 +41,6 @@ def describe_command(
         return
     if not logs:
         raise click.UsageError("Missing argument 'LOG...'.")
-    from surestep._files import check_output, write_together
-    from surestep.errors import FileFailure
     from surestep.io.logs.tables import matching
     from surestep.pipeline.describe import describe
 
@@ -84,7 +84,6 @@ def inspect_command(
     surestep inspect log.toml
     surestep inspect log.csv --state ward --state severity --action decision -o log.html
     """
-    from surestep._files import write_together
     from surestep.io.counts.file import is_counts_file
     from surestep.io.logs.source import open_log
     from surestep.pipeline.inspect import inspect

@@ -250,11 +250,13 @@ def settle(
             f"({said('n_wedge', '--n-wedge')})"
         ) from None
     if margin is not None and isinstance(algorithm, AutoNWedge):
-        every = choice.candidates
-        least = [min(expected_gains(groups, x.improvement.policy), default=0.0) for x in every]
-        both = zip(every, least, strict=True)
-        lower = [one.lower if gain >= -margin else -np.inf for one, gain in both]
-        choice = choice._replace(taken=best_of([one.tried for one in every], lower))
+        lower = [
+            one.lower
+            if min(expected_gains(groups, one.improvement.policy), default=0.0) >= -margin
+            else -np.inf
+            for one in choice.candidates
+        ]
+        choice = choice._replace(taken=best_of([one.tried for one in choice.candidates], lower))
     best = choice.best
     judge = choice.chosen_by if isinstance(algorithm, AutoNWedge) else None  # else N∧ was given
     return Settled(best.algorithm, best.improvement, choice, judge)

@@ -207,8 +207,12 @@ def pilot(
         drift,
     )
     sections = answer_sections(answer, saved.record)
-    report = page(sections[0].title, "A pilot", sections)
-    return Pilot(plan=terms, toml=fixed.toml, report=report, answer=answer)
+    return Pilot(
+        plan=terms,
+        toml=fixed.toml,
+        report=page(sections[0].title, "A pilot", sections),
+        answer=answer,
+    )
 
 
 def found(log: object) -> object:
@@ -566,8 +570,10 @@ def levels_of(saved: Result, old: NewRows | None, seasons: int, *, holdout: bool
     proof = f"a proof by the {claim.kind} certificate"
     if holdout:
         gain = claim.lower if proved else None
-        none = Level("the holdout itself", 0.0, 0.0, "")
-        return [Level("the proved gain over the holdout", gain, claim.delta, proof), none]
+        return [
+            Level("the proved gain over the holdout", gain, claim.delta, proof),
+            Level("the holdout itself", 0.0, 0.0, ""),
+        ]
     first = measures_of(saved.record)[0]
     least, most = first.low, first.high
     former = least
@@ -579,13 +585,20 @@ def levels_of(saved: Result, old: NewRows | None, seasons: int, *, holdout: bool
         ours = former + (claim.lower or 0.0)
         chance += delta
     ours = ours if isinstance(ours, float) and seasons == 1 else least
-    why = f"{proof} of the new policy alone, in every season"
-    levels = [
-        Level("the level proved of the new policy", ours, chance, why),
-        Level("the level of former practice", former, delta, "the old log, with enough episodes"),
+    return [
+        Level(
+            "the level proved of the new policy",
+            ours if least < ours < most else None,
+            chance,
+            f"{proof} of the new policy alone, in every season",
+        ),
+        Level(
+            "the level of former practice",
+            former if least < former < most else None,
+            delta,
+            "the old log, with enough episodes",
+        ),
     ]
-    inside = [least < value < most for value in (ours, former)]
-    return [x if y else x._replace(value=None) for x, y in zip(levels, inside, strict=True)]
 
 
 def watched_values(

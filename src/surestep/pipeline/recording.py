@@ -165,7 +165,9 @@ def versions_with(
     algorithm: str, kinds: Iterable[str], learnt: Collection[str] = ()
 ) -> dict[str, str]:
     """Returns the installed versions of all packages that make a result, plug-ins included."""
-    parts: list[tuple[Shelf[Any], str]] = [(ALGORITHMS, algorithm)]
-    parts += [(CERTIFICATES, kind.partition(":")[0]) for kind in kinds]
+    parts: list[tuple[Shelf[Any], str]] = [
+        (ALGORITHMS, algorithm),
+        *((CERTIFICATES, kind.partition(":")[0]) for kind in kinds),
+    ]
     learner = {"scikit-learn": installed_version("scikit-learn")} if learnt else {}
     return versions_here() | learner | versions_of(parts)

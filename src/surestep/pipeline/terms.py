@@ -454,10 +454,16 @@ def certified(problem: Problem, policy: Policy, certifier: Certifier) -> Certifi
     except RefutedBounds:
         raise
     except CertificateRefused as refusal:
-        nothing = NoClaim(
-            refusal=str(refusal), code=refusal.code, asked=certifier.name, delta=certifier.delta
+        return certify(
+            problem,
+            policy,
+            NoClaim(
+                refusal=str(refusal),
+                code=refusal.code,
+                asked=certifier.name,
+                delta=certifier.delta,
+            ),
         )
-        return certify(problem, policy, nothing)
 
 
 def splitting(certifiers: Sequence[Certifier]) -> Certifier | None:

@@ -261,9 +261,14 @@ class Record:
         str
             The content of run.json.
         """
-        content = {"format": FORMAT, "version": VERSION, **asdict(self), "outputs": dict(outputs)}
-        parts = content | {"parameters": msgspec.structs.asdict(self.parameters)}
-        return json.dumps(parts, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        content = {
+            "format": FORMAT,
+            "version": VERSION,
+            **asdict(self),
+            "parameters": msgspec.structs.asdict(self.parameters),
+            "outputs": dict(outputs),
+        }
+        return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> tuple[Self, Mapping[str, str]]:
