@@ -108,24 +108,23 @@ def gather(
     certifiers = tuple(asked.make_with(told) for asked in terms.asked)
     behavior = behavior_of(given["behavior"], counts, source)
     seen = keys.is_word(SOURCES["possible"], given["possible"])
-    possible = (
+    possible, limits, guideline = (
         None
-        if seen or given["possible"] is None
-        else pair_table_of(given["possible"], counts, source)
-    )
-    limits, guideline = (
-        None if given[name] is None else pair_table_of(given[name], counts, source)
-        for name in ("allowed", "guideline")
+        if given[name] is None or keys.is_word(SOURCES[name], given[name])
+        else pair_table_of(given[name], counts, source)
+        for name in ("possible", "allowed", "guideline")
     )
     lists = {name: labels_of(given[name], name[:-1], counts) for name in ("states", "actions")}
     kinds = {name: "observed" if labels is None else "listed" for name, labels in lists.items()}
     if isinstance(behavior, PairTable) or possible is not None:
         told_by = "possible pairs" if isinstance(behavior, str) else "behavior table"
         kinds = dict.fromkeys(kinds, told_by)
-    kinds["behavior"] = behavior if isinstance(behavior, str) else "table"
-    kinds["possible"] = keys.SEEN if seen else "all" if possible is None else "listed"
-    kinds["allowed"] = "all" if limits is None else "listed"
-    kinds["guideline"] = "none" if guideline is None else "listed"
+    kinds |= {
+        "behavior": behavior if isinstance(behavior, str) else "table",
+        "possible": keys.SEEN if seen else "all" if possible is None else "listed",
+        "allowed": "all" if limits is None else "listed",
+        "guideline": "none" if guideline is None else "listed",
+    }
     files = [("log", path) for path in log.files]
     for role, name in (
         *given.items(),
@@ -212,7 +211,6 @@ class CountsSource:
     labelled: LabelledCounts
     files: tuple[Path, ...] = ()
     description: keys.Description = field(default_factory=keys.Description)
-    tables: tuple[str, ...] = ()
 
     @property
     def columns_in_files(self) -> dict[str, tuple[str, ...]]:
@@ -264,8 +262,11 @@ def open_source(
         made = read_tables(files)
         whole = replace(made.counts, ends_apart=description.unsafe.states is not None)
         return TablesSource(whole, files, description, made=made._replace(counts=whole))
-    counts = frame if isinstance(frame, LabelledCounts) else None
-    counts = counts or merge_counts([*map(read_counts, files)])
+    counts = (
+        frame
+        if isinstance(frame, LabelledCounts)
+        else merge_counts([read_counts(file) for file in files])
+    )
     counts = replace(counts, ends_apart=description.unsafe.states is not None)
     return CountsSource(counts, files, description)
 
@@ -314,8 +315,11 @@ def pair_table_of(
 
     A log that is read with a memory says which columns are of the present.
     """
-    named = ColumnMapping(counts.state_columns, counts.action_columns, "")
-    columns = named if source is None else source.columns
+    columns = (
+        ColumnMapping(counts.state_columns, counts.action_columns, "")
+        if source is None
+        else source.columns
+    )
     return read_lifted(given, columns, counts.states, counts.binnings, policy=policy)
 
 
