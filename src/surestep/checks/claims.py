@@ -7,8 +7,9 @@ from surestep.model import Certificate
 
 def highest(result: GivenResult) -> float:
     """Returns the largest claimed gain; 0 if no claim is positive."""
-    lower = [claim.lower for claim in result.certificates if claim.lower is not None]
-    return max(lower, default=0.0)
+    return max(
+        (claim.lower for claim in result.certificates if claim.lower is not None), default=0.0
+    )
 
 
 def above_estimate(result: GivenResult) -> Check | None:

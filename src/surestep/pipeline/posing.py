@@ -212,13 +212,17 @@ def check_declared(
 
 def beyond_ranges(where: str, ranges: Ranges, which: str, others: str = "") -> RefutedBounds:
     """Returns the refusal of ranges that a row exceeds, with the setting that declares them."""
-    values = {
-        **ranges.statement(declared=True).values,
-        "where": where,
-        "which": which,
-        "others": others,
-    }
-    return RefutedBounds(Statement("rewards-beyond-ranges", values))
+    return RefutedBounds(
+        Statement(
+            "rewards-beyond-ranges",
+            {
+                **ranges.statement(declared=True).values,
+                "where": where,
+                "which": which,
+                "others": others,
+            },
+        )
+    )
 
 
 def check_ranges(ranges: Ranges, counts: LabelledCounts, source: LogSource | None) -> None:

@@ -51,7 +51,6 @@ def certificates_section(findings: Findings) -> Section:
 
 def of_one(claim: Certificate, name: str, place: int = 1) -> Section:
     """Returns the assumptions of a claim, its notes, and its settings and figures."""
-    figures = (*claim.parameters.items(), *claim.figures.items())
     return Section(
         f"assumed-{place}",
         f"{name}: assumes {counted(len(claim.assumptions), 'thing')}",
@@ -60,7 +59,10 @@ def of_one(claim: Certificate, name: str, place: int = 1) -> Section:
             *(Item("", str(said), sign=f"{i}.") for i, said in enumerate(claim.assumptions, 1)),
             *(Item("Remark", str(said)) for said in claim.notes),
         ],
-        facts=[(key, scalar_words(value)) for key, value in figures],
+        facts=[
+            (key, scalar_words(value))
+            for key, value in (*claim.parameters.items(), *claim.figures.items())
+        ],
         folded=True,
     )
 
