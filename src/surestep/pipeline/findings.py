@@ -259,4 +259,4 @@ def settle(
         choice = choice._replace(taken=best_of([one.tried for one in choice.candidates], lower))
     best = choice.best
     judge = choice.chosen_by if isinstance(algorithm, AutoNWedge) else None  # else N∧ was given
-    return Settled(best.algorithm, best.improvement, choice, judge)
+    return Settled(best.tried.algorithm, best.improvement, choice, judge)

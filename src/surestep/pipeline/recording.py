@@ -105,9 +105,11 @@ def parameters_of(
         if stakes.returns is None or terms.declared_ranges is not None
         else {"running": None, "ending": None}
     )
-    seeds = {"certificates": SEED}  # and those that are no settings of a certificate
-    seeds |= {"algorithm": settled.algorithm.seed} if hasattr(settled.algorithm, "seed") else {}
-    seeds |= {"rehearsal": rehearsal.seed} if rehearsal.sizes else {}
+    seeds = {
+        "certificates": SEED,  # and those that are no settings of a certificate
+        **({"algorithm": settled.algorithm.seed} if hasattr(settled.algorithm, "seed") else {}),
+        **({"rehearsal": rehearsal.seed} if rehearsal.sizes else {}),
+    }
     chosen_by = settled.chosen_by
     place = None if settled.choice is None else settled.choice.best.tried.left_out
     return Parameters(

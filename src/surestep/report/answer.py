@@ -324,17 +324,15 @@ def not_shown(
             f"{words} The claim leaves out cases that stopped for unknown reasons, and these may "
             "be the worst: find out why they stopped."
         )
-    if belief is None or (belief.lower or 0.0) <= 0:
+    if belief is None or (belief.lower or 0.0) <= 0 or not (awaited or undone(belief, rehearsal)):
         return words
     undoes = (
         "that may undo it is still to come" if awaited else "undoes it: luck alone claims as much"
     )
-    if awaited or undone(belief, rehearsal):
-        return (
-            f"{words} A gain of at least {amount(belief.lower or 0.0)} is believed, but the stress "
-            f"test {undoes}."
-        )
-    return words
+    return (
+        f"{words} A gain of at least {amount(belief.lower or 0.0)} is believed, but the stress "
+        f"test {undoes}."
+    )
 
 
 def proof_words(record: Record, claims: Sequence[Certificate]) -> str:
@@ -437,8 +435,14 @@ def gain_picture(findings: Findings, claim: Certificate, *, doubted: bool = Fals
         words=guess,
     )
     described = f"{least.capitalize()}, {guess}, and 0 is as today."
-    flags = sorted([Flag(0.0, "as today"), Flag(lower, least)])
-    return [Strips(Caption("gain", "What is gained", described), record.unit, [bar], flags)]
+    return [
+        Strips(
+            Caption("gain", "What is gained", described),
+            record.unit,
+            [bar],
+            sorted([Flag(0.0, "as today"), Flag(lower, least)]),
+        )
+    ]
 
 
 # ---- against it ---------------------------------------------------------------------------------

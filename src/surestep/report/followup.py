@@ -345,15 +345,22 @@ def goodness(watch: Watch) -> Section:
         (float(watch.places[first + size // 2] + 1), watch.values[first : first + size].mean())
         for first in range(0, watch.values.size - size + 1, size)
     ]
-    picture = Curves(
-        Caption("over-time", "Over time", f"Each point is the mean of {size:,} in a row."),
-        "episode",
-        f"mean {watch.unit}",
-        {"mean": points},
-        [Flag(level.value, level.name) for level in watch.levels[:2] if level.value is not None],
-        [Flag(x.place + 1, "alarm") for x in watch.levels if x.place is not None][:1],
+    return Section(
+        "goodness",
+        "Is it still as good?",
+        [promise],
+        items=items,
+        pictures=[
+            Curves(
+                Caption("over-time", "Over time", f"Each point is the mean of {size:,} in a row."),
+                "episode",
+                f"mean {watch.unit}",
+                {"mean": points},
+                [Flag(x.value, x.name) for x in watch.levels[:2] if x.value is not None],
+                [Flag(x.place + 1, "alarm") for x in watch.levels if x.place is not None][:1],
+            )
+        ],
     )
-    return Section("goodness", "Is it still as good?", [promise], items=items, pictures=[picture])
 
 
 def following(watch: Watch) -> Section:

@@ -67,16 +67,17 @@ def overview(inspection: Inspection) -> show.Section:
     wrong = f"{failing:,} failed" if failing else "none failed"
     choice: show.Mood = "good" if free else "bad"
     rows: show.Mood = "bad" if inspection.refused else "plain" if many else "good"
-    keys = [
-        show.Key("Rows", f"{inspection.rows:,}", ends_words(inspection)),
-        show.Key("States with a choice", f"{free:,} of {inspection.states:,}", trusted, choice),
-        show.Key("Suspicious rows", kinds, takes, rows),
-        show.Key("Assumptions", wrong, summary(inspection.checks), "bad" if failing else "plain"),
-    ]
     return show.Section(
         "overview",
         harmless(inspection.source, 200),
-        keys=keys,
+        keys=[
+            show.Key("Rows", f"{inspection.rows:,}", ends_words(inspection)),
+            show.Key("States with a choice", f"{free:,} of {inspection.states:,}", trusted, choice),
+            show.Key("Suspicious rows", kinds, takes, rows),
+            show.Key(
+                "Assumptions", wrong, summary(inspection.checks), "bad" if failing else "plain"
+            ),
+        ],
         facts=facts,
         pictures=[*spreads(inspection)],
     )

@@ -49,8 +49,7 @@ def signals_section(
         for place, part in enumerate(claim.signals)
     ]
     sort = "belief" if standing_of(claim) == "posterior" else "confidence"
-    caption = f"All that is claimed holds at once, with {percent(1 - claim.delta)} {sort}"
-    caption += f"; {discounted}" if discounted else ""
+    holds = f"All that is claimed holds at once, with {percent(1 - claim.delta)} {sort}"
     columns = [Column(heading, number=heading in both) for heading in headings]
     said = [f"{part.name}: {part.refusal}" for part in claim.signals if part.refusal]
     if within is not None:
@@ -66,7 +65,12 @@ def signals_section(
         "(surestep explain says which)."
         for name, times in forbidden.items()
     ]
-    return Section("every", "Every number", said, tables=[Table("signals", caption, columns, rows)])
+    return Section(
+        "every",
+        "Every number",
+        said,
+        tables=[Table("signals", "; ".join(filter(None, (holds, discounted))), columns, rows)],
+    )
 
 
 def worst_words(claim: Certificate, unit: str) -> str:
