@@ -118,7 +118,7 @@ def arranged(group: IntArray, past: IntArray, outcome: AnyArray) -> Arrangement:
     order = order[np.repeat(length > 1, length)]
     length = length[length > 1]
     if order.size == 0:
-        return NOTHING
+        return Arrangement(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int64))
     outcome = outcome[order]
     owner = group[order][np.cumsum(length) - 1]  # the group of each run
     groups = ends_of_equal(owner)
@@ -137,9 +137,6 @@ def ends_of_equal(values: IntArray) -> IntArray:
     """Returns the offsets of runs of equal values."""
     changes = np.flatnonzero(values[1:] != values[:-1]) + 1
     return np.concatenate([[0], changes, [values.size]])
-
-
-NOTHING = Arrangement(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int64))
 
 
 def shuffle_test(

@@ -14,8 +14,6 @@ from surestep.cli import options
 from surestep.cli.terminal import say, say_json, say_wrote, shell_word, show
 from surestep.errors import FileFailure
 
-USUAL = keys.DEFAULTS["least_visits"] - 1  # N∧
-
 
 @click.command("describe", short_help="Look at a log, and write a description to go on with.")
 @click.argument("logs", nargs=-1, metavar="LOG...")
@@ -65,7 +63,12 @@ def describe_command(
     "inspect", cls=options.Grouped, short_help="Look at a log: coverage, overlap, suspicious rows."
 )
 @options.described(*keys.READING, "behavior.policy")
-@click.option("--n-wedge", type=options.NATURAL, default=USUAL, help="N∧: more visits are trusted.")
+@click.option(
+    "--n-wedge",
+    type=options.NATURAL,
+    default=keys.DEFAULTS["least_visits"] - 1,
+    help="N∧: more visits are trusted.",
+)
 @options.output_file("Write a page (HTML) as well.")
 @options.json_instead
 def inspect_command(

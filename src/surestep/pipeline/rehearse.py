@@ -28,8 +28,6 @@ from surestep.results.unfinished import (
     read_file,
 )
 
-PAGE = "rehearsal.html"
-
 
 @dataclass(frozen=True, slots=True)
 class RehearsedLog:
@@ -70,7 +68,10 @@ class RehearsedLog:
         dict of str to bytes
             The content of each file by its name.
         """
-        contents = {REHEARSAL: f"{self.rehearsal.to_json()}\n".encode(), PAGE: self.page.encode()}
+        contents = {
+            REHEARSAL: f"{self.rehearsal.to_json()}\n".encode(),
+            "rehearsal.html": self.page.encode(),
+        }
         digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
         return contents | {RUN: self.record.to_json(digests).encode()}
 

@@ -9,7 +9,6 @@ from surestep.model import Certificate, SignalClaim
 from surestep.sections import Column, Section, Table
 
 DIGITS = 3  # significant digits of bounds
-MARKS = {True: "✓", False: "✗"}
 
 
 def amount(value: float) -> str:
@@ -44,7 +43,7 @@ def signals_section(
             *(shown_value(part, value) for value in (part.before, part.after) if values),
             bound_words(part) or "nothing",
             limit_words(part, first=place == 0),
-            MARKS[part.holds],
+            "✓" if part.holds else "✗",
         ]
         for place, part in enumerate(claim.signals)
     ]
