@@ -501,8 +501,6 @@ def watch(
                 levels[i] = level._replace(
                     evidence=1.0, alarm=names[alarm], since=names[since], place=alarm
                 )
-    inputs = {RUN: hashlib.sha256(saved.files()[RUN]).hexdigest()}
-    inputs |= {path.name: InputFile.of("log", path).sha256 for path in rows.source.files}
     answer = Watch(
         ids=tuple(names),
         known=known,
@@ -515,7 +513,10 @@ def watch(
         unknown=int(np.count_nonzero(rows.pair < 0)),
         checks=None if old is None else drifted(old.log, rows.log),
         unit=saved.record.unit,
-        inputs=inputs,
+        inputs={
+            RUN: hashlib.sha256(saved.files()[RUN]).hexdigest(),
+            **{path.name: InputFile.of("log", path).sha256 for path in rows.source.files},
+        },
     )
     sections = watch_sections(answer)
     return replace(answer, report=page(sections[0].title, "Watching an adopted policy", sections))

@@ -25,7 +25,7 @@ from surestep.errors import (
     OutOfTime,
     said,
 )
-from surestep.model import FiniteMDP, Policy, estimate_behavior
+from surestep.model import FiniteMDP, estimate_behavior
 from surestep.model.known import Logger
 from surestep.model.log import UNKNOWN
 from surestep.model.problem import UnseenRule
@@ -57,7 +57,7 @@ from surestep.report.rules import card_page
 from surestep.results import PolicyTable, Result
 from surestep.results.advantage_intervals import gain_interval, gains_of_lost
 from surestep.results.findings import Findings, is_proved
-from surestep.results.record import ESTIMATED, Baseline, Estimates, Record, Total, baseline_of
+from surestep.results.record import ESTIMATED, Baseline, Estimates, Record, baseline_of
 from surestep.results.totals import totals_of
 
 # Of fewer episodes a smaller share estimates what is done now too badly: measured against what was
@@ -437,7 +437,15 @@ def draft_with(
         estimates=estimates,
         baseline=baseline,
         checks=checks,
-        totals=counted(evidence, question, settled.improvement.policy),
+        totals=totals_of(
+            question.problem,
+            part if question.judging is None else question.judging,
+            settled.improvement.policy,
+            evidence.terms.stakes,
+            evidence.description.signals,
+            delta=evidence.terms.level,
+            estimated_from=part.counts if question.problem.behavior_is_estimated else None,
+        ),
         groups=group_gains(
             question, settled.improvement.policy, keys, certifiers[0], names=not unsure
         ),
@@ -532,19 +540,6 @@ def estimates_of(
             )
             estimates |= {"lost_worst": worst, "lost_opposed": opposed}
     return estimates
-
-
-def counted(evidence: Evidence, question: Assignment, policy: Policy) -> tuple[Total, ...]:
-    """Estimates the totals under both policies, from the part that judges if there is one."""
-    return totals_of(
-        question.problem,
-        question.training if question.judging is None else question.judging,
-        policy,
-        evidence.terms.stakes,
-        evidence.description.signals,
-        delta=evidence.terms.level,
-        estimated_from=question.training.counts if question.problem.behavior_is_estimated else None,
-    )
 
 
 def earned(question: Assignment, value: FloatArray, model: float) -> Baseline | None:
