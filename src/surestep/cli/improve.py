@@ -10,7 +10,6 @@ import click
 from surestep._progress import task_progress
 from surestep._words import visible
 from surestep.cli import options
-from surestep.cli.options import Grouped, described
 from surestep.cli.terminal import say, say_json, say_sentences, show
 from surestep.description import ASKING, IMPROVING, READING, Description
 
@@ -21,9 +20,11 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    "improve", cls=Grouped, short_help="From a log of decisions to a better policy, and a report."
+    "improve",
+    cls=options.Grouped,
+    short_help="From a log of decisions to a better policy, and a report.",
 )
-@described(*READING, *ASKING, *IMPROVING)
+@options.described(*READING, *ASKING, *IMPROVING)
 @click.option(
     "-o",
     "--output",
@@ -205,9 +206,11 @@ def sizes_of(ctx: click.Context, option: click.Parameter, text: str) -> tuple[fl
 
 
 @click.command(
-    "rehearse", cls=Grouped, short_help="Stress test an improvement, and see what more data brings."
+    "rehearse",
+    cls=options.Grouped,
+    short_help="Stress test an improvement, and see what more data brings.",
 )
-@described(*READING, *ASKING, *IMPROVING)
+@options.described(*READING, *ASKING, *IMPROVING)
 @click.option(
     "--sizes",
     callback=sizes_of,
