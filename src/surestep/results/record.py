@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from scipy.special import ndtri
 
-from surestep._arrays import FloatArray, run_lengths
+from surestep._arrays import FloatArray
 from surestep._files import failing_to_read
 from surestep._json import read_json, typed
 from surestep.checks import Check
@@ -373,8 +373,7 @@ def baseline_of(
     """Returns the baseline; `value` [S] and `model` are the values and ρ of π_b in the model."""
     log = log.with_outcomes()
     first = log.episode_offsets[:-1]
-    step = np.arange(log.num_steps) - np.repeat(first, run_lengths(log.episode_offsets))
-    weight = discount**step
+    weight = discount**log.step
     earned = np.add.reduceat(weight * log.reward, first)
     last = log.episode_offsets[1:] - 1
     cut_off = ~log.terminated[last]
