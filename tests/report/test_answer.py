@@ -28,7 +28,7 @@ from surestep.report.answer import (
     verdict,
 )
 from surestep.report.changes import changed_items, moves_words, table_section, together
-from surestep.report.hidden_causes import HIDDEN
+from surestep.report.checks import HIDDEN
 from surestep.results.findings import StateChange
 from surestep.results.groups import GroupGain
 from surestep.results.plots import tone_of

@@ -13,8 +13,8 @@ from surestep.model.certificate import Certificate, Rung
 from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
 from surestep.report.changes import MOST_MATTER, changed_items
+from surestep.report.checks import condition, hidden_words
 from surestep.report.groups import groups_section, harm_words, margin_words, perhaps_worse
-from surestep.report.hidden_causes import condition, hidden_words
 from surestep.report.rules import rules_parts
 from surestep.report.signals import (
     DIGITS,
