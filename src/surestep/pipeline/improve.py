@@ -381,19 +381,21 @@ def prepared(evidence: Evidence) -> Assignment:
             problem, training = (part.with_behavior(behavior) for part in (problem, training))
         judging = episodes.held_out_part(problem, *episodes.split_of(split))
     groups = groups_of(evidence, problem, training, judging)
-    believed = [
-        certifier
-        for place, certifier in enumerate(certifiers)
-        if may_be_believed(place, certifier.name, apart=episodes.holds_out(certifier))
-    ]
-    beside = bool(believed) and believed[0] is not certifiers[0]
+    belief = next(
+        (
+            certifier
+            for place, certifier in enumerate(certifiers)
+            if may_be_believed(place, certifier.name, apart=episodes.holds_out(certifier))
+        ),
+        None,
+    )
     return Assignment(
         problem=problem,
         training=training,
         judging=judging,
         algorithm=algorithm,
         certifiers=certifiers,
-        belief=believed[0] if beside else None,
+        belief=None if belief is certifiers[0] else belief,
         groups=groups,
     )
 
@@ -412,12 +414,11 @@ def draft_with(
         progress("certifying", done, len(certifiers))
         claims.append(certified(question.problem, settled.improvement.policy, certifier))
     model = part.estimate()
-    value = evaluate(model, part.behavior)
     table = table_of(evidence, question, settled, model)
     estimates = estimates_of(evidence, question, settled, model)
     if not is_proved(claims[0]):
         estimates = with_proof_expected(estimates, certifiers[0], question, settled)
-    baseline = earned(question, value, estimates["behavior"])
+    baseline = earned(question, evaluate(model, part.behavior), estimates["behavior"])
     progress("checking what is assumed", 0, 1)
     checks = result_checks(
         evidence,
