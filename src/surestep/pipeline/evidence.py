@@ -416,8 +416,11 @@ def assemble(
         taken = known_labels("action", actions, counts, log)
         enabled = np.indices((len(deciding), len(taken))).reshape(2, -1)
     known = {*deciding}
-    everywhere = dict.fromkeys((*counts.states, *counts.end_states()))
-    resting = [label for label in everywhere if label not in known]
+    resting = [
+        label
+        for label in dict.fromkeys((*counts.states, *counts.end_states()))
+        if label not in known
+    ]
     vocabulary = Vocabulary(
         counts.state_columns,
         counts.action_columns,

@@ -66,8 +66,9 @@ def policy_table(
     q = q_values(estimate, improvement.plan.value)
     # Q(s,a) − Σ_b π_b(b|s) Q(s,b) for every pair [K].
     usual = run_sums(behavior.probability * q, behavior.pairs.offsets)
-    evidence = problem if judging is None else judging
-    low, high = advantage_intervals(evidence, improvement.plan.value, delta)
+    low, high = advantage_intervals(
+        problem if judging is None else judging, improvement.plan.value, delta
+    )
     kept_by = improvement.kept_by
     return PolicyTable(
         vocabulary=vocabulary,
