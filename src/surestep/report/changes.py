@@ -34,8 +34,7 @@ def changed_items(findings: Findings, *, contradicted: bool = False) -> Iterator
     """
     table = findings.table
     asked = [c for c in findings.changes if (c.evidence == "contradicted") == contradicted]
-    advised = sorted(together(table, asked), key=lambda advice: -advice.gain)
-    for advice in advised[:MOST_MATTER]:
+    for advice in sorted(together(table, asked), key=lambda advice: -advice.gain)[:MOST_MATTER]:
         evidence = advice.changes[0].evidence
         gaining = [gaining_action(table, change.state) for change in advice.changes]
         aside = int(table.held_out_visits[gaining].sum())
