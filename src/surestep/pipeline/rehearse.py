@@ -169,16 +169,5 @@ def record_of_rehearsal(made: Draft, how: Rehearsed) -> Record:
     """Returns the record of a rehearsal: that of the improvement, with another command."""
     record = made.record(how)
     sizes = ",".join(f"{size:g}" for size in how.sizes)
-    return replace(
-        record,
-        command=command(
-            "rehearse",
-            described(record.description),
-            "--sizes",
-            sizes,
-            "--seed",
-            str(how.seed),
-            "-o",
-            "OUT",
-        ),
-    )
+    words = ("--sizes", sizes, "--seed", str(how.seed), "-o", "OUT")
+    return replace(record, command=command("rehearse", described(record.description), *words))
