@@ -231,7 +231,7 @@ def test_candidates_beside_are_scored_with_one_action_too():
     assert [each.tried.size for each in choice.candidates] == [MIXED] * number + [
         ONE_ACTION
     ] * number
-    names = [each.algorithm.name for each in choice.candidates]
+    names = [each.tried.algorithm.name for each in choice.candidates]
     assert names[number - 2 : number] == ["provable", "provable"]
     policies = [each.improvement.policy for each in choice.candidates]
     (lower,) = judge.choosing_bounds([part], [policies], None)
@@ -239,7 +239,7 @@ def test_candidates_beside_are_scored_with_one_action_too():
     for each in choice.candidates:
         gained = each.improvement.policy.probability - part.behavior.probability
         assert (gained <= 1e-9)[limits.closed(part.counts)].all()
-        assert (each.n_wedge is None) == (each.algorithm.name == "provable")
+        assert (each.n_wedge is None) == (each.tried.algorithm.name == "provable")
     assert choice.best.lower > 0
     # Many data sets at once choose as each by itself does.
     batch = ProblemBatch.from_problems([part, part])
@@ -311,7 +311,7 @@ def test_where_one_beside_finds_nothing_the_current_policy_stands_in_for_it(monk
     monkeypatch.setattr(Provable, "improve", fails)
     part = training_for(problem, judge)
     choice = auto.choose(part)
-    stands_in = [each for each in choice.candidates if each.algorithm.name == "provable"]
+    stands_in = [each for each in choice.candidates if each.tried.algorithm.name == "provable"]
     assert [each.improvement.policy for each in stands_in] == [part.behavior] * 2
     assert choice.best.n_wedge is not None
     with pytest.raises(NotConverged):

@@ -47,14 +47,9 @@ class Candidate(NamedTuple):
     lower: Bound
 
     @property
-    def algorithm(self) -> Algorithm:
-        """Returns the algorithm with its N∧."""
-        return self.tried.algorithm
-
-    @property
     def n_wedge(self) -> int | None:
         """Returns the N∧ in the settings of the algorithm; None if it has none."""
-        return n_wedge_of(self.algorithm)
+        return n_wedge_of(self.tried.algorithm)
 
 
 class Choice(NamedTuple):

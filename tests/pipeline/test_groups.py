@@ -157,7 +157,7 @@ def test_gains_of_groups_add_up_to_the_gain(seed, share):
     evidence = evidence_of(table, groups={"columns": ["group"], "least": 5}, columns=IN_STATE)
     question = prepared(evidence)
     policy = always(question, evidence.assembly.vocabulary)
-    gains = estimated(question, policy, 0.1)
+    gains = [*estimated(question, policy, 0.1)]
     starts = [int(group.judged.counts.starts.sum()) for group in question.groups]
     assert sum(starts) == question.judging.log.num_episodes
     mean = np.average([gain.gain for gain in gains], weights=starts)

@@ -8,7 +8,7 @@ import pytest
 import surestep
 from surestep._arrays import run_owners
 from surestep.environments import make
-from surestep.report.hidden_causes import HIDDEN
+from surestep.report.checks import HIDDEN
 
 PUMPS = Path(__file__).parents[2] / "examples" / "pumps.toml"
 

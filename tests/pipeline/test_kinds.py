@@ -37,6 +37,11 @@ def made(terms, source=None):
     return draft(gather(known_log() if source is None else source, terms))
 
 
+def numbering():
+    """Returns the numbering of the log by first appearance, which is the same under all terms."""
+    return gather(known_log(), Terms.of(discount=0.9)).assembly.numbering
+
+
 @pytest.fixture(scope="module")
 def usual():
     """What comes of the log without any choice."""
@@ -59,12 +64,12 @@ def test_by_default_a_proof_is_stood_by_and_the_rest_of_the_log_judges(usual):
     assert share == 0.5
     assert part.num_episodes == round(share * log.num_episodes)
     np.testing.assert_array_equal(part.state, log.state[: part.num_steps])
-    place = question.numbering.pair  # the question counts states as they come, the table by name
+    place = numbering().pair  # the question counts states as they come, the table by name
     np.testing.assert_array_equal(found.table.visits[place], question.training.counts.visits)
     rest = question.problem.counts.visits - question.training.counts.visits
     np.testing.assert_array_equal(found.table.held_out_visits[place], rest)
     policy = question.algorithm.improve(question.training).policy
-    assert question.numbering.policy(found.policy) == policy
+    assert numbering().policy(found.policy) == policy
     belief = Posterior(**split, seed=seed)
     assert found.certificates[1] == certify(question.problem, policy, belief)
     means = question.problem.counts.rewards.values / np.maximum(question.problem.counts.times, 1)
@@ -109,7 +114,7 @@ def test_the_first_kind_that_may_choose_does():
     problem = robust.question.problem
     grid = usual_grid(int(problem.counts.visits.max()), 9)
     chosen = chosen_spibb(problem, judge, grid)
-    policy = robust.question.numbering.policy(result_of(robust.findings).policy)
+    policy = numbering().policy(result_of(robust.findings).policy)
     assert (policy, result_of(robust.findings).certificate) == (chosen.policy, chosen.certificate)
     published = made(Terms.of(discount=0.9, certificates=[APriori(bound="beta")]))
     assert result_of(published.findings).record.parameters.n_wedge_chosen_by == "posterior"
@@ -124,9 +129,9 @@ def test_episodes_that_judge_have_no_part_in_the_policy():
     result = made(Terms.of(discount=0.9, certificates=[share, "posterior"]))
     part = training_part(result.question.problem, 0.4, None)
     n_wedge = result_of(result.findings).record.parameters.n_wedge
-    policy, numbering = SPIBB(n_wedge=n_wedge).improve(part).policy, result.question.numbering
-    assert numbering.policy(result_of(result.findings).policy) == policy
-    visits = result_of(result.findings).table.visits[numbering.pair]
+    policy = SPIBB(n_wedge=n_wedge).improve(part).policy
+    assert numbering().policy(result_of(result.findings).policy) == policy
+    visits = result_of(result.findings).table.visits[numbering().pair]
     np.testing.assert_array_equal(visits, part.counts.visits)
     assert [each.kind for each in result_of(result.findings).certificates] == [
         "trajectory",

@@ -273,13 +273,14 @@ def test_at_most_it_is_believed(problem):
 )
 def test_the_belief_that_is_shown_is_the_one_that_is_rehearsed(kinds, believed):
     terms = Terms.of(discount=0.9, certificates=kinds, n_wedge=3, worlds=0)
-    made = draft(gather(known_log(), terms))
+    evidence = gather(known_log(), terms)
+    made = draft(evidence)
     claims, question = result_of(made.findings).certificates, made.question
     shown = belief_in(claims)
     assert shown == (None if believed is None else claims[believed])
     if shown is not None:
         rehearsed = question.rehearsed[-1]
-        policy = question.numbering.policy(result_of(made.findings).policy)
+        policy = evidence.assembly.numbering.policy(result_of(made.findings).policy)
         assert certify(question.problem, policy, rehearsed) == shown
 
 

@@ -28,7 +28,7 @@ from surestep.report.answer import (
     verdict,
 )
 from surestep.report.changes import changed_items, moves_words, table_section, together
-from surestep.report.hidden_causes import HIDDEN
+from surestep.report.checks import HIDDEN
 from surestep.results.findings import StateChange
 from surestep.results.groups import GroupGain
 from surestep.results.plots import tone_of
@@ -267,7 +267,7 @@ def changed_findings(draw):
 def test_equal_advice_is_shown_together_and_all_of_it_once(findings):
     table, name = findings.table, findings.table.vocabulary.state_name
     policy = table.probability.reshape(-1, 2)
-    groups = together(table, findings.changes)
+    groups = [*together(table, findings.changes)]
     shown = [change for group in groups for change in group.changes]
     assert sorted(shown) == sorted(findings.changes)
     assert [group.changes[0] for group in groups] == sorted(
@@ -297,7 +297,7 @@ def test_always_is_said_of_what_is_done_always(findings):
         assert item.mood == {"✓": "good"}.get(item.sign, "plain")
     # What the rest of the log contradicts is not among those that matter most.
     contradicted = [c._replace(evidence="contradicted") for c in findings.changes]
-    assert changed_items(replace(findings, changes=tuple(contradicted))) == []
+    assert [*changed_items(replace(findings, changes=tuple(contradicted)))] == []
 
 
 def test_the_table_has_every_situation_the_changed_ones_first():

@@ -105,17 +105,18 @@ def alarming_findings():
 def extreme_findings():
     """Findings with long names, a long refusal, and numbers of all sizes."""
     findings = rehearsed_findings()
+    first, *others = findings.certificates
     refusal = f"robust: {'x' * 300} and {'reasons ' * 60}"
     published = {"kind": "trajectory", "standing": "as-published", "lower": -1.2345678e30}
     return replace(
         findings,
-        others=(
-            *findings.others,
-            replace(findings.others[0], lower=findings.gain),
-            replace(findings.others[0], **published, parameters={"interval": "bernstein"}),
-            replace(findings.others[-1], parameters={"refusal": refusal}),
+        certificates=(
+            replace(first, lower=findings.gain * 0.99),
+            *others,
+            replace(others[0], lower=findings.gain),
+            replace(others[0], **published, parameters={"interval": "bernstein"}),
+            replace(others[-1], parameters={"refusal": refusal}),
         ),
-        certificate=replace(findings.certificate, lower=findings.gain * 0.99),
         rehearsal=replace(
             findings.rehearsal, family=("kind " * 50, "unseen: mean, " * 20, "a", "b", "c")
         ),

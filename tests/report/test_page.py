@@ -113,8 +113,10 @@ def test_labels_of_any_kind_are_text_and_nothing_else(states, actions, column, n
         state_columns=(column,),
     )
     said = name.encode("utf-8", "replace").decode() or "x"  # a certificate refuses anything else
-    certificate = replace(plain.certificate, notes=(said,), figures={"n": said})
-    root = read(result_page(replace(hostile, certificate=certificate)))
+    certificate = replace(plain.certificates[0], notes=(said,), figures={"n": said})
+    root = read(
+        result_page(replace(hostile, certificates=(certificate, *hostile.certificates[1:])))
+    )
     assert [node.tag for node in root.find(".//table[@id='situations']").iter()] == plain_tags()
     shown = "".join(root.find(".//table[@id='situations']/tbody/tr/td").itertext())
     assert len(shown) <= 120
@@ -145,7 +147,14 @@ PAGES = {
 
 
 def claimed_twice(findings):
-    return replace(findings, others=(findings.certificate, *findings.others, *findings.others))
+    return replace(
+        findings,
+        certificates=(
+            *findings.certificates[:1],
+            *findings.certificates,
+            *findings.certificates[1:],
+        ),
+    )
 
 
 def grouped(findings):

@@ -91,8 +91,7 @@ def rehearsed_findings(worlds=8, sizes=(1.0, 4.0, 16.0)):
     )
     return replace(
         findings_of(problem, words, 5, 40),
-        certificate=certify(problem, policy, settled),
-        others=tuple(certify(problem, policy, certifier) for certifier in further),
+        certificates=tuple(certify(problem, policy, one) for one in (settled, *further)),
         rehearsal=rehearse(
             problem, algorithm, settled, rng=np.random.default_rng(0), worlds=worlds, sizes=sizes
         ),
@@ -156,8 +155,7 @@ def findings_of(problem, vocabulary, n_wedge, episodes):
         table=table,
         behavior_occupancy=visits / visits.sum(),
         changes=tuple(sorted(changes, key=lambda change: -change.contribution)),
-        certificate=certificate,
-        others=(),
+        certificates=(certificate,),
         rehearsal=None,
         wanted=wanted_pairs(problem, table, n_wedge, after / after.sum()),
         record=replace(
@@ -274,7 +272,8 @@ def record(problem, n_wedge):
 
 def with_certificate(findings, **changes):
     """The same findings with another claim."""
-    return replace(findings, certificate=replace(findings.certificate, **changes))
+    first, *others = findings.certificates
+    return replace(findings, certificates=(replace(first, **changes), *others))
 
 
 def with_checks(findings, name="ward"):

@@ -7,8 +7,9 @@ from surestep.model import Certificate
 
 def highest(result: GivenResult) -> float:
     """Returns the largest claimed gain; 0 if no claim is positive."""
-    lower = [claim.lower for claim in result.certificates if claim.lower is not None]
-    return max(lower, default=0.0)
+    return max(
+        (claim.lower for claim in result.certificates if claim.lower is not None), default=0.0
+    )
 
 
 def above_estimate(result: GivenResult) -> Check | None:
@@ -52,10 +53,9 @@ def baseline_gap(result: GivenResult) -> Check | None:
 
 def rewards_vary(result: GivenResult) -> Check | None:
     """Fails if a claimed gain assumes exact rewards, but rewards vary."""
-    gains = [claim for claim in result.certificates if (claim.lower or 0.0) > 0]
-    kinds = [SHELF.find(claim.kind) for claim in gains] if result.rewards_vary else []
+    kinds = [SHELF.find(claim.kind) for claim in result.certificates if (claim.lower or 0.0) > 0]
     takes_means = any(kind is not None and kind.needs.exact_rewards for kind in kinds)
-    return Check.failing("rewards-vary", takes_means)
+    return Check.failing("rewards-vary", result.rewards_vary and takes_means)
 
 
 def acted_on_more(result: GivenResult) -> Check | None:
@@ -68,43 +68,44 @@ def acted_on_more(result: GivenResult) -> Check | None:
     return Check.failing("acted-on-more", fails)
 
 
-ABOVE_ESTIMATE = CheckKind(
-    code="claim-above-estimate",
-    title="A claimed gain exceeds the estimated one",
-    failed="A gain of at least {claim} is claimed, but only {estimate} is estimated: one of the "
-    "two is wrong.",
-    figures=("claim", "estimate"),
-    forbids_proof=claims_above_estimate,
-    of_result=above_estimate,
+KINDS = (
+    CheckKind(
+        code="claim-above-estimate",
+        title="A claimed gain exceeds the estimated one",
+        failed="A gain of at least {claim} is claimed, but only {estimate} is estimated: one of "
+        "the two is wrong.",
+        figures=("claim", "estimate"),
+        forbids_proof=claims_above_estimate,
+        of_result=above_estimate,
+    ),
+    CheckKind(
+        code="claim-above-returns",
+        title="A claimed gain exceeds what episodes earned",
+        failed="A gain of at least {claim} is claimed, but episodes earned only {low} to {high}.",
+        figures=("claim", "low", "high"),
+        of_result=above_returns,
+    ),
+    CheckKind(
+        code="baseline-gap",
+        title="The model and the episodes disagree on what the current policy earns",
+        failed="The model says that the current policy earns {model} per episode; the episodes say "
+        "{low} to {high}. The model does not describe the log, so its gains may be wrong too.",
+        figures=("model", "low", "high"),
+        of_result=baseline_gap,
+    ),
+    CheckKind(
+        code="rewards-vary",
+        title="A claim takes rewards for exact that vary",
+        failed="Rewards vary, but a claim takes their means for exact.",
+        of_result=rewards_vary,
+    ),
+    CheckKind(
+        code="acted-on-more",
+        title="Recorded probabilities depend on more than the recorded situation",
+        failed="Whoever decided looked at more than the situation: the probabilities that the log "
+        "names vary within it. If what they saw also affects the outcome, the claimed gain may not "
+        "exist. Add it to the situation, or ask for a trajectory certificate, which allows for it.",
+        against="no-hidden-causes",
+        of_result=acted_on_more,
+    ),
 )
-ABOVE_RETURNS = CheckKind(
-    code="claim-above-returns",
-    title="A claimed gain exceeds what episodes earned",
-    failed="A gain of at least {claim} is claimed, but episodes earned only {low} to {high}.",
-    figures=("claim", "low", "high"),
-    of_result=above_returns,
-)
-BASELINE_GAP = CheckKind(
-    code="baseline-gap",
-    title="The model and the episodes disagree on what the current policy earns",
-    failed="The model says that the current policy earns {model} per episode; the episodes say "
-    "{low} to {high}. The model does not describe the log, so its gains may be wrong too.",
-    figures=("model", "low", "high"),
-    of_result=baseline_gap,
-)
-REWARDS_VARY = CheckKind(
-    code="rewards-vary",
-    title="A claim takes rewards for exact that vary",
-    failed="Rewards vary, but a claim takes their means for exact.",
-    of_result=rewards_vary,
-)
-ACTED_ON_MORE = CheckKind(
-    code="acted-on-more",
-    title="Recorded probabilities depend on more than the recorded situation",
-    failed="Whoever decided looked at more than the situation: the probabilities that the log "
-    "names vary within it. If what they saw also affects the outcome, the claimed gain may not "
-    "exist. Add it to the situation, or ask for a trajectory certificate, which allows for it.",
-    against="no-hidden-causes",
-    of_result=acted_on_more,
-)
-KINDS = (ABOVE_ESTIMATE, ABOVE_RETURNS, BASELINE_GAP, REWARDS_VARY, ACTED_ON_MORE)

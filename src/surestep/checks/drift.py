@@ -14,7 +14,7 @@ def next_state_by_time(given: GivenLog) -> Check:
     log = given.log
     half, *finer = blocks(log) if given.parts is None else given.parts
     return permutation_check(
-        NEXT_STATE.code, given, log.pair, log.next_state, [half], finer=finer, seed=2
+        "drift-next-state", given, log.pair, log.next_state, [half], finer=finer, seed=2
     )
 
 
@@ -23,7 +23,7 @@ def reward_by_time(given: GivenLog) -> Check:
     log = given.log
     half, *finer = blocks(log) if given.parts is None else given.parts
     return permutation_check(
-        REWARD.code,
+        "drift-reward",
         given,
         log.pair,
         log.reward,
@@ -34,30 +34,31 @@ def reward_by_time(given: GivenLog) -> Check:
     )
 
 
-NEXT_STATE = CheckKind(
-    code="drift-next-state",
-    title="The effects of actions did not change over time",
-    broken="The effects of actions changed over time",
-    passed="No sign that the same action led elsewhere in some parts of the log.",
-    failed="The same action in the same situation led elsewhere in some parts of the log than in "
-    "others: the claim may hold only for the past. Find out what changed, and repeat the analysis "
-    "with the rows since then.",
-    noticed="Had {noticed:%} of all next situations been others in the second half, four of five "
-    "such logs would show it.",
-    against="markov",
-    of_log=next_state_by_time,
+KINDS = (
+    CheckKind(
+        code="drift-next-state",
+        title="The effects of actions did not change over time",
+        broken="The effects of actions changed over time",
+        passed="No sign that the same action led elsewhere in some parts of the log.",
+        failed="The same action in the same situation led elsewhere in some parts of the log than "
+        "in others: the claim may hold only for the past. Find out what changed, and repeat the "
+        "analysis with the rows since then.",
+        noticed="Had {noticed:%} of all next situations been others in the second half, four of "
+        "five such logs would show it.",
+        against="markov",
+        of_log=next_state_by_time,
+    ),
+    CheckKind(
+        code="drift-reward",
+        title="The rewards of steps did not change over time",
+        broken="The rewards of steps changed over time",
+        passed="No sign that the same step earned something else in some parts of the log.",
+        failed="The same step earned something else in some parts of the log than in others: the "
+        "claim may hold only for the past. Find out what changed, and repeat the analysis with the "
+        "rows since then.",
+        noticed="Had rewards shifted by {noticed} of their standard deviation in the second half, "
+        "four of five such logs would show it.",
+        against="markov",
+        of_log=reward_by_time,
+    ),
 )
-REWARD = CheckKind(
-    code="drift-reward",
-    title="The rewards of steps did not change over time",
-    broken="The rewards of steps changed over time",
-    passed="No sign that the same step earned something else in some parts of the log.",
-    failed="The same step earned something else in some parts of the log than in others: the claim "
-    "may hold only for the past. Find out what changed, and repeat the "
-    "analysis with the rows since then.",
-    noticed="Had rewards shifted by {noticed} of their standard deviation in the second half, four "
-    "of five such logs would show it.",
-    against="markov",
-    of_log=reward_by_time,
-)
-KINDS = (NEXT_STATE, REWARD)

@@ -38,15 +38,12 @@ def check(log: DecisionLog, labels: Sequence[tuple[str, ...]], ends: Sequence[in
         level = given.level / len(pasts)
         return [test(given._replace(level=level), past) for past in pasts for test in TESTS]
 
-    made = tests(asked)
-    enough = asked
-    if failed(made):
+    longest = tests(asked)
+    if failed(longest):
         return Check(code=KIND.code, outcome="failed", figures={"asked": asked})
-    for steps in range(asked):
-        shorter = tests(steps)
-        if not failed(shorter):
-            made = shorter
-            enough = steps
+    for enough in range(asked + 1):
+        made = longest if enough == asked else tests(enough)
+        if not failed(made):
             break
     reasons = [check.why for check in made]
     if "too-small" in reasons or all(reasons):

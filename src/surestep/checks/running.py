@@ -1,7 +1,7 @@
 """Runs the checks of a log, which share one level, and those of a result."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -65,9 +65,8 @@ def check_log(
     return tuple(of_drawn(made, given.log.num_episodes, max(known.num_episodes, drawn_from)))
 
 
-def check_signals(logs: Mapping[str, DecisionLog | None]) -> tuple[Check, ...]:
+def check_signals(logs: Mapping[str, DecisionLog | None]) -> Iterator[Check]:
     """Checks the rewards of further signals; each signal has its own log."""
-    checks = list[Check]()
     for name, log in logs.items():
         if log is None:
             of_signal = [Check.unchecked(code, "no-steps") for code in OF_REWARDS]
@@ -76,8 +75,7 @@ def check_signals(logs: Mapping[str, DecisionLog | None]) -> tuple[Check, ...]:
             tests = (CHECKS[code].of_log for code in OF_REWARDS)
             made = (test(given) for test in tests if test is not None)
             of_signal = of_drawn(made, given.log.num_episodes, log.num_episodes)
-        checks += (replace(check, signal=name) for check in of_signal)
-    return tuple(checks)
+        yield from (replace(check, signal=name) for check in of_signal)
 
 
 def of_drawn(checks: Iterable[Check | None], looked_at: int, of: int) -> list[Check]:

@@ -30,8 +30,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import surestep._arrays as arrays
-from surestep._arrays import AnyArray, FloatArray, IntArray
+from surestep._arrays import AnyArray, FloatArray, IntArray, offsets_of, run_lengths, run_owners
 from surestep.checks.check import Check, GivenLog, Mark
 from surestep.kernels.shuffles import room_to_shuffle, shuffled_information, shuffled_spread
 from surestep.model.log import DecisionLog
@@ -64,7 +63,7 @@ class Arrangement(NamedTuple):
 
     def with_runs(self, past: IntArray) -> "Arrangement":
         """Returns the same rows in runs of another past [N], which must rise within each group."""
-        group = arrays.run_owners(self.runs[self.groups])
+        group = run_owners(self.runs[self.groups])
         runs = ends_of_equal(group * np.int64(past.max() + 1) + past[self.order])
         return Arrangement(np.searchsorted(runs, self.runs[self.groups]), runs, self.order)
 
@@ -85,10 +84,10 @@ def drawn_visits(log: DecisionLog, place: IntArray, seed: int) -> IntArray:
 
     It is the j-th visit, if there are so many. j is drawn with P(j ≥ i) = 1 / (2i − 1).
     """
-    key = arrays.run_owners(log.episode_offsets) * np.int64(int(place.max()) + 1) + place
+    key = run_owners(log.episode_offsets) * np.int64(int(place.max()) + 1) + place
     order = np.argsort(key, kind="stable")
     offsets = ends_of_equal(key[order])
-    lengths = arrays.run_lengths(offsets)
+    lengths = run_lengths(offsets)
     chances = 1.0 - np.random.default_rng(seed).random(lengths.size)  # all above 0
     drawn = np.floor((1.0 / chances + 1.0) / 2.0)  # 1, 2, …
     reached = drawn <= lengths
@@ -114,21 +113,21 @@ def arranged(group: IntArray, past: IntArray, outcome: AnyArray) -> Arrangement:
     """
     key = group * np.int64(past.max(initial=0) + 1) + past
     order = np.argsort(key, kind="stable")
-    length = arrays.run_lengths(ends_of_equal(key[order]))
+    length = run_lengths(ends_of_equal(key[order]))
     order = order[np.repeat(length > 1, length)]
     length = length[length > 1]
     if order.size == 0:
-        return NOTHING
+        return Arrangement(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int64))
     outcome = outcome[order]
     owner = group[order][np.cumsum(length) - 1]  # the group of each run
     groups = ends_of_equal(owner)
-    first = arrays.offsets_of(length)[groups[:-1]]
+    first = offsets_of(length)[groups[:-1]]
     varies = np.maximum.reduceat(outcome, first) > np.minimum.reduceat(outcome, first)
-    kept = varies & (arrays.run_lengths(groups) > 1)
-    of_run = np.repeat(kept, arrays.run_lengths(groups))
+    kept = varies & (run_lengths(groups) > 1)
+    of_run = np.repeat(kept, run_lengths(groups))
     return Arrangement(
-        arrays.offsets_of(arrays.run_lengths(groups)[kept]),
-        arrays.offsets_of(length[of_run]),
+        offsets_of(run_lengths(groups)[kept]),
+        offsets_of(length[of_run]),
         order[np.repeat(of_run, length)],
     )
 
@@ -137,9 +136,6 @@ def ends_of_equal(values: IntArray) -> IntArray:
     """Returns the offsets of runs of equal values."""
     changes = np.flatnonzero(values[1:] != values[:-1]) + 1
     return np.concatenate([[0], changes, [values.size]])
-
-
-NOTHING = Arrangement(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int64))
 
 
 def shuffle_test(
@@ -170,7 +166,7 @@ def shuffle_test(
     beside: tuple[FloatArray, ...] = ()
     kernel: Any = shuffled_spread
     if not of_numbers:
-        owner = arrays.run_owners(placed.runs[placed.groups])
+        owner = run_owners(placed.runs[placed.groups])
         code = np.unique(values + owner * np.int64(outcome.max() + 1), return_inverse=True)[1]
         least = np.minimum.reduceat(code, placed.runs[placed.groups[:-1]])
         many = np.arange(1 + int(np.diff(placed.runs[placed.groups]).max()), dtype=np.float64)
@@ -380,7 +376,7 @@ def blocks(log: DecisionLog) -> list[IntArray]:
 
     A log of one episode is cut by its rows.
     """
-    place = arrays.run_owners(log.episode_offsets)
+    place = run_owners(log.episode_offsets)
     size = log.num_episodes
     if size == 1:
         place = np.arange(log.num_steps)

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 METRICS = "mean, cvar10, cvar1 (any cvarP), better, worse"
 PARTS = "environment, algorithm, setting, n-wedge or metric; of claims task, claim or metric"
-FORMATS = click.Choice(["markdown", "csv"])
-VALUES = click.Choice(["performance", "gain", "normalised"])
-OF_METRICS = "Of ρ, ρ − ρ(π_b), or that as a share of what is possible.  [default: performance]"
 metric = partial(click.option, "--metric", "metrics", multiple=True)
-value_of_metrics = click.option("--value", type=VALUES, help=OF_METRICS)
+value_of_metrics = click.option(
+    "--value",
+    type=click.Choice(["performance", "gain", "normalised"]),
+    help="Of ρ, ρ − ρ(π_b), or that as a share of what is possible.  [default: performance]",
+)
 
 
 @click.command("run", short_help="Run an experiment; killed runs go on where they stopped.")
@@ -123,7 +124,13 @@ def figure_command(name: str, directory: Path | None, output: Path, **request: A
     help="student adds Student's of means and differences (asymptotic).  [default: exact]",
 )
 @click.option("--against", metavar="METHOD", help="To compare with.  [default: the table's first]")
-@click.option("--format", "kind", type=FORMATS, default="markdown", help="csv has all numbers.")
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["markdown", "csv"]),
+    default="markdown",
+    help="csv has all numbers.",
+)
 def compare_command(
     *,
     name: str,

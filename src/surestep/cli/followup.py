@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from surestep._files import check_new_folder, failing_to_write, write_folder, write_together
 from surestep.cli import options
 from surestep.cli.terminal import say_json, say_wrote, show
 from surestep.description import Description
@@ -59,7 +60,6 @@ def pilot_command(
     surestep pilot result --share 0.5 --deadline 30
     surestep pilot result new.csv
     """
-    from surestep._files import check_new_folder, failing_to_write, write_folder, write_together
     from surestep.pipeline import pilot
     from surestep.report.followup import answer_sections, plan_sections
     from surestep.results import load
@@ -146,7 +146,6 @@ def watch_command(
     surestep watch result new.csv
     surestep watch result new.csv --within 5000 --holdout arm before
     """
-    from surestep._files import write_together
     from surestep.pipeline import watch
     from surestep.pipeline.followup import WATCH_SETTINGS, watch_json
     from surestep.report.followup import watch_sections
@@ -155,8 +154,7 @@ def watch_command(
     kept = page.with_suffix(".json")
     watched = watch(result, description, **how)
     settings = {"result": result.resolve().name} | {name: how[name] for name in WATCH_SETTINGS}
-    pages = {page: [watched.report.encode()]}
-    write_together({kept: [watch_json(watched, settings)]} | pages)
+    write_together({kept: [watch_json(watched, settings)], page: [watched.report.encode()]})
     if as_json:
         say_json(watched.content())
     else:

@@ -10,7 +10,6 @@ import click
 from surestep._progress import task_progress
 from surestep._words import visible
 from surestep.cli import options
-from surestep.cli.options import Grouped, described
 from surestep.cli.terminal import say, say_json, say_sentences, show
 from surestep.description import ASKING, IMPROVING, READING, Description
 
@@ -21,9 +20,11 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    "improve", cls=Grouped, short_help="From a log of decisions to a better policy, and a report."
+    "improve",
+    cls=options.Grouped,
+    short_help="From a log of decisions to a better policy, and a report.",
 )
-@described(*READING, *ASKING, *IMPROVING)
+@options.described(*READING, *ASKING, *IMPROVING)
 @click.option(
     "-o",
     "--output",
@@ -205,9 +206,11 @@ def sizes_of(ctx: click.Context, option: click.Parameter, text: str) -> tuple[fl
 
 
 @click.command(
-    "rehearse", cls=Grouped, short_help="Stress test an improvement, and see what more data brings."
+    "rehearse",
+    cls=options.Grouped,
+    short_help="Stress test an improvement, and see what more data brings.",
 )
-@described(*READING, *ASKING, *IMPROVING)
+@options.described(*READING, *ASKING, *IMPROVING)
 @click.option(
     "--sizes",
     callback=sizes_of,
@@ -244,17 +247,11 @@ def rehearse_command(
     with task_progress() as progress:
         progress("reading the log", 0, 1)  # before anything that takes its time to be loaded
         from surestep.pipeline import rehearse_log
-        from surestep.pipeline.recording import said_of
-        from surestep.pipeline.terms import Terms
-        from surestep.results.unfinished import check_can_begin
 
-        named = description.method.worlds
-        worlds = 100 if named is None else named  # of each kind
-        if output is not None:
-            check_can_begin(output, said_of(description, Terms.of(description, worlds=worlds)))
+        worlds = description.method.worlds
         rehearsed = rehearse_log(
             description,
-            worlds=worlds,
+            worlds=100 if worlds is None else worlds,  # of each kind
             sizes=sizes,
             seed=seed,
             effort=effort._replace(folder=output),

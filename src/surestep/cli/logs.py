@@ -7,12 +7,12 @@ from pathlib import Path
 import click
 
 import surestep.description as keys
+from surestep._files import check_output, write_together
 from surestep._progress import task_progress
 from surestep._words import counted
 from surestep.cli import options
 from surestep.cli.terminal import say, say_json, say_wrote, shell_word, show
-
-USUAL = keys.DEFAULTS["least_visits"] - 1  # N∧
+from surestep.errors import FileFailure
 
 
 @click.command("describe", short_help="Look at a log, and write a description to go on with.")
@@ -39,8 +39,6 @@ def describe_command(
         return
     if not logs:
         raise click.UsageError("Missing argument 'LOG...'.")
-    from surestep._files import check_output, write_together
-    from surestep.errors import FileFailure
     from surestep.io.logs.tables import matching
     from surestep.pipeline.describe import describe
 
@@ -65,7 +63,12 @@ def describe_command(
     "inspect", cls=options.Grouped, short_help="Look at a log: coverage, overlap, suspicious rows."
 )
 @options.described(*keys.READING, "behavior.policy")
-@click.option("--n-wedge", type=options.NATURAL, default=USUAL, help="N∧: more visits are trusted.")
+@click.option(
+    "--n-wedge",
+    type=options.NATURAL,
+    default=keys.DEFAULTS["least_visits"] - 1,
+    help="N∧: more visits are trusted.",
+)
 @options.output_file("Write a page (HTML) as well.")
 @options.json_instead
 def inspect_command(
@@ -84,7 +87,6 @@ def inspect_command(
     surestep inspect log.toml
     surestep inspect log.csv --state ward --state severity --action decision -o log.html
     """
-    from surestep._files import write_together
     from surestep.io.counts.file import is_counts_file
     from surestep.io.logs.source import open_log
     from surestep.pipeline.inspect import inspect

@@ -163,9 +163,13 @@ def run_choice(command: Command) -> Command:
 
 def cluster(work: str) -> Adding:
     """Adds --engine and --address, where the work may be done on a cluster."""
-    engines = click.Choice(["local", "ray"])
     return in_this_order(
-        expert("--engine", type=engines, default="local", help=f"{work} here, or on Ray."),
+        expert(
+            "--engine",
+            type=click.Choice(["local", "ray"]),
+            default="local",
+            help=f"{work} here, or on Ray.",
+        ),
         expert("--address", metavar="HOST", help="The Ray cluster, such as auto or head:6379."),
     )
 
@@ -243,8 +247,10 @@ def described(*paths: str, required: bool = True) -> Adding:
 
         group = "The log" if paths == keys.READING else "The question"
         log = click.argument("logs", nargs=-1, required=required, metavar="LOG...")
-        words = "Any key, such as bins.age.quantiles=10; `surestep describe --keys` lists them."
-        any_key = setting(group=group, help=words)
+        any_key = setting(
+            group=group,
+            help="Any key, such as bins.age.quantiles=10; `surestep describe --keys` lists them.",
+        )
         return in_this_order(log, *map(key_option, paths), any_key, memory_limit)(with_description)
 
     return decorate

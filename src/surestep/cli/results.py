@@ -8,7 +8,6 @@ import click
 
 from surestep._progress import task_progress
 from surestep.cli import options
-from surestep.cli.options import described
 from surestep.cli.terminal import say, say_json, say_wrote, show
 from surestep.description import Description, description_of, several
 from surestep.sections import Column, Section, Table, numbers
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.command("verify", short_help="Make a result again from its log, and compare.")
 @click.argument("output", type=click.Path(path_type=Path))
-@described("behavior.policy")
+@options.described("behavior.policy")
 @options.allow_query
 @options.device
 def verify_command(output: Path, description: Description, **how: Any) -> None:
@@ -143,7 +142,7 @@ def explanation_section(explanation: "Explanation") -> Section:
 
 @click.command("certify", short_help="Certify a saved policy by other kinds, or by another log.")
 @click.argument("result", type=click.Path(path_type=Path))
-@described(required=False)
+@options.described(required=False)
 @click.option(
     "--policy",
     type=click.Path(path_type=Path, dir_okay=False),

@@ -9,6 +9,7 @@ larger one. That it is worse may be said by any of M measures, each at δ/M.
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Annotated, Literal, NamedTuple
@@ -362,12 +363,11 @@ def arms(plan: PilotPlan, episodes: Episodes) -> BoolArray:
     return new
 
 
-def ends_of(plan: PilotPlan, episodes: Episodes) -> list[FloatArray]:
-    """Returns the least and greatest return [2, E] per measure; refuses any beyond its range.
+def ends_of(plan: PilotPlan, episodes: Episodes) -> Iterator[FloatArray]:
+    """Yields the least and greatest return [2, E] per measure; refuses any beyond its range.
 
     A pending episode may return anything within it.
     """
-    all_ends = list[FloatArray]()
     for m, measure in enumerate(plan.measures):
         ends = np.stack([episodes.lowest[m], episodes.highest[m]])
         slack = SAME * (measure.high - measure.low)
@@ -379,8 +379,7 @@ def ends_of(plan: PilotPlan, episodes: Episodes) -> list[FloatArray]:
                 f"nothing can be claimed{others}"
             )
         declared = [[measure.low], [measure.high]]
-        all_ends.append(np.where(episodes.pending, declared, ends.clip(measure.low, measure.high)))
-    return all_ends
+        yield np.where(episodes.pending, declared, ends.clip(measure.low, measure.high))
 
 
 def wagers(plan: PilotPlan, measure: Measure) -> tuple[bets.Wager, bets.Wager]:

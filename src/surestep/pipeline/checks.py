@@ -303,12 +303,15 @@ def given_policy(table: PolicyTable, model: FiniteMDP) -> GivenPolicy | None:
 
 def in_open_bins(vocabulary: Vocabulary) -> BoolArray:
     """Marks the states [S] that have a bin without an end in one of their columns."""
-    is_open = np.zeros(len(vocabulary.states), np.bool_)
-    for place, column in enumerate(vocabulary.state_columns):
-        if column in vocabulary.binnings:
-            labels = vocabulary.binnings[column].open_labels()
-            is_open |= [state[place] in labels for state in vocabulary.states]
-    return is_open
+    ends = {name: binning.open_labels() for name, binning in vocabulary.binnings.items()}
+    columns = vocabulary.state_columns
+    return np.array(
+        [
+            any(text in ends.get(name, ()) for name, text in zip(columns, state, strict=True))
+            for state in vocabulary.states
+        ],
+        np.bool_,
+    )
 
 
 def state_names(vocabulary: Vocabulary) -> list[str]:

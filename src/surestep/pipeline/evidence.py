@@ -42,6 +42,7 @@ from surestep.io.logs.tables import matching
 from surestep.io.logs.warehouse import WarehouseTables, are_tables, read_tables
 from surestep.kernels.runs import discounted_returns
 from surestep.model import Counts, DecisionLog, Policy, Statement, estimate_behavior
+from surestep.model.known import Known
 from surestep.model.numbering import Numbering, by_appearance
 from surestep.model.statements import STOPPING
 from surestep.pipeline.terms import DataFacts, Terms
@@ -56,6 +57,7 @@ class Evidence:
     """The counted log, the behavior policy, the terms, and where all of it came from."""
 
     terms: Terms
+    told: Known  # facts from which certifiers take settings
     certifiers: tuple[Certifier, ...]  # of the terms; the first is the main one
     counts: LabelledCounts
     assembly: "Assembly"
@@ -106,24 +108,23 @@ def gather(
     certifiers = tuple(asked.make_with(told) for asked in terms.asked)
     behavior = behavior_of(given["behavior"], counts, source)
     seen = keys.is_word(SOURCES["possible"], given["possible"])
-    possible = (
+    possible, limits, guideline = (
         None
-        if seen or given["possible"] is None
-        else pair_table_of(given["possible"], counts, source)
-    )
-    limits, guideline = (
-        None if given[name] is None else pair_table_of(given[name], counts, source)
-        for name in ("allowed", "guideline")
+        if given[name] is None or keys.is_word(SOURCES[name], given[name])
+        else pair_table_of(given[name], counts, source)
+        for name in ("possible", "allowed", "guideline")
     )
     lists = {name: labels_of(given[name], name[:-1], counts) for name in ("states", "actions")}
     kinds = {name: "observed" if labels is None else "listed" for name, labels in lists.items()}
     if isinstance(behavior, PairTable) or possible is not None:
         told_by = "possible pairs" if isinstance(behavior, str) else "behavior table"
         kinds = dict.fromkeys(kinds, told_by)
-    kinds["behavior"] = behavior if isinstance(behavior, str) else "table"
-    kinds["possible"] = keys.SEEN if seen else "all" if possible is None else "listed"
-    kinds["allowed"] = "all" if limits is None else "listed"
-    kinds["guideline"] = "none" if guideline is None else "listed"
+    kinds |= {
+        "behavior": behavior if isinstance(behavior, str) else "table",
+        "possible": keys.SEEN if seen else "all" if possible is None else "listed",
+        "allowed": "all" if limits is None else "listed",
+        "guideline": "none" if guideline is None else "listed",
+    }
     files = [("log", path) for path in log.files]
     for role, name in (
         *given.items(),
@@ -137,6 +138,7 @@ def gather(
     words = with_names(parts.vocabulary, log.description.names)
     return Evidence(
         terms=terms,
+        told=told,
         certifiers=certifiers,
         counts=counts,
         assembly=numbered(
@@ -209,7 +211,6 @@ class CountsSource:
     labelled: LabelledCounts
     files: tuple[Path, ...] = ()
     description: keys.Description = field(default_factory=keys.Description)
-    tables: tuple[str, ...] = ()
 
     @property
     def columns_in_files(self) -> dict[str, tuple[str, ...]]:
@@ -261,8 +262,11 @@ def open_source(
         made = read_tables(files)
         whole = replace(made.counts, ends_apart=description.unsafe.states is not None)
         return TablesSource(whole, files, description, made=made._replace(counts=whole))
-    counts = frame if isinstance(frame, LabelledCounts) else None
-    counts = counts or merge_counts([*map(read_counts, files)])
+    counts = (
+        frame
+        if isinstance(frame, LabelledCounts)
+        else merge_counts([read_counts(file) for file in files])
+    )
     counts = replace(counts, ends_apart=description.unsafe.states is not None)
     return CountsSource(counts, files, description)
 
@@ -311,8 +315,11 @@ def pair_table_of(
 
     A log that is read with a memory says which columns are of the present.
     """
-    named = ColumnMapping(counts.state_columns, counts.action_columns, "")
-    columns = named if source is None else source.columns
+    columns = (
+        ColumnMapping(counts.state_columns, counts.action_columns, "")
+        if source is None
+        else source.columns
+    )
     return read_lifted(given, columns, counts.states, counts.binnings, policy=policy)
 
 
@@ -409,8 +416,11 @@ def assemble(
         taken = known_labels("action", actions, counts, log)
         enabled = np.indices((len(deciding), len(taken))).reshape(2, -1)
     known = {*deciding}
-    everywhere = dict.fromkeys((*counts.states, *counts.end_states()))
-    resting = [label for label in everywhere if label not in known]
+    resting = [
+        label
+        for label in dict.fromkeys((*counts.states, *counts.end_states()))
+        if label not in known
+    ]
     vocabulary = Vocabulary(
         counts.state_columns,
         counts.action_columns,

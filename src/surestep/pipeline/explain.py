@@ -1,6 +1,6 @@
 """Explains what a policy does in one state, from the saved result alone."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -246,9 +246,8 @@ def in_words(explanation: Explanation) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def spibb_words(explanation: Explanation) -> list[str]:
+def spibb_words(explanation: Explanation) -> Iterator[str]:
     """Explains which actions keep their probability for lack of data, and where the rest goes."""
-    sentences = list[str]()
     n_wedge = explanation.n_wedge
     open_ones = [action for action in explanation.actions if action.allowed is not False]
     free = [action for action in open_ones if action.trusted is not False]
@@ -256,34 +255,34 @@ def spibb_words(explanation: Explanation) -> list[str]:
     seldom = [action for action in open_ones if action.trusted is False and action.visits]
     if untried:
         why = ", and nothing is recommended that nobody tried" if explanation.only_seen else ""
-        sentences.append(f"{action_names(untried)} {keeps(untried)}: never tried there{why}.")
+        yield f"{action_names(untried)} {keeps(untried)}: never tried there{why}."
     if seldom:
-        sentences.append(
+        yield (
             f"{action_names(seldom)} {keeps(seldom)}: tried at most {times(n_wedge or 0)} (N∧), "
             "too seldom to tell how good that is."
         )
     if not free:
-        return sentences
+        return
     best = max(free, key=lambda action: action.q)
     if n_wedge is not None and len(free) > 1:
         alone = max(action.probability for action in free) > 1 - 1e-9
-        sentences.append(
+        yield (
             f"Among {action_names(free)}, tried more often, {'all' if alone else 'the rest of the'}"
             f" probability goes to {name_of(best.called)}, whose estimated value is highest "
             f"({number(best.q, 5)})."
         )
     elif n_wedge is not None:
         limited = " and may be recommended" if len(open_ones) < len(explanation.actions) else ""
-        sentences.append(
+        yield (
             f"Only {name_of(best.called)} was tried often enough{limited}, so there is nothing to "
             "choose from."
         )
-    return sentences + [
+    yield from (
         f"{name_of(action.called)} looks better still ({number(action.q, 5)}); "
         f"{counted(action.more_visits or 0, 'more visit')} would free it."
         for action in seldom
         if action.q > best.q
-    ]
+    )
 
 
 def keeps(reasons: Sequence[ActionReason]) -> str:

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-import surestep.results.findings as results
 from surestep._arrays import (
     BoolArray,
     FloatArray,
@@ -29,7 +28,14 @@ from surestep.model.numbering import Numbering
 from surestep.pipeline.terms import Improving
 from surestep.planning import occupancy, q_values
 from surestep.results.advantage_intervals import advantage_intervals, change_intervals
-from surestep.results.findings import COLUMNS, PolicyTable
+from surestep.results.findings import (
+    COLUMNS,
+    Confirmation,
+    Findings,
+    PolicyTable,
+    StateChange,
+    WantedPair,
+)
 from surestep.results.groups import Group, expected_gains
 from surestep.results.record import Record
 
@@ -60,8 +66,9 @@ def policy_table(
     q = q_values(estimate, improvement.plan.value)
     # Q(s,a) − Σ_b π_b(b|s) Q(s,b) for every pair [K].
     usual = run_sums(behavior.probability * q, behavior.pairs.offsets)
-    evidence = problem if judging is None else judging
-    low, high = advantage_intervals(evidence, improvement.plan.value, delta)
+    low, high = advantage_intervals(
+        problem if judging is None else judging, improvement.plan.value, delta
+    )
     kept_by = improvement.kept_by
     return PolicyTable(
         vocabulary=vocabulary,
@@ -82,7 +89,7 @@ def policy_table(
     )
 
 
-def in_order_of_labels(findings: results.Findings, numbering: Numbering) -> results.Findings:
+def in_order_of_labels(findings: Findings, numbering: Numbering) -> Findings:
     """Renumbers findings from the order of first appearance back to the order of labels."""
     table = findings.table
     state = np.argsort(numbering.state)
@@ -122,7 +129,7 @@ def findings_of(
     no_rehearsal: str,
     record: Record,
     judging: Problem | None,
-) -> results.Findings:
+) -> Findings:
     """Collects what a report shows before a stress test; `estimate` is the estimated MDP.
 
     `judging` is the problem of data that did not choose the policy.
@@ -130,14 +137,13 @@ def findings_of(
     improvement = settled.improvement
     visits = decision_visits(estimate, problem.behavior, table)
     ours = decision_visits(estimate, improvement.policy, table)
-    return results.Findings(
+    return Findings(
         table=table,
         behavior_occupancy=shares(visits),
         changes=state_changes(
             table, visits, evidence_of(improvement, judging, certificates[0].delta)
         ),
-        certificate=certificates[0],
-        others=certificates[1:],
+        certificates=certificates,
         rehearsal=None,
         no_rehearsal=no_rehearsal,
         wanted=wanted_pairs(table, ours, improvement),
@@ -159,7 +165,7 @@ def shares(visits: FloatArray) -> FloatArray:
 
 def evidence_of(
     improvement: Improvement, judging: Problem | None, delta: float
-) -> Sequence[results.Confirmation | None]:
+) -> Sequence[Confirmation | None]:
     """Tells for each state [S] whether the rows that judge confirm a change; None: no rows judge.
 
     A change is confirmed where its interval is above 0, contradicted where it is below; the
@@ -169,13 +175,13 @@ def evidence_of(
     if judging is None:
         return [None] * value.size
     low, high = change_intervals(judging, value, improvement.policy, delta)
-    words: tuple[results.Confirmation, ...] = ("contradicted", "open", "confirmed")
+    words: tuple[Confirmation, ...] = ("contradicted", "open", "confirmed")
     return [words[1 + int(a > 0) - int(b < 0)] for a, b in zip(low, high, strict=True)]
 
 
 def state_changes(
-    table: PolicyTable, visits: FloatArray, evidence: Sequence[results.Confirmation | None]
-) -> tuple[results.StateChange, ...]:
+    table: PolicyTable, visits: FloatArray, evidence: Sequence[Confirmation | None]
+) -> tuple[StateChange, ...]:
     """Returns the states where π_I differs from π_b, the largest contribution first.
 
     ρ(π_I) − ρ(π_b) = Σ_s d_b(s) Σ_a π_I(a|s) · advantage(s,a), with d_b the discounted visits under
@@ -187,7 +193,7 @@ def state_changes(
     changed = np.flatnonzero(table.changed)
     order = changed[np.argsort(-np.abs(contribution[changed]), kind="stable")]
     return tuple(
-        results.StateChange(
+        StateChange(
             int(s), float(share[s]), float(advantage[s]), float(contribution[s]), evidence[s]
         )
         for s in order
@@ -196,7 +202,7 @@ def state_changes(
 
 def wanted_pairs(
     table: PolicyTable, visits: FloatArray, improvement: Improvement
-) -> tuple[results.WantedPair, ...]:
+) -> tuple[WantedPair, ...]:
     """Finds pairs seen too seldom to be trusted that look better than what π_I does there.
 
     Only pairs that were tried a few times: of the others, little but luck is known. And only pairs
@@ -212,9 +218,7 @@ def wanted_pairs(
     promise = np.where(wanted, visits[state] * better, 0.0)
     order = np.argsort(-promise, kind="stable")[:MOST_WANTED]
     return tuple(
-        results.WantedPair(
-            int(k), improvement.n_wedge + 1 - int(table.visits[k]), float(promise[k])
-        )
+        WantedPair(int(k), improvement.n_wedge + 1 - int(table.visits[k]), float(promise[k]))
         for k in order
         if promise[k] > 0
     )
@@ -251,11 +255,13 @@ def settle(
             f"({said('n_wedge', '--n-wedge')})"
         ) from None
     if margin is not None and isinstance(algorithm, AutoNWedge):
-        every = choice.candidates
-        least = [min(expected_gains(groups, x.improvement.policy), default=0.0) for x in every]
-        both = zip(every, least, strict=True)
-        lower = [one.lower if gain >= -margin else -np.inf for one, gain in both]
-        choice = choice._replace(taken=best_of([one.tried for one in every], lower))
+        lower = [
+            one.lower
+            if min(expected_gains(groups, one.improvement.policy), default=0.0) >= -margin
+            else -np.inf
+            for one in choice.candidates
+        ]
+        choice = choice._replace(taken=best_of([one.tried for one in choice.candidates], lower))
     best = choice.best
     judge = choice.chosen_by if isinstance(algorithm, AutoNWedge) else None  # else N∧ was given
-    return Settled(best.algorithm, best.improvement, choice, judge)
+    return Settled(best.tried.algorithm, best.improvement, choice, judge)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -207,8 +207,12 @@ def pilot(
         drift,
     )
     sections = answer_sections(answer, saved.record)
-    report = page(sections[0].title, "A pilot", sections)
-    return Pilot(plan=terms, toml=fixed.toml, report=report, answer=answer)
+    return Pilot(
+        plan=terms,
+        toml=fixed.toml,
+        report=page(sections[0].title, "A pilot", sections),
+        answer=answer,
+    )
 
 
 def found(log: object) -> object:
@@ -497,8 +501,6 @@ def watch(
                 levels[i] = level._replace(
                     evidence=1.0, alarm=names[alarm], since=names[since], place=alarm
                 )
-    inputs = {RUN: hashlib.sha256(saved.files()[RUN]).hexdigest()}
-    inputs |= {path.name: InputFile.of("log", path).sha256 for path in rows.source.files}
     answer = Watch(
         ids=tuple(names),
         known=known,
@@ -511,7 +513,10 @@ def watch(
         unknown=int(np.count_nonzero(rows.pair < 0)),
         checks=None if old is None else drifted(old.log, rows.log),
         unit=saved.record.unit,
-        inputs=inputs,
+        inputs={
+            RUN: hashlib.sha256(saved.files()[RUN]).hexdigest(),
+            **{path.name: InputFile.of("log", path).sha256 for path in rows.source.files},
+        },
     )
     sections = watch_sections(answer)
     return replace(answer, report=page(sections[0].title, "Watching an adopted policy", sections))
@@ -566,8 +571,10 @@ def levels_of(saved: Result, old: NewRows | None, seasons: int, *, holdout: bool
     proof = f"a proof by the {claim.kind} certificate"
     if holdout:
         gain = claim.lower if proved else None
-        none = Level("the holdout itself", 0.0, 0.0, "")
-        return [Level("the proved gain over the holdout", gain, claim.delta, proof), none]
+        return [
+            Level("the proved gain over the holdout", gain, claim.delta, proof),
+            Level("the holdout itself", 0.0, 0.0, ""),
+        ]
     first = measures_of(saved.record)[0]
     least, most = first.low, first.high
     former = least
@@ -579,13 +586,20 @@ def levels_of(saved: Result, old: NewRows | None, seasons: int, *, holdout: bool
         ours = former + (claim.lower or 0.0)
         chance += delta
     ours = ours if isinstance(ours, float) and seasons == 1 else least
-    why = f"{proof} of the new policy alone, in every season"
-    levels = [
-        Level("the level proved of the new policy", ours, chance, why),
-        Level("the level of former practice", former, delta, "the old log, with enough episodes"),
+    return [
+        Level(
+            "the level proved of the new policy",
+            ours if least < ours < most else None,
+            chance,
+            f"{proof} of the new policy alone, in every season",
+        ),
+        Level(
+            "the level of former practice",
+            former if least < former < most else None,
+            delta,
+            "the old log, with enough episodes",
+        ),
     ]
-    inside = [least < value < most for value in (ours, former)]
-    return [x if y else x._replace(value=None) for x, y in zip(levels, inside, strict=True)]
 
 
 def watched_values(
@@ -615,15 +629,16 @@ def watched_values(
     return np.minimum(values[places], high), places, high
 
 
-def limits_of(saved: Result, old: NewRows | None, seasons: int, *, holdout: bool) -> list[Level]:
-    """Returns the level below which each further measure must not fall.
+def limits_of(
+    saved: Result, old: NewRows | None, seasons: int, *, holdout: bool
+) -> Iterator[Level]:
+    """Yields the level below which each further measure must not fall.
 
     It is a lower bound of former practice less the margin. With a holdout, it is minus the margin.
     For a measure with a limit of its own (`at_most`), it is minus that limit.
     """
     delta = float(saved.record.parameters.delta)
     why = "the old log, with enough episodes"
-    limits = list[Level]()
     for m, one in enumerate(measures_of(saved.record)[1:], 1):
         own = one.at_most is not None
         value = 0.0 - (one.at_most or 0.0) if own else -one.margin if holdout else one.low
@@ -632,8 +647,7 @@ def limits_of(saved: Result, old: NewRows | None, seasons: int, *, holdout: bool
             lowest = np.maximum(old.episodes.lowest[m], one.low)
             value = lowest_season(lowest, seasons, one.low, delta) - one.margin
         level = value if holdout or own or one.low < value < one.high else None
-        limits.append(Level(f"the limit of {one.name}", level, delta * former, why))
-    return limits
+        yield Level(f"the limit of {one.name}", level, delta * former, why)
 
 
 def followed_in(saved: Result, rows: NewRows, among: BoolArray) -> dict[tuple[str, ...], Rate]:

@@ -26,7 +26,7 @@ in which fold 1 sees a gain, rounded down, and at least 1: so it costs little wh
 right.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -131,7 +131,7 @@ def group_gains(
     `names` allows claims that name the groups that gain.
     """
     delta = certifier.delta
-    gains = estimated(question, policy, delta)
+    gains = [*estimated(question, policy, delta)]
     told = [x for x, one in zip(question.groups, gains, strict=False) if one.gain is not None]
     if keys.not_worse_by is not None:
         spared = passing(told, policy, certifier, delta, -keys.not_worse_by)
@@ -146,14 +146,13 @@ def group_gains(
     return tuple(gains)
 
 
-def estimated(question: Assignment, policy: Policy, delta: float) -> list[GroupGain]:
+def estimated(question: Assignment, policy: Policy, delta: float) -> Iterator[GroupGain]:
     """Estimates each group's gain from the part that judges, where that part allows it."""
     behavior = question.problem.behavior
     more = policy.probability > behavior.probability
     if not question.groups or not more.any():
-        return []
+        return
     given = given_log(log_of(question.problem).with_outcomes())
-    gains = list[GroupGain]()
     for group in question.groups:
         part = group.judged
         group_gain = group.shown
@@ -172,8 +171,7 @@ def estimated(question: Assignment, policy: Policy, delta: float) -> list[GroupG
                     question.training.counts if behavior.estimated else None,
                 )
                 group_gain = replace(group_gain, gain=gain, low=low, high=high, untold=None)
-        gains.append(group_gain)
-    return gains
+        yield group_gain
 
 
 def passing(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import surestep.certificates.episodes as episodes
 from surestep._arrays import FloatArray
@@ -25,7 +25,7 @@ from surestep.errors import (
     OutOfTime,
     said,
 )
-from surestep.model import FiniteMDP, Policy, estimate_behavior
+from surestep.model import FiniteMDP, estimate_behavior
 from surestep.model.known import Logger
 from surestep.model.log import UNKNOWN
 from surestep.model.problem import UnseenRule
@@ -57,7 +57,7 @@ from surestep.report.rules import card_page
 from surestep.results import PolicyTable, Result
 from surestep.results.advantage_intervals import gain_interval, gains_of_lost
 from surestep.results.findings import Findings, is_proved
-from surestep.results.record import ESTIMATED, Baseline, Estimates, Record, Total, baseline_of
+from surestep.results.record import ESTIMATED, Baseline, Estimates, Record, baseline_of
 from surestep.results.totals import totals_of
 
 # Of fewer episodes a smaller share estimates what is done now too badly: measured against what was
@@ -316,23 +316,6 @@ class Draft:
     record: Callable[[Rehearsed], Record]
     least_worlds: int
 
-    def like(self, record: Record) -> Self:
-        """Returns the draft as if made with the versions, the machine and the files of a record."""
-
-        def in_order(own: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]:
-            return {name: theirs[name] for name in (*own, *theirs) if name in theirs}
-
-        def moved(own: Record) -> Record:
-            return replace(
-                own,
-                versions=in_order(own.versions, record.versions),
-                machine=in_order(own.machine, record.machine),
-                inputs=record.inputs,
-            )
-
-        findings = replace(self.findings, record=moved(self.findings.record))
-        return replace(self, findings=findings, record=lambda how: moved(self.record(how)))
-
     def finished(self, progress: Progress, effort: Effort = ALONE) -> Findings:
         """Runs the stress test, or goes on with its finished parts; returns the findings with it.
 
@@ -346,8 +329,12 @@ class Draft:
             )
         except OutOfTime:
             return self.findings
-        tested = replace(self.findings, rehearsal=rehearsal, no_rehearsal=how.why_none)
-        return replace(tested, record=self.record(how))
+        return replace(
+            self.findings,
+            rehearsal=rehearsal,
+            no_rehearsal=how.why_none,
+            record=self.record(how),
+        )
 
 
 def draft(
@@ -377,12 +364,11 @@ def prepared(evidence: Evidence) -> Assignment:
     if problem.single_discount == 1:  # an estimated π_b that may never end is refused
         refuse_endless(problem.estimate(), problem.behavior.probability)
     problem = with_signals(problem, evidence.description, evidence.source, parts, terms)
-    told = terms.certifier_settings(facts)
     certifiers = evidence.certifiers
     least = max(terms.floor or 0, int(evidence.kinds["possible"] == SEEN))
     limits = Limits(least_visits=least, allowed=parts.allowed)
     columns = columns_of(parts.vocabulary, parts.quiet)
-    algorithm = terms.algorithm_for(problem, told, certifiers, limits, columns)
+    algorithm = terms.algorithm_for(problem, evidence.told, certifiers, limits, columns)
     split = splitting(certifiers)
     training = problem
     judging = None
@@ -395,21 +381,21 @@ def prepared(evidence: Evidence) -> Assignment:
             problem, training = (part.with_behavior(behavior) for part in (problem, training))
         judging = episodes.held_out_part(problem, *episodes.split_of(split))
     groups = groups_of(evidence, problem, training, judging)
-    believed = [
-        certifier
-        for place, certifier in enumerate(certifiers)
-        if may_be_believed(place, certifier.name, apart=episodes.holds_out(certifier))
-    ]
-    beside = bool(believed) and believed[0] is not certifiers[0]
+    belief = next(
+        (
+            certifier
+            for place, certifier in enumerate(certifiers)
+            if may_be_believed(place, certifier.name, apart=episodes.holds_out(certifier))
+        ),
+        None,
+    )
     return Assignment(
         problem=problem,
         training=training,
         judging=judging,
         algorithm=algorithm,
-        told=told,
         certifiers=certifiers,
-        belief=believed[0] if beside else None,
-        numbering=parts.numbering,
+        belief=None if belief is certifiers[0] else belief,
         groups=groups,
     )
 
@@ -422,18 +408,17 @@ def draft_with(
     progress("improving the policy", 0, 1)
     keys = evidence.description.groups
     settled = settle(question.algorithm, part, question.groups, keys.not_worse_by)
-    certifiers = told_of_algorithm(question, settled, evidence.terms)
+    certifiers = told_of_algorithm(evidence, settled)
     claims = []
     for done, certifier in enumerate(certifiers):
         progress("certifying", done, len(certifiers))
         claims.append(certified(question.problem, settled.improvement.policy, certifier))
     model = part.estimate()
-    value = evaluate(model, part.behavior)
     table = table_of(evidence, question, settled, model)
     estimates = estimates_of(evidence, question, settled, model)
     if not is_proved(claims[0]):
         estimates = with_proof_expected(estimates, certifiers[0], question, settled)
-    baseline = earned(question, value, estimates["behavior"])
+    baseline = earned(question, evaluate(model, part.behavior), estimates["behavior"])
     progress("checking what is assumed", 0, 1)
     checks = result_checks(
         evidence,
@@ -453,7 +438,15 @@ def draft_with(
         estimates=estimates,
         baseline=baseline,
         checks=checks,
-        totals=counted(evidence, question, settled.improvement.policy),
+        totals=totals_of(
+            question.problem,
+            part if question.judging is None else question.judging,
+            settled.improvement.policy,
+            evidence.terms.stakes,
+            evidence.description.signals,
+            delta=evidence.terms.level,
+            estimated_from=part.counts if question.problem.behavior_is_estimated else None,
+        ),
         groups=group_gains(
             question, settled.improvement.policy, keys, certifiers[0], names=not unsure
         ),
@@ -476,17 +469,17 @@ def draft_with(
         columns = columns_of(evidence.assembly.vocabulary, evidence.assembly.quiet)
         rules = rules_of(findings, settled.choice.best.tried.tree, columns)
         findings = replace(findings, rules=rules)
-    if question.numbering is not None:
-        findings = in_order_of_labels(findings, question.numbering)
+    if evidence.assembly.numbering is not None:
+        findings = in_order_of_labels(findings, evidence.assembly.numbering)
     return Draft(findings, question, how, record, evidence.terms.least_worlds)
 
 
-def told_of_algorithm(question: Assignment, settled: Settled, terms: Terms) -> list[Certifier]:
+def told_of_algorithm(evidence: Evidence, settled: Settled) -> list[Certifier]:
     """Makes the certifiers with the settings that follow from the algorithm and its N∧."""
     # An N∧ chosen from the data was not fixed beforehand.
     fixed = None if settled.choice else settled.improvement.n_wedge
-    told = with_algorithm(question.told, settled.algorithm, fixed)
-    return [asked.make_with(told) for asked in terms.asked]
+    told = with_algorithm(evidence.told, settled.algorithm, fixed)
+    return [asked.make_with(told) for asked in evidence.terms.asked]
 
 
 def table_of(
@@ -517,6 +510,8 @@ def estimates_of(
     """Estimates the returns of both policies by models of the parts of the log."""
     problem = question.problem
     part = question.training
+    behind = part.counts if problem.behavior_is_estimated else None
+    level = evidence.terms.level
     policy = settled.improvement.policy
     estimates: Estimates = {
         "behavior": performance(model, part.behavior),
@@ -530,16 +525,13 @@ def estimates_of(
         )
     if question.judging is not None:
         with suppress(NeverEnds, NotConverged):
-            behind = part.counts if problem.behavior_is_estimated else None
-            gain, low, high = gain_interval(question.judging, policy, evidence.terms.level, behind)
+            gain, low, high = gain_interval(question.judging, policy, level, behind)
             estimates |= {"held_out_gain": gain, "held_out_low": low, "held_out_high": high}
     rest = problem if question.judging is None else question.judging
     if evidence.guideline is not None:
         known = policy_of(evidence.guideline, evidence.assembly, problem.behavior)
-        level = evidence.terms.level
         with suppress(NeverEnds, NotConverged):
             over = gain_interval(rest.with_behavior(known), policy, level)
-            behind = part.counts if problem.behavior_is_estimated else None
             today = gain_interval(rest, known, level, behind)
             estimates |= {"guideline": today, "over_guideline": over}
     if rest.episodes is not None and (rest.episodes.next_state == UNKNOWN).any():
@@ -549,19 +541,6 @@ def estimates_of(
             )
             estimates |= {"lost_worst": worst, "lost_opposed": opposed}
     return estimates
-
-
-def counted(evidence: Evidence, question: Assignment, policy: Policy) -> tuple[Total, ...]:
-    """Estimates the totals under both policies, from the part that judges if there is one."""
-    return totals_of(
-        question.problem,
-        question.training if question.judging is None else question.judging,
-        policy,
-        evidence.terms.stakes,
-        evidence.description.signals,
-        delta=evidence.terms.level,
-        estimated_from=question.training.counts if question.problem.behavior_is_estimated else None,
-    )
 
 
 def earned(question: Assignment, value: FloatArray, model: float) -> Baseline | None:
@@ -603,7 +582,7 @@ def result_of(findings: Findings) -> Result:
     """Returns the result with its report."""
     return Result(
         findings.table,
-        (findings.certificate, *findings.others),
+        findings.certificates,
         findings.record,
         result_page(findings),
         findings.rehearsal,

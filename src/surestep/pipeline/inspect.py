@@ -107,7 +107,7 @@ def inspect(
         coverage=coverage(facts, n_wedge),
         states_by_tried=by_tried,
         states_by_trusted=by_trusted,
-        busiest=busiest_states(facts),
+        busiest=tuple(busiest_states(facts)),
         overlap=overlap,
         cautions=(
             *thin_places(n_wedge, actions, by_tried, by_trusted),
@@ -145,15 +145,13 @@ def sums_by(place: IntArray, values: IntArray | BoolArray, size: int) -> IntArra
     return np.bincount(place, values, size).astype(np.int64)
 
 
-def busiest_states(facts: LogFacts) -> tuple[results.StateUse, ...]:
-    """Returns the states with most visits, equal ones in the order of their labels."""
+def busiest_states(facts: LogFacts) -> Iterator[results.StateUse]:
+    """Yields the states with most visits, equal ones in the order of their labels."""
     total = sums_by(facts.state, facts.visits, len(facts.states))
-    used = list[results.StateUse]()
     for state in np.argsort(-total, kind="stable")[:BUSIEST]:
         pairs = slice(*np.searchsorted(facts.state, (state, state + 1)))
         row = sums_by(facts.action[pairs], facts.visits[pairs], len(facts.actions))
-        used.append(results.StateUse(facts.states[state], tuple(row.tolist())))
-    return tuple(used)
+        yield results.StateUse(facts.states[state], tuple(row.tolist()))
 
 
 def episode_lengths(facts: LogFacts) -> results.EpisodeLengths | None:

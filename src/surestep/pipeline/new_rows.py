@@ -121,19 +121,24 @@ def new_rows(
     pair = known_pairs(saved, steps)
     advised = (pair >= 0) & (saved.table.probability[pair] > UNCHANGED)
     lowest, highest, returns = returns_of(saved.record, source, steps, words)
-    episodes = Episodes(
-        measures=measures_of(saved.record),
-        ids=ids,
-        starts=source.begun_at(),
-        arm=None if arm is None else texts[arm].astype(str),
-        returns=returns,
-        lowest=lowest,
-        highest=highest,
-        pending=unfinished,
-        followed=run_sums(advised.astype(np.float64), steps.episode_offsets)
-        / run_lengths(steps.episode_offsets),
+    return NewRows(
+        episodes=Episodes(
+            measures=measures_of(saved.record),
+            ids=ids,
+            starts=source.begun_at(),
+            arm=None if arm is None else texts[arm].astype(str),
+            returns=returns,
+            lowest=lowest,
+            highest=highest,
+            pending=unfinished,
+            followed=run_sums(advised.astype(np.float64), steps.episode_offsets)
+            / run_lengths(steps.episode_offsets),
+        ),
+        source=source,
+        log=steps,
+        pair=pair,
+        advised=advised,
     )
-    return NewRows(episodes, source, steps, pair, advised)
 
 
 def opened(

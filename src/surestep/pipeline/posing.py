@@ -141,8 +141,8 @@ def unsafe_states(condition: str, words: Vocabulary) -> BoolArray:
         raise InvalidParameter(f"unsafe.states is {condition!r}, {expected} alone")
     # An end of its own, of a state in which others went on, is as unsafe as the state.
     states = [[re.sub(r"( \(end\))+$", "", text) for text in label] for label in words.states]
-    columns = dict(zip(words.state_columns, zip(*states, strict=True), strict=True))
-    table = {name: np.array(labels, object) for name, labels in columns.items()}
+    columns = zip(words.state_columns, zip(*states, strict=True), strict=True)
+    table = {name: np.array(labels, object) for name, labels in columns}
     with duckdb.connect() as database:
         database.register("labels", {"place": np.arange(len(words.states)), **table})
         database.execute("CREATE TABLE states AS FROM labels")
@@ -212,13 +212,17 @@ def check_declared(
 
 def beyond_ranges(where: str, ranges: Ranges, which: str, others: str = "") -> RefutedBounds:
     """Returns the refusal of ranges that a row exceeds, with the setting that declares them."""
-    values = {
-        **ranges.statement(declared=True).values,
-        "where": where,
-        "which": which,
-        "others": others,
-    }
-    return RefutedBounds(Statement("rewards-beyond-ranges", values))
+    return RefutedBounds(
+        Statement(
+            "rewards-beyond-ranges",
+            {
+                **ranges.statement(declared=True).values,
+                "where": where,
+                "which": which,
+                "others": others,
+            },
+        )
+    )
 
 
 def check_ranges(ranges: Ranges, counts: LabelledCounts, source: LogSource | None) -> None:

@@ -98,17 +98,20 @@ def parameters_of(
 ) -> Parameters:
     """Returns the parameters of the record: all terms, and the values that the data settled."""
     terms = evidence.terms
-    split = terms.certifier_settings(evidence.facts).split if terms.splits else None
+    split = evidence.told.split if terms.splits else None
     stakes = terms.stakes
     ranges: dict[str, Any] = (
         terms.ranges(evidence.facts)._asdict()
         if stakes.returns is None or terms.declared_ranges is not None
         else {"running": None, "ending": None}
     )
-    seeds = {"certificates": SEED}  # and those that are no settings of a certificate
-    seeds |= {"algorithm": settled.algorithm.seed} if hasattr(settled.algorithm, "seed") else {}
-    seeds |= {"rehearsal": rehearsal.seed} if rehearsal.sizes else {}
+    seeds = {
+        "certificates": SEED,  # and those that are no settings of a certificate
+        **({"algorithm": settled.algorithm.seed} if hasattr(settled.algorithm, "seed") else {}),
+        **({"rehearsal": rehearsal.seed} if rehearsal.sizes else {}),
+    }
     chosen_by = settled.chosen_by
+    place = None if settled.choice is None else settled.choice.best.tried.left_out
     return Parameters(
         discount=problem.single_discount,
         algorithm=settings_of(settled.algorithm),
@@ -130,14 +133,8 @@ def parameters_of(
         sizes=list(rehearsal.sizes),
         time_limit=rehearsal.time_limit,
         rules=terms.used("rules") if terms.may_follow_rules else None,
-        left_out=left_out_of(evidence, settled),
+        left_out=None if place is None else evidence.assembly.vocabulary.state_columns[place],
     )
-
-
-def left_out_of(evidence: Evidence, settled: Settled) -> str | None:
-    """Returns the column of the state that the policy does not look at, if it was chosen so."""
-    place = None if settled.choice is None else settled.choice.best.tried.left_out
-    return None if place is None else evidence.assembly.vocabulary.state_columns[place]
 
 
 def data_of(counts: LabelledCounts) -> dict[str, Any]:
@@ -170,7 +167,9 @@ def versions_with(
     algorithm: str, kinds: Iterable[str], learnt: Collection[str] = ()
 ) -> dict[str, str]:
     """Returns the installed versions of all packages that make a result, plug-ins included."""
-    parts: list[tuple[Shelf[Any], str]] = [(ALGORITHMS, algorithm)]
-    parts += [(CERTIFICATES, kind.partition(":")[0]) for kind in kinds]
+    parts: list[tuple[Shelf[Any], str]] = [
+        (ALGORITHMS, algorithm),
+        *((CERTIFICATES, kind.partition(":")[0]) for kind in kinds),
+    ]
     learner = {"scikit-learn": installed_version("scikit-learn")} if learnt else {}
     return versions_here() | learner | versions_of(parts)

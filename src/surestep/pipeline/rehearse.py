@@ -11,7 +11,7 @@ from surestep.errors import InvalidParameter
 from surestep.parallel import reach
 from surestep.pipeline.evidence import gather, open_source
 from surestep.pipeline.improve import Draft, draft_with, prepared
-from surestep.pipeline.recording import Rehearsed
+from surestep.pipeline.recording import Rehearsed, said_of
 from surestep.pipeline.stress_test import ALONE, Effort, rehearsal_of
 from surestep.pipeline.terms import Terms
 from surestep.rehearsal import Rehearsal, rehearsal_from_json
@@ -19,9 +19,14 @@ from surestep.rehearsal.rehearse import SIZES, read_sizes
 from surestep.report.result import rehearsal_page
 from surestep.results.findings import Findings
 from surestep.results.record import Record
-from surestep.results.unfinished import REHEARSAL, RUN, begin, finish, read_file
-
-PAGE = "rehearsal.html"
+from surestep.results.unfinished import (
+    REHEARSAL,
+    RUN,
+    begin,
+    check_can_begin,
+    finish,
+    read_file,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +68,10 @@ class RehearsedLog:
         dict of str to bytes
             The content of each file by its name.
         """
-        contents = {REHEARSAL: f"{self.rehearsal.to_json()}\n".encode(), PAGE: self.page.encode()}
+        contents = {
+            REHEARSAL: f"{self.rehearsal.to_json()}\n".encode(),
+            "rehearsal.html": self.page.encode(),
+        }
         digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
         return contents | {RUN: self.record.to_json(digests).encode()}
 
@@ -131,9 +139,10 @@ def rehearse_log(
     with telling(progress) as tell:
         tell("reading the log", 0, 1)
         description, frame = given_as(source, **(terms or {}))
-        evidence = gather(
-            open_source(description, frame, memory_limit), Terms.of(description, worlds=worlds)
-        )
+        asked = Terms.of(description, worlds=worlds)
+        if folder is not None:
+            check_can_begin(folder, said_of(description, asked))
+        evidence = gather(open_source(description, frame, memory_limit), asked)
         question = prepared(evidence)
         if question.problem.signals:
             raise InvalidParameter(
@@ -142,23 +151,18 @@ def rehearse_log(
             )
         how = Rehearsed(worlds, sizes, seed)
         made = draft_with(evidence, question, how, tell)
-        if folder is not None:
-            before = record_of_rehearsal(made, how).to_json({}).encode()
-            if begin(folder, {RUN: before}):
-                kept = rehearsal_from_json(read_file(folder, REHEARSAL).decode())
-                return rehearsed_log(made, how, kept)
-        rehearsal, how = rehearsal_of(question, how, effort, tell, made.least_worlds)
-    rehearsed = rehearsed_log(made, how, rehearsal)
-    if folder is not None:
-        finish(folder, rehearsed.files())
-    return rehearsed
-
-
-def rehearsed_log(made: Draft, how: Rehearsed, rehearsal: Rehearsal) -> RehearsedLog:
-    """Returns a rehearsal with the findings and the record of the improvement that it tested."""
-    return RehearsedLog(
+        before = {RUN: record_of_rehearsal(made, how).to_json({}).encode()}
+        done = folder is not None and begin(folder, before)
+        if folder is not None and done:
+            rehearsal = rehearsal_from_json(read_file(folder, REHEARSAL).decode())
+        else:
+            rehearsal, how = rehearsal_of(question, how, effort, tell, made.least_worlds)
+    rehearsed = RehearsedLog(
         replace(made.findings, rehearsal=rehearsal), rehearsal, record_of_rehearsal(made, how)
     )
+    if folder is not None and not done:
+        finish(folder, rehearsed.files())
+    return rehearsed
 
 
 def record_of_rehearsal(made: Draft, how: Rehearsed) -> Record:

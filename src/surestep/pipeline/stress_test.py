@@ -20,8 +20,6 @@ from surestep.certificates import Certifier
 from surestep.certificates.episodes import needs_episodes
 from surestep.certificates.registry import only_believed
 from surestep.model import Problem
-from surestep.model.known import Known
-from surestep.model.numbering import Numbering
 from surestep.parallel import available_cores
 from surestep.pipeline.recording import Rehearsed, versions_with
 from surestep.pipeline.terms import Improving, Terms
@@ -46,10 +44,8 @@ class Assignment(NamedTuple):
     training: Problem  # the part that may choose the policy: all where nothing is held out
     judging: Problem | None  # the rest, if anything is held out
     algorithm: Improving
-    told: Known  # facts from which certifiers take settings
     certifiers: tuple[Certifier, ...]  # the first is the main one
     belief: Certifier | None  # makes the belief, if the first does not
-    numbering: Numbering | None = None  # of the problem, by first appearance
     groups: tuple[Group, ...] = ()
 
     @property

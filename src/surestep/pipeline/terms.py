@@ -67,8 +67,13 @@ class DataFacts(NamedTuple):
         ranges = Ranges(
             seen(~rows.terminated, STOPPED, UNFINISHED), seen(rows.terminated, UNFINISHED)
         )
-        vary = bool((least != greatest).any())
-        return cls(ranges, vary, least.size, counts.episodes.recorded, counts.rows_read)
+        return cls(
+            ranges,
+            rewards_vary=bool((least != greatest).any()),
+            transitions=least.size,
+            episodes=counts.episodes.recorded,
+            rows=counts.rows_read,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,8 +254,10 @@ class Terms:
     @property
     def splits(self) -> bool:
         """Tells whether a part of the data is held out, to judge by."""
-        takes = (asked for asked in self.asked if "train_share" in asked.takes)
-        return self.has_episodes and any(asked.settings.get("train_share") != 0 for asked in takes)
+        return self.has_episodes and any(
+            "train_share" in asked.takes and asked.settings.get("train_share") != 0
+            for asked in self.asked
+        )
 
     @property
     def least_worlds(self) -> int:
@@ -283,8 +290,7 @@ class Terms:
             void |= {"running", "ending"}  # a range that is left out is 0, or follows from returns
         if self.named[2] is None or self.brings_wedge or self.method.zeta is not None:
             void.add("n_wedge")
-        usual = (name for name in keys.DEFAULTS if name not in void)
-        return tuple(name for name in usual if self.said(name) is None)
+        return tuple(x for x in keys.DEFAULTS if x not in void and self.said(x) is None)
 
     @property
     def floor(self) -> int | None:
@@ -454,10 +460,16 @@ def certified(problem: Problem, policy: Policy, certifier: Certifier) -> Certifi
     except RefutedBounds:
         raise
     except CertificateRefused as refusal:
-        nothing = NoClaim(
-            refusal=str(refusal), code=refusal.code, asked=certifier.name, delta=certifier.delta
+        return certify(
+            problem,
+            policy,
+            NoClaim(
+                refusal=str(refusal),
+                code=refusal.code,
+                asked=certifier.name,
+                delta=certifier.delta,
+            ),
         )
-        return certify(problem, policy, nothing)
 
 
 def splitting(certifiers: Sequence[Certifier]) -> Certifier | None:

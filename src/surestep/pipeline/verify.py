@@ -168,15 +168,27 @@ def verify_result(
         evidence = gather(source, terms_of(record), objects)
         check_same_rows(record, evidence)
         evidence = replace(evidence, description=keys.described(record.description))
-        here = draft(evidence, tell, time_limit=record.parameters.time_limit)
-        made = result_of(here.like(record).finished(tell))
-    then, now = (
-        {name: asdict(one)[name] for name in MADE_WITH} for one in (record, here.findings.record)
-    )
+        findings = draft(evidence, tell, time_limit=record.parameters.time_limit).finished(tell)
+        made = result_of(replace(findings, record=as_if_there(findings.record, record)))
+    then, now = ({name: asdict(x)[name] for name in MADE_WITH} for x in (record, findings.record))
     verification = comparison(folder, saved, made, difference(RUN, then, now))
     if verification.level == "refuted":
         check_same_files(record, evidence)
     return replace(verification, compared=compared)
+
+
+def as_if_there(here: Record, there: Record) -> Record:
+    """Returns a record with the versions, the machine and the files of another one."""
+
+    def in_order(own: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]:
+        return {name: theirs[name] for name in (*own, *theirs) if name in theirs}
+
+    return replace(
+        here,
+        versions=in_order(here.versions, there.versions),
+        machine=in_order(here.machine, there.machine),
+        inputs=there.inputs,
+    )
 
 
 def comparison(folder: Path, saved: Result, made: Result, moved: str) -> Verification:

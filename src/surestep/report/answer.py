@@ -1,6 +1,7 @@
 """Writes the first section of a report: the advice, the numbers behind it, and the doubts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple, get_args
 
 from surestep._words import about, counted, floored, listed, number, percent, signed
@@ -12,8 +13,8 @@ from surestep.model.certificate import Certificate, Rung
 from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
 from surestep.report.changes import MOST_MATTER, changed_items
+from surestep.report.checks import condition, hidden_words
 from surestep.report.groups import groups_section, harm_words, margin_words, perhaps_worse
-from surestep.report.hidden_causes import condition, hidden_words
 from surestep.report.rules import rules_parts
 from surestep.report.signals import (
     DIGITS,
@@ -57,7 +58,7 @@ class Verdict(NamedTuple):
 
 def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
     """Returns the first section of a result; it shows at most `most` changes."""
-    claims = (findings.certificate, *findings.others)
+    claims = findings.certificates
     record = findings.record
     judged = verdict(
         claims,
@@ -70,7 +71,7 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
     least = counted_on(claims, judged, record)
     if judged.action == EXPLAIN:
         least = least._replace(name="At least, if the failed check does no harm", mood="bad")
-    items = opposed(findings)
+    items = [*opposed(findings)]
     tested = sum(check.outcome == "passed" for check in record.checks)
     nothing = (
         f"{counted(tested, 'test')} looked for faults in the data, and found none."
@@ -101,7 +102,7 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
         )
     advice = [*rules_parts(findings), *groups_section(record)]
     if findings.changes and findings.rules is None:
-        changed = changed_items(findings)[:most]
+        changed = [*islice(changed_items(findings), most)]
         heading = "The change that matters" if len(changed) == 1 else "The changes that matter most"
         advice.append(Section("top", heading, [how_many(findings)], items=changed))
     # Nobody is to act on what a failed check may undo.
@@ -323,17 +324,15 @@ def not_shown(
             f"{words} The claim leaves out cases that stopped for unknown reasons, and these may "
             "be the worst: find out why they stopped."
         )
-    if belief is None or (belief.lower or 0.0) <= 0:
+    if belief is None or (belief.lower or 0.0) <= 0 or not (awaited or undone(belief, rehearsal)):
         return words
     undoes = (
         "that may undo it is still to come" if awaited else "undoes it: luck alone claims as much"
     )
-    if awaited or undone(belief, rehearsal):
-        return (
-            f"{words} A gain of at least {amount(belief.lower or 0.0)} is believed, but the stress "
-            f"test {undoes}."
-        )
-    return words
+    return (
+        f"{words} A gain of at least {amount(belief.lower or 0.0)} is believed, but the stress "
+        f"test {undoes}."
+    )
 
 
 def proof_words(record: Record, claims: Sequence[Certificate]) -> str:
@@ -436,47 +435,50 @@ def gain_picture(findings: Findings, claim: Certificate, *, doubted: bool = Fals
         words=guess,
     )
     described = f"{least.capitalize()}, {guess}, and 0 is as today."
-    flags = sorted([Flag(0.0, "as today"), Flag(lower, least)])
-    return [Strips(Caption("gain", "What is gained", described), record.unit, [bar], flags)]
+    return [
+        Strips(
+            Caption("gain", "What is gained", described),
+            record.unit,
+            [bar],
+            sorted([Flag(0.0, "as today"), Flag(lower, least)]),
+        )
+    ]
 
 
 # ---- against it ---------------------------------------------------------------------------------
 
 
-def opposed(findings: Findings) -> list[Item]:
+def opposed(findings: Findings) -> Iterator[Item]:
     """Lists the reasons against the new policy: failed checks, contradicted changes, lost cases."""
-    items = [
+    yield from (
         Item(title(check), says(check), sign="✗", mood="bad")
         for check in failed(findings.record.checks)
-    ]
-    items += [
+    )
+    yield from (
         item._replace(title=f"Contradicted change: {item.title}")
         for item in changed_items(findings, contradicted=True)
-    ]
-    items += [
+    )
+    yield from (
         Item(f"Worse for “{group.name}”", "So say rows set aside for checking.", "", "✗", "bad")
         for group in findings.record.groups
         if group.harmed
-    ]
+    )
     if named := perhaps_worse(findings.record):
-        items.append(
-            Item(
-                f"Perhaps worse for {listed(named)}",
-                "The best guess is a loss.",
-                sign="!",
-                mood="caution",
-            )
+        yield Item(
+            f"Perhaps worse for {listed(named)}",
+            "The best guess is a loss.",
+            sign="!",
+            mood="caution",
         )
     if lost := findings.record.data["dropped"].get(UNFINISHED):
-        items.append(lost_item(lost, findings))
+        yield lost_item(lost, findings)
     if findings.record.behavior_is_estimated:
         text = (
             "The guarantee compares with what episodes returned, all else with an estimate."
-            if findings.certificate.assumes("practice-as-recorded")
+            if findings.certificates[0].assumes("practice-as-recorded")
             else "Gains compare with what the log shows was done, which is only an estimate of it."
         )
-        items.append(Item("The current policy was estimated", text, sign="!", mood="caution"))
-    return items
+        yield Item("The current policy was estimated", text, sign="!", mood="caution")
 
 
 def lost_item(lost: int, findings: Findings) -> Item:

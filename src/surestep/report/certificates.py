@@ -21,7 +21,7 @@ MAIN_SETTINGS = {  # that certificates of a kind are told apart by
 
 def certificates_section(findings: Findings) -> Section:
     """Returns every claim about the policy, with its assumptions."""
-    claims = (findings.certificate, *findings.others)
+    claims = findings.certificates
     names = [certificate_name(claim) for claim in claims]
     names = [  # if several have the same name, δ is added
         f"{name}, δ = {number(claim.delta)}"
@@ -51,7 +51,6 @@ def certificates_section(findings: Findings) -> Section:
 
 def of_one(claim: Certificate, name: str, place: int = 1) -> Section:
     """Returns the assumptions of a claim, its notes, and its settings and figures."""
-    figures = (*claim.parameters.items(), *claim.figures.items())
     return Section(
         f"assumed-{place}",
         f"{name}: assumes {counted(len(claim.assumptions), 'thing')}",
@@ -60,7 +59,10 @@ def of_one(claim: Certificate, name: str, place: int = 1) -> Section:
             *(Item("", str(said), sign=f"{i}.") for i, said in enumerate(claim.assumptions, 1)),
             *(Item("Remark", str(said)) for said in claim.notes),
         ],
-        facts=[(key, scalar_words(value)) for key, value in figures],
+        facts=[
+            (key, scalar_words(value))
+            for key, value in (*claim.parameters.items(), *claim.figures.items())
+        ],
         folded=True,
     )
 
@@ -138,8 +140,15 @@ def claims_table(findings: Findings, claims: Sequence[Certificate], names: Seque
                 Amount(percent(1 - ceiled(1 - share)) if share else "none", share),
             ]
         )
-    columns = [Column("Certificate"), Column("Standing")]
-    columns += numbers("At least: L", "δ", "Of the estimated gain")
-    span = number(findings.certificate.span)
-    caption = f"No two policies can differ by more than {span} here; δ is the chance to be wrong"
-    return Table("claims", caption, columns, rows, sortable=True)
+    span = number(findings.certificates[0].span)
+    return Table(
+        "claims",
+        f"No two policies can differ by more than {span} here; δ is the chance to be wrong",
+        [
+            Column("Certificate"),
+            Column("Standing"),
+            *numbers("At least: L", "δ", "Of the estimated gain"),
+        ],
+        rows,
+        sortable=True,
+    )

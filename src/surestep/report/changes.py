@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from surestep._words import Scale, counted, harmless, listed, percent
@@ -27,16 +27,14 @@ class Advice(NamedTuple):
     gain: float  # the part of the estimated gain that the changes bring
 
 
-def changed_items(findings: Findings, *, contradicted: bool = False) -> list[Item]:
+def changed_items(findings: Findings, *, contradicted: bool = False) -> Iterator[Item]:
     """Lists the changes with the largest share of the gain; joins changes with the same advice.
 
     Lists only changes that the rows set aside contradict if `contradicted`, else only others.
     """
     table = findings.table
-    items = []
     asked = [c for c in findings.changes if (c.evidence == "contradicted") == contradicted]
-    advised = sorted(together(table, asked), key=lambda advice: -advice.gain)
-    for advice in advised[:MOST_MATTER]:
+    for advice in sorted(together(table, asked), key=lambda advice: -advice.gain)[:MOST_MATTER]:
         evidence = advice.changes[0].evidence
         gaining = [gaining_action(table, change.state) for change in advice.changes]
         aside = int(table.held_out_visits[gaining].sum())
@@ -51,18 +49,15 @@ def changed_items(findings: Findings, *, contradicted: bool = False) -> list[Ite
             seen += f" {'Costs' if advice.gain < 0 else 'Brings'} {part} of the estimated gain."
         columns = [*zip(table.vocabulary.state_columns, advice.situation, strict=True)]
         worse = "".join(harmed_in(findings.record, *column) for column in columns)
-        items.append(
-            Item(
-                situation_words(columns),
-                f"keep what you do: worse for “{worse}”"
-                if worse
-                else moves_words(table, [change.state for change in advice.changes]),
-                seen,
-                sign="✗" if worse else SIGNS[evidence],
-                mood="bad" if worse else MOODS.get(evidence, "plain"),
-            )
+        yield Item(
+            situation_words(columns),
+            f"keep what you do: worse for “{worse}”"
+            if worse
+            else moves_words(table, [change.state for change in advice.changes]),
+            seen,
+            sign="✗" if worse else SIGNS[evidence],
+            mood="bad" if worse else MOODS.get(evidence, "plain"),
         )
-    return items
 
 
 def situation_words(columns: Sequence[tuple[str, Sequence[str]]]) -> str:
@@ -82,7 +77,7 @@ def situation_words(columns: Sequence[tuple[str, Sequence[str]]]) -> str:
     return "; ".join(f"{time}: {', '.join(parts)}" for time, parts in reversed(times.items()))
 
 
-def together(table: PolicyTable, changes: Sequence[StateChange]) -> list[Advice]:
+def together(table: PolicyTable, changes: Sequence[StateChange]) -> Iterator[Advice]:
     """Joins changes of equal advice whose situations differ in one column; keeps their order.
 
     Advice is equal if the new policies are the same to the digit, and so is the evidence.
@@ -100,25 +95,19 @@ def together(table: PolicyTable, changes: Sequence[StateChange]) -> list[Advice]
         for i in range(len(name)):
             key = (kinds[change.state], i, name[:i], name[i + 1 :])
             groups.setdefault(key, []).append(change)
-    shown: list[Advice] = []
     taken: set[int] = set()
     for change in changes:
         if change.state in taken:
             continue
         name = words.state_name(change.state)
-        best = [change]
-        column = 0
-        for i in range(len(name)):
-            group = groups[kinds[change.state], i, name[:i], name[i + 1 :]]
-            free = [one for one in group if one.state not in taken]
-            if len(free) > len(best):
-                best = free
-                column = i
+        alike = [groups[kinds[change.state], i, name[:i], name[i + 1 :]] for i in range(len(name))]
+        free = [[one for one in group if one.state not in taken] for group in alike]
+        column = max(range(len(name)), key=lambda i: len(free[i]))
+        best = free[column]
         taken |= {one.state for one in best}
         texts: list[tuple[str, ...]] = [(text,) for text in name]
         texts[column] = tuple(words.state_name(one.state)[column] for one in best)
-        shown.append(Advice(best, tuple(texts), math.fsum(one.contribution for one in best)))
-    return shown
+        yield Advice(best, tuple(texts), math.fsum(one.contribution for one in best))
 
 
 def moves_words(table: PolicyTable, states: Sequence[int]) -> str:
@@ -183,11 +172,18 @@ def table_section(findings: Findings) -> Section:
     ]
     missing = table.num_deciding - len(rows)
     more = f" In policy.csv: {counted(missing, 'further situation')}." if missing else ""
-    caption = f"Situations, those with the largest share in the gain first.{more}"
     return Section(
         "changes",
         "All changes",
         ["The gain of one decision is against what the current policy does there on average."],
-        tables=[Table("situations", caption, columns, rows, sortable=True)],
+        tables=[
+            Table(
+                "situations",
+                f"Situations, those with the largest share in the gain first.{more}",
+                columns,
+                rows,
+                sortable=True,
+            )
+        ],
         folded=True,
     )

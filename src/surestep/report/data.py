@@ -1,6 +1,6 @@
 """Writes the sections on the data: size and coverage of the log, and which data would help most."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from surestep._words import counted, number, short
 from surestep.results.findings import Findings, PolicyTable
@@ -51,21 +51,19 @@ def coverage_words(findings: Findings) -> str:
     )
 
 
-def limits_words(table: PolicyTable, parameters: Parameters) -> list[str]:
-    """Returns which pairs may be recommended, a sentence a limit; none where all may."""
-    said: list[str] = []
+def limits_words(table: PolicyTable, parameters: Parameters) -> Iterator[str]:
+    """Says which pairs may be recommended, a sentence a limit; nothing where all may."""
     pairs = int(table.decided.sum())
     if table.allowed is not None:
-        said.append(
+        yield (
             f"Limits were set: {int(table.allowed.sum()):,} of "
             f"{counted(pairs, 'pair')} may be recommended; no other is taken more "
             "often than before."
         )
     if parameters.possible == "seen":
-        said.append("No action is recommended in a situation where the log does not show it.")
+        yield "No action is recommended in a situation where the log does not show it."
     elif parameters.possible == "listed":
-        said.append(f"Possible pairs were declared: {pairs:,}.")
-    return said
+        yield f"Possible pairs were declared: {pairs:,}."
 
 
 def baseline_words(earned: Baseline | None) -> list[str]:
@@ -84,12 +82,15 @@ def visits_picture(findings: Findings) -> Bars:
     table = findings.table
     n_wedge = table.n_wedge
     log = chooser(table)
-    bars = visit_bars(visit_bins(table.visits[table.decided], n_wedge), n_wedge)
     text = f"Pairs of situation and action by how often {log} shows them."
     if n_wedge is not None:
         text += f" Blue: more than {n_wedge:,} times, enough to change. Orange: too seldom."
-    caption = Caption("visits-picture", "How often pairs are seen", text)
-    return Bars(caption, f"times seen in {log}", "pair", bars)
+    return Bars(
+        Caption("visits-picture", "How often pairs are seen", text),
+        f"times seen in {log}",
+        "pair",
+        visit_bars(visit_bins(table.visits[table.decided], n_wedge), n_wedge),
+    )
 
 
 def visit_bars(bins: Sequence[VisitBin], n_wedge: int | None) -> list[Bar]:
@@ -145,8 +146,6 @@ def wanted_section(findings: Findings) -> Section:
         ]
         for entry in wanted
     ]
-    caption = f"{len(wanted):,} of {len(findings.wanted):,}, the most promising first"
-    table_of_pairs = Table("wanted-pairs", caption, columns, rows, sortable=True)
     return Section(
         "wanted",
         "What data would help most",
@@ -155,6 +154,14 @@ def wanted_section(findings: Findings) -> Section:
             "trusted. Try them more often where that is safe. The promise is how much better they "
             "look, times how often one is there."
         ],
-        tables=[table_of_pairs],
+        tables=[
+            Table(
+                "wanted-pairs",
+                f"{len(wanted):,} of {len(findings.wanted):,}, the most promising first",
+                columns,
+                rows,
+                sortable=True,
+            )
+        ],
         folded=True,
     )

@@ -1,5 +1,7 @@
 """Writes the pages of `surestep pilot` (plan and answer) and of `surestep watch` (alarms)."""
 
+from collections.abc import Iterator
+
 from surestep._words import counted, floored, number, percent, signed
 from surestep.errors import said
 from surestep.followup.pilot import Forecast, MeasureAnswer, Pilot, PilotAnswer, PilotPlan
@@ -175,7 +177,7 @@ def answer_sections(answer: PilotAnswer, record: Record) -> list[Section]:
             mood=mood,
         ),
         *([measures_section(answer)] if len(answer.measures) > 1 else []),
-        Section("episodes", "Which episodes count", counting(answer)),
+        Section("episodes", "Which episodes count", [*counting(answer)]),
         Section("plan", "The plan", facts=facts),
     ]
 
@@ -235,39 +237,47 @@ def measures_section(answer: PilotAnswer) -> Section:
         *numbers("Estimate", "At least", "At most", "Has to exceed"),
         Column("So far"),
     ]
-    rule = "It is proved better only if the first gains and all others keep their limits."
-    return Section("measures", "All signals", [rule], tables=[Table("signals", "", columns, rows)])
+    return Section(
+        "measures",
+        "All signals",
+        ["It is proved better only if the first gains and all others keep their limits."],
+        tables=[Table("signals", "", columns, rows)],
+    )
 
 
-def counting(answer: PilotAnswer) -> list[str]:
+def counting(answer: PilotAnswer) -> Iterator[str]:
     """Says which episodes count, and how far the advice was followed."""
     ours, theirs = map(percent, answer.followed)
-    words = [
+    yield (
         f"{counted(answer.episodes, 'episode')} were read, {answer.counted:,} count: in the order "
         "of their starts, up to the first whose outcome is pending."
-    ]
+    )
     if answer.pending:
-        words.append(
+        yield (
             f"{counted(answer.pending, 'outcome')} pending, {answer.overdue:,} of them past the "
             f"deadline on {answer.today}: these count the least in the new arm, the greatest in "
             "the control."
         )
-    words.append(
+    yield (
         f"{ours} of decisions in the new arm are ones that the new policy takes, {theirs} in the "
         "control. Every episode counts in its arm, followed or not."
     )
     if answer.plan.control == "concurrent":
-        words.append(
+        yield (
             f"Evidence against the planned share of arms: {number(answer.share_evidence, 2)}; the "
             "test fails at 1,000."
         )
-    return words
 
 
 def watch_sections(watch: Watch) -> list[Section]:
     """Returns the sections of a watch: the line to act on, then the numbers behind it."""
-    read = Section("inputs", "What was read", facts=[*watch.inputs.items()], folded=True)
-    return [alarm_section(watch), goodness(watch), following(watch), world(watch), read]
+    return [
+        alarm_section(watch),
+        goodness(watch),
+        following(watch),
+        world(watch),
+        Section("inputs", "What was read", facts=[*watch.inputs.items()], folded=True),
+    ]
 
 
 def alarm_section(watch: Watch) -> Section:
@@ -302,11 +312,16 @@ def alarm_section(watch: Watch) -> Section:
             f"{waiting} not counted yet: they count in the order of their starts, and the outcome "
             f"of {watch.ids[watch.known]} is pending."
         )
-    keys = [
-        Key("Evidence of a fall", percent(max(level.evidence, 0)), f"of an alarm: {level.name}")
-        for level in tested
-    ]
-    return Section("answer", title, sentences, keys=keys, mood=mood)
+    return Section(
+        "answer",
+        title,
+        sentences,
+        keys=[
+            Key("Evidence of a fall", percent(max(level.evidence, 0)), f"of an alarm: {level.name}")
+            for level in tested
+        ],
+        mood=mood,
+    )
 
 
 def goodness(watch: Watch) -> Section:
@@ -330,15 +345,22 @@ def goodness(watch: Watch) -> Section:
         (float(watch.places[first + size // 2] + 1), watch.values[first : first + size].mean())
         for first in range(0, watch.values.size - size + 1, size)
     ]
-    picture = Curves(
-        Caption("over-time", "Over time", f"Each point is the mean of {size:,} in a row."),
-        "episode",
-        f"mean {watch.unit}",
-        {"mean": points},
-        [Flag(level.value, level.name) for level in watch.levels[:2] if level.value is not None],
-        [Flag(x.place + 1, "alarm") for x in watch.levels if x.place is not None][:1],
+    return Section(
+        "goodness",
+        "Is it still as good?",
+        [promise],
+        items=items,
+        pictures=[
+            Curves(
+                Caption("over-time", "Over time", f"Each point is the mean of {size:,} in a row."),
+                "episode",
+                f"mean {watch.unit}",
+                {"mean": points},
+                [Flag(x.value, x.name) for x in watch.levels[:2] if x.value is not None],
+                [Flag(x.place + 1, "alarm") for x in watch.levels if x.place is not None][:1],
+            )
+        ],
     )
-    return Section("goodness", "Is it still as good?", [promise], items=items, pictures=[picture])
 
 
 def following(watch: Watch) -> Section:
@@ -361,9 +383,14 @@ def following(watch: Watch) -> Section:
         for state, rate in watch.followed.items()
     ]
     columns = [Column("Situation"), *numbers("Decisions", "As advised", "From", "To")]
-    caption = "Situations in which the new policy rules an action out; intervals of 95 %"
-    tables = [Table("situations", caption, columns, rows, sortable=True)] if rows else []
-    return Section("followed", "Is it followed?", [words], tables=tables)
+    table = Table(
+        "situations",
+        "Situations in which the new policy rules an action out; intervals of 95 %",
+        columns,
+        rows,
+        sortable=True,
+    )
+    return Section("followed", "Is it followed?", [words], tables=[table] if rows else [])
 
 
 def world(watch: Watch) -> Section:
@@ -371,5 +398,6 @@ def world(watch: Watch) -> Section:
     once = "The old log is compared with the new rows. It is a test for one look, not for many."
     if watch.checks is None:
         once = f"Not tested: the old log is not there. Name it ({said('log=…', '--log')})."
-    made = checks_section(watch.checks or (), folded=False)
-    return made._replace(name="world", title="Has the world changed?", sentences=[once])
+    return checks_section(watch.checks or (), folded=False)._replace(
+        name="world", title="Has the world changed?", sentences=[once]
+    )

@@ -32,22 +32,26 @@ def groups_section(record: Record) -> list[Section]:
         f"{record.unit}, by rows set aside for checking; each range holds with about "
         f"{percent(1 - record.parameters.delta)}"
     )
-    picture = Strips(
-        Caption("forest", "Gain of each group", told),
-        f"gain {record.unit}",
-        [*map(strip, groups)],
-        [Flag(0.0, "no change")],
-    )
-    texts = [
-        ["untold" if end is None else signed(end, DIGITS) for end in (x.gain, x.low, x.high)]
+    rows = [
+        [
+            x.name,
+            f"{x.episodes:,}",
+            *("untold" if end is None else signed(end, DIGITS) for end in (x.gain, x.low, x.high)),
+        ]
         for x in groups
     ]
-    rows = [[one.name, f"{one.episodes:,}", *x] for one, x in zip(groups, texts, strict=True)]
     section = Section(
         "groups",
         "For whom it is better or worse",
         sentences(record),
-        pictures=[picture],
+        pictures=[
+            Strips(
+                Caption("forest", "Gain of each group", told),
+                f"gain {record.unit}",
+                [*map(strip, groups)],
+                [Flag(0.0, "no change")],
+            )
+        ],
         parts=[
             Section(
                 "every-group",

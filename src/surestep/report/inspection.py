@@ -1,5 +1,7 @@
 """Writes what `surestep inspect` shows: coverage of a log, its limits, and suspicious rows."""
 
+from collections.abc import Iterator
+
 import surestep.sections as show
 from surestep._words import counted, harmless, listed, number, percent
 from surestep.checks import failed
@@ -65,41 +67,41 @@ def overview(inspection: Inspection) -> show.Section:
     wrong = f"{failing:,} failed" if failing else "none failed"
     choice: show.Mood = "good" if free else "bad"
     rows: show.Mood = "bad" if inspection.refused else "plain" if many else "good"
-    keys = [
-        show.Key("Rows", f"{inspection.rows:,}", ends_words(inspection)),
-        show.Key("States with a choice", f"{free:,} of {inspection.states:,}", trusted, choice),
-        show.Key("Suspicious rows", kinds, takes, rows),
-        show.Key("Assumptions", wrong, summary(inspection.checks), "bad" if failing else "plain"),
-    ]
     return show.Section(
         "overview",
         harmless(inspection.source, 200),
-        keys=keys,
+        keys=[
+            show.Key("Rows", f"{inspection.rows:,}", ends_words(inspection)),
+            show.Key("States with a choice", f"{free:,} of {inspection.states:,}", trusted, choice),
+            show.Key("Suspicious rows", kinds, takes, rows),
+            show.Key(
+                "Assumptions", wrong, summary(inspection.checks), "bad" if failing else "plain"
+            ),
+        ],
         facts=facts,
-        pictures=spreads(inspection),
+        pictures=[*spreads(inspection)],
     )
 
 
-def spreads(inspection: Inspection) -> list[show.Picture]:
+def spreads(inspection: Inspection) -> Iterator[show.Picture]:
     """Draws the lengths of episodes and the rewards as histograms."""
-    pictures: list[show.Picture] = []
     episodes = inspection.episodes
     rewards = inspection.rewards
     if episodes is not None:
-        text = f"{episodes.lowest:,} to {episodes.highest:,} rows, median {episodes.median:,}."
-        caption = show.Caption("episode-rows", "Rows an episode", text)
-        pictures.append(
-            show.Histogram(
-                caption, "rows", "episode", episodes.edges, [show.Layer(episodes.histogram)]
-            )
+        caption = show.Caption(
+            "episode-rows",
+            "Rows an episode",
+            f"{episodes.lowest:,} to {episodes.highest:,} rows, median {episodes.median:,}.",
+        )
+        yield show.Histogram(
+            caption, "rows", "episode", episodes.edges, [show.Layer(episodes.histogram)]
         )
     if rewards is not None and len(rewards.bins) > 1:
         many = len(rewards.bins)
         width = (rewards.high - rewards.low) / many
         edges = [*(rewards.low + i * width for i in range(many)), rewards.high]
         caption = show.Caption("rewards", "Rewards", f"{rewards_words(rewards)}.")
-        pictures.append(show.Histogram(caption, "reward", "row", edges, [show.Layer(rewards.bins)]))
-    return pictures
+        yield show.Histogram(caption, "reward", "row", edges, [show.Layer(rewards.bins)])
 
 
 def coverage_section(inspection: Inspection) -> show.Section:
@@ -112,10 +114,6 @@ def coverage_section(inspection: Inspection) -> show.Section:
         for i, times in enumerate(inspection.states_by_trusted)
         if times or i < 3
     ]
-    text = f"Blue: more than N∧ = {n_wedge:,} visits, which may change. Orange: kept as before."
-    by_visits = show.Caption("pairs-by-visits", "Pairs by visits", text)
-    text = f"By actions with more than {n_wedge:,} visits: with fewer than two nothing can change."
-    by_choice = show.Caption("states-by-choice", "States by trusted actions", text)
     alone = sum(inspection.states_by_tried[1:2])
     return show.Section(
         "coverage",
@@ -128,8 +126,28 @@ def coverage_section(inspection: Inspection) -> show.Section:
             "action was ever tried."
         ],
         pictures=[
-            show.Bars(by_visits, "visits", "pair", visit_bars(seen.histogram, n_wedge)),
-            show.Bars(by_choice, "trusted actions", "state", states),
+            show.Bars(
+                show.Caption(
+                    "pairs-by-visits",
+                    "Pairs by visits",
+                    f"Blue: more than N∧ = {n_wedge:,} visits, which may change. Orange: kept as "
+                    "before.",
+                ),
+                "visits",
+                "pair",
+                visit_bars(seen.histogram, n_wedge),
+            ),
+            show.Bars(
+                show.Caption(
+                    "states-by-choice",
+                    "States by trusted actions",
+                    f"By actions with more than {n_wedge:,} visits: with fewer than two nothing "
+                    "can change.",
+                ),
+                "trusted actions",
+                "state",
+                states,
+            ),
         ],
         tables=[states_table(inspection), actions_table(inspection)],
     )
@@ -154,11 +172,14 @@ def states_table(inspection: Inspection) -> show.Table:
         [*called(use.state, roles.state, inspection.names), *(cell(use.visits[i]) for i in order)]
         for use in inspection.busiest
     ]
-    caption = (
+    return show.Table(
+        "states",
         f"Visits in the busiest of {counted(inspection.states, 'state')}; in brackets at most "
-        f"{inspection.n_wedge:,}, · never"
+        f"{inspection.n_wedge:,}, · never",
+        columns,
+        rows,
+        sortable=True,
     )
-    return show.Table("states", caption, columns, rows, sortable=True)
 
 
 def actions_table(inspection: Inspection) -> show.Table:
@@ -174,8 +195,10 @@ def actions_table(inspection: Inspection) -> show.Table:
         ]
         for use in inspection.actions
     ]
-    headings = ("visits", "share", "states", f"states with more than {inspection.n_wedge:,}")
-    columns = [*(show.Column(name) for name in inspection.columns.action), *show.numbers(*headings)]
+    columns = [
+        *(show.Column(name) for name in inspection.columns.action),
+        *show.numbers("visits", "share", "states", f"states with more than {inspection.n_wedge:,}"),
+    ]
     return show.Table("actions", "All actions", columns, rows, sortable=True)
 
 

@@ -50,12 +50,15 @@ def about_words(record: Record) -> str:
 
 def rehearsal_page(findings: Findings) -> str:
     """Returns the stress test of an improvement as a page, with the claims that were tested."""
-    sections = [
-        stress_test_section(findings, folded=False),
-        certificates_section(findings),
-        words_section(),
-    ]
-    return page("Stress test of a policy improvement", "Stress test", sections)
+    return page(
+        "Stress test of a policy improvement",
+        "Stress test",
+        [
+            stress_test_section(findings, folded=False),
+            certificates_section(findings),
+            words_section(),
+        ],
+    )
 
 
 # ---- how to repeat it, and words ----------------------------------------------------------------
@@ -68,7 +71,6 @@ def record_section(findings: Findings) -> Section:
     rows.append(["counts", "what the log counts up to", "", record.counts_sha256])
     columns = [Column("Role"), Column("File"), *numbers("Bytes"), Column("SHA-256")]
     settings = [(name, setting(record, name)) for name in record.parameters.__struct_fields__]
-    machine = [*record.versions.items(), *record.machine.items()]
     return Section(
         "repeat",
         "How to repeat it",
@@ -77,7 +79,11 @@ def record_section(findings: Findings) -> Section:
         tables=[Table("inputs", "What went into it", columns, rows)],
         parts=[
             Section("settings", "Settings", facts=settings),
-            Section("versions", "Versions and machine", facts=machine),
+            Section(
+                "versions",
+                "Versions and machine",
+                facts=[*record.versions.items(), *record.machine.items()],
+            ),
         ],
         folded=True,
     )

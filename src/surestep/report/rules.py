@@ -23,13 +23,18 @@ def guideline_parts(findings: Findings) -> list[Section]:
         return []
     gain, low, high = (signed(value, DIGITS) for value in estimates["guideline"])
     over, least, most = (signed(value, DIGITS) for value in estimates["over_guideline"])
-    said = [
-        f"The guideline gains {gain} {findings.record.unit} over what is done now, probably {low} "
-        f"to {high}.",
-        f"The new policy gains {over} over the guideline, probably {least} to {most}.",
-        "These are estimates, no guarantees.",
+    return [
+        Section(
+            "guideline",
+            "The guideline",
+            [
+                f"The guideline gains {gain} {findings.record.unit} over what is done now, "
+                f"probably {low} to {high}.",
+                f"The new policy gains {over} over the guideline, probably {least} to {most}.",
+                "These are estimates, no guarantees.",
+            ],
+        )
     ]
-    return [Section("guideline", "The guideline", said)]
 
 
 def rules_parts(findings: Findings) -> list[Section]:
@@ -39,9 +44,13 @@ def rules_parts(findings: Findings) -> list[Section]:
         return guideline_parts(findings)
     situations = counted(findings.table.num_deciding, "situation")
     said = f"{counted(len(rules.rules), 'rule')} for all {situations}; card.html is for staff."
-    items = [rule_item(findings, rule) for rule in rules.rules]
     return [
-        Section("rules", "The rules", [said, *notes(rules)], items=items),
+        Section(
+            "rules",
+            "The rules",
+            [said, *notes(rules)],
+            items=[rule_item(findings, rule) for rule in rules.rules],
+        ),
         *guideline_parts(findings),
     ]
 

@@ -9,7 +9,6 @@ from surestep.model import Certificate, SignalClaim
 from surestep.sections import Column, Section, Table
 
 DIGITS = 3  # significant digits of bounds
-MARKS = {True: "✓", False: "✗"}
 
 
 def amount(value: float) -> str:
@@ -44,13 +43,12 @@ def signals_section(
             *(shown_value(part, value) for value in (part.before, part.after) if values),
             bound_words(part) or "nothing",
             limit_words(part, first=place == 0),
-            MARKS[part.holds],
+            "✓" if part.holds else "✗",
         ]
         for place, part in enumerate(claim.signals)
     ]
     sort = "belief" if standing_of(claim) == "posterior" else "confidence"
-    caption = f"All that is claimed holds at once, with {percent(1 - claim.delta)} {sort}"
-    caption += f"; {discounted}" if discounted else ""
+    holds = f"All that is claimed holds at once, with {percent(1 - claim.delta)} {sort}"
     columns = [Column(heading, number=heading in both) for heading in headings]
     said = [f"{part.name}: {part.refusal}" for part in claim.signals if part.refusal]
     if within is not None:
@@ -66,7 +64,12 @@ def signals_section(
         "(surestep explain says which)."
         for name, times in forbidden.items()
     ]
-    return Section("every", "Every number", said, tables=[Table("signals", caption, columns, rows)])
+    return Section(
+        "every",
+        "Every number",
+        said,
+        tables=[Table("signals", "; ".join(filter(None, (holds, discounted))), columns, rows)],
+    )
 
 
 def worst_words(claim: Certificate, unit: str) -> str:

@@ -1,6 +1,6 @@
 """Writes the section on the stress test: how often claim and policy failed in simulated worlds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import surestep.sections as show
 from surestep._words import about, counted, number, percent, signed
@@ -43,7 +43,7 @@ def stress_test_section(findings: Findings, *, folded: bool = True) -> show.Sect
     by_size = [rehearsal.summary(size) for size in rehearsal.sizes]
     worlds = f"There were {counted(rehearsal.member.size, 'world')} of {kinds}{with_data(size)}."
     more = more_data_words(rehearsal, findings.verdict)
-    lower = findings.certificate.lower
+    lower = findings.certificates[0].lower
     pictures: list[show.Picture] = [gains_picture(findings.gain, lower, rehearsal)]
     if len(by_kind) > 1:
         pictures.append(kinds_picture(by_kind, flags_of(findings.gain, lower)))
@@ -102,23 +102,21 @@ def certified_rate(summary: SizeSummary) -> Rate:
     return summary.certified if calibrated is None else calibrated
 
 
-def claims_words(rehearsal: Rehearsal) -> list[str]:
-    """Returns the outcome of calibration, and how often luck alone claimed a gain."""
-    said = []
+def claims_words(rehearsal: Rehearsal) -> Iterator[str]:
+    """Says what came of calibration, and how often luck alone claimed a gain."""
     if rehearsal.calibration is not None:
-        said.append(calibration_words(rehearsal.calibration, rehearsal.delta))
+        yield calibration_words(rehearsal.calibration, rehearsal.delta)
     if rehearsal.luck.size:
         lucky = int((rehearsal.luck > rehearsal.tolerance).sum())
         bound = rehearsal.luck_bound
         worlds = counted(rehearsal.luck.size, "simulated world")
         up_to = f" Claims up to {number(bound)} may be luck." if lucky and bound else ""
-        said.append(
+        yield (
             f"In {worlds} without any benefit, this method claimed one in {lucky or 'none'}.{up_to}"
         )
     wrong = rehearsal.wrong_beliefs
     if wrong is not None and not rehearsal.believes_its_claim:
-        said.append(f"Its beliefs were wrong there in {rate_words(wrong)}.")
-    return said
+        yield f"Its beliefs were wrong there in {rate_words(wrong)}."
 
 
 def more_data_words(rehearsal: Rehearsal, rung: Rung) -> list[str]:
@@ -167,7 +165,7 @@ def calibration_words(calibration: Calibration, delta: float) -> str:
 def outcome_words(rehearsal: Rehearsal) -> str:
     """Returns how often the policy did harm; without such worlds, how often claims were luck."""
     if rehearsal.worlds == 0:
-        return claims_words(rehearsal)[0]
+        return next(claims_words(rehearsal))
     size = own_size(rehearsal)
     harmed = rehearsal.summary(size).harmed
     worlds = f"{counted(harmed.total, 'simulated world')}{with_data(size)}"
@@ -193,12 +191,16 @@ def kinds_picture(by_kind: Mapping[str, SizeSummary], flags: Sequence[show.Flag]
         words = f"worse in {summary.harmed.happened:,} of {summary.harmed.total:,}"
         tone: show.Tone = "vermilion" if median < 0 else "blue"
         strips.append(show.Strip(kind, least, most, median, tone, words, (lower, upper)))
-    caption = show.Caption(
-        "kinds-picture",
-        "The true gain in each kind of world",
-        "The true gain by kind of world: median, middle half (thick) and nine tenths (thin).",
+    return show.Strips(
+        show.Caption(
+            "kinds-picture",
+            "The true gain in each kind of world",
+            "The true gain by kind of world: median, middle half (thick) and nine tenths (thin).",
+        ),
+        "true gain",
+        strips,
+        flags,
     )
-    return show.Strips(caption, "true gain", strips, flags)
 
 
 def rates_table(by_kind: Mapping[str, SizeSummary], by_size: Sequence[SizeSummary]) -> show.Table:
@@ -213,8 +215,12 @@ def rates_table(by_kind: Mapping[str, SizeSummary], by_size: Sequence[SizeSummar
             for gain in (one.gain_quantiles[0], one.gain_quantiles[2])
         ]
         rows.append([name, *cells])
-    headings = ("Policy worse", "Claim wrong", "Gain certified", "Gain at 5 %", "Median gain")
-    columns = [show.Column("Kind of world, or data: episodes"), *show.numbers(*headings)]
+    columns = [
+        show.Column("Kind of world, or data: episodes"),
+        *show.numbers(
+            "Policy worse", "Claim wrong", "Gain certified", "Gain at 5 %", "Median gain"
+        ),
+    ]
     return show.Table("kinds", "By kind of world and amount of data", columns, rows, sortable=True)
 
 
@@ -230,9 +236,13 @@ def power_picture(rehearsal: Rehearsal, by_size: Sequence[SizeSummary]) -> show.
                 name, 100 * rate.low, 100 * rate.high, 100 * rate.share, words=percent(rate.share)
             )
         )
-    caption = show.Caption(
-        "power-picture",
-        "How much more data would help",
-        "Worlds in which a gain is certified with so much data, with 95\u202f% intervals.",
+    return show.Strips(
+        show.Caption(
+            "power-picture",
+            "How much more data would help",
+            "Worlds in which a gain is certified with so much data, with 95\u202f% intervals.",
+        ),
+        "% of the worlds",
+        strips,
+        [show.Flag(50.0, "half of the worlds")],
     )
-    return show.Strips(caption, "% of the worlds", strips, [show.Flag(50.0, "half of the worlds")])

@@ -152,9 +152,10 @@ class Findings:
     table: PolicyTable
     behavior_occupancy: FloatArray  # [S] share of discounted visits under π_b in M̂
     changes: tuple[StateChange, ...]  # all changed states, the largest contribution first
-    certificate: Certificate  # of the kind that was settled on before the data
-    others: tuple[Certificate, ...]  # each at its own δ; a refusal has the kind no-claim
-    rehearsal: Rehearsal | None  # the stress test of `certificate`; None where none was made
+    # Each at its own δ; the kind of the first was settled on before the data, and a refusal has the
+    # kind no-claim.
+    certificates: tuple[Certificate, ...]
+    rehearsal: Rehearsal | None  # the stress test of the first; None where none was made
     no_rehearsal: str = DECLINED  # why there will be no stress test
     wanted: tuple[WantedPair, ...]  # most promising first
     record: Record
@@ -187,7 +188,7 @@ class Findings:
     def verdict(self) -> Rung:
         """Returns the verdict on the result, such as 'proved better'."""
         return rung_of(
-            (self.certificate, *self.others),
+            self.certificates,
             changed=bool(self.changes),
             rehearsal=self.rehearsal,
             awaited=self.awaits_stress_test,

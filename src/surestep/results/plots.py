@@ -96,12 +96,17 @@ def claims_picture(gain: float, claims: Sequence[Certificate], names: Sequence[s
                 name, lower, end, (lower if lower == claim.lower else None), tone_of(claim), words
             )
         )
-    text = (
-        "Each bar begins at L, the least gain that the claim leaves open: the further right, the "
-        "stronger. Right of “no difference”, a gain is claimed."
+    return Strips(
+        Caption(
+            "certificates-picture",
+            "What each certificate claims at least",
+            "Each bar begins at L, the least gain that the claim leaves open: the further right, "
+            "the stronger. Right of “no difference”, a gain is claimed.",
+        ),
+        "gain per episode over the current policy",
+        strips,
+        flags_of(gain),
     )
-    caption = Caption("certificates-picture", "What each certificate claims at least", text)
-    return Strips(caption, "gain per episode over the current policy", strips, flags_of(gain))
 
 
 def within_reach(value: float) -> float:
@@ -131,12 +136,19 @@ def gains_picture(gain: float, lower: float | None, rehearsal: Rehearsal) -> His
         Layer(times[2], "blue", "better"),
     ]
     reach = [signed(float(end)) for end in (gains.min(), gains.max(), np.median(gains))]
-    text = (
-        f"Worlds by the true gain of the policy made there: {reach[0]} to {reach[1]}, median "
-        f"{reach[2]}. Dashed: this report's numbers."
+    return Histogram(
+        Caption(
+            "gains-picture",
+            "The true gain in simulated worlds",
+            f"Worlds by the true gain of the policy made there: {reach[0]} to {reach[1]}, median "
+            f"{reach[2]}. Dashed: this report's numbers.",
+        ),
+        "true gain",
+        "world",
+        edges,
+        layers,
+        flags_of(gain, lower),
     )
-    caption = Caption("gains-picture", "The true gain in simulated worlds", text)
-    return Histogram(caption, "true gain", "world", edges, layers, flags_of(gain, lower))
 
 
 def own_size(rehearsal: Rehearsal) -> float:

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from scipy.special import ndtri
 
-from surestep._arrays import FloatArray, run_lengths
+from surestep._arrays import FloatArray
 from surestep._files import failing_to_read
 from surestep._json import read_json, typed
 from surestep.checks import Check
@@ -261,9 +261,14 @@ class Record:
         str
             The content of run.json.
         """
-        content = {"format": FORMAT, "version": VERSION, **asdict(self), "outputs": dict(outputs)}
-        parts = content | {"parameters": msgspec.structs.asdict(self.parameters)}
-        return json.dumps(parts, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        content = {
+            "format": FORMAT,
+            "version": VERSION,
+            **asdict(self),
+            "parameters": msgspec.structs.asdict(self.parameters),
+            "outputs": dict(outputs),
+        }
+        return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> tuple[Self, Mapping[str, str]]:
@@ -368,8 +373,7 @@ def baseline_of(
     """Returns the baseline; `value` [S] and `model` are the values and ρ of π_b in the model."""
     log = log.with_outcomes()
     first = log.episode_offsets[:-1]
-    step = np.arange(log.num_steps) - np.repeat(first, run_lengths(log.episode_offsets))
-    weight = discount**step
+    weight = discount**log.step
     earned = np.add.reduceat(weight * log.reward, first)
     last = log.episode_offsets[1:] - 1
     cut_off = ~log.terminated[last]

@@ -510,8 +510,12 @@ def load(directory: str | Path, *, allow_query: bool = False) -> Result:
 
 def certificates_to_json(certificates: Sequence[Certificate]) -> str:
     """Returns certificates as a list in JSON."""
-    content = [certificate.content() for certificate in certificates]
-    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+    return json.dumps(
+        [certificate.content() for certificate in certificates],
+        indent=2,
+        ensure_ascii=False,
+        allow_nan=False,
+    )
 
 
 def certificates_from_json(text: str) -> tuple[Certificate, ...]:
