@@ -47,7 +47,7 @@ def test_what_evaluating_large_models_takes_is_left_free_on_every_core(cores, mo
     monkeypatch.setattr(drawn, "available_cores", lambda: cores)
     chunk = drawn.room_for(models, 30, 10**9, memory)
     each = sum(array[0].nbytes for array in chunk) - 8  # one more end
-    beside = cores * (each + 8 * VALUES_BESIDE * 5)
+    beside = cores * 8 * VALUES_BESIDE * 5
     assert memory - each < each * len(chunk.ends) + beside <= memory
     monkeypatch.setattr(drawn, "SMALL", 5)  # up to there an elimination takes nothing
     assert len(drawn.room_for(models, 30, 10**9, memory).ends) == memory // each
@@ -58,12 +58,12 @@ def test_where_memory_is_scarce_fewer_cores_evaluate(monkeypatch):
     monkeypatch.setattr(drawn, "SMALL", 4)
     monkeypatch.setattr(drawn, "available_cores", lambda: 1000)
     each = sum(array[0].nbytes for array in drawn.room_for(models, 30, 1, 10**6)) - 8
-    least = 2 * each + 8 * VALUES_BESIDE * 5
+    least = each + 8 * VALUES_BESIDE * 5
     assert len(drawn.room_for(models, 30, 10**9, least).ends) == 1
     assert len(drawn.room_for(models, 30, 10**9, 3 * least).ends) == 3
     with pytest.raises(CertificateRefused, match="one drawn model takes 0 MiB, expected at most 0"):
         drawn.room_for(models, 30, 10**9, least - 1)
-    with pytest.raises(CertificateRefused, match="takes 12 MiB, expected at most 1;"):
+    with pytest.raises(CertificateRefused, match="takes 6 MiB, expected at most 1;"):
         drawn.room_for(models, 2**19, 10**9, 2**20)
 
 

@@ -127,7 +127,7 @@ def test_steps_on_the_way_earn_nothing_where_only_ends_pay():
     chunk = drawn.room_for(models, drawn.expected_cells(models, used) + 100, 49, 2**24)
     drawn.draw_chunk(models, used, 0, chunk)
     policy = problem.behavior.probability[np.newaxis]
-    found, _ = drawn.performances(models, chunk, [policy], [])
+    found, _ = drawn.performances(models, chunk, [policy])
     assert 0.1 < found.mean() < 0.9
     assert found.max() < 1.0
 

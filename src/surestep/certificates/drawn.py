@@ -17,7 +17,6 @@ from surestep.kernels.devices import PROCESSOR, Machine, brought_home, machine_f
 from surestep.kernels.drawn import (
     PARTS,
     VALUES_BESIDE,
-    Aim,
     Chunk,
     Performance,
     count_steps_drawn,
@@ -47,7 +46,7 @@ SMALL = 128  # states up to which a dense elimination is the fastest
 NEAR = 2**25  # bytes of models that the processor draws at once for several data sets
 ACCURACY = 1e-6  # of the largest reward and value: the error that iterations aim for
 BUSY, BLOCK_PAIRS = 1 << 16, 64  # tasks that keep a GPU busy, and the least pairs of one
-ENOUGH, FIRST_STEPS = 0.01, 1.0  # steps are counted up to a residual of 0.01, from no guess
+ENOUGH = 0.01  # steps are counted up to a residual of 0.01
 MOST_STEPS = 1_000  # where it takes more, the processor knows better ways
 MIXED = 3  # earlier steps
 VALUES_STEPPING = PARTS + 2 * MIXED + 8  # for every state of a model, under every policy
@@ -198,7 +197,6 @@ def gains_of_group(group: list[DrawnQuestion], draws: int, memory: int) -> list[
     machine = machine_for_tasks(draws * len(data_sets))
     blocks = blocks_of(data_sets, used, machine, draws)
     posteriors = posteriors_of(data_sets, used)
-    guesses: list[Guess] = []
     outcomes: list[tuple[arrays.FloatArray, arrays.FloatArray]] = []
     done = 0
     room = None
@@ -229,12 +227,7 @@ def gains_of_group(group: list[DrawnQuestion], draws: int, memory: int) -> list[
             blocks = blocks._replace(cells=2 * blocks.cells)
             room = None
             continue
-        if not guesses:
-            guesses = [
-                first_guess(first, chunk.part(i * size, 1), policies)
-                for i, policies in enumerate(everyone)
-            ]
-        outcomes.append(performances(first, chunk, everyone, guesses))
+        outcomes.append(performances(first, chunk, everyone))
         done += size
     worth, errors = (
         np.concatenate([part.reshape(len(everyone), -1, part.shape[1]) for part in parts], axis=1)
@@ -265,28 +258,10 @@ def gains_and_errors(
     return held - errors, errors
 
 
-class Guess(NamedTuple):
-    """A start for iterations in any model: values [P, S], and the steps that an episode takes."""
-
-    values: arrays.FloatArray
-    steps: float  # until it ends, or is discounted
-
-
-def first_guess(models: ModelDraws, first: Chunk, policies: arrays.FloatArray) -> Guess:
-    """Returns the values of policies [P, K] in the first model; of small ones none are needed."""
-    guess = Guess(np.zeros((len(policies), models.counts.pairs.num_states)), FIRST_STEPS)
-    if is_small(models) or models.horizon is not None:
-        return guess
-    steps = float(step_bounds(models, first, [policies]).max())
-    iterated(models, first, policies, Aim(ACCURACY, steps, keep=True), guess.values)
-    return guess._replace(steps=steps)
-
-
 def performances(
     models: ModelDraws,
     chunk: Chunk,
     everyone: Sequence[arrays.FloatArray],
-    guesses: Sequence[Guess],
 ) -> tuple[arrays.FloatArray, arrays.FloatArray]:
     """ρ [B, P] of the policies of each data set in its drawn models, and its error [B, P]."""
     if models.horizon is not None:  # each step is rounded once, and so is the mean over the starts
@@ -295,8 +270,8 @@ def performances(
         error = proven_error(models, performance.residual, performance.scale, rounded)
         return performance.mean, error
     horizon = step_bounds(models, chunk, everyone)  # first: refused where an episode never ends
-    performance = evaluated(models, chunk, everyone, guesses, ACCURACY)
     proven = np.isfinite(horizon)
+    performance = evaluated(models, chunk, everyone, ACCURACY, np.where(proven, horizon, 1.0))
     error = proven_error(models, performance.residual, performance.scale, horizon)
     return np.where(proven, performance.mean, 0.0), error
 
@@ -305,32 +280,22 @@ def evaluated(
     models: ModelDraws,
     chunk: Chunk,
     everyone: Sequence[arrays.FloatArray],
-    guesses: Sequence[Guess],
     accuracy: float,
+    steps: arrays.FloatArray,
 ) -> Performance:
-    """Evaluates the policies of each data set in its models: by elimination, or from guesses.
+    """Evaluates the policies of each data set in its models: by elimination, or by iteration.
 
-    Where some have fewer policies than others, the rest is 0.
+    Where some have fewer policies than others, the rest is 0. Large models are those of one data
+    set; the error that iterations aim for is `accuracy`, if an episode takes `steps` [B, P].
     """
-    if is_small(models):
-        tasks = len(chunk.ends)
-        performance = Performance(*np.zeros((3, tasks, max(map(len, everyone)))))
-        room = room_to_eliminate(models.counts.pairs.num_states)
-        model = (models.counts.pairs.offsets, models.discount, chunk)
-        eliminate_drawn.all(tasks, room, *model, line(everyone), places(everyone), performance)
-        return performance
-    size = len(chunk.ends) // len(everyone)
-    parts = [
-        iterated(
-            models,
-            chunk.part(i * size, size),
-            policies,
-            Aim(accuracy, guess.steps, keep=False),
-            guess.values,
-        )
-        for i, (policies, guess) in enumerate(zip(everyone, guesses, strict=True))
-    ]
-    return Performance(*map(line, zip(*parts, strict=True)))
+    if not is_small(models):
+        return iterated(models, chunk, everyone[0], accuracy, steps)
+    tasks = len(chunk.ends)
+    performance = Performance(*np.zeros((3, tasks, max(map(len, everyone)))))
+    room = room_to_eliminate(models.counts.pairs.num_states)
+    model = (models.counts.pairs.offsets, models.discount, chunk)
+    eliminate_drawn.all(tasks, room, *model, line(everyone), places(everyone), performance)
+    return performance
 
 
 def counted(
@@ -357,23 +322,19 @@ def iterated(
     models: ModelDraws,
     chunk: Chunk,
     policies: arrays.FloatArray,
-    aim: Aim,
-    start: arrays.FloatArray,
+    accuracy: float,
+    steps: arrays.FloatArray,
 ) -> Performance:
-    """Evaluates policies [P, K] in drawn models, from the values `start` [P, S]."""
-    offsets = models.counts.pairs.offsets
-    discount = models.discount
+    """Evaluates policies [P, K] in drawn models, up to an error of about `accuracy`."""
+    model = (models.counts.pairs.offsets, models.discount, chunk)
     if is_there(chunk.share):
         with suppress(MemoryError):
-            stepped = step_until_near(chunk, offsets, discount, policies, start, aim=aim)
+            stepped = step_until_near(*model, policies, accuracy / steps)
             if stepped is not None:
                 return stepped
-        home: tuple[Any, ...] = tuple(brought_home(array) for array in chunk)
-        chunk = Chunk(*home)
     size = len(chunk.ends)
-    none = RoomSize()
     performance = Performance(*np.empty((3, size, len(policies))))
-    iterate_drawn.all(size, none, offsets, discount, chunk, policies, aim, start, performance)
+    iterate_drawn.all(size, RoomSize(), *model, policies, accuracy, steps, performance)
     return performance
 
 
@@ -385,13 +346,12 @@ def step_bounds(
     That is 1/(1 − γ), or without a discount max w/θ for the expected number w > 0 of steps, if
     w − P w ≥ θ > 0; ∞ where doubles cannot prove that an episode ends.
     """
+    shape = (len(chunk.ends), max(map(len, everyone)))
     if models.discount < 1:
-        return np.full((len(chunk.ends), max(map(len, everyone))), longest_horizon(models.discount))
+        return np.full(shape, longest_horizon(models.discount))
     ticking = chunk._replace(reward=np.ones_like(chunk.reward))
-    zeros = np.zeros((len(everyone[0]), models.counts.pairs.num_states))
     try:
-        guesses = [Guess(zeros, FIRST_STEPS)] * len(everyone)
-        steps = evaluated(models, ticking, everyone, guesses, ENOUGH)
+        steps = evaluated(models, ticking, everyone, ENOUGH, np.ones(shape))
     except ZeroDivisionError:  # which a GPU does not know
         steps = None
     if steps is None or not np.isfinite(steps.mean).all():
@@ -447,11 +407,11 @@ def expected_cells(models: ModelDraws, used: arrays.BoolArray) -> int:
 def bytes_of(models: ModelDraws, cells: int) -> tuple[int, int]:
     """Returns the bytes of a draw of so many transitions, and the bytes to evaluate it besides.
 
-    Evaluating a large model takes a thinner copy and some more values on every core that does so.
+    Evaluating a large model takes some more values on every core that does so.
     """
     pairs = models.counts.pairs
     one_model = 12 * cells + 16 * pairs.num_pairs + 8 * pairs.num_states
-    beside = 0 if is_small(models) else one_model + 8 * VALUES_BESIDE * pairs.num_states
+    beside = 0 if is_small(models) else 8 * VALUES_BESIDE * pairs.num_states
     return models.priors * one_model, beside
 
 
@@ -609,15 +569,13 @@ def proven_error(
 
 
 def step_until_near(
-    chunk: Chunk,
     pair_offsets: arrays.IntArray,
     discount: float,
+    chunk: Chunk,
     policies: arrays.FloatArray,
-    start: arrays.FloatArray,
-    *,
-    aim: Aim,
+    aim: arrays.FloatArray,
 ) -> Performance | None:
-    """Evaluates policies [P, K] in large drawn models on a GPU, from the values `start` [P, S].
+    """Evaluates policies [P, K] in large drawn models on a GPU, up to residuals `aim` · scale.
 
     All states of all models step at once. A step v ↦ F(v) = r_π + W v + c takes off by c the part
     of an error that all states have in common: v + c is off by c (γ − 1) more than v in every
@@ -631,8 +589,9 @@ def step_until_near(
     number = len(policies)
     chosen = machine.own(policies)
     offsets = machine.own(pair_offsets)
-    value = machine.own(np.tile(start, (size, 1)))
-    parts = machine.empty(len(value), start.shape[1] * PARTS)
+    small_enough = machine.own(aim).reshape(-1)
+    value = machine.own(np.zeros((size * number, pair_offsets.size - 1)))
+    parts = machine.empty(len(value), value.shape[1] * PARTS)
     most = machine.empty(size, number)
     for p in range(number):
         most[:, p] = ((chosen[p] > 0) * abs(chunk.reward)).max(axis=1)
@@ -642,15 +601,13 @@ def step_until_near(
         change = parts.reshape(*value.shape, PARTS).sum(axis=2) - value
         residual = abs(change).max(axis=1)
         scale = most.reshape(-1) + abs(value).max(axis=1)
-        if (residual <= aim.accuracy * scale / aim.steps).all():
+        if (residual <= small_enough * scale).all():
             break
         if discount < 1:
             change += discount / (1 - discount) * change.mean(axis=1)[:, np.newaxis]
         value = mixture.after(value, change)
     else:
         return None
-    if aim.keep:
-        start[:] = brought_home(value)
     mean = (value.reshape(size, number, -1) * chunk.initial[:, np.newaxis]).sum(axis=2)
     figures = (mean, residual.reshape(size, number), scale.reshape(size, number))
     return Performance(*(brought_home(figure) for figure in figures))
