@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from support.posterior_examples import chunk_of
 from support.problems import uniform_problem
 from surestep import Counts, Pairs, Policy
 from surestep.certificates import Posterior, drawn
@@ -70,7 +71,7 @@ def test_where_memory_is_scarce_fewer_cores_evaluate(monkeypatch):
 @pytest.mark.parametrize("priors", [1, 2])
 def test_all_cores_that_evaluate_at_once_are_counted(priors, monkeypatch):
     models = models_of()
-    models = replace(models, others=(models.rows,) * (priors - 1))
+    models = replace(models, rows=models.rows * priors)
     monkeypatch.setattr(drawn, "SMALL", 4)
     monkeypatch.setattr(drawn, "available_cores", lambda: 16)
     one_draw, beside = drawn.bytes_of(models, 30)
@@ -96,14 +97,12 @@ def test_models_drawn_under_two_priors_are_those_drawn_under_each(weight, reward
     behavior = problem.behavior
     settings = Posterior(prior_weight=weight, starts=starts)
     models = model_draws(problem, settings)
-    assert (models.rows.weight * PIECES >= problem.num_states) == (weight == 5.0)
+    assert (models.rows[0].weight * PIECES >= problem.num_states) == (weight == 5.0)
     used = np.isin(np.arange(10), [0, 1, 2, 4, 5, 6, 7])  # those of the end have no rows
-    chunk = drawn.room_for(models, 60, 7, 2**20)
-    drawn.draw_chunk(models, used, 3, chunk)
+    chunk = chunk_of(models, used, 7)
     assert (chunk.ends[:, -1] > 0).all()
     for p, alone in enumerate(models.apart()):
-        single = drawn.room_for(alone, 60, 7, 2**20)
-        drawn.draw_chunk(alone, used, 3, single)
+        single = chunk_of(alone, used, 7)
         part = chunk.part(7 * p, 7)
         for name in ("ends", "reward", "initial"):
             np.testing.assert_array_equal(getattr(part, name), getattr(single, name))
@@ -142,8 +141,7 @@ def test_signals_of_a_log_share_their_rows_and_starts_and_change_no_bit(
         models = model_draws(problem, settings)
         other = Policy.deterministic(counts.pairs, [1, 0, 1, 0, 0]).probability[np.newaxis]
         questions.append(drawn.DrawnQuestion(models, problem.behavior.probability, other))
-    every = [question.models for question in questions]
-    assert drawn.sharing(every, [question.used for question in questions]) == [[0, 1], [2]]
+    assert drawn.sharing(questions) == [[0, 1], [2]]
     in_blocks = Blocks(np.array([0, 10]), np.array([0, 60]))
     if blocks == 3:
         in_blocks = Blocks(np.array([0, 3, 4, 10]), np.array([0, 30, 42, 120]))

@@ -71,7 +71,7 @@ def test_gains_without_a_discount_are_those_of_discounts_near_1(states, memory):
 def test_models_in_which_no_episode_is_proven_to_end_count_as_the_worst():
     problem, policy = ending_example(4)
     settings = Posterior(draws=19)
-    models = replace(model_draws(problem, settings), others=())
+    models = model_draws(problem, settings).apart()[0]
     question = drawn.DrawnQuestion(
         models, problem.behavior.probability, policy.probability[np.newaxis]
     )

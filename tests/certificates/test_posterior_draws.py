@@ -19,6 +19,7 @@ from support.oracles import gains_in_draws
 from support.posterior_examples import (
     BOUNDS,
     assert_moments,
+    chunk_of,
     dense_times,
     example,
     posterior_gains,
@@ -50,9 +51,8 @@ def drawn_rows(name):
     settings = Posterior(prior=prior, prior_weight=weight)
     models = model_draws(problem, settings)
     used = np.arange(counts.pairs.num_pairs) == 0
-    chunk = drawn.room_for(models, drawn.expected_cells(models, used) + 40, DRAWS, 2**30)
+    chunk = chunk_of(models, used, DRAWS)
     assert len(chunk.ends) == DRAWS
-    drawn.draw_chunk(models, used, 0, chunk)
     ends = chunk.ends[:, -1]
     assert (ends >= 0).all()
     row, place = np.nonzero(np.arange(chunk.target.shape[1]) < ends[:, np.newaxis])
@@ -60,7 +60,7 @@ def drawn_rows(name):
     np.add.at(times, (row, chunk.target[row, place]), 1.0)
     assert times.max() == 1.0  # nobody is drawn twice
     rows[row, chunk.target[row, place]] = chunk.share[row, place]
-    return rows, models.rows.weight * PIECES >= counts.pairs.num_states
+    return rows, models.rows[0].weight * PIECES >= counts.pairs.num_states
 
 
 def weights_in(counts, prior, weight):

@@ -8,6 +8,7 @@ import scipy.stats
 from support.failures import RARE
 from support.problems import uniform_problem
 from surestep import Counts, Policy
+from surestep.certificates.drawn import DrawnQuestion, drawn_chunks
 from surestep.certificates.posterior import MEMORY, drawn_each
 from surestep.errors import CertificateRefused
 
@@ -71,3 +72,10 @@ def assert_moments(rows, shape, slack=0.0):
 
 
 BOUNDS = {"reward_low": -0.5, "reward_high": 1.5}
+
+
+def chunk_of(models, used, draws):
+    """The first draws of the rows of these pairs."""
+    question = DrawnQuestion(models, 1.0 * used, np.zeros((0, used.size)))
+    (chunk,) = drawn_chunks([question], draws, 2**30)
+    return chunk

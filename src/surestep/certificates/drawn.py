@@ -7,6 +7,8 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,25 +55,12 @@ VALUES_STEPPING = PARTS + 2 * MIXED + 8  # for every state of a model, under eve
 RIDGE = 1e-12  # of the squares: keeps the equations of a mixture solvable
 
 
-class PriorRows(NamedTuple):
-    """The law of the rows of one data set under one prior, as in `kernels.posterior.Rows`."""
-
-    offsets: arrays.IntArray  # [K+1]
-    successor: arrays.IndexArray  # [T]
-    times: arrays.IntArray  # [T]
-    given: arrays.FloatArray  # [T], or empty
-    weight: float
-    pooled: arrays.FloatArray  # [K]
-    elsewhere: arrays.FloatArray  # [S]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ModelDraws:
     """A posterior over models, given by its Dirichlet rows, rewards and starts."""
 
     counts: Counts
-    rows: PriorRows
-    others: tuple[PriorRows, ...] = ()  # of further priors, under which the same is drawn again
+    rows: tuple[Rows, ...]  # under each prior
     discount: float
     value_bounds: tuple[float, float]
     start_weight: arrays.FloatArray  # [S] of the posterior of starts; empty where they are known
@@ -81,14 +70,9 @@ class ModelDraws:
     horizon: int | None = None  # the steps that count, if only ends are worth something
     alone: bool = False  # Δ is ρ(π) itself
 
-    @property
-    def priors(self) -> int:
-        """Returns the number of priors."""
-        return 1 + len(self.others)
-
     def apart(self) -> "list[ModelDraws]":
         """Returns one posterior for each prior."""
-        return [replace(self, rows=rows, others=()) for rows in (self.rows, *self.others)]
+        return [replace(self, rows=(rows,)) for rows in self.rows]
 
 
 class Gains(NamedTuple):
@@ -123,11 +107,11 @@ class DrawnQuestion(NamedTuple):
         return (
             models.counts.pairs.offsets.tobytes(),
             models.discount,
-            models.priors,
+            len(models.rows),
             models.rewards.per_pair,
             models.rewards.least.size,
             models.rewards.more.size,
-            models.rows.given.size == 0,
+            models.rows[0].given.size == 0,
             models.start_weight.size,
             models.horizon,
             models.alone,
@@ -150,36 +134,11 @@ def drawn_gains_each(
 ) -> list[list[Gains]]:
     """ρ(π, M_k) − ρ(π_b, M_k) for policies [P, K] and k = 0 … draws − 1, less all errors.
 
-    Returns them for each data set, under each prior. Models of several small data sets are drawn
-    at once, as many as fit, and no more than the processor has near at hand, unless they share it.
+    Returns them for each data set, under each prior. Models of data sets that follow each other are
+    drawn at once, where they are of one kind.
     """
-    groups = groups_of(questions, draws, memory)
+    groups = [[*group] for _, group in groupby(questions, key=attrgetter("kind"))]
     return [gains for group in groups for gains in gains_of_group(group, draws, memory)]
-
-
-def groups_of(
-    questions: Sequence[DrawnQuestion], draws: int, memory: int
-) -> Iterator[list[DrawnQuestion]]:
-    """Yields groups of questions that follow each other, each as large as may be."""
-    machine = machine_for_tasks(draws * len(questions))
-    most = min(memory, NEAR) if machine.gpu is None else machine.gpu.free / 2
-    group: list[DrawnQuestion] = []
-    held = 0.0
-    for question in questions:
-        size = draws * bytes_of(question.models, expected_cells(question.models, question.used))[0]
-        both = [*group[-1:], question]
-        fits = is_small(question.models) and held + size <= most
-        if not fits and is_small(question.models) and held + size <= memory:
-            # Rows and starts that both share are drawn once.
-            fits = len(sharing([one.models for one in both], [one.used for one in both])) == 1
-        if group and not (fits and group[0].kind == question.kind):
-            yield group
-            group = []
-            held = 0.0
-        group.append(question)
-        held += size
-    if group:
-        yield group
 
 
 def is_small(models: ModelDraws) -> bool:
@@ -188,53 +147,40 @@ def is_small(models: ModelDraws) -> bool:
 
 
 def gains_of_group(group: list[DrawnQuestion], draws: int, memory: int) -> list[list[Gains]]:
-    """Returns the gains of data sets that are drawn together, under each prior."""
-    data_sets = [question.models for question in group]
-    used = [question.used for question in group]
-    first = data_sets[0]
-    under_each = [question for question in group for _ in range(data_sets[0].priors)]
+    """Returns the gains of data sets of one kind, under each prior.
+
+    Large ones are drawn alone. Small ones take no more memory together than the processor has near
+    at hand. If not even one draw fits, each data set is drawn alone, and then under each prior.
+    """
+    first = group[0].models
+    if len(group) > 1 and not is_small(first):
+        return [gains_of_group([question], draws, memory)[0] for question in group]
+    under_each = [question for question in group for _ in first.rows]
     everyone = [question.everyone for question in under_each]
-    machine = machine_for_tasks(draws * len(data_sets))
-    blocks = blocks_of(data_sets, used, machine, draws)
-    posteriors = posteriors_of(data_sets, used)
-    outcomes: list[tuple[arrays.FloatArray, arrays.FloatArray]] = []
-    done = 0
-    room = None
-    while done < draws:
-        if room is None:
-            cells = int(blocks.cells[-1])
-            if machine.gpu is not None:
-                memory = int(machine.gpu.free / 2)
-            if first.others and sum(bytes_of(first, cells)) > memory:
-                return [
-                    [
-                        gains_of_group([question._replace(models=alone)], draws, memory)[0][0]
-                        for alone in models.apart()
-                    ]
-                    for question, models in zip(group, data_sets, strict=True)
-                ]
-            most = max(map(len, everyone))
-            room = room_for(
-                first, cells, draws * len(data_sets), memory, machine=machine, policies=most
-            )
-        size = min(len(room.ends) // len(everyone), draws - done)
-        if size == 0:  # rows turned out longer than expected: too long to be drawn together
+    machine = machine_for_tasks(draws * len(group))
+    most = memory
+    if machine.gpu is not None:
+        most = int(machine.gpu.free / 2)
+    elif len(group) > 1:
+        most = min(memory, NEAR)
+    try:
+        outcomes = [
+            performances(first, chunk, everyone)
+            for chunk in drawn_chunks(group, draws, most, machine)
+        ]
+    except CertificateRefused as refusal:
+        if refusal.code == "too-little-memory" and len(group) > 1:
             return [gains_of_group([question], draws, memory)[0] for question in group]
-        chunk = room.part(0, len(everyone) * size)
-        tasks = (posteriors.firsts.size - 1) * size * (blocks.pairs.size - 1)
-        draw_models.all(tasks, room_to_draw(posteriors), posteriors, done, blocks, chunk)
-        if (chunk.ends < 0).any():
-            blocks = blocks._replace(cells=2 * blocks.cells)
-            room = None
-            continue
-        outcomes.append(performances(first, chunk, everyone))
-        done += size
+        if refusal.code == "too-little-memory" and len(first.rows) > 1:
+            alone = [group[0]._replace(models=models) for models in first.apart()]
+            return [[gains_of_group([question], draws, memory)[0][0] for question in alone]]
+        raise
     worth, errors = (
         np.concatenate([part.reshape(len(everyone), -1, part.shape[1]) for part in parts], axis=1)
         for parts in zip(*outcomes, strict=True)
     )
     gains = [*map(DrawnQuestion.gains, under_each, worth, errors)]
-    return [gains[i : i + first.priors] for i in range(0, len(gains), first.priors)]
+    return [gains[i : i + len(first.rows)] for i in range(0, len(gains), len(first.rows))]
 
 
 def gains_and_errors(
@@ -361,30 +307,61 @@ def step_bounds(
     return np.where(proven, steps.scale / np.where(proven, theta, 1.0), np.inf)
 
 
-def blocks_of(
-    data_sets: Sequence[ModelDraws], used: Sequence[arrays.BoolArray], machine: Machine, draws: int
-) -> Blocks:
+def drawn_chunks(
+    group: Sequence[DrawnQuestion], draws: int, memory: int, machine: Machine = PROCESSOR
+) -> Iterator[Chunk]:
+    """Yields the first draws of the models of each data set, as many at once as fit into memory.
+
+    In a chunk they are ordered by data set, then by prior, then by draw. The next chunk takes the
+    place of the one before.
+    """
+    first = group[0].models
+    most = max(1 + len(question.policies) for question in group)
+    of_a_draw = len(group) * len(first.rows)
+    blocks = blocks_of(group, machine, draws)
+    posteriors = posteriors_of(group)
+    done = 0
+    room = None
+    while done < draws:
+        if room is None:
+            room = room_for(
+                first,
+                int(blocks.cells[-1]),
+                draws,
+                memory,
+                data_sets=len(group),
+                machine=machine,
+                policies=most,
+            )
+        chunk = room.part(0, of_a_draw * min(len(room.ends) // of_a_draw, draws - done))
+        size = len(chunk.ends) // of_a_draw
+        tasks = (posteriors.firsts.size - 1) * size * (blocks.pairs.size - 1)
+        draw_models.all(tasks, room_to_draw(posteriors), posteriors, done, blocks, chunk)
+        if (chunk.ends < 0).any():  # rows turned out longer than expected
+            blocks = blocks._replace(cells=2 * blocks.cells)
+            room = None
+            continue
+        yield chunk
+        done += size
+
+
+def blocks_of(group: Sequence[DrawnQuestion], machine: Machine, draws: int) -> Blocks:
     """Returns the blocks in which models are drawn; all pairs at once but on a GPU.
 
     There are as many as keep a GPU busy; but every task draws what all rewards of a model have in
     common, so that blocks are no smaller than that.
     """
     number = 1
-    num_pairs = used[0].size
+    num_pairs = group[0].behavior.size
     if machine.gpu is not None:
-        common = max(
-            len(models.rewards.atoms) + models.rewards.group_offsets.size for models in data_sets
-        )
-        number = max(
-            1, min(BUSY // (draws * len(data_sets)), num_pairs // max(common, BLOCK_PAIRS))
-        )
+        rewards = [question.models.rewards for question in group]
+        common = max(len(one.atoms) + one.group_offsets.size for one in rewards)
+        busy = BUSY // (draws * len(group))
+        number = max(1, min(busy, num_pairs // max(common, BLOCK_PAIRS)))
     firsts = np.linspace(0, num_pairs, number + 1).astype(np.int64)
     block = np.repeat(np.arange(number), np.diff(firsts))
     cells = [
-        max(
-            expected_cells(models, taken & (block == i))
-            for models, taken in zip(data_sets, used, strict=True)
-        )
+        max(expected_cells(question.models, question.used & (block == i)) for question in group)
         for i in range(number)
     ]
     return Blocks(firsts, arrays.offsets_of(np.array(cells)))
@@ -393,13 +370,14 @@ def blocks_of(
 def expected_cells(models: ModelDraws, used: arrays.BoolArray) -> int:
     """Estimates the transitions of a drawn model, with some to spare."""
     counts = models.counts
-    rows = models.rows
+    rows = models.rows[0]
+    weight = float(rows.weight[0])
     if rows.given.size > 0:
         return int(arrays.run_lengths(rows.offsets)[used].sum())
-    if rows.weight * PIECES >= rows.elsewhere.size:  # every state has a piece of its own
+    if weight * PIECES >= rows.elsewhere.size:  # every state has a piece of its own
         return int(np.count_nonzero(used)) * counts.pairs.num_states
     seen = arrays.run_sums((counts.times > 0).astype(np.int64), counts.offsets)[used]
-    sticks = np.minimum(counts.pairs.num_states - seen, 2.0 + rows.weight * PIECES)
+    sticks = np.minimum(counts.pairs.num_states - seen, 2.0 + weight * PIECES)
     more = float(sticks.sum())
     return int(seen.sum() + more + 8 * math.sqrt(more) + 16)
 
@@ -412,7 +390,7 @@ def bytes_of(models: ModelDraws, cells: int) -> tuple[int, int]:
     pairs = models.counts.pairs
     one_model = 12 * cells + 16 * pairs.num_pairs + 8 * pairs.num_states
     beside = 0 if is_small(models) else 8 * VALUES_BESIDE * pairs.num_states
-    return models.priors * one_model, beside
+    return len(models.rows) * one_model, beside
 
 
 def room_for(
@@ -421,27 +399,30 @@ def room_for(
     draws: int,
     memory: int,
     *,
+    data_sets: int = 1,
     machine: Machine = PROCESSOR,
     policies: int = 1,
 ) -> Chunk:
     """Returns arrays for as many draws of models of so many transitions as fit into `memory` bytes.
 
     Each core evaluates one model at a time, so that n draws take n · one_draw and
-    min(cores, n · priors) · beside bytes. A GPU evaluates all models at once.
+    min(cores, n · of_a_draw) · beside bytes. A GPU evaluates all models at once.
     """
     one_draw, beside = bytes_of(models, cells)
+    one_draw *= data_sets
+    of_a_draw = data_sets * len(models.rows)
     if one_draw + beside > memory:
         mebibytes = {"takes": (one_draw + beside) / 2**20, "most": memory / 2**20}
         raise CertificateRefused(Statement("too-little-memory", mebibytes))
     cores = available_cores()
     most = (memory - cores * beside) // one_draw
-    if most * models.priors < cores:  # some cores are idle
-        most = max(1, memory // (one_draw + models.priors * beside))
+    if most * of_a_draw < cores:  # some cores are idle
+        most = max(1, memory // (one_draw + of_a_draw * beside))
     if machine.gpu is not None:
         values = 8 * VALUES_STEPPING * policies * models.counts.pairs.num_states
-        most = max(1, memory // (one_draw + models.priors * (beside + values)))
+        most = max(1, memory // (one_draw + of_a_draw * (beside + values)))
     pairs = models.counts.pairs
-    size = models.priors * min(draws, most)
+    size = of_a_draw * min(draws, most)
     side_by_side = is_small(models)  # a thread has all of a model then, else a state
     columns = (pairs.num_pairs + 1, cells, cells, pairs.num_pairs, pairs.num_states)
     kinds = (np.int64, np.int32, np.float64, np.float64, np.float64)
@@ -453,66 +434,50 @@ def room_for(
     )
 
 
-def draw_chunk(models: ModelDraws, used: arrays.BoolArray, first_draw: int, chunk: Chunk) -> None:
-    """Writes the draws `first_draw` … into a chunk of few models, the first prior first.
-
-    The processor has drawn them before they would be on their way to a GPU.
-    """
-    blocks = Blocks(np.array([0, used.size]), np.array([0, chunk.share.shape[1]]))
-    posteriors = posteriors_of([models], [used])
-    tasks = len(chunk.ends) // models.priors
-    draw_models.on_processor(tasks, room_to_draw(posteriors), posteriors, first_draw, blocks, chunk)
-
-
-def drawn_chunk(models: ModelDraws, draws: int, memory: int) -> Chunk:
-    """Returns the first draws of few models: all rows but those of known ends."""
-    used = ~models.counts.terminal[models.counts.pairs.state]
-    cells = expected_cells(models, used)
-    while True:
-        chunk = room_for(models, cells, draws, memory)
-        draw_chunk(models, used, 0, chunk)
-        if (chunk.ends[:, -1] >= 0).all():
-            return chunk
-        cells *= 2
+def all_rows(models: ModelDraws) -> DrawnQuestion:
+    """Returns the question for which all rows are drawn but those of known ends."""
+    every = np.ones(models.counts.pairs.num_pairs)
+    return DrawnQuestion(models, every, every[np.newaxis])
 
 
 def drawn_models(models: ModelDraws, draws: int, memory: int) -> Iterator[FiniteMDP]:
     """Yields the models of the first draws under the first prior; rewards are those of pairs."""
-    chunk = drawn_chunk(models.apart()[0], draws, memory)
-    for ends, target, share, reward, initial in zip(*chunk, strict=True):
-        pair = arrays.run_owners(ends)
-        order = np.lexsort((target[: pair.size], pair))
-        yield FiniteMDP(
-            models.counts.pairs,
-            ends,
-            target[order],
-            share[order],
-            reward[pair],
-            np.full(models.counts.pairs.num_pairs, models.discount),
-            initial,
-            np.where(arrays.run_lengths(ends) == 0, reward, 0.0),
-            endless=None,
-        )
+    for chunk in drawn_chunks([all_rows(models.apart()[0])], draws, memory):
+        for ends, target, share, reward, initial in zip(*chunk, strict=True):
+            pair = arrays.run_owners(ends)
+            order = np.lexsort((target[: pair.size], pair))
+            yield FiniteMDP(
+                models.counts.pairs,
+                ends,
+                target[order],
+                share[order],
+                reward[pair],
+                np.full(models.counts.pairs.num_pairs, models.discount),
+                initial,
+                np.where(arrays.run_lengths(ends) == 0, reward, 0.0),
+                endless=None,
+            )
 
 
-def posteriors_of(data_sets: Sequence[ModelDraws], used: Sequence[arrays.BoolArray]) -> Posteriors:
+def posteriors_of(group: Sequence[DrawnQuestion]) -> Posteriors:
     """Returns the posteriors of several data sets as kernels take them."""
+    data_sets = [question.models for question in group]
     first = data_sets[0]
-    rows = [models.rows for models in data_sets]
+    rows = [models.rows[0] for models in data_sets]
+    under_each = zip(*(models.rows for models in data_sets), strict=True)
+    priors = [prior for under_one in under_each for prior in under_one]
     rewards = [models.rewards for models in data_sets]
     counts = [models.counts for models in data_sets]
-    under_each = zip(*((models.rows, *models.others) for models in data_sets), strict=True)
-    priors = [prior for under_one in under_each for prior in under_one]
     starts = [models.start_weight for models in data_sets]
     drawn = first.start_weight.size > 0
-    shared = sharing(data_sets, used)
+    shared = sharing(group)
     return Posteriors(
         places(map(np.array, shared)),
         line(map(np.array, shared)),
-        first.priors,
+        len(first.rows),
         np.array([models.seed for models in data_sets]),
         first.counts.pairs.offsets,
-        line(used),
+        line(question.used for question in group),
         line(np.where(one.terminal[one.pairs.state], one.unseen_reward(), 0.0) for one in counts),
         line(starts if drawn else (one.starts / one.starts.sum() for one in counts)),
         drawn,
@@ -520,9 +485,9 @@ def posteriors_of(data_sets: Sequence[ModelDraws], used: Sequence[arrays.BoolArr
             arrays.offsets_of(line(arrays.run_lengths(one.offsets) for one in rows)),
             line(one.successor for one in rows),
             line(one.times for one in rows),
-            line(np.cumsum(one.times, dtype=np.float64) for one in rows),
+            line(one.sums for one in rows),
             line(prior.given for prior in priors),
-            np.array([float(one.weight) for one in rows]),
+            line(one.weight for one in rows),
             line(prior.pooled for prior in priors),
             line(prior.elsewhere for prior in priors),
         ),
@@ -532,13 +497,14 @@ def posteriors_of(data_sets: Sequence[ModelDraws], used: Sequence[arrays.BoolArr
     )
 
 
-def sharing(data_sets: Sequence[ModelDraws], used: Sequence[arrays.BoolArray]) -> list[list[int]]:
+def sharing(group: Sequence[DrawnQuestion]) -> list[list[int]]:
     """Groups the places of data sets that share rows, starts and seed, as signals do."""
     different: dict[tuple[object, ...], list[int]] = {}
-    for place, (models, taken) in enumerate(zip(data_sets, used, strict=True)):
-        laws = [np.asarray(law) for rows in (models.rows, *models.others) for law in rows]
+    for place, question in enumerate(group):
+        models = question.models
+        laws = [law for rows in models.rows for law in rows]
         starts = models.start_weight, models.counts.starts
-        key = models.seed, *(law.tobytes() for law in (taken, *starts, *laws))
+        key = models.seed, *(law.tobytes() for law in (question.used, *starts, *laws))
         different.setdefault(key, []).append(place)
     return [*different.values()]
 

@@ -588,7 +588,7 @@ def least_gains_each(questions: Sequence[DrawnQuestion], draws: int, memory: int
     against = [
         (question, under_each, places)
         for asked, under_each in zip(questions, every, strict=True)
-        if asked.models.others
+        if len(asked.models.rows) > 1
         for question, places in adverse_questions(asked)
     ]
     answers = drawn_gains_each([question for question, _, _ in against], draws, memory)
@@ -623,8 +623,7 @@ def model_draws(problem: Problem, settings: Posterior) -> ModelDraws:
         )
     return ModelDraws(
         counts=problem.counts,
-        rows=priors[0].rows,
-        others=tuple(prior.rows for prior in priors[1:]),
+        rows=tuple(prior.rows for prior in priors),
         discount=discount,
         value_bounds=problem.value_bounds,
         start_weight=np.zeros(0)
