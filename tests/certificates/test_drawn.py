@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from support.posterior_examples import chunk_of
+from support.posterior_examples import chunk_of, gains_in
 from support.problems import uniform_problem
 from surestep import Counts, Pairs, Policy
 from surestep.certificates import Posterior, drawn
@@ -41,23 +41,24 @@ def test_drawn_models_fill_the_memory_that_they_may_take(memory):
     assert len(drawn.room_for(models, 30, 3, memory).ends) == 3  # and no more than are asked for
 
 
-@pytest.mark.parametrize("cores", [1, 3])
-def test_what_evaluating_large_models_takes_is_left_free_on_every_core(cores, monkeypatch):
-    models, memory = models_of(), 100_000
+@pytest.mark.parametrize("priors", [1, 2])
+def test_what_evaluating_large_models_takes_is_left_free(priors, monkeypatch):
+    models = models_of()
+    models = replace(models, rows=models.rows * priors)
     monkeypatch.setattr(drawn, "SMALL", 4)
-    monkeypatch.setattr(drawn, "available_cores", lambda: cores)
-    chunk = drawn.room_for(models, 30, 10**9, memory)
+    chunk = drawn.room_for(models, 30, 1, 10**6)
     each = sum(array[0].nbytes for array in chunk) - 8  # one more end
-    beside = cores * 8 * VALUES_BESIDE * 5
-    assert memory - each < each * len(chunk.ends) + beside <= memory
+    one_draw = priors * (each + 8 * VALUES_BESIDE * 5)
+    for memory in range(one_draw, 40 * one_draw, 997):
+        assert len(drawn.room_for(models, 30, 10**9, memory).ends) == priors * (memory // one_draw)
     monkeypatch.setattr(drawn, "SMALL", 5)  # up to there an elimination takes nothing
-    assert len(drawn.room_for(models, 30, 10**9, memory).ends) == memory // each
+    size = len(drawn.room_for(models, 30, 10**9, 100_000).ends)
+    assert size == priors * (100_000 // (priors * each))
 
 
-def test_where_memory_is_scarce_fewer_cores_evaluate(monkeypatch):
+def test_what_does_not_fit_is_refused(monkeypatch):
     models = models_of()
     monkeypatch.setattr(drawn, "SMALL", 4)
-    monkeypatch.setattr(drawn, "available_cores", lambda: 1000)
     each = sum(array[0].nbytes for array in drawn.room_for(models, 30, 1, 10**6)) - 8
     least = each + 8 * VALUES_BESIDE * 5
     assert len(drawn.room_for(models, 30, 10**9, least).ends) == 1
@@ -66,22 +67,6 @@ def test_where_memory_is_scarce_fewer_cores_evaluate(monkeypatch):
         drawn.room_for(models, 30, 10**9, least - 1)
     with pytest.raises(CertificateRefused, match="takes 6 MiB, expected at most 1;"):
         drawn.room_for(models, 2**19, 10**9, 2**20)
-
-
-@pytest.mark.parametrize("priors", [1, 2])
-def test_all_cores_that_evaluate_at_once_are_counted(priors, monkeypatch):
-    models = models_of()
-    models = replace(models, rows=models.rows * priors)
-    monkeypatch.setattr(drawn, "SMALL", 4)
-    monkeypatch.setattr(drawn, "available_cores", lambda: 16)
-    one_draw, beside = drawn.bytes_of(models, 30)
-
-    def taken(draws):
-        return draws * one_draw + min(16, draws * priors) * beside
-
-    for memory in range(taken(1), taken(40), 997):
-        draws = len(drawn.room_for(models, 30, 10**9, memory).ends) // priors
-        assert taken(draws) <= memory < taken(draws + 1)
 
 
 @pytest.mark.parametrize("weight", [0.3, 5.0])  # a broken stick, and every state by itself
@@ -113,10 +98,11 @@ def test_models_drawn_under_two_priors_are_those_drawn_under_each(weight, reward
     questions = [
         drawn.DrawnQuestion(each, behavior.probability, other) for each in (models, *models.apart())
     ]
-    apart = drawn.drawn_gains_each(questions[1:], 9, 2**20)
-    both, _ = drawn.bytes_of(models, drawn.expected_cells(models, np.ones(10, bool)))
+    apart = gains_in(questions[1:], 9, 2**20)
+    room = drawn.room_for(models, drawn.expected_cells(models, np.ones(10, bool)), 1, 2**20)
+    both = sum(array.nbytes for array in room) - 8 * len(room.ends)
     for memory in (2**20, both, both // 2):  # all draws at once, one after the other, not even one
-        (together,) = drawn.drawn_gains_each(questions[:1], 9, memory)
+        (together,) = gains_in(questions[:1], 9, memory)
         for gains, (single,) in zip(together, apart, strict=True):
             np.testing.assert_array_equal(gains.lower, single.lower)
             assert gains.error == single.error
@@ -147,9 +133,9 @@ def test_signals_of_a_log_share_their_rows_and_starts_and_change_no_bit(
         in_blocks = Blocks(np.array([0, 3, 4, 10]), np.array([0, 30, 42, 120]))
     monkeypatch.setattr(drawn, "blocks_of", lambda *_: in_blocks)
     for memory in (2**20, 2**15):  # all draws at once, or some
-        together = drawn.drawn_gains_each(questions, 9, memory)
+        together = gains_in(questions, 9, memory)
         for question, gains in zip(questions, together, strict=True):
-            ((alone, *others),) = drawn.drawn_gains_each([question], 9, 2**20)
+            ((alone, *others),) = gains_in([question], 9, 2**20)
             for found, expected in zip(gains, [alone, *others], strict=True):
                 np.testing.assert_array_equal(found.lower, expected.lower)
                 assert found.error == expected.error
@@ -172,8 +158,8 @@ def test_what_values_may_be_off_grows_with_their_terms():
     low, high = models.value_bounds
     endless = drawn.proven_error(models, one, one, math.inf * one)
     for judged in (models, replace(models, alone=True)):
-        _, errors = drawn.gains_and_errors(judged, 0 * one, endless)
-        assert errors.tolist() == [[2 * (high - low)]]
+        gains = drawn.DrawnQuestion(judged, np.ones(10), np.zeros((1, 10))).gains(0 * one, endless)
+        assert gains.error == 2 * (high - low)
 
 
 @pytest.mark.parametrize(

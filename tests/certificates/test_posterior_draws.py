@@ -22,6 +22,7 @@ from support.posterior_examples import (
     chunk_of,
     dense_times,
     example,
+    gains_in,
     posterior_gains,
     with_sums,
 )
@@ -297,7 +298,7 @@ def test_gains_under_the_prior_against_a_policy_have_the_law_of_dense_draws():
         models, problem.behavior.probability, policy.probability[np.newaxis]
     )
     ((against, _),) = adverse_questions(question)
-    ((found,),) = drawn.drawn_gains_each([against], 4000, 2**29)
+    ((found,),) = gains_in([against], 4000, 2**29)
     expected = adverse_gains(problem, policy, 2000, np.random.default_rng(3))
     assert scipy.stats.ks_2samp(found.lower[0], expected).pvalue > RARE
     assert found.lower.std() == pytest.approx(expected.std(), rel=0.15)
@@ -318,7 +319,7 @@ def test_the_cautious_gains_are_the_smallest_ones_of_three_priors():
         ((question, _),) = adverse_questions(
             drawn.DrawnQuestion(models, problem.behavior.probability, single)
         )
-        ((gains,),) = drawn.drawn_gains_each([question], 199, 2**29)
+        ((gains,),) = gains_in([question], 199, 2**29)
         against.append(gains.lower[0])
     found = posterior_gains(problem, policies, settings)
     assert (found <= even).all()
@@ -498,7 +499,7 @@ def test_no_draw_gains_or_loses_more_than_values_span(monkeypatch):
     models = replace(models, value_bounds=(-1.4, 3.6))
     others = np.stack([policy.probability] * 2)
     question = drawn.DrawnQuestion(models, problem.behavior.probability, others)
-    ((gains,),) = drawn.drawn_gains_each([question], 4, 2**20)
+    ((gains,),) = gains_in([question], 4, 2**20)
     expected = [[1.0, -1.0], [-1.0, -5.0], [0.6, 0.0], [0.0, -1.0]]
     np.testing.assert_allclose(gains.lower.T, expected, atol=1e-12)
 

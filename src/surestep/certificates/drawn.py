@@ -24,7 +24,6 @@ from surestep.kernels.drawn import (
     count_steps_drawn,
     eliminate_drawn,
     iterate_drawn,
-    room_to_count,
     room_to_eliminate,
     step_drawn,
 )
@@ -40,7 +39,6 @@ from surestep.kernels.posterior import (
 from surestep.kernels.records import line, places
 from surestep.kernels.types import RoomSize, is_there
 from surestep.model import Counts, FiniteMDP, Statement
-from surestep.parallel import available_cores
 from surestep.planning.horizons import longest_horizon
 from surestep.planning.proof import SMALLEST_NORMAL
 
@@ -67,6 +65,7 @@ class ModelDraws:
     rewards: RewardDraws
     extreme: float = 0.0  # visits that an end of the range of rewards weighs against a policy
     seed: int
+    draws: int
     horizon: int | None = None  # the steps that count, if only ends are worth something
     alone: bool = False  # Δ is ρ(π) itself
 
@@ -107,6 +106,7 @@ class DrawnQuestion(NamedTuple):
         return (
             models.counts.pairs.offsets.tobytes(),
             models.discount,
+            models.draws,
             len(models.rows),
             models.rewards.per_pair,
             models.rewards.least.size,
@@ -118,27 +118,37 @@ class DrawnQuestion(NamedTuple):
         )
 
     def gains(self, worth: arrays.FloatArray, error: arrays.FloatArray) -> Gains:
-        """Returns the gains, by ρ in all models [draws, 1 + P or more] and its errors."""
+        """ρ(π) − ρ(π_b), held to the value bounds, less errors, by ρ [draws, 1 + P or more].
+
+        Values of a drawn model may be outside of the bounds. Where they are not, holding changes
+        nothing; so the rank of a truth that meets the bounds is the same whatever the others count.
+        They count the less favourable of Δ and of Δ with ρ cut off at the bounds, since where both
+        are cut off at the same bound, a loss would look like none. A ρ(π) that is asked for alone
+        is cut off itself.
+        """
         low, high = self.models.value_bounds
-        number = len(self.policies)
-        lower, errors = gains_and_errors(self.models, worth, error)
-        least = np.maximum(np.ascontiguousarray(lower[:, :number].T), low - high)  # none lose more
-        same = (self.policies == self.behavior).all(axis=1)
+        theirs, ours = worth[:, :1], worth[:, 1 : 1 + len(self.policies)]
+        errors = error[:, 1 : 1 + len(self.policies)]
+        held = np.clip(ours, low, high)
         if not self.models.alone:
+            errors = errors + error[:, :1]
+            held = np.minimum(ours - theirs, held - np.clip(theirs, low, high))
+        errors = np.minimum(errors, 2 * (high - low))
+        least = np.maximum(np.ascontiguousarray((held - errors).T), low - high)  # none lose more
+        if not self.models.alone:
+            same = (self.policies == self.behavior).all(axis=1)
             least[same] = 0.0  # π_b loses nothing, however evaluated
-        return Gains(least, float(errors[:, :number].max()))
+        return Gains(least, float(errors.max()))
 
 
-def drawn_gains_each(
-    questions: Sequence[DrawnQuestion], draws: int, memory: int
-) -> list[list[Gains]]:
+def drawn_gains_each(questions: Sequence[DrawnQuestion], memory: int) -> list[list[Gains]]:
     """ρ(π, M_k) − ρ(π_b, M_k) for policies [P, K] and k = 0 … draws − 1, less all errors.
 
     Returns them for each data set, under each prior. Models of data sets that follow each other are
     drawn at once, where they are of one kind.
     """
     groups = [[*group] for _, group in groupby(questions, key=attrgetter("kind"))]
-    return [gains for group in groups for gains in gains_of_group(group, draws, memory)]
+    return [gains for group in groups for gains in gains_of_group(group, memory)]
 
 
 def is_small(models: ModelDraws) -> bool:
@@ -146,7 +156,7 @@ def is_small(models: ModelDraws) -> bool:
     return models.counts.pairs.num_states <= SMALL
 
 
-def gains_of_group(group: list[DrawnQuestion], draws: int, memory: int) -> list[list[Gains]]:
+def gains_of_group(group: list[DrawnQuestion], memory: int) -> list[list[Gains]]:
     """Returns the gains of data sets of one kind, under each prior.
 
     Large ones are drawn alone. Small ones take no more memory together than the processor has near
@@ -154,26 +164,24 @@ def gains_of_group(group: list[DrawnQuestion], draws: int, memory: int) -> list[
     """
     first = group[0].models
     if len(group) > 1 and not is_small(first):
-        return [gains_of_group([question], draws, memory)[0] for question in group]
+        return [gains_of_group([question], memory)[0] for question in group]
     under_each = [question for question in group for _ in first.rows]
     everyone = [question.everyone for question in under_each]
-    machine = machine_for_tasks(draws * len(group))
+    machine = machine_for_tasks(first.draws * len(group))
     most = memory
     if machine.gpu is not None:
         most = int(machine.gpu.free / 2)
     elif len(group) > 1:
         most = min(memory, NEAR)
     try:
-        outcomes = [
-            performances(first, chunk, everyone)
-            for chunk in drawn_chunks(group, draws, most, machine)
-        ]
+        chunks = drawn_chunks(group, most, machine)
+        outcomes = [performances(first, chunk, everyone) for chunk in chunks]
     except CertificateRefused as refusal:
         if refusal.code == "too-little-memory" and len(group) > 1:
-            return [gains_of_group([question], draws, memory)[0] for question in group]
+            return [gains_of_group([question], memory)[0] for question in group]
         if refusal.code == "too-little-memory" and len(first.rows) > 1:
             alone = [group[0]._replace(models=models) for models in first.apart()]
-            return [[gains_of_group([question], draws, memory)[0][0] for question in alone]]
+            return [[gains_of_group([question], memory)[0][0] for question in alone]]
         raise
     worth, errors = (
         np.concatenate([part.reshape(len(everyone), -1, part.shape[1]) for part in parts], axis=1)
@@ -181,27 +189,6 @@ def gains_of_group(group: list[DrawnQuestion], draws: int, memory: int) -> list[
     )
     gains = [*map(DrawnQuestion.gains, under_each, worth, errors)]
     return [gains[i : i + len(first.rows)] for i in range(0, len(gains), len(first.rows))]
-
-
-def gains_and_errors(
-    models: ModelDraws, performance: arrays.FloatArray, error: arrays.FloatArray
-) -> tuple[arrays.FloatArray, arrays.FloatArray]:
-    """ρ(π) − ρ(π_b) [B, P], held to the value bounds, less errors, and these, by errors of ρ.
-
-    Of policies [B, 1 + P] π_b comes first. Values of a drawn model may be outside of the bounds.
-    Where they are not, holding changes nothing; so the rank of a truth that meets the bounds is the
-    same whatever the others count. They count the less favourable of Δ and of Δ with ρ cut off at
-    the bounds, since where both are cut off at the same bound, a loss would look like none. A ρ(π)
-    that is asked for alone is cut off itself.
-    """
-    low, high = models.value_bounds
-    if models.alone:
-        errors = np.minimum(error[:, 1:], 2 * (high - low))
-        return np.clip(performance, low, high)[:, 1:] - errors, errors
-    errors = np.minimum(error[:, :1] + error[:, 1:], 2 * (high - low))
-    cut = np.clip(performance, low, high)
-    held = np.minimum(performance[:, 1:] - performance[:, :1], cut[:, 1:] - cut[:, :1])
-    return held - errors, errors
 
 
 def performances(
@@ -234,13 +221,20 @@ def evaluated(
     Where some have fewer policies than others, the rest is 0. Large models are those of one data
     set; the error that iterations aim for is `accuracy`, if an episode takes `steps` [B, P].
     """
-    if not is_small(models):
-        return iterated(models, chunk, everyone[0], accuracy, steps)
-    tasks = len(chunk.ends)
-    performance = Performance(*np.zeros((3, tasks, max(map(len, everyone)))))
-    room = room_to_eliminate(models.counts.pairs.num_states)
-    model = (models.counts.pairs.offsets, models.discount, chunk)
-    eliminate_drawn.all(tasks, room, *model, line(everyone), places(everyone), performance)
+    pairs = models.counts.pairs
+    model = (pairs.offsets, models.discount, chunk)
+    size = len(chunk.ends)
+    if is_there(chunk.share) and not is_small(models):
+        with suppress(MemoryError):
+            stepped = step_until_near(*model, everyone[0], accuracy / steps)
+            if stepped is not None:
+                return stepped
+    performance = Performance(*np.zeros((3, size, max(map(len, everyone)))))
+    if is_small(models):
+        room = room_to_eliminate(pairs.num_states)
+        eliminate_drawn.all(size, room, *model, line(everyone), places(everyone), performance)
+    else:
+        iterate_drawn.all(size, RoomSize(), *model, everyone[0], accuracy, steps, performance)
     return performance
 
 
@@ -255,32 +249,12 @@ def counted(
     size = len(chunk.ends)
     performance = Performance(*np.zeros((3, size, max(map(len, everyone)))))
     asked = (line(everyone), places(everyone), performance)
-    room = room_to_count(pairs.num_states)
+    room = RoomSize(3 * pairs.num_states)
     if is_small(models):
         count_steps_drawn.all(size, room, pairs.offsets, steps, chunk, *asked)
     else:
         home: tuple[Any, ...] = tuple(brought_home(array) for array in chunk)
         count_steps_drawn.on_processor(size, room, pairs.offsets, steps, Chunk(*home), *asked)
-    return performance
-
-
-def iterated(
-    models: ModelDraws,
-    chunk: Chunk,
-    policies: arrays.FloatArray,
-    accuracy: float,
-    steps: arrays.FloatArray,
-) -> Performance:
-    """Evaluates policies [P, K] in drawn models, up to an error of about `accuracy`."""
-    model = (models.counts.pairs.offsets, models.discount, chunk)
-    if is_there(chunk.share):
-        with suppress(MemoryError):
-            stepped = step_until_near(*model, policies, accuracy / steps)
-            if stepped is not None:
-                return stepped
-    size = len(chunk.ends)
-    performance = Performance(*np.empty((3, size, len(policies))))
-    iterate_drawn.all(size, RoomSize(), *model, policies, accuracy, steps, performance)
     return performance
 
 
@@ -308,9 +282,9 @@ def step_bounds(
 
 
 def drawn_chunks(
-    group: Sequence[DrawnQuestion], draws: int, memory: int, machine: Machine = PROCESSOR
+    group: Sequence[DrawnQuestion], memory: int, machine: Machine = PROCESSOR
 ) -> Iterator[Chunk]:
-    """Yields the first draws of the models of each data set, as many at once as fit into memory.
+    """Yields the draws of the models of each data set, as many at once as fit into memory.
 
     In a chunk they are ordered by data set, then by prior, then by draw. The next chunk takes the
     place of the one before.
@@ -318,22 +292,22 @@ def drawn_chunks(
     first = group[0].models
     most = max(1 + len(question.policies) for question in group)
     of_a_draw = len(group) * len(first.rows)
-    blocks = blocks_of(group, machine, draws)
+    blocks = blocks_of(group, machine)
     posteriors = posteriors_of(group)
     done = 0
     room = None
-    while done < draws:
+    while done < first.draws:
         if room is None:
             room = room_for(
                 first,
                 int(blocks.cells[-1]),
-                draws,
+                first.draws,
                 memory,
                 data_sets=len(group),
                 machine=machine,
                 policies=most,
             )
-        chunk = room.part(0, of_a_draw * min(len(room.ends) // of_a_draw, draws - done))
+        chunk = room.part(0, of_a_draw * min(len(room.ends) // of_a_draw, first.draws - done))
         size = len(chunk.ends) // of_a_draw
         tasks = (posteriors.firsts.size - 1) * size * (blocks.pairs.size - 1)
         draw_models.all(tasks, room_to_draw(posteriors), posteriors, done, blocks, chunk)
@@ -345,7 +319,7 @@ def drawn_chunks(
         done += size
 
 
-def blocks_of(group: Sequence[DrawnQuestion], machine: Machine, draws: int) -> Blocks:
+def blocks_of(group: Sequence[DrawnQuestion], machine: Machine) -> Blocks:
     """Returns the blocks in which models are drawn; all pairs at once but on a GPU.
 
     There are as many as keep a GPU busy; but every task draws what all rewards of a model have in
@@ -356,7 +330,7 @@ def blocks_of(group: Sequence[DrawnQuestion], machine: Machine, draws: int) -> B
     if machine.gpu is not None:
         rewards = [question.models.rewards for question in group]
         common = max(len(one.atoms) + one.group_offsets.size for one in rewards)
-        busy = BUSY // (draws * len(group))
+        busy = BUSY // (group[0].models.draws * len(group))
         number = max(1, min(busy, num_pairs // max(common, BLOCK_PAIRS)))
     firsts = np.linspace(0, num_pairs, number + 1).astype(np.int64)
     block = np.repeat(np.arange(number), np.diff(firsts))
@@ -382,17 +356,6 @@ def expected_cells(models: ModelDraws, used: arrays.BoolArray) -> int:
     return int(seen.sum() + more + 8 * math.sqrt(more) + 16)
 
 
-def bytes_of(models: ModelDraws, cells: int) -> tuple[int, int]:
-    """Returns the bytes of a draw of so many transitions, and the bytes to evaluate it besides.
-
-    Evaluating a large model takes some more values on every core that does so.
-    """
-    pairs = models.counts.pairs
-    one_model = 12 * cells + 16 * pairs.num_pairs + 8 * pairs.num_states
-    beside = 0 if is_small(models) else 8 * VALUES_BESIDE * pairs.num_states
-    return len(models.rows) * one_model, beside
-
-
 def room_for(
     models: ModelDraws,
     cells: int,
@@ -405,24 +368,19 @@ def room_for(
 ) -> Chunk:
     """Returns arrays for as many draws of models of so many transitions as fit into `memory` bytes.
 
-    Each core evaluates one model at a time, so that n draws take n · one_draw and
-    min(cores, n · of_a_draw) · beside bytes. A GPU evaluates all models at once.
+    To evaluate a large model, or any on a GPU, takes some more values.
     """
-    one_draw, beside = bytes_of(models, cells)
-    one_draw *= data_sets
-    of_a_draw = data_sets * len(models.rows)
-    if one_draw + beside > memory:
-        mebibytes = {"takes": (one_draw + beside) / 2**20, "most": memory / 2**20}
-        raise CertificateRefused(Statement("too-little-memory", mebibytes))
-    cores = available_cores()
-    most = (memory - cores * beside) // one_draw
-    if most * of_a_draw < cores:  # some cores are idle
-        most = max(1, memory // (one_draw + of_a_draw * beside))
-    if machine.gpu is not None:
-        values = 8 * VALUES_STEPPING * policies * models.counts.pairs.num_states
-        most = max(1, memory // (one_draw + of_a_draw * (beside + values)))
     pairs = models.counts.pairs
-    size = of_a_draw * min(draws, most)
+    of_a_draw = data_sets * len(models.rows)
+    one_model = 12 * cells + 16 * pairs.num_pairs + 8 * pairs.num_states
+    beside = 0 if is_small(models) else 8 * VALUES_BESIDE * pairs.num_states
+    if of_a_draw * one_model + beside > memory:
+        takes = (of_a_draw * one_model + beside) / 2**20
+        mebibytes = {"takes": takes, "most": memory / 2**20}
+        raise CertificateRefused(Statement("too-little-memory", mebibytes))
+    if machine.gpu is not None:
+        beside += 8 * VALUES_STEPPING * policies * pairs.num_states
+    size = of_a_draw * min(draws, max(1, memory // (of_a_draw * (one_model + beside))))
     side_by_side = is_small(models)  # a thread has all of a model then, else a state
     columns = (pairs.num_pairs + 1, cells, cells, pairs.num_pairs, pairs.num_states)
     kinds = (np.int64, np.int32, np.float64, np.float64, np.float64)
@@ -440,9 +398,9 @@ def all_rows(models: ModelDraws) -> DrawnQuestion:
     return DrawnQuestion(models, every, every[np.newaxis])
 
 
-def drawn_models(models: ModelDraws, draws: int, memory: int) -> Iterator[FiniteMDP]:
-    """Yields the models of the first draws under the first prior; rewards are those of pairs."""
-    for chunk in drawn_chunks([all_rows(models.apart()[0])], draws, memory):
+def drawn_models(models: ModelDraws, memory: int) -> Iterator[FiniteMDP]:
+    """Yields the models drawn under the first prior; rewards are those of pairs."""
+    for chunk in drawn_chunks([all_rows(models.apart()[0])], memory):
         for ends, target, share, reward, initial in zip(*chunk, strict=True):
             pair = arrays.run_owners(ends)
             order = np.lexsort((target[: pair.size], pair))

@@ -296,11 +296,6 @@ def eliminate_drawn(
             performance.mean[b, p] = mean_over(initial[b], value)
 
 
-def room_to_count(num_states: int) -> RoomSize:
-    """Returns the room that `count_steps_drawn` needs."""
-    return RoomSize(3 * num_states)
-
-
 @tasks(threads_from=CHUNK_THREADS)
 def count_steps_drawn(
     first_task: int,
@@ -315,7 +310,8 @@ def count_steps_drawn(
 ) -> None:
     """Writes ρ of policies in each drawn model over `steps` steps, without discounting.
 
-    Only ends earn rewards. Data sets choose their policies as in `eliminate_drawn`.
+    Only ends earn rewards. Data sets choose their policies as in `eliminate_drawn`. The room is
+    that of three values a state.
     """
     ends, target, share, reward, initial = models
     size, models_each = pair_offsets.size - 1, len(ends) // (firsts.size - 1)

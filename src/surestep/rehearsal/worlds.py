@@ -153,6 +153,7 @@ class DrawnFromPosterior(Settings):
                 start_weight=np.zeros(0),
                 rewards=RewardDraws.known(np.zeros(size), True, size),
                 seed=int(rng.integers(2**63 - 1)),
+                draws=1,
             )
             truth = drawn_truth(problem, models)
             if ends_under_behavior(problem, truth):
@@ -165,7 +166,7 @@ class DrawnFromPosterior(Settings):
 
 def drawn_truth(problem: Problem, models: ModelDraws) -> FiniteMDP:
     """Draws the first model of the posterior, as the truth of a world."""
-    drawn = next(drawn_chunks([all_rows(models)], 1, MEMORY))
+    drawn = next(drawn_chunks([all_rows(models)], MEMORY))
     pair = arrays.run_owners(drawn.ends[0])
     target = drawn.target[0, : pair.size].astype(np.int64)
     return mdp_of_rows(problem, CompletedRows(pair, target, drawn.share[0, : pair.size]))
