@@ -176,7 +176,8 @@ def test_steps_are_bounded_by_what_is_proven(found, residual, scale, steps, monk
         performance.mean[:], performance.residual[:], performance.scale[:] = found, residual, scale
 
     monkeypatch.setattr(drawn, "eliminate_drawn", SimpleNamespace(all=solve))
-    models = SimpleNamespace(counts=SimpleNamespace(pairs=Pairs.full(2, 1)), discount=1.0)
+    counts = SimpleNamespace(pairs=Pairs.full(2, 1))
+    models = SimpleNamespace(counts=counts, discount=1.0, horizon=None)
     chunk = drawn.Chunk(*(np.zeros((1, 1)) for _ in range(5)))
     bound = drawn.step_bounds(models, chunk, [np.ones((1, 2))])
     assert bound == pytest.approx(np.array([[steps]]), rel=1e-12)

@@ -420,8 +420,8 @@ def test_gains_depend_neither_on_threads_nor_on_memory(solver, two_threads, monk
 
 
 SLOW = {
-    # times of staying, of going on, and of each of many ends, which are so rare that the thin model
-    # has none of them, and yet decide the values
+    # times of staying, of going on, and of each of many ends, which are rare and yet decide the
+    # values
     "random walk": (500, 500, 0, 0.999),
     "sticky": (9_900, 100, 0, 0.999),
     "rare ends": (10_000, 90_000, 10, 0.999),

@@ -197,12 +197,7 @@ def performances(
     everyone: Sequence[arrays.FloatArray],
 ) -> tuple[arrays.FloatArray, arrays.FloatArray]:
     """ρ [B, P] of the policies of each data set in its drawn models, and its error [B, P]."""
-    if models.horizon is not None:  # each step is rounded once, and so is the mean over the starts
-        performance = counted(models, chunk, everyone, models.horizon)
-        rounded = np.full(performance.mean.shape, models.horizon + 1.0)
-        error = proven_error(models, performance.residual, performance.scale, rounded)
-        return performance.mean, error
-    horizon = step_bounds(models, chunk, everyone)  # first: refused where an episode never ends
+    horizon = step_bounds(models, chunk, everyone)  # refuses episodes that never end
     proven = np.isfinite(horizon)
     performance = evaluated(models, chunk, everyone, ACCURACY, np.where(proven, horizon, 1.0))
     error = proven_error(models, performance.residual, performance.scale, horizon)
@@ -216,45 +211,34 @@ def evaluated(
     accuracy: float,
     steps: arrays.FloatArray,
 ) -> Performance:
-    """Evaluates the policies of each data set in its models: by elimination, or by iteration.
+    """Evaluates the policies of each data set in its models.
 
-    Where some have fewer policies than others, the rest is 0. Large models are those of one data
-    set; the error that iterations aim for is `accuracy`, if an episode takes `steps` [B, P].
+    If only some steps count, these are counted; else it is done by elimination, or by iteration.
+    Where some data sets have fewer policies than others, the rest is 0. Large models are those of
+    one data set; the error that iterations aim for is `accuracy`, if an episode takes `steps`
+    [B, P].
     """
     pairs = models.counts.pairs
     model = (pairs.offsets, models.discount, chunk)
     size = len(chunk.ends)
-    if is_there(chunk.share) and not is_small(models):
-        with suppress(MemoryError):
-            stepped = step_until_near(*model, everyone[0], accuracy / steps)
-            if stepped is not None:
-                return stepped
-    performance = Performance(*np.zeros((3, size, max(map(len, everyone)))))
-    if is_small(models):
-        room = room_to_eliminate(pairs.num_states)
-        eliminate_drawn.all(size, room, *model, line(everyone), places(everyone), performance)
-    else:
-        iterate_drawn.all(size, RoomSize(), *model, everyone[0], accuracy, steps, performance)
-    return performance
-
-
-def counted(
-    models: ModelDraws, chunk: Chunk, everyone: Sequence[arrays.FloatArray], steps: int
-) -> Performance:
-    """Evaluates the policies of each data set in its drawn models over so many steps.
-
-    Of a large model that is too much for one thread of a GPU.
-    """
-    pairs = models.counts.pairs
-    size = len(chunk.ends)
+    small = is_small(models)
+    if is_there(chunk.share) and not small:
+        if models.horizon is None:
+            with suppress(MemoryError):
+                stepped = step_until_near(*model, everyone[0], accuracy / steps)
+                if stepped is not None:
+                    return stepped
+        home: tuple[Any, ...] = tuple(brought_home(array) for array in chunk)
+        chunk = Chunk(*home)
     performance = Performance(*np.zeros((3, size, max(map(len, everyone)))))
     asked = (line(everyone), places(everyone), performance)
-    room = RoomSize(3 * pairs.num_states)
-    if is_small(models):
-        count_steps_drawn.all(size, room, pairs.offsets, steps, chunk, *asked)
+    if models.horizon is not None:  # all of a large model is too much for one thread of a GPU
+        count = count_steps_drawn.all if small else count_steps_drawn.on_processor
+        count(size, RoomSize(3 * pairs.num_states), pairs.offsets, models.horizon, chunk, *asked)
+    elif small:
+        eliminate_drawn.all(size, room_to_eliminate(pairs.num_states), *model, *asked)
     else:
-        home: tuple[Any, ...] = tuple(brought_home(array) for array in chunk)
-        count_steps_drawn.on_processor(size, room, pairs.offsets, steps, Chunk(*home), *asked)
+        iterate_drawn.all(size, RoomSize(), *model, everyone[0], accuracy, steps, performance)
     return performance
 
 
@@ -263,10 +247,13 @@ def step_bounds(
 ) -> arrays.FloatArray:
     """Bounds the discounted number of steps of each policy in each drawn model [B, P].
 
-    That is 1/(1 − γ), or without a discount max w/θ for the expected number w > 0 of steps, if
-    w − P w ≥ θ > 0; ∞ where doubles cannot prove that an episode ends.
+    That is 1/(1 − γ), or those that count and one more, since each is rounded once, and so is the
+    mean over the starts. Without a discount it is max w/θ for the expected number w > 0 of steps,
+    if w − P w ≥ θ > 0; ∞ where doubles cannot prove that an episode ends.
     """
     shape = (len(chunk.ends), max(map(len, everyone)))
+    if models.horizon is not None:
+        return np.full(shape, models.horizon + 1.0)
     if models.discount < 1:
         return np.full(shape, longest_horizon(models.discount))
     ticking = chunk._replace(reward=np.ones_like(chunk.reward))
