@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from support.posterior_examples import chunk_of, gains_in
 from support.problems import uniform_problem
 from surestep import Counts, Pairs, Policy
 from surestep.certificates import Posterior, drawn
@@ -40,47 +41,32 @@ def test_drawn_models_fill_the_memory_that_they_may_take(memory):
     assert len(drawn.room_for(models, 30, 3, memory).ends) == 3  # and no more than are asked for
 
 
-@pytest.mark.parametrize("cores", [1, 3])
-def test_what_evaluating_large_models_takes_is_left_free_on_every_core(cores, monkeypatch):
-    models, memory = models_of(), 100_000
+@pytest.mark.parametrize("priors", [1, 2])
+def test_what_evaluating_large_models_takes_is_left_free(priors, monkeypatch):
+    models = models_of()
+    models = replace(models, rows=models.rows * priors)
     monkeypatch.setattr(drawn, "SMALL", 4)
-    monkeypatch.setattr(drawn, "available_cores", lambda: cores)
-    chunk = drawn.room_for(models, 30, 10**9, memory)
+    chunk = drawn.room_for(models, 30, 1, 10**6)
     each = sum(array[0].nbytes for array in chunk) - 8  # one more end
-    beside = cores * (each + 8 * VALUES_BESIDE * 5)
-    assert memory - each < each * len(chunk.ends) + beside <= memory
+    one_draw = priors * (each + 8 * VALUES_BESIDE * 5)
+    for memory in range(one_draw, 40 * one_draw, 997):
+        assert len(drawn.room_for(models, 30, 10**9, memory).ends) == priors * (memory // one_draw)
     monkeypatch.setattr(drawn, "SMALL", 5)  # up to there an elimination takes nothing
-    assert len(drawn.room_for(models, 30, 10**9, memory).ends) == memory // each
+    size = len(drawn.room_for(models, 30, 10**9, 100_000).ends)
+    assert size == priors * (100_000 // (priors * each))
 
 
-def test_where_memory_is_scarce_fewer_cores_evaluate(monkeypatch):
+def test_what_does_not_fit_is_refused(monkeypatch):
     models = models_of()
     monkeypatch.setattr(drawn, "SMALL", 4)
-    monkeypatch.setattr(drawn, "available_cores", lambda: 1000)
     each = sum(array[0].nbytes for array in drawn.room_for(models, 30, 1, 10**6)) - 8
-    least = 2 * each + 8 * VALUES_BESIDE * 5
+    least = each + 8 * VALUES_BESIDE * 5
     assert len(drawn.room_for(models, 30, 10**9, least).ends) == 1
     assert len(drawn.room_for(models, 30, 10**9, 3 * least).ends) == 3
     with pytest.raises(CertificateRefused, match="one drawn model takes 0 MiB, expected at most 0"):
         drawn.room_for(models, 30, 10**9, least - 1)
-    with pytest.raises(CertificateRefused, match="takes 12 MiB, expected at most 1;"):
+    with pytest.raises(CertificateRefused, match="takes 6 MiB, expected at most 1;"):
         drawn.room_for(models, 2**19, 10**9, 2**20)
-
-
-@pytest.mark.parametrize("priors", [1, 2])
-def test_all_cores_that_evaluate_at_once_are_counted(priors, monkeypatch):
-    models = models_of()
-    models = replace(models, others=(models.rows,) * (priors - 1))
-    monkeypatch.setattr(drawn, "SMALL", 4)
-    monkeypatch.setattr(drawn, "available_cores", lambda: 16)
-    one_draw, beside = drawn.bytes_of(models, 30)
-
-    def taken(draws):
-        return draws * one_draw + min(16, draws * priors) * beside
-
-    for memory in range(taken(1), taken(40), 997):
-        draws = len(drawn.room_for(models, 30, 10**9, memory).ends) // priors
-        assert taken(draws) <= memory < taken(draws + 1)
 
 
 @pytest.mark.parametrize("weight", [0.3, 5.0])  # a broken stick, and every state by itself
@@ -96,14 +82,12 @@ def test_models_drawn_under_two_priors_are_those_drawn_under_each(weight, reward
     behavior = problem.behavior
     settings = Posterior(prior_weight=weight, starts=starts)
     models = model_draws(problem, settings)
-    assert (models.rows.weight * PIECES >= problem.num_states) == (weight == 5.0)
+    assert (models.rows[0].weight * PIECES >= problem.num_states) == (weight == 5.0)
     used = np.isin(np.arange(10), [0, 1, 2, 4, 5, 6, 7])  # those of the end have no rows
-    chunk = drawn.room_for(models, 60, 7, 2**20)
-    drawn.draw_chunk(models, used, 3, chunk)
+    chunk = chunk_of(models, used, 7)
     assert (chunk.ends[:, -1] > 0).all()
     for p, alone in enumerate(models.apart()):
-        single = drawn.room_for(alone, 60, 7, 2**20)
-        drawn.draw_chunk(alone, used, 3, single)
+        single = chunk_of(alone, used, 7)
         part = chunk.part(7 * p, 7)
         for name in ("ends", "reward", "initial"):
             np.testing.assert_array_equal(getattr(part, name), getattr(single, name))
@@ -114,10 +98,11 @@ def test_models_drawn_under_two_priors_are_those_drawn_under_each(weight, reward
     questions = [
         drawn.DrawnQuestion(each, behavior.probability, other) for each in (models, *models.apart())
     ]
-    apart = drawn.drawn_gains_each(questions[1:], 9, 2**20)
-    both, _ = drawn.bytes_of(models, drawn.expected_cells(models, np.ones(10, bool)))
+    apart = gains_in(questions[1:], 9, 2**20)
+    room = drawn.room_for(models, drawn.expected_cells(models, np.ones(10, bool)), 1, 2**20)
+    both = sum(array.nbytes for array in room) - 8 * len(room.ends)
     for memory in (2**20, both, both // 2):  # all draws at once, one after the other, not even one
-        (together,) = drawn.drawn_gains_each(questions[:1], 9, memory)
+        (together,) = gains_in(questions[:1], 9, memory)
         for gains, (single,) in zip(together, apart, strict=True):
             np.testing.assert_array_equal(gains.lower, single.lower)
             assert gains.error == single.error
@@ -142,16 +127,15 @@ def test_signals_of_a_log_share_their_rows_and_starts_and_change_no_bit(
         models = model_draws(problem, settings)
         other = Policy.deterministic(counts.pairs, [1, 0, 1, 0, 0]).probability[np.newaxis]
         questions.append(drawn.DrawnQuestion(models, problem.behavior.probability, other))
-    every = [question.models for question in questions]
-    assert drawn.sharing(every, [question.used for question in questions]) == [[0, 1], [2]]
+    assert drawn.sharing(questions) == [[0, 1], [2]]
     in_blocks = Blocks(np.array([0, 10]), np.array([0, 60]))
     if blocks == 3:
         in_blocks = Blocks(np.array([0, 3, 4, 10]), np.array([0, 30, 42, 120]))
     monkeypatch.setattr(drawn, "blocks_of", lambda *_: in_blocks)
     for memory in (2**20, 2**15):  # all draws at once, or some
-        together = drawn.drawn_gains_each(questions, 9, memory)
+        together = gains_in(questions, 9, memory)
         for question, gains in zip(questions, together, strict=True):
-            ((alone, *others),) = drawn.drawn_gains_each([question], 9, 2**20)
+            ((alone, *others),) = gains_in([question], 9, 2**20)
             for found, expected in zip(gains, [alone, *others], strict=True):
                 np.testing.assert_array_equal(found.lower, expected.lower)
                 assert found.error == expected.error
@@ -174,8 +158,8 @@ def test_what_values_may_be_off_grows_with_their_terms():
     low, high = models.value_bounds
     endless = drawn.proven_error(models, one, one, math.inf * one)
     for judged in (models, replace(models, alone=True)):
-        _, errors = drawn.gains_and_errors(judged, 0 * one, endless)
-        assert errors.tolist() == [[2 * (high - low)]]
+        gains = drawn.DrawnQuestion(judged, np.ones(10), np.zeros((1, 10))).gains(0 * one, endless)
+        assert gains.error == 2 * (high - low)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +176,8 @@ def test_steps_are_bounded_by_what_is_proven(found, residual, scale, steps, monk
         performance.mean[:], performance.residual[:], performance.scale[:] = found, residual, scale
 
     monkeypatch.setattr(drawn, "eliminate_drawn", SimpleNamespace(all=solve))
-    models = SimpleNamespace(counts=SimpleNamespace(pairs=Pairs.full(2, 1)), discount=1.0)
+    counts = SimpleNamespace(pairs=Pairs.full(2, 1))
+    models = SimpleNamespace(counts=counts, discount=1.0, horizon=None)
     chunk = drawn.Chunk(*(np.zeros((1, 1)) for _ in range(5)))
     bound = drawn.step_bounds(models, chunk, [np.ones((1, 2))])
     assert bound == pytest.approx(np.array([[steps]]), rel=1e-12)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.posterior_examples import BOUNDS, example, posterior_gains, with_sums
+from support.posterior_examples import BOUNDS, example, gains_in, posterior_gains, with_sums
 from support.problems import logged_problem, uniform_problem
 from support.strategies import problems
 from surestep import Counts, FiniteMDP, Policy, certify, estimate_behavior, sample_log
@@ -71,7 +71,7 @@ def test_gains_without_a_discount_are_those_of_discounts_near_1(states, memory):
 def test_models_in_which_no_episode_is_proven_to_end_count_as_the_worst():
     problem, policy = ending_example(4)
     settings = Posterior(draws=19)
-    models = replace(model_draws(problem, settings), others=())
+    models = model_draws(problem, settings).apart()[0]
     question = drawn.DrawnQuestion(
         models, problem.behavior.probability, policy.probability[np.newaxis]
     )
@@ -85,8 +85,8 @@ def test_models_in_which_no_episode_is_proven_to_end_count_as_the_worst():
     found = drawn.step_bounds
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(drawn, "step_bounds", first_endless)
-        ((gains,),) = drawn.drawn_gains_each([question], 19, 2**29)
-    ((plain,),) = drawn.drawn_gains_each([question], 19, 2**29)
+        ((gains,),) = gains_in([question], 19, 2**29)
+    ((plain,),) = gains_in([question], 19, 2**29)
     assert gains.lower[0, 0] == -1.0
     np.testing.assert_array_equal(gains.lower[0, 1:], plain.lower[0, 1:])
 

@@ -19,8 +19,10 @@ from support.oracles import gains_in_draws
 from support.posterior_examples import (
     BOUNDS,
     assert_moments,
+    chunk_of,
     dense_times,
     example,
+    gains_in,
     posterior_gains,
     with_sums,
 )
@@ -50,9 +52,8 @@ def drawn_rows(name):
     settings = Posterior(prior=prior, prior_weight=weight)
     models = model_draws(problem, settings)
     used = np.arange(counts.pairs.num_pairs) == 0
-    chunk = drawn.room_for(models, drawn.expected_cells(models, used) + 40, DRAWS, 2**30)
+    chunk = chunk_of(models, used, DRAWS)
     assert len(chunk.ends) == DRAWS
-    drawn.draw_chunk(models, used, 0, chunk)
     ends = chunk.ends[:, -1]
     assert (ends >= 0).all()
     row, place = np.nonzero(np.arange(chunk.target.shape[1]) < ends[:, np.newaxis])
@@ -60,7 +61,7 @@ def drawn_rows(name):
     np.add.at(times, (row, chunk.target[row, place]), 1.0)
     assert times.max() == 1.0  # nobody is drawn twice
     rows[row, chunk.target[row, place]] = chunk.share[row, place]
-    return rows, models.rows.weight * PIECES >= counts.pairs.num_states
+    return rows, models.rows[0].weight * PIECES >= counts.pairs.num_states
 
 
 def weights_in(counts, prior, weight):
@@ -297,7 +298,7 @@ def test_gains_under_the_prior_against_a_policy_have_the_law_of_dense_draws():
         models, problem.behavior.probability, policy.probability[np.newaxis]
     )
     ((against, _),) = adverse_questions(question)
-    ((found,),) = drawn.drawn_gains_each([against], 4000, 2**29)
+    ((found,),) = gains_in([against], 4000, 2**29)
     expected = adverse_gains(problem, policy, 2000, np.random.default_rng(3))
     assert scipy.stats.ks_2samp(found.lower[0], expected).pvalue > RARE
     assert found.lower.std() == pytest.approx(expected.std(), rel=0.15)
@@ -318,7 +319,7 @@ def test_the_cautious_gains_are_the_smallest_ones_of_three_priors():
         ((question, _),) = adverse_questions(
             drawn.DrawnQuestion(models, problem.behavior.probability, single)
         )
-        ((gains,),) = drawn.drawn_gains_each([question], 199, 2**29)
+        ((gains,),) = gains_in([question], 199, 2**29)
         against.append(gains.lower[0])
     found = posterior_gains(problem, policies, settings)
     assert (found <= even).all()
@@ -419,8 +420,8 @@ def test_gains_depend_neither_on_threads_nor_on_memory(solver, two_threads, monk
 
 
 SLOW = {
-    # times of staying, of going on, and of each of many ends, which are so rare that the thin model
-    # has none of them, and yet decide the values
+    # times of staying, of going on, and of each of many ends, which are rare and yet decide the
+    # values
     "random walk": (500, 500, 0, 0.999),
     "sticky": (9_900, 100, 0, 0.999),
     "rare ends": (10_000, 90_000, 10, 0.999),
@@ -498,7 +499,7 @@ def test_no_draw_gains_or_loses_more_than_values_span(monkeypatch):
     models = replace(models, value_bounds=(-1.4, 3.6))
     others = np.stack([policy.probability] * 2)
     question = drawn.DrawnQuestion(models, problem.behavior.probability, others)
-    ((gains,),) = drawn.drawn_gains_each([question], 4, 2**20)
+    ((gains,),) = gains_in([question], 4, 2**20)
     expected = [[1.0, -1.0], [-1.0, -5.0], [0.6, 0.0], [0.0, -1.0]]
     np.testing.assert_allclose(gains.lower.T, expected, atol=1e-12)
 

@@ -14,7 +14,7 @@ import pytest
 import scipy.stats
 
 from support.failures import RARE, allowed_failures
-from support.posterior_examples import posterior_gains
+from support.posterior_examples import chunk_of, posterior_gains
 from support.problems import uniform_problem
 from surestep import FiniteMDP, MDPBatch, Policy, certify, evaluate_batch, performance, sample_log
 from surestep.algorithms import SPIBB
@@ -124,10 +124,9 @@ def test_steps_on_the_way_earn_nothing_where_only_ends_pay():
     problem, settings = noisy_problem(noisy_world("at the end", rng), "at the end", 60, rng)
     models = model_draws(problem, settings).apart()[1]
     used = ~problem.counts.terminal[problem.counts.pairs.state]
-    chunk = drawn.room_for(models, drawn.expected_cells(models, used) + 100, 49, 2**24)
-    drawn.draw_chunk(models, used, 0, chunk)
+    chunk = chunk_of(models, used, 49)
     policy = problem.behavior.probability[np.newaxis]
-    found, _ = drawn.performances(models, chunk, [policy], [])
+    found, _ = drawn.performances(models, chunk, [policy])
     assert 0.1 < found.mean() < 0.9
     assert found.max() < 1.0
 

@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from support.problems import uniform_problem
 from surestep import Counts, Policy
 from surestep.certificates import Posterior
-from surestep.certificates.drawn import DrawnQuestion, PriorRows, posteriors_of
+from surestep.certificates.drawn import DrawnQuestion, all_rows, posteriors_of
 from surestep.certificates.posterior import model_draws
 from surestep.certificates.prior import (
     ADVERSE,
@@ -23,7 +23,7 @@ from surestep.certificates.prior import (
     prior_statements,
     priors_of,
 )
-from surestep.kernels.posterior import Row, weigh_row
+from surestep.kernels.posterior import Row, Rows, weigh_row
 from surestep.model.successors import Successors
 
 # Four states, the last of which ends episodes; pair 0 may lead to three states, pair 1 to one.
@@ -79,7 +79,7 @@ def test_a_row_is_believed_to_do_what_was_seen_and_what_its_state_does(table, we
     assert (prior.alpha, prior.total) == (None, float(weight))
     settings = Posterior(prior="pooled", prior_weight=float(weight))
     models = model_draws(problem, settings)
-    rows, shapes = posteriors_of([models], [np.ones(6, bool)]).rows, np.empty((6, 3))
+    rows, shapes = posteriors_of([all_rows(models)]).rows, np.empty((6, 3))
     for pair in range(6):
         target, shape = np.empty(3, np.int32), np.empty(3)
         first, last = counts.offsets[pair : pair + 2]
@@ -208,7 +208,7 @@ def test_a_little_weight_leads_to_where_the_policy_gains_the_least(world, discou
         return
     ((asked, places),) = adverse_questions(question)
     assert places == [0]
-    rows, scale = asked.models.rows, max(np.abs(gain).max(), 1e-12)
+    (rows,), scale = asked.models.rows, max(np.abs(gain).max(), 1e-12)
     if given_ones:
         heavy = rows.successor[rows.given > 0]
         assert np.allclose(rows.given[rows.given > 0], ADVERSE)
@@ -222,9 +222,9 @@ def test_a_little_weight_leads_to_where_the_policy_gains_the_least(world, discou
 
 
 def test_among_given_successors_each_row_has_its_own_worst():
-    rows = PriorRows(
+    rows = Rows(
         np.array([0, 2, 2, 5]), np.array([0, 1, 0, 1, 2], np.int32), np.zeros(5, np.int64),
-        np.ones(5), 0.0, np.zeros(0), np.zeros(0),
+        np.zeros(5), np.ones(5), np.zeros(1), np.zeros(0), np.zeros(0),
     )  # fmt: skip
     each = adverse_rows(rows, np.array([3.0, 2.0, 1.0])).given
     assert each.tolist() == [0, ADVERSE, 0, 0, ADVERSE]
@@ -240,7 +240,7 @@ def test_without_a_discount_the_weight_leads_to_where_both_may_end(world):
     if asked is None:
         assert (policies[0] == policies[1]).all()
         return
-    there = int(np.argmax(asked.models.rows.elsewhere))
+    there = int(np.argmax(asked.models.rows[0].elsewhere))
     for policy in policies:
         ways = np.einsum("sa,sat->st", policy, times) + np.eye(size)
         assert np.linalg.matrix_power(ways, size)[there, -1] > 0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from support.failures import RARE
-from support.posterior_examples import posterior_gains
+from support.posterior_examples import chunk_of, posterior_gains
 from support.problems import uniform_problem
 from surestep import Policy, Problem, certify
 from surestep.algorithms import SPIBB
@@ -84,8 +84,7 @@ def test_the_worst_end_of_a_range_is_one_more_visit_of_the_pair_that_it_costs_mo
     # Half of 9 in 10 visits costs more than half of 7 in 40.
     assert against.models.rewards.more.tolist() == [0, -1, 0, 0]
     used = np.array([True, True, False, False])
-    chunk = drawn.room_for(against.models, 40, 4000, 2**26)
-    drawn.draw_chunk(against.models, used, 0, chunk)
+    chunk = chunk_of(against.models, used, 4000)
     np.testing.assert_allclose(chunk.reward[:, 0], 1.0, rtol=1e-12)
     expected = 2 - 9 * np.random.default_rng(4).beta(1, 10, 4000)  # both actions end
     assert scipy.stats.ks_2samp(chunk.reward[:, 1], expected).pvalue > RARE

@@ -14,12 +14,11 @@ import pytest
 
 from support.failures import allowed_failures
 from support.oracles import solve_exactly
-from support.posterior_examples import posterior_gains
+from support.posterior_examples import chunk_of, posterior_gains
 from support.problems import logged_problem
 from surestep import FiniteMDP, Policy, sample_log
 from surestep.certificates import Posterior, Robust, Stitched, certify, drawn
 from surestep.certificates.certifying import certify_many, verify
-from surestep.certificates.drawn import draw_chunk, expected_cells, room_for
 from surestep.certificates.posterior import judged_part, model_draws
 from surestep.certificates.stitched import judging_of, planning_of
 from surestep.model.problem import Reach, reaching
@@ -280,10 +279,9 @@ def test_a_training_part_expects_bounds_of_chances():
 def dense_draws(problem, settings, policies):
     """Rows [draws, K, S] and starts [draws, S] of the models under the first prior."""
     part = judged_part(settings, problem)
-    models = replace(model_draws(part, settings), others=())
+    models = model_draws(part, settings).apart()[0]
     used = ~models.counts.terminal[models.counts.pairs.state] & (policies > 0)
-    chunk = room_for(models, 2 * expected_cells(models, used), settings.draws, 2**28)
-    draw_chunk(models, used, 0, chunk)
+    chunk = chunk_of(models, used, settings.draws)
     rows = np.zeros((settings.draws, used.size, problem.num_states))
     for b, k in np.ndindex(settings.draws, used.size):
         cells = slice(*chunk.ends[b, k : k + 2])

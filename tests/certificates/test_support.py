@@ -12,12 +12,17 @@ import scipy.stats
 from support import posterior_examples
 from support.failures import RARE, allowed_failures
 from support.oracles import gains_in_draws
-from support.posterior_examples import assert_moments, dense_times, posterior_gains
+from support.posterior_examples import (
+    assert_moments,
+    chunk_of,
+    dense_times,
+    posterior_gains,
+)
 from support.problems import logged_problem, uniform_problem
 from support.reward_oracle import unknown_rewards
 from surestep import Counts, FiniteMDP, Policy, certify, performance, sample_log
 from surestep.algorithms import SPIBB
-from surestep.certificates import Posterior, Robust, drawn, training_part, verify
+from surestep.certificates import Posterior, Robust, training_part, verify
 from surestep.certificates.posterior import model_draws
 from surestep.certificates.robust import set_terms
 from surestep.certificates.uncertainty import uncertainty_of
@@ -65,8 +70,7 @@ def drawn_rows(problem, certifier, draws):
     models = model_draws(problem, certifier)
     counts = problem.counts
     used = ~counts.terminal[counts.pairs.state]
-    chunk = drawn.room_for(models, drawn.expected_cells(models, used), draws, 2**30)
-    drawn.draw_chunk(models, used, 0, chunk)
+    chunk = chunk_of(models, used, draws)
     ends = chunk.ends[:, -1]
     assert (ends >= 0).all()
     draw, place = np.nonzero(np.arange(chunk.target.shape[1]) < ends[:, np.newaxis])

@@ -225,7 +225,7 @@ def test_drawn_models_have_the_gains_of_the_posterior():
     behavior, policy = (Policy.from_dense(counts, rng.dirichlet([1, 1], 4)) for _ in range(2))
     problem = Problem(counts=counts, behavior=behavior, discount=0.8, value_bounds=(-50.0, 50.0))
     judge = Posterior(prior="weight", draws=19)
-    models = drawn_models(model_draws(problem, judge), judge.draws, MEMORY)
+    models = drawn_models(model_draws(problem, judge), MEMORY)
     case = worst_case(problem, [*models], policy)
     expected = judge.gains(problem, [policy])[0]
     assert case.gains(1.0).tolist() == pytest.approx(expected.tolist(), abs=1e-5)

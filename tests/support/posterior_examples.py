@@ -8,6 +8,7 @@ import scipy.stats
 from support.failures import RARE
 from support.problems import uniform_problem
 from surestep import Counts, Policy
+from surestep.certificates.drawn import DrawnQuestion, drawn_chunks, drawn_gains_each
 from surestep.certificates.posterior import MEMORY, drawn_each
 from surestep.errors import CertificateRefused
 
@@ -71,3 +72,19 @@ def assert_moments(rows, shape, slack=0.0):
 
 
 BOUNDS = {"reward_low": -0.5, "reward_high": 1.5}
+
+
+def chunk_of(models, used, draws):
+    """The first draws of the rows of these pairs."""
+    question = DrawnQuestion(replace(models, draws=draws), 1.0 * used, np.zeros((0, used.size)))
+    (chunk,) = drawn_chunks([question], 2**30)
+    return chunk
+
+
+def gains_in(questions, draws, memory):
+    """The gains in so many draws of the models of each question."""
+    models = [replace(question.models, draws=draws) for question in questions]
+    asked = [
+        question._replace(models=each) for question, each in zip(questions, models, strict=True)
+    ]
+    return drawn_gains_each(asked, memory)

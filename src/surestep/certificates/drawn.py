@@ -7,6 +7,8 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,13 +19,11 @@ from surestep.kernels.devices import PROCESSOR, Machine, brought_home, machine_f
 from surestep.kernels.drawn import (
     PARTS,
     VALUES_BESIDE,
-    Aim,
     Chunk,
     Performance,
     count_steps_drawn,
     eliminate_drawn,
     iterate_drawn,
-    room_to_count,
     room_to_eliminate,
     step_drawn,
 )
@@ -39,7 +39,6 @@ from surestep.kernels.posterior import (
 from surestep.kernels.records import line, places
 from surestep.kernels.types import RoomSize, is_there
 from surestep.model import Counts, FiniteMDP, Statement
-from surestep.parallel import available_cores
 from surestep.planning.horizons import longest_horizon
 from surestep.planning.proof import SMALLEST_NORMAL
 
@@ -47,23 +46,11 @@ SMALL = 128  # states up to which a dense elimination is the fastest
 NEAR = 2**25  # bytes of models that the processor draws at once for several data sets
 ACCURACY = 1e-6  # of the largest reward and value: the error that iterations aim for
 BUSY, BLOCK_PAIRS = 1 << 16, 64  # tasks that keep a GPU busy, and the least pairs of one
-ENOUGH, FIRST_STEPS = 0.01, 1.0  # steps are counted up to a residual of 0.01, from no guess
+ENOUGH = 0.01  # steps are counted up to a residual of 0.01
 MOST_STEPS = 1_000  # where it takes more, the processor knows better ways
 MIXED = 3  # earlier steps
 VALUES_STEPPING = PARTS + 2 * MIXED + 8  # for every state of a model, under every policy
 RIDGE = 1e-12  # of the squares: keeps the equations of a mixture solvable
-
-
-class PriorRows(NamedTuple):
-    """The law of the rows of one data set under one prior, as in `kernels.posterior.Rows`."""
-
-    offsets: arrays.IntArray  # [K+1]
-    successor: arrays.IndexArray  # [T]
-    times: arrays.IntArray  # [T]
-    given: arrays.FloatArray  # [T], or empty
-    weight: float
-    pooled: arrays.FloatArray  # [K]
-    elsewhere: arrays.FloatArray  # [S]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -71,25 +58,20 @@ class ModelDraws:
     """A posterior over models, given by its Dirichlet rows, rewards and starts."""
 
     counts: Counts
-    rows: PriorRows
-    others: tuple[PriorRows, ...] = ()  # of further priors, under which the same is drawn again
+    rows: tuple[Rows, ...]  # under each prior
     discount: float
     value_bounds: tuple[float, float]
     start_weight: arrays.FloatArray  # [S] of the posterior of starts; empty where they are known
     rewards: RewardDraws
     extreme: float = 0.0  # visits that an end of the range of rewards weighs against a policy
     seed: int
+    draws: int
     horizon: int | None = None  # the steps that count, if only ends are worth something
     alone: bool = False  # Δ is ρ(π) itself
 
-    @property
-    def priors(self) -> int:
-        """Returns the number of priors."""
-        return 1 + len(self.others)
-
     def apart(self) -> "list[ModelDraws]":
         """Returns one posterior for each prior."""
-        return [replace(self, rows=rows, others=()) for rows in (self.rows, *self.others)]
+        return [replace(self, rows=(rows,)) for rows in self.rows]
 
 
 class Gains(NamedTuple):
@@ -124,63 +106,49 @@ class DrawnQuestion(NamedTuple):
         return (
             models.counts.pairs.offsets.tobytes(),
             models.discount,
-            models.priors,
+            models.draws,
+            len(models.rows),
             models.rewards.per_pair,
             models.rewards.least.size,
             models.rewards.more.size,
-            models.rows.given.size == 0,
+            models.rows[0].given.size == 0,
             models.start_weight.size,
             models.horizon,
             models.alone,
         )
 
     def gains(self, worth: arrays.FloatArray, error: arrays.FloatArray) -> Gains:
-        """Returns the gains, by ρ in all models [draws, 1 + P or more] and its errors."""
+        """ρ(π) − ρ(π_b), held to the value bounds, less errors, by ρ [draws, 1 + P or more].
+
+        Values of a drawn model may be outside of the bounds. Where they are not, holding changes
+        nothing; so the rank of a truth that meets the bounds is the same whatever the others count.
+        They count the less favourable of Δ and of Δ with ρ cut off at the bounds, since where both
+        are cut off at the same bound, a loss would look like none. A ρ(π) that is asked for alone
+        is cut off itself.
+        """
         low, high = self.models.value_bounds
-        number = len(self.policies)
-        lower, errors = gains_and_errors(self.models, worth, error)
-        least = np.maximum(np.ascontiguousarray(lower[:, :number].T), low - high)  # none lose more
-        same = (self.policies == self.behavior).all(axis=1)
+        theirs, ours = worth[:, :1], worth[:, 1 : 1 + len(self.policies)]
+        errors = error[:, 1 : 1 + len(self.policies)]
+        held = np.clip(ours, low, high)
         if not self.models.alone:
+            errors = errors + error[:, :1]
+            held = np.minimum(ours - theirs, held - np.clip(theirs, low, high))
+        errors = np.minimum(errors, 2 * (high - low))
+        least = np.maximum(np.ascontiguousarray((held - errors).T), low - high)  # none lose more
+        if not self.models.alone:
+            same = (self.policies == self.behavior).all(axis=1)
             least[same] = 0.0  # π_b loses nothing, however evaluated
-        return Gains(least, float(errors[:, :number].max()))
+        return Gains(least, float(errors.max()))
 
 
-def drawn_gains_each(
-    questions: Sequence[DrawnQuestion], draws: int, memory: int
-) -> list[list[Gains]]:
+def drawn_gains_each(questions: Sequence[DrawnQuestion], memory: int) -> list[list[Gains]]:
     """ρ(π, M_k) − ρ(π_b, M_k) for policies [P, K] and k = 0 … draws − 1, less all errors.
 
-    Returns them for each data set, under each prior. Models of several small data sets are drawn
-    at once, as many as fit, and no more than the processor has near at hand, unless they share it.
+    Returns them for each data set, under each prior. Models of data sets that follow each other are
+    drawn at once, where they are of one kind.
     """
-    groups = groups_of(questions, draws, memory)
-    return [gains for group in groups for gains in gains_of_group(group, draws, memory)]
-
-
-def groups_of(
-    questions: Sequence[DrawnQuestion], draws: int, memory: int
-) -> Iterator[list[DrawnQuestion]]:
-    """Yields groups of questions that follow each other, each as large as may be."""
-    machine = machine_for_tasks(draws * len(questions))
-    most = min(memory, NEAR) if machine.gpu is None else machine.gpu.free / 2
-    group: list[DrawnQuestion] = []
-    held = 0.0
-    for question in questions:
-        size = draws * bytes_of(question.models, expected_cells(question.models, question.used))[0]
-        both = [*group[-1:], question]
-        fits = is_small(question.models) and held + size <= most
-        if not fits and is_small(question.models) and held + size <= memory:
-            # Rows and starts that both share are drawn once.
-            fits = len(sharing([one.models for one in both], [one.used for one in both])) == 1
-        if group and not (fits and group[0].kind == question.kind):
-            yield group
-            group = []
-            held = 0.0
-        group.append(question)
-        held += size
-    if group:
-        yield group
+    groups = [[*group] for _, group in groupby(questions, key=attrgetter("kind"))]
+    return [gains for group in groups for gains in gains_of_group(group, memory)]
 
 
 def is_small(models: ModelDraws) -> bool:
@@ -188,115 +156,50 @@ def is_small(models: ModelDraws) -> bool:
     return models.counts.pairs.num_states <= SMALL
 
 
-def gains_of_group(group: list[DrawnQuestion], draws: int, memory: int) -> list[list[Gains]]:
-    """Returns the gains of data sets that are drawn together, under each prior."""
-    data_sets = [question.models for question in group]
-    used = [question.used for question in group]
-    first = data_sets[0]
-    under_each = [question for question in group for _ in range(data_sets[0].priors)]
+def gains_of_group(group: list[DrawnQuestion], memory: int) -> list[list[Gains]]:
+    """Returns the gains of data sets of one kind, under each prior.
+
+    Large ones are drawn alone. Small ones take no more memory together than the processor has near
+    at hand. If not even one draw fits, each data set is drawn alone, and then under each prior.
+    """
+    first = group[0].models
+    if len(group) > 1 and not is_small(first):
+        return [gains_of_group([question], memory)[0] for question in group]
+    under_each = [question for question in group for _ in first.rows]
     everyone = [question.everyone for question in under_each]
-    machine = machine_for_tasks(draws * len(data_sets))
-    blocks = blocks_of(data_sets, used, machine, draws)
-    posteriors = posteriors_of(data_sets, used)
-    guesses: list[Guess] = []
-    outcomes: list[tuple[arrays.FloatArray, arrays.FloatArray]] = []
-    done = 0
-    room = None
-    while done < draws:
-        if room is None:
-            cells = int(blocks.cells[-1])
-            if machine.gpu is not None:
-                memory = int(machine.gpu.free / 2)
-            if first.others and sum(bytes_of(first, cells)) > memory:
-                return [
-                    [
-                        gains_of_group([question._replace(models=alone)], draws, memory)[0][0]
-                        for alone in models.apart()
-                    ]
-                    for question, models in zip(group, data_sets, strict=True)
-                ]
-            most = max(map(len, everyone))
-            room = room_for(
-                first, cells, draws * len(data_sets), memory, machine=machine, policies=most
-            )
-        size = min(len(room.ends) // len(everyone), draws - done)
-        if size == 0:  # rows turned out longer than expected: too long to be drawn together
-            return [gains_of_group([question], draws, memory)[0] for question in group]
-        chunk = room.part(0, len(everyone) * size)
-        tasks = (posteriors.firsts.size - 1) * size * (blocks.pairs.size - 1)
-        draw_models.all(tasks, room_to_draw(posteriors), posteriors, done, blocks, chunk)
-        if (chunk.ends < 0).any():
-            blocks = blocks._replace(cells=2 * blocks.cells)
-            room = None
-            continue
-        if not guesses:
-            guesses = [
-                first_guess(first, chunk.part(i * size, 1), policies)
-                for i, policies in enumerate(everyone)
-            ]
-        outcomes.append(performances(first, chunk, everyone, guesses))
-        done += size
+    machine = machine_for_tasks(first.draws * len(group))
+    most = memory
+    if machine.gpu is not None:
+        most = int(machine.gpu.free / 2)
+    elif len(group) > 1:
+        most = min(memory, NEAR)
+    try:
+        chunks = drawn_chunks(group, most, machine)
+        outcomes = [performances(first, chunk, everyone) for chunk in chunks]
+    except CertificateRefused as refusal:
+        if refusal.code == "too-little-memory" and len(group) > 1:
+            return [gains_of_group([question], memory)[0] for question in group]
+        if refusal.code == "too-little-memory" and len(first.rows) > 1:
+            alone = [group[0]._replace(models=models) for models in first.apart()]
+            return [[gains_of_group([question], memory)[0][0] for question in alone]]
+        raise
     worth, errors = (
         np.concatenate([part.reshape(len(everyone), -1, part.shape[1]) for part in parts], axis=1)
         for parts in zip(*outcomes, strict=True)
     )
     gains = [*map(DrawnQuestion.gains, under_each, worth, errors)]
-    return [gains[i : i + first.priors] for i in range(0, len(gains), first.priors)]
-
-
-def gains_and_errors(
-    models: ModelDraws, performance: arrays.FloatArray, error: arrays.FloatArray
-) -> tuple[arrays.FloatArray, arrays.FloatArray]:
-    """ρ(π) − ρ(π_b) [B, P], held to the value bounds, less errors, and these, by errors of ρ.
-
-    Of policies [B, 1 + P] π_b comes first. Values of a drawn model may be outside of the bounds.
-    Where they are not, holding changes nothing; so the rank of a truth that meets the bounds is the
-    same whatever the others count. They count the less favourable of Δ and of Δ with ρ cut off at
-    the bounds, since where both are cut off at the same bound, a loss would look like none. A ρ(π)
-    that is asked for alone is cut off itself.
-    """
-    low, high = models.value_bounds
-    if models.alone:
-        errors = np.minimum(error[:, 1:], 2 * (high - low))
-        return np.clip(performance, low, high)[:, 1:] - errors, errors
-    errors = np.minimum(error[:, :1] + error[:, 1:], 2 * (high - low))
-    cut = np.clip(performance, low, high)
-    held = np.minimum(performance[:, 1:] - performance[:, :1], cut[:, 1:] - cut[:, :1])
-    return held - errors, errors
-
-
-class Guess(NamedTuple):
-    """A start for iterations in any model: values [P, S], and the steps that an episode takes."""
-
-    values: arrays.FloatArray
-    steps: float  # until it ends, or is discounted
-
-
-def first_guess(models: ModelDraws, first: Chunk, policies: arrays.FloatArray) -> Guess:
-    """Returns the values of policies [P, K] in the first model; of small ones none are needed."""
-    guess = Guess(np.zeros((len(policies), models.counts.pairs.num_states)), FIRST_STEPS)
-    if is_small(models) or models.horizon is not None:
-        return guess
-    steps = float(step_bounds(models, first, [policies]).max())
-    iterated(models, first, policies, Aim(ACCURACY, steps, keep=True), guess.values)
-    return guess._replace(steps=steps)
+    return [gains[i : i + len(first.rows)] for i in range(0, len(gains), len(first.rows))]
 
 
 def performances(
     models: ModelDraws,
     chunk: Chunk,
     everyone: Sequence[arrays.FloatArray],
-    guesses: Sequence[Guess],
 ) -> tuple[arrays.FloatArray, arrays.FloatArray]:
     """ρ [B, P] of the policies of each data set in its drawn models, and its error [B, P]."""
-    if models.horizon is not None:  # each step is rounded once, and so is the mean over the starts
-        performance = counted(models, chunk, everyone, models.horizon)
-        rounded = np.full(performance.mean.shape, models.horizon + 1.0)
-        error = proven_error(models, performance.residual, performance.scale, rounded)
-        return performance.mean, error
-    horizon = step_bounds(models, chunk, everyone)  # first: refused where an episode never ends
-    performance = evaluated(models, chunk, everyone, guesses, ACCURACY)
+    horizon = step_bounds(models, chunk, everyone)  # refuses episodes that never end
     proven = np.isfinite(horizon)
+    performance = evaluated(models, chunk, everyone, ACCURACY, np.where(proven, horizon, 1.0))
     error = proven_error(models, performance.residual, performance.scale, horizon)
     return np.where(proven, performance.mean, 0.0), error
 
@@ -305,75 +208,37 @@ def evaluated(
     models: ModelDraws,
     chunk: Chunk,
     everyone: Sequence[arrays.FloatArray],
-    guesses: Sequence[Guess],
     accuracy: float,
+    steps: arrays.FloatArray,
 ) -> Performance:
-    """Evaluates the policies of each data set in its models: by elimination, or from guesses.
+    """Evaluates the policies of each data set in its models.
 
-    Where some have fewer policies than others, the rest is 0.
-    """
-    if is_small(models):
-        tasks = len(chunk.ends)
-        performance = Performance(*np.zeros((3, tasks, max(map(len, everyone)))))
-        room = room_to_eliminate(models.counts.pairs.num_states)
-        model = (models.counts.pairs.offsets, models.discount, chunk)
-        eliminate_drawn.all(tasks, room, *model, line(everyone), places(everyone), performance)
-        return performance
-    size = len(chunk.ends) // len(everyone)
-    parts = [
-        iterated(
-            models,
-            chunk.part(i * size, size),
-            policies,
-            Aim(accuracy, guess.steps, keep=False),
-            guess.values,
-        )
-        for i, (policies, guess) in enumerate(zip(everyone, guesses, strict=True))
-    ]
-    return Performance(*map(line, zip(*parts, strict=True)))
-
-
-def counted(
-    models: ModelDraws, chunk: Chunk, everyone: Sequence[arrays.FloatArray], steps: int
-) -> Performance:
-    """Evaluates the policies of each data set in its drawn models over so many steps.
-
-    Of a large model that is too much for one thread of a GPU.
+    If only some steps count, these are counted; else it is done by elimination, or by iteration.
+    Where some data sets have fewer policies than others, the rest is 0. Large models are those of
+    one data set; the error that iterations aim for is `accuracy`, if an episode takes `steps`
+    [B, P].
     """
     pairs = models.counts.pairs
+    model = (pairs.offsets, models.discount, chunk)
     size = len(chunk.ends)
-    performance = Performance(*np.zeros((3, size, max(map(len, everyone)))))
-    asked = (line(everyone), places(everyone), performance)
-    room = room_to_count(pairs.num_states)
-    if is_small(models):
-        count_steps_drawn.all(size, room, pairs.offsets, steps, chunk, *asked)
-    else:
-        home: tuple[Any, ...] = tuple(brought_home(array) for array in chunk)
-        count_steps_drawn.on_processor(size, room, pairs.offsets, steps, Chunk(*home), *asked)
-    return performance
-
-
-def iterated(
-    models: ModelDraws,
-    chunk: Chunk,
-    policies: arrays.FloatArray,
-    aim: Aim,
-    start: arrays.FloatArray,
-) -> Performance:
-    """Evaluates policies [P, K] in drawn models, from the values `start` [P, S]."""
-    offsets = models.counts.pairs.offsets
-    discount = models.discount
-    if is_there(chunk.share):
-        with suppress(MemoryError):
-            stepped = step_until_near(chunk, offsets, discount, policies, start, aim=aim)
-            if stepped is not None:
-                return stepped
+    small = is_small(models)
+    if is_there(chunk.share) and not small:
+        if models.horizon is None:
+            with suppress(MemoryError):
+                stepped = step_until_near(*model, everyone[0], accuracy / steps)
+                if stepped is not None:
+                    return stepped
         home: tuple[Any, ...] = tuple(brought_home(array) for array in chunk)
         chunk = Chunk(*home)
-    size = len(chunk.ends)
-    none = RoomSize()
-    performance = Performance(*np.empty((3, size, len(policies))))
-    iterate_drawn.all(size, none, offsets, discount, chunk, policies, aim, start, performance)
+    performance = Performance(*np.zeros((3, size, max(map(len, everyone)))))
+    asked = (line(everyone), places(everyone), performance)
+    if models.horizon is not None:  # all of a large model is too much for one thread of a GPU
+        count = count_steps_drawn.all if small else count_steps_drawn.on_processor
+        count(size, RoomSize(3 * pairs.num_states), pairs.offsets, models.horizon, chunk, *asked)
+    elif small:
+        eliminate_drawn.all(size, room_to_eliminate(pairs.num_states), *model, *asked)
+    else:
+        iterate_drawn.all(size, RoomSize(), *model, everyone[0], accuracy, steps, performance)
     return performance
 
 
@@ -382,16 +247,18 @@ def step_bounds(
 ) -> arrays.FloatArray:
     """Bounds the discounted number of steps of each policy in each drawn model [B, P].
 
-    That is 1/(1 − γ), or without a discount max w/θ for the expected number w > 0 of steps, if
-    w − P w ≥ θ > 0; ∞ where doubles cannot prove that an episode ends.
+    That is 1/(1 − γ), or those that count and one more, since each is rounded once, and so is the
+    mean over the starts. Without a discount it is max w/θ for the expected number w > 0 of steps,
+    if w − P w ≥ θ > 0; ∞ where doubles cannot prove that an episode ends.
     """
+    shape = (len(chunk.ends), max(map(len, everyone)))
+    if models.horizon is not None:
+        return np.full(shape, models.horizon + 1.0)
     if models.discount < 1:
-        return np.full((len(chunk.ends), max(map(len, everyone))), longest_horizon(models.discount))
+        return np.full(shape, longest_horizon(models.discount))
     ticking = chunk._replace(reward=np.ones_like(chunk.reward))
-    zeros = np.zeros((len(everyone[0]), models.counts.pairs.num_states))
     try:
-        guesses = [Guess(zeros, FIRST_STEPS)] * len(everyone)
-        steps = evaluated(models, ticking, everyone, guesses, ENOUGH)
+        steps = evaluated(models, ticking, everyone, ENOUGH, np.ones(shape))
     except ZeroDivisionError:  # which a GPU does not know
         steps = None
     if steps is None or not np.isfinite(steps.mean).all():
@@ -401,30 +268,61 @@ def step_bounds(
     return np.where(proven, steps.scale / np.where(proven, theta, 1.0), np.inf)
 
 
-def blocks_of(
-    data_sets: Sequence[ModelDraws], used: Sequence[arrays.BoolArray], machine: Machine, draws: int
-) -> Blocks:
+def drawn_chunks(
+    group: Sequence[DrawnQuestion], memory: int, machine: Machine = PROCESSOR
+) -> Iterator[Chunk]:
+    """Yields the draws of the models of each data set, as many at once as fit into memory.
+
+    In a chunk they are ordered by data set, then by prior, then by draw. The next chunk takes the
+    place of the one before.
+    """
+    first = group[0].models
+    most = max(1 + len(question.policies) for question in group)
+    of_a_draw = len(group) * len(first.rows)
+    blocks = blocks_of(group, machine)
+    posteriors = posteriors_of(group)
+    done = 0
+    room = None
+    while done < first.draws:
+        if room is None:
+            room = room_for(
+                first,
+                int(blocks.cells[-1]),
+                first.draws,
+                memory,
+                data_sets=len(group),
+                machine=machine,
+                policies=most,
+            )
+        chunk = room.part(0, of_a_draw * min(len(room.ends) // of_a_draw, first.draws - done))
+        size = len(chunk.ends) // of_a_draw
+        tasks = (posteriors.firsts.size - 1) * size * (blocks.pairs.size - 1)
+        draw_models.all(tasks, room_to_draw(posteriors), posteriors, done, blocks, chunk)
+        if (chunk.ends < 0).any():  # rows turned out longer than expected
+            blocks = blocks._replace(cells=2 * blocks.cells)
+            room = None
+            continue
+        yield chunk
+        done += size
+
+
+def blocks_of(group: Sequence[DrawnQuestion], machine: Machine) -> Blocks:
     """Returns the blocks in which models are drawn; all pairs at once but on a GPU.
 
     There are as many as keep a GPU busy; but every task draws what all rewards of a model have in
     common, so that blocks are no smaller than that.
     """
     number = 1
-    num_pairs = used[0].size
+    num_pairs = group[0].behavior.size
     if machine.gpu is not None:
-        common = max(
-            len(models.rewards.atoms) + models.rewards.group_offsets.size for models in data_sets
-        )
-        number = max(
-            1, min(BUSY // (draws * len(data_sets)), num_pairs // max(common, BLOCK_PAIRS))
-        )
+        rewards = [question.models.rewards for question in group]
+        common = max(len(one.atoms) + one.group_offsets.size for one in rewards)
+        busy = BUSY // (group[0].models.draws * len(group))
+        number = max(1, min(busy, num_pairs // max(common, BLOCK_PAIRS)))
     firsts = np.linspace(0, num_pairs, number + 1).astype(np.int64)
     block = np.repeat(np.arange(number), np.diff(firsts))
     cells = [
-        max(
-            expected_cells(models, taken & (block == i))
-            for models, taken in zip(data_sets, used, strict=True)
-        )
+        max(expected_cells(question.models, question.used & (block == i)) for question in group)
         for i in range(number)
     ]
     return Blocks(firsts, arrays.offsets_of(np.array(cells)))
@@ -433,26 +331,16 @@ def blocks_of(
 def expected_cells(models: ModelDraws, used: arrays.BoolArray) -> int:
     """Estimates the transitions of a drawn model, with some to spare."""
     counts = models.counts
-    rows = models.rows
+    rows = models.rows[0]
+    weight = float(rows.weight[0])
     if rows.given.size > 0:
         return int(arrays.run_lengths(rows.offsets)[used].sum())
-    if rows.weight * PIECES >= rows.elsewhere.size:  # every state has a piece of its own
+    if weight * PIECES >= rows.elsewhere.size:  # every state has a piece of its own
         return int(np.count_nonzero(used)) * counts.pairs.num_states
     seen = arrays.run_sums((counts.times > 0).astype(np.int64), counts.offsets)[used]
-    sticks = np.minimum(counts.pairs.num_states - seen, 2.0 + rows.weight * PIECES)
+    sticks = np.minimum(counts.pairs.num_states - seen, 2.0 + weight * PIECES)
     more = float(sticks.sum())
     return int(seen.sum() + more + 8 * math.sqrt(more) + 16)
-
-
-def bytes_of(models: ModelDraws, cells: int) -> tuple[int, int]:
-    """Returns the bytes of a draw of so many transitions, and the bytes to evaluate it besides.
-
-    Evaluating a large model takes a thinner copy and some more values on every core that does so.
-    """
-    pairs = models.counts.pairs
-    one_model = 12 * cells + 16 * pairs.num_pairs + 8 * pairs.num_states
-    beside = 0 if is_small(models) else one_model + 8 * VALUES_BESIDE * pairs.num_states
-    return models.priors * one_model, beside
 
 
 def room_for(
@@ -461,27 +349,25 @@ def room_for(
     draws: int,
     memory: int,
     *,
+    data_sets: int = 1,
     machine: Machine = PROCESSOR,
     policies: int = 1,
 ) -> Chunk:
     """Returns arrays for as many draws of models of so many transitions as fit into `memory` bytes.
 
-    Each core evaluates one model at a time, so that n draws take n · one_draw and
-    min(cores, n · priors) · beside bytes. A GPU evaluates all models at once.
+    To evaluate a large model, or any on a GPU, takes some more values.
     """
-    one_draw, beside = bytes_of(models, cells)
-    if one_draw + beside > memory:
-        mebibytes = {"takes": (one_draw + beside) / 2**20, "most": memory / 2**20}
-        raise CertificateRefused(Statement("too-little-memory", mebibytes))
-    cores = available_cores()
-    most = (memory - cores * beside) // one_draw
-    if most * models.priors < cores:  # some cores are idle
-        most = max(1, memory // (one_draw + models.priors * beside))
-    if machine.gpu is not None:
-        values = 8 * VALUES_STEPPING * policies * models.counts.pairs.num_states
-        most = max(1, memory // (one_draw + models.priors * (beside + values)))
     pairs = models.counts.pairs
-    size = models.priors * min(draws, most)
+    of_a_draw = data_sets * len(models.rows)
+    one_model = 12 * cells + 16 * pairs.num_pairs + 8 * pairs.num_states
+    beside = 0 if is_small(models) else 8 * VALUES_BESIDE * pairs.num_states
+    if of_a_draw * one_model + beside > memory:
+        takes = (of_a_draw * one_model + beside) / 2**20
+        mebibytes = {"takes": takes, "most": memory / 2**20}
+        raise CertificateRefused(Statement("too-little-memory", mebibytes))
+    if machine.gpu is not None:
+        beside += 8 * VALUES_STEPPING * policies * pairs.num_states
+    size = of_a_draw * min(draws, max(1, memory // (of_a_draw * (one_model + beside))))
     side_by_side = is_small(models)  # a thread has all of a model then, else a state
     columns = (pairs.num_pairs + 1, cells, cells, pairs.num_pairs, pairs.num_states)
     kinds = (np.int64, np.int32, np.float64, np.float64, np.float64)
@@ -493,66 +379,50 @@ def room_for(
     )
 
 
-def draw_chunk(models: ModelDraws, used: arrays.BoolArray, first_draw: int, chunk: Chunk) -> None:
-    """Writes the draws `first_draw` … into a chunk of few models, the first prior first.
-
-    The processor has drawn them before they would be on their way to a GPU.
-    """
-    blocks = Blocks(np.array([0, used.size]), np.array([0, chunk.share.shape[1]]))
-    posteriors = posteriors_of([models], [used])
-    tasks = len(chunk.ends) // models.priors
-    draw_models.on_processor(tasks, room_to_draw(posteriors), posteriors, first_draw, blocks, chunk)
+def all_rows(models: ModelDraws) -> DrawnQuestion:
+    """Returns the question for which all rows are drawn but those of known ends."""
+    every = np.ones(models.counts.pairs.num_pairs)
+    return DrawnQuestion(models, every, every[np.newaxis])
 
 
-def drawn_chunk(models: ModelDraws, draws: int, memory: int) -> Chunk:
-    """Returns the first draws of few models: all rows but those of known ends."""
-    used = ~models.counts.terminal[models.counts.pairs.state]
-    cells = expected_cells(models, used)
-    while True:
-        chunk = room_for(models, cells, draws, memory)
-        draw_chunk(models, used, 0, chunk)
-        if (chunk.ends[:, -1] >= 0).all():
-            return chunk
-        cells *= 2
+def drawn_models(models: ModelDraws, memory: int) -> Iterator[FiniteMDP]:
+    """Yields the models drawn under the first prior; rewards are those of pairs."""
+    for chunk in drawn_chunks([all_rows(models.apart()[0])], memory):
+        for ends, target, share, reward, initial in zip(*chunk, strict=True):
+            pair = arrays.run_owners(ends)
+            order = np.lexsort((target[: pair.size], pair))
+            yield FiniteMDP(
+                models.counts.pairs,
+                ends,
+                target[order],
+                share[order],
+                reward[pair],
+                np.full(models.counts.pairs.num_pairs, models.discount),
+                initial,
+                np.where(arrays.run_lengths(ends) == 0, reward, 0.0),
+                endless=None,
+            )
 
 
-def drawn_models(models: ModelDraws, draws: int, memory: int) -> Iterator[FiniteMDP]:
-    """Yields the models of the first draws under the first prior; rewards are those of pairs."""
-    chunk = drawn_chunk(models.apart()[0], draws, memory)
-    for ends, target, share, reward, initial in zip(*chunk, strict=True):
-        pair = arrays.run_owners(ends)
-        order = np.lexsort((target[: pair.size], pair))
-        yield FiniteMDP(
-            models.counts.pairs,
-            ends,
-            target[order],
-            share[order],
-            reward[pair],
-            np.full(models.counts.pairs.num_pairs, models.discount),
-            initial,
-            np.where(arrays.run_lengths(ends) == 0, reward, 0.0),
-            endless=None,
-        )
-
-
-def posteriors_of(data_sets: Sequence[ModelDraws], used: Sequence[arrays.BoolArray]) -> Posteriors:
+def posteriors_of(group: Sequence[DrawnQuestion]) -> Posteriors:
     """Returns the posteriors of several data sets as kernels take them."""
+    data_sets = [question.models for question in group]
     first = data_sets[0]
-    rows = [models.rows for models in data_sets]
+    rows = [models.rows[0] for models in data_sets]
+    under_each = zip(*(models.rows for models in data_sets), strict=True)
+    priors = [prior for under_one in under_each for prior in under_one]
     rewards = [models.rewards for models in data_sets]
     counts = [models.counts for models in data_sets]
-    under_each = zip(*((models.rows, *models.others) for models in data_sets), strict=True)
-    priors = [prior for under_one in under_each for prior in under_one]
     starts = [models.start_weight for models in data_sets]
     drawn = first.start_weight.size > 0
-    shared = sharing(data_sets, used)
+    shared = sharing(group)
     return Posteriors(
         places(map(np.array, shared)),
         line(map(np.array, shared)),
-        first.priors,
+        len(first.rows),
         np.array([models.seed for models in data_sets]),
         first.counts.pairs.offsets,
-        line(used),
+        line(question.used for question in group),
         line(np.where(one.terminal[one.pairs.state], one.unseen_reward(), 0.0) for one in counts),
         line(starts if drawn else (one.starts / one.starts.sum() for one in counts)),
         drawn,
@@ -560,9 +430,9 @@ def posteriors_of(data_sets: Sequence[ModelDraws], used: Sequence[arrays.BoolArr
             arrays.offsets_of(line(arrays.run_lengths(one.offsets) for one in rows)),
             line(one.successor for one in rows),
             line(one.times for one in rows),
-            line(np.cumsum(one.times, dtype=np.float64) for one in rows),
+            line(one.sums for one in rows),
             line(prior.given for prior in priors),
-            np.array([float(one.weight) for one in rows]),
+            line(one.weight for one in rows),
             line(prior.pooled for prior in priors),
             line(prior.elsewhere for prior in priors),
         ),
@@ -572,13 +442,14 @@ def posteriors_of(data_sets: Sequence[ModelDraws], used: Sequence[arrays.BoolArr
     )
 
 
-def sharing(data_sets: Sequence[ModelDraws], used: Sequence[arrays.BoolArray]) -> list[list[int]]:
+def sharing(group: Sequence[DrawnQuestion]) -> list[list[int]]:
     """Groups the places of data sets that share rows, starts and seed, as signals do."""
     different: dict[tuple[object, ...], list[int]] = {}
-    for place, (models, taken) in enumerate(zip(data_sets, used, strict=True)):
-        laws = [np.asarray(law) for rows in (models.rows, *models.others) for law in rows]
+    for place, question in enumerate(group):
+        models = question.models
+        laws = [law for rows in models.rows for law in rows]
         starts = models.start_weight, models.counts.starts
-        key = models.seed, *(law.tobytes() for law in (taken, *starts, *laws))
+        key = models.seed, *(law.tobytes() for law in (question.used, *starts, *laws))
         different.setdefault(key, []).append(place)
     return [*different.values()]
 
@@ -609,15 +480,13 @@ def proven_error(
 
 
 def step_until_near(
-    chunk: Chunk,
     pair_offsets: arrays.IntArray,
     discount: float,
+    chunk: Chunk,
     policies: arrays.FloatArray,
-    start: arrays.FloatArray,
-    *,
-    aim: Aim,
+    aim: arrays.FloatArray,
 ) -> Performance | None:
-    """Evaluates policies [P, K] in large drawn models on a GPU, from the values `start` [P, S].
+    """Evaluates policies [P, K] in large drawn models on a GPU, up to residuals `aim` · scale.
 
     All states of all models step at once. A step v ↦ F(v) = r_π + W v + c takes off by c the part
     of an error that all states have in common: v + c is off by c (γ − 1) more than v in every
@@ -631,8 +500,9 @@ def step_until_near(
     number = len(policies)
     chosen = machine.own(policies)
     offsets = machine.own(pair_offsets)
-    value = machine.own(np.tile(start, (size, 1)))
-    parts = machine.empty(len(value), start.shape[1] * PARTS)
+    small_enough = machine.own(aim).reshape(-1)
+    value = machine.own(np.zeros((size * number, pair_offsets.size - 1)))
+    parts = machine.empty(len(value), value.shape[1] * PARTS)
     most = machine.empty(size, number)
     for p in range(number):
         most[:, p] = ((chosen[p] > 0) * abs(chunk.reward)).max(axis=1)
@@ -642,15 +512,13 @@ def step_until_near(
         change = parts.reshape(*value.shape, PARTS).sum(axis=2) - value
         residual = abs(change).max(axis=1)
         scale = most.reshape(-1) + abs(value).max(axis=1)
-        if (residual <= aim.accuracy * scale / aim.steps).all():
+        if (residual <= small_enough * scale).all():
             break
         if discount < 1:
             change += discount / (1 - discount) * change.mean(axis=1)[:, np.newaxis]
         value = mixture.after(value, change)
     else:
         return None
-    if aim.keep:
-        start[:] = brought_home(value)
     mean = (value.reshape(size, number, -1) * chunk.initial[:, np.newaxis]).sum(axis=2)
     figures = (mean, residual.reshape(size, number), scale.reshape(size, number))
     return Performance(*(brought_home(figure) for figure in figures))

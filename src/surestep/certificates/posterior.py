@@ -284,7 +284,7 @@ class Posterior(common.WithRanges, common.Certifier):
             Where nothing can be drawn.
         """
         if not problem.alone and common.nothing_changed(problem, policy):
-            question_of(judged_part(self, problem), [policy], self)  # it may be impossible to draw
+            question_of(self, problem, [policy])  # it may be impossible to draw
             return drawn_claim(self, problem, policy, Gains(np.zeros((1, self.draws)), 0.0))
         (drawn,) = drawn_each([self], [problem], [[policy]])
         return drawn_claim(self, problem, policy, common.unless_refused(drawn))
@@ -414,12 +414,11 @@ class Posterior(common.WithRanges, common.Certifier):
         together = not refused and int(np.count_nonzero(~np.all(kept, axis=0))) < rank
         below = [np.count_nonzero((shown < rising[:, [q]]).any(axis=0)) for q in range(rank)]
         place = max((q for q in range(rank) if below[q] < rank), default=0)
-        alone = iter(np.sort(tested, axis=1)[:, rank - 1].tolist())
-        at_once = iter(rising[:, place].tolist())
+        refusals = [refused.get(k) for k in range(len(parts))]
         return common.JointBounds(
             first,
-            [refused[k] if k in refused else next(alone) for k in range(len(parts))],
-            [refused[k] if k in refused else next(at_once) for k in range(len(parts))],
+            common.answered(refusals, np.sort(tested, axis=1)[:, rank - 1].tolist()),
+            common.answered(refusals, rising[:, place].tolist()),
             together,
         )
 
@@ -533,65 +532,51 @@ def drawn_each(
     are made as small as under each, by rank (`least_of`): the share is at most that under the
     first, and each signal by itself holds under all.
     """
-    answers: dict[int, Gains | CertificateRefused] = {}
-    asked: dict[
-        int, dict[int, tuple[DrawnQuestion, arrays.IntArray]]
-    ] = {}  # by the number of draws
-    for place, (settings, problem) in enumerate(zip(every, problems, strict=True)):
-        try:
-            question = question_of(judged_part(settings, problem), policies[place], settings)
-        except CertificateRefused as refusal:
-            answers[place] = refusal
+    cases = [*zip(every, problems, policies, strict=True)]
+    asked = [common.tried(question_of, *case) for case in cases]
+    try:
+        least = iter(least_gains_each([question for question, _ in common.usable(asked)], memory))
+    except CertificateRefused as refusal:
+        if len(cases) == 1:
+            return [refusal]
+        # One of them is refused, and the others are not.
+        return [drawn_each([one], [data], [several], memory)[0] for one, data, several in cases]
+    answers: list[Gains | CertificateRefused] = []
+    for case, question in zip(cases, asked, strict=True):
+        if isinstance(question, CertificateRefused):
+            answers.append(question)
         else:
-            asked.setdefault(settings.draws, {})[place] = question
-    for draws, questions in asked.items():
-        try:
-            gains = least_gains_each(
-                [question for question, _ in questions.values()], draws, memory
-            )
-        except CertificateRefused as refusal:
-            if len(problems) == 1:
-                return [refusal]
-            for place in questions:  # one of them is refused, and the others are not
-                (answers[place],) = drawn_each(
-                    [every[place]], [problems[place]], [policies[place]], memory
-                )
-        else:
-            for (place, (_, rows)), least in zip(questions.items(), gains, strict=True):
-                lower = over_practice(
-                    every[place], problems[place], policies[place], least.lower[rows]
-                )
-                answers[place] = Gains(lower, least.error)
-    return [answers[place] for place in range(len(problems))]
+            gains = next(least)
+            answers.append(Gains(over_practice(*case, gains.lower[question[1]]), gains.error))
+    return answers
 
 
 def question_of(
-    problem: Problem, policies: Sequence[Policy], settings: Posterior
+    settings: Posterior, problem: Problem, policies: Sequence[Policy]
 ) -> tuple[DrawnQuestion, arrays.IntArray]:
     """Returns the question about all distinct policies, and the place of each policy in it."""
+    part = judged_part(settings, problem)
     # Bytes that begin with the highest rise with the chances: the order is that of the rows.
     keys = [policy.probability.astype(">f8").tobytes() for policy in policies]
     different = sorted(set(keys))
     rows = [policies[keys.index(key)].probability for key in different]
-    question = DrawnQuestion(
-        model_draws(problem, settings), problem.behavior.probability, np.stack(rows)
-    )
+    question = DrawnQuestion(model_draws(part, settings), part.behavior.probability, np.stack(rows))
     return question, np.array([different.index(key) for key in keys])
 
 
-def least_gains_each(questions: Sequence[DrawnQuestion], draws: int, memory: int) -> list[Gains]:
+def least_gains_each(questions: Sequence[DrawnQuestion], memory: int) -> list[Gains]:
     """Returns the gains of each question, by rank the smallest under any of its priors.
 
     If there are several priors, one more works against each policy; see `adverse_questions`.
     """
-    every = drawn_gains_each(questions, draws, memory)
+    every = drawn_gains_each(questions, memory)
     against = [
         (question, under_each, places)
         for asked, under_each in zip(questions, every, strict=True)
-        if asked.models.others
+        if len(asked.models.rows) > 1
         for question, places in adverse_questions(asked)
     ]
-    answers = drawn_gains_each([question for question, _, _ in against], draws, memory)
+    answers = drawn_gains_each([question for question, _, _ in against], memory)
     for (_, under_each, places), (gains,) in zip(against, answers, strict=True):
         lower = under_each[0].lower.copy()
         lower[places] = gains.lower
@@ -623,8 +608,7 @@ def model_draws(problem: Problem, settings: Posterior) -> ModelDraws:
         )
     return ModelDraws(
         counts=problem.counts,
-        rows=priors[0].rows,
-        others=tuple(prior.rows for prior in priors[1:]),
+        rows=tuple(prior.rows for prior in priors),
         discount=discount,
         value_bounds=problem.value_bounds,
         start_weight=np.zeros(0)
@@ -633,6 +617,7 @@ def model_draws(problem: Problem, settings: Posterior) -> ModelDraws:
         rewards=rewards,
         extreme=float(settings.extreme_weight),
         seed=settings.seed,
+        draws=settings.draws,
         horizon=problem.horizon,
         alone=problem.alone,
     )

@@ -25,9 +25,9 @@ from typing import Literal
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep.certificates.drawn import DrawnQuestion, ModelDraws, PriorRows
+from surestep.certificates.drawn import DrawnQuestion, ModelDraws
 from surestep.errors import CertificateRefused
-from surestep.kernels.posterior import FIRST, LOW, REACH, SECOND, WEIGHT
+from surestep.kernels.posterior import FIRST, LOW, REACH, SECOND, WEIGHT, Rows
 from surestep.model import Counts, FiniteMDP, Pairs, Policy, Statement, Successors, estimate_mdp
 from surestep.model.problem import Problem, stopped
 from surestep.planning.ends import steps_towards
@@ -47,7 +47,7 @@ ALIKE = 9  # digits: numbers that agree in them are the same
 class Prior:
     """The priors of all rows, and of the starts."""
 
-    rows: PriorRows
+    rows: Rows
     alpha: float | None  # of a successor, where it is the same for all
     total: float | None  # of a row, where it is the same for all
     start_alpha: float  # of a start
@@ -99,11 +99,12 @@ def prior_of(problem: Problem, name: PriorName, weight: float) -> Prior:
     total = None if name == "own" or fixed is not None else weight
     nothing = np.zeros(0)
     size = problem.num_states
+    laws: tuple[arrays.FloatArray, ...]
     if support is not None:
-        weights = weights_of(support, counts, name, weight)
         steps = (support.offsets, support.successor, support.times(counts))
-        rows = PriorRows(*steps, weights, 0.0, nothing, nothing)
+        laws = (weights_of(support, counts, name, weight), np.zeros(1), nothing, nothing)
     else:  # about all states
+        steps = (counts.offsets, counts.successor, counts.times)
         total = weight if fixed is None else fixed * size
         elsewhere: arrays.FloatArray = np.arange(1, size + 1) / size
         if name == "pooled":
@@ -112,8 +113,8 @@ def prior_of(problem: Problem, name: PriorName, weight: float) -> Prior:
         else:
             pooled = np.zeros(counts.pairs.num_pairs)
             alpha = total / size
-        steps = (counts.offsets, counts.successor, counts.times)
-        rows = PriorRows(*steps, nothing, total, pooled, elsewhere)
+        laws = (nothing, np.array([total]), pooled, elsewhere)
+    rows = Rows(*steps, np.cumsum(steps[2], dtype=np.float64), *laws)
     return Prior(
         rows=rows,
         alpha=alpha,
@@ -188,14 +189,12 @@ def adverse_questions(question: DrawnQuestion) -> list[tuple[DrawnQuestion, list
         gain = rounded(values[1 + place] - (0.0 if models.alone else values[0]))
         gain[~(ends[0] & ends[1 + place])] = np.inf
         if (models.alone or (chances != behavior).any()) and np.isfinite(gain.min()):
-            rows = adverse_rows(models.rows, gain)
+            rows = adverse_rows(models.rows[0], gain)
             more: arrays.FloatArray = np.zeros(0)
             if extreme > 0:
                 more = extreme * worst_pair(models, mdp, taken[1 + place] - taken[0])
             key = b"".join(part.tobytes() for part in (rows.given, rows.elsewhere, more))
-            against = replace(
-                models, rows=rows, others=(), rewards=models.rewards._replace(more=more)
-            )
+            against = replace(models, rows=(rows,), rewards=models.rewards._replace(more=more))
             alike.setdefault(key, (against, []))[1].append(place)
     return [
         (DrawnQuestion(against, behavior, policies[places]), places)
@@ -213,7 +212,7 @@ def worst_pair(
     rewards were to be expected in the data, in any pairs. None of them came with a chance of e^−λ,
     and they cost at most λ · max a. So one pair, that of the largest a, stands for all.
     """
-    visits = arrays.run_sums(models.rows.times, models.rows.offsets)
+    visits = arrays.run_sums(models.rows[0].times, models.rows[0].offsets)
     worst = np.where(
         more_often > 0,
         *(
@@ -235,14 +234,16 @@ def rounded(values: arrays.FloatArray) -> arrays.FloatArray:
     return np.round(values / (np.abs(values).max(initial=0.0) or 1.0), ALIKE)
 
 
-def adverse_rows(rows: PriorRows, gain: arrays.FloatArray) -> PriorRows:
+def adverse_rows(rows: Rows, gain: arrays.FloatArray) -> Rows:
     """Returns rows with a little prior weight, all of it on the state with the least gain [S].
 
     Where the gain is ∞ at all given successors of a row, they share the weight evenly.
     """
     if rows.given.size == 0:
         there = (np.arange(gain.size) >= np.argmin(gain)).astype(np.float64)
-        return rows._replace(weight=ADVERSE, pooled=np.zeros_like(rows.pooled), elsewhere=there)
+        return rows._replace(
+            weight=np.array([ADVERSE]), pooled=np.zeros_like(rows.pooled), elsewhere=there
+        )
     lengths = arrays.run_lengths(rows.offsets)
     filled = lengths > 0
     here = gain[rows.successor]
@@ -275,7 +276,7 @@ def mean_model(models: ModelDraws) -> FiniteMDP:
     their place: the number of steps that are left is then N on average.
     """
     counts = models.counts
-    rows = models.rows
+    rows = models.rows[0]
     rewards = models.rewards
     pairs = counts.pairs
     size = counts.pairs.num_states

@@ -1,11 +1,8 @@
 """Evaluates policies in many models drawn from a posterior: by elimination, or by iteration.
 
 One model is one task. Drawn models have different successors, so they cannot share a plan of
-elimination. Most transitions of a drawn row have next to no weight. So the iteration is iterative
-refinement: the residual is computed in the whole model, and its correction in a model without the
-many small transitions, by Gauss-Seidel sweeps with Anderson mixing (Walker and Ni 2011). The small
-model decides how fast the error shrinks; the proof of the error rests on the residual in the whole
-model.
+elimination. The iteration is Gauss-Seidel sweeps with Anderson mixing (Walker and Ni 2011). The
+proof of its error rests on the residual alone.
 """
 
 from __future__ import annotations
@@ -30,11 +27,9 @@ from surestep.kernels.types import (
 )
 
 CHUNK_THREADS = 1_000  # entries of all models together
-THIN = 0.05  # transitions below this part of the mean of their row are left out of corrections
-LEFT = 0.01  # the part of the residual that a correction may leave
 MIXED = 5  # earlier sweeps that a sweep is mixed with, and one place for the next
-VALUES_BESIDE = 10 + 2 * MIXED  # for every state, on each core that evaluates a large model
-MOST_SWEEPS = 1_000  # for one correction
+VALUES_BESIDE = 6 + 2 * MIXED  # for every state, on each core that evaluates a large model
+PATIENCE = 1_000  # mixed sweeps in which the change must halve
 PARTS = 8  # threads that share the sum of one state on a GPU
 
 
@@ -54,14 +49,6 @@ class Chunk(NamedTuple):
         """Returns a view of `size` models, from `begin` on."""
         arrays: tuple[Any, ...] = tuple(array[begin : begin + size] for array in self)
         return Chunk(*arrays)
-
-
-class Aim(NamedTuple):
-    """The accuracy that iterations aim for."""
-
-    accuracy: float  # the error aimed for, relative to the largest reward and value
-    steps: float  # the rough number of steps until an episode ends or is discounted
-    keep: bool  # store the values of this one model, for later models to start from
 
 
 class Performance(NamedTuple):
@@ -126,8 +113,17 @@ def add_what_follows(
 
 
 @helper
-def largest_change(earned: FloatArray, following: FloatArray, value: FloatArray) -> float:
-    """Returns max_s |r_π + W v − v|."""
+def residual_of(
+    model: DrawnModel,
+    policy: FloatArray,
+    earned: FloatArray,
+    value: FloatArray,
+    nothing: FloatArray,
+    following: FloatArray,
+) -> float:
+    """Returns max_s |r_π + W v − v|; `nothing` and `following` are written to."""
+    fill(nothing, 0.0)
+    add_what_follows(model, policy, nothing, value, following)
     worst = 0.0
     for s in range(value.size):
         worst = max(worst, abs(earned[s] + following[s] - value[s]))
@@ -178,24 +174,6 @@ def eliminate(model: DrawnModel, policy: FloatArray, matrix: FloatArray, value: 
 
 
 @helper
-def thin_out(whole: DrawnModel, thin: DrawnModel) -> None:
-    """Copies rows without their small transitions; each row is scaled to sum to 1 again."""
-    end, ends = 0, whole.ends
-    for k in range(ends.size - 1):
-        begin, kept = end, 0.0
-        thin.ends[k] = begin
-        least = THIN / max(ends[k + 1] - ends[k], 1)
-        for i in range(np.uint64(ends[k]), np.uint64(ends[k + 1])):
-            thin.target[end], thin.share[end] = whole.target[i], whole.share[i]
-            if whole.share[i] >= least:
-                kept += whole.share[i]
-                end += 1
-        for i in range(begin, end):
-            thin.share[i] /= kept
-    thin.ends[-1] = end
-
-
-@helper
 def take_off(
     image: FloatArray, move: FloatArray, length: float, change: FloatArray, value: FloatArray
 ) -> None:
@@ -208,34 +186,57 @@ def take_off(
 
 
 @helper
-def mixed_sweeps(
+def sweep_until_near(
     model: DrawnModel,
     policy: FloatArray,
     earned: FloatArray,
-    goal: float,
+    most: float,
+    accuracy: float,
+    steps: float,
     value: FloatArray,
     work: FloatArray,
 ) -> None:
-    """Moves `value` towards v = r_π + W v, until a sweep changes it by at most `goal`.
+    """Moves `value` to v = r_π + W v, until a sweep changes it by `accuracy` · scale / `steps`.
+
+    The scale is `most` + max |v|. No residual is larger than the change by the sweep before, since
+    no row of W sums to more than 1.
 
     Earlier sweeps have shown: if the results of two sweeps differ by `moves`[i], their changes
     differ by `images`[i]. All images are orthogonal. So each result is moved to the point at which
-    its change has the least squares. The first move and image are given, the others begin anew.
+    its change has the least squares. The first move shifts values by a constant, where sweeps alone
+    gain the least. If mixing does not help, sweeps without it follow, which always converge.
     """
     change, before, images, moves = work[0], work[1], work[2 : 3 + MIXED], work[3 + MIXED :]
     lengths = np.zeros(1 + MIXED)
+    fill(before, 0.0)
+    fill(moves[0], 1.0)
+    add_what_follows(model, policy, before, moves[0], moves[0])
+    for s in range(value.size):
+        images[0, s] = moves[0, s] - 1.0
     lengths[0] = mean_over(images[0], images[0])
-    for step in range(MOST_SWEEPS):
+    step, mixing, best = 0, True, np.inf
+    sweeps = 40 * steps  # (1 − 1/steps)^sweeps < 1e-17: more cannot help
+    while sweeps > 0.0:
         copy_into(before, value)
         add_what_follows(model, policy, earned, value, value)
         largest = 0.0
         for s in range(value.size):
             change[s] = value[s] - before[s]
             largest = max(largest, abs(change[s]))
-        if not goal < largest < np.inf:
+        if not np.isfinite(value).all():
+            fill(value, 0.0)
+            mixing = False
+        elif largest <= accuracy * (most + largest_of(value)) / steps:
             return
+        if step % PATIENCE == 0:
+            mixing = mixing and largest < 0.5 * best
+            best = largest
         last, next_one = 1 + (step - 1) % MIXED, 1 + step % MIXED
-        if step > 0:
+        step += 1
+        if not mixing:
+            sweeps -= 1.0
+            continue
+        if step > 1:
             for s in range(value.size):
                 images[last, s] += change[s]
                 moves[last, s] += value[s]
@@ -248,55 +249,6 @@ def mixed_sweeps(
             images[next_one, s], moves[next_one, s] = -change[s], -value[s]
         for i in range(1 + MIXED):
             take_off(images[i], moves[i], lengths[i], change, value)
-
-
-@helper
-def improve(
-    whole: DrawnModel,
-    thin: DrawnModel,
-    policy: FloatArray,
-    earned: FloatArray,
-    goal: float,
-    steps: float,
-    value: FloatArray,
-    work: FloatArray,
-) -> float:
-    """Moves `value` towards v = r_π + W v until the residual is at most `goal`; returns it.
-
-    The residual is max_s |r_π + W v − v|. Corrections are found in the thin model. If one does not
-    help, they are found in the whole model. If that does not help either, sweeps v ← r_π + W v
-    follow, which always converge. The first move to mix shifts the start by a constant, where
-    sweeps alone gain the least.
-    """
-    nothing, following, lacking, correction, mixing = work[0], work[1], work[2], work[3], work[4:]
-    image, move = mixing[2], mixing[3 + MIXED]
-    model, failures, best = thin, -1, 0.0
-    sweeps = 40 * steps  # (1 − 1/steps)^sweeps < 1e-17: more cannot help
-    nothing[:] = 0.0
-    while True:
-        add_what_follows(whole, policy, nothing, value, following)
-        lack = largest_change(earned, following, value)
-        if lack <= goal or not sweeps > 0.0:
-            return lack
-        if failures < 2 and not lack < 0.5 * best:
-            failures += 1
-            model = thin if failures == 0 else whole
-            move[:] = 1.0
-            add_what_follows(model, policy, nothing, move, move)
-            for s in range(value.size):
-                image[s] = move[s] - 1.0
-        best = lack
-        for s in range(value.size):
-            lacking[s] = earned[s] + following[s] - value[s]
-            correction[s] = lacking[s]
-        if failures < 2:
-            mixed_sweeps(model, policy, lacking, max(LEFT * lack, 0.5 * goal), correction, mixing)
-        else:
-            sweeps -= 1.0
-        for s in range(value.size):
-            value[s] += correction[s]
-        if not np.isfinite(value).all():
-            value[:] = 0.0
 
 
 def room_to_eliminate(num_states: int) -> RoomSize:
@@ -337,16 +289,11 @@ def eliminate_drawn(
             most = earn(pair_offsets, reward[b], chances, earned)
             copy_into(value, earned)
             eliminate(model, chances, matrix, value)
-            fill(nothing, 0.0)
-            add_what_follows(model, chances, nothing, value, following)
-            performance.residual[b, p] = largest_change(earned, following, value)
+            performance.residual[b, p] = residual_of(
+                model, chances, earned, value, nothing, following
+            )
             performance.scale[b, p] = most + largest_of(value)
             performance.mean[b, p] = mean_over(initial[b], value)
-
-
-def room_to_count(num_states: int) -> RoomSize:
-    """Returns the room that `count_steps_drawn` needs."""
-    return RoomSize(3 * num_states)
 
 
 @tasks(threads_from=CHUNK_THREADS)
@@ -363,7 +310,8 @@ def count_steps_drawn(
 ) -> None:
     """Writes ρ of policies in each drawn model over `steps` steps, without discounting.
 
-    Only ends earn rewards. Data sets choose their policies as in `eliminate_drawn`.
+    Only ends earn rewards. Data sets choose their policies as in `eliminate_drawn`. The room is
+    that of three values a state.
     """
     ends, target, share, reward, initial = models
     size, models_each = pair_offsets.size - 1, len(ends) // (firsts.size - 1)
@@ -427,34 +375,26 @@ def iterate_drawn(
     discount: float,
     models: Chunk,
     policy: TableIn,
-    aim: Aim,
-    start: TableOut,
+    accuracy: float,
+    steps: TableIn,
     performance: Performance,
 ) -> None:
-    """Writes ρ of each policy [P, K] in each drawn model, iterating from `start` [P, S]."""
+    """Writes ρ of each policy [P, K] in each drawn model, by iteration.
+
+    The error aimed for is `accuracy` times the largest reward and value, if an episode takes
+    `steps` [B, P] until it ends or is discounted.
+    """
     ends, target, share, reward, initial = models
-    num_states = pair_offsets.size - 1
     for b in range(first_task, end_task):
-        work = np.empty((VALUES_BESIDE - 2, num_states))
-        earned, value = np.empty(num_states), np.empty(num_states)
-        size = ends[b, -1] + 1
-        whole = DrawnModel(pair_offsets, discount, ends[b], target[b], share[b])
-        thin = DrawnModel(
-            pair_offsets, discount, np.empty_like(ends[b]), np.empty(size, np.int32), np.empty(size)
-        )
-        thin_out(whole, thin)
-        for p in range(policy.shape[0]):
+        work = np.empty((VALUES_BESIDE, pair_offsets.size - 1))
+        earned, value = work[0], work[1]
+        model = DrawnModel(pair_offsets, discount, ends[b], target[b], share[b])
+        fill(value, 0.0)
+        for p in range(policy.shape[0]):  # each from the values of the policy before
             most = earn(pair_offsets, reward[b], policy[p], earned)
-            if p == 0 or aim.keep:
-                copy_into(value, start[p])
-            else:  # from the policy before: the two differ about as they did in the first model
-                for s in range(num_states):
-                    value[s] += start[p, s] - start[p - 1, s]
-            goal = aim.accuracy * (most + largest_of(value)) / aim.steps
-            performance.residual[b, p] = improve(
-                whole, thin, policy[p], earned, goal, aim.steps, value, work
+            sweep_until_near(model, policy[p], earned, most, accuracy, steps[b, p], value, work[2:])
+            performance.residual[b, p] = residual_of(
+                model, policy[p], earned, value, work[2], work[3]
             )
             performance.scale[b, p] = most + largest_of(value)
             performance.mean[b, p] = mean_over(initial[b], value)
-            if aim.keep:
-                copy_into(start[p], value)

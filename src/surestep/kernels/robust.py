@@ -23,6 +23,7 @@ from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import SWEEP_THREADS, helper, kernel, tasks
 from surestep.kernels.records import copy_into
 from surestep.kernels.types import (
+    BoolsIn,
     CountTableIn,
     CountTableOut,
     FloatsIn,
@@ -328,51 +329,30 @@ lowest_of_segments = kernel()(lowest_below)
 
 
 @kernel()
-def tree_sizes(offsets: IntsIn, place: IndicesIn, width: IntsIn, sizes: IntsOut) -> None:
-    """Counts the inner nodes of each pair's tree; each has a stored successor below it.
-
-    The tree of pair k is over 0 … `width`[k] − 1; its successors stand at `place` [T], rising.
-    """
-    stack = np.empty((DEEPEST, 4), np.int64)
-    for k in range(sizes.size):
-        count, top = 0, 0
-        copy_into(stack[0], (0, width[k], offsets[k], offsets[k + 1]))
-        while top >= 0:
-            first, last, start, end = stack[top]
-            top -= 1
-            if start < end and last - first > 1:
-                count += 1
-                middle = (first + last) // 2
-                cut = start + np.searchsorted(place[start:end], middle)
-                copy_into(stack[top + 1], (first, middle, start, cut))
-                copy_into(stack[top + 2], (middle, last, cut, end))
-                top += 2
-        sizes[k] = count
-
-
-@kernel()
 def tree_nodes(
     offsets: IntsIn,
     place: IndicesIn,
     width: IntsIn,
-    node_offsets: IntsIn,
-    room: IntsIn,
+    ends: BoolsIn,
+    node_offsets: IntsOut,
+    room: IntsOut,
     child: CountTableOut,
     cuts: CountTableOut,
     leaf: IntsOut,
 ) -> None:
-    """Writes the trees of all pairs, parents before their children.
+    """Writes the trees of all pairs that do not end an episode, parents before their children.
 
-    `child` [X, 2] is an inner node x ≥ 0, or ~i for the leaf at place i of the room. `cuts` [X, 3]
-    are the transitions below a node: left from the first to the second, right up to the third.
-    `leaf` [C] is the node of the common tree, or ~t for the transition t. Rows must be sorted.
+    The tree of pair k is over 0 … `width`[k] − 1; its successors stand at `place` [T], rising. Each
+    inner node has a stored successor below it. `child` [X, 2] is an inner node x ≥ 0, or ~i for the
+    leaf at place i of the room. `cuts` [X, 3] are the transitions below a node: left from the first
+    to the second, right up to the third. `leaf` [C] is the node of the common tree, or ~t for the
+    transition t.
     """
     stack = np.empty((DEEPEST, 7), np.int64)
+    node_offsets[0], room[0] = 0, 0
     for k in range(offsets.size - 1):
-        node, free, top = node_offsets[k], room[k], 0
+        node, free, top = node_offsets[k], room[k], -1 if ends[k] else 0
         copy_into(stack[0], (1, 0, width[k], offsets[k], offsets[k + 1], -1, 0))
-        if room[k] == room[k + 1]:
-            continue
         while top >= 0:
             segment, first, last, start, end, parent, side = stack[top]
             top -= 1
@@ -391,6 +371,7 @@ def tree_nodes(
                 free += 1
             if parent >= 0:
                 child[parent, side] = name
+        node_offsets[k + 1], room[k + 1] = node, free
 
 
 def tree_rows(

@@ -63,11 +63,6 @@ class OneSet(NamedTuple):
     floor: FloatArray  # [S]
 
 
-Ranking = Callable[[Any, FloatArray, IntArray], None]  # the rows, v, the ranking to be written
-WorstRows = Callable[[int, int, Room, Any, Step, FloatArray, IntArray, ExtremeRows], None]
-Settle = Callable[[int, Game, Room, Any, Step, ExtremeRows, Answer], None]
-
-
 @helper
 def rank_by_value(_: Any, value: FloatArray, ranking: IntArray) -> None:
     """Writes the states into `ranking`, by rising v."""
@@ -134,8 +129,11 @@ def solve_rows(
     solve_dense(system, value)
 
 
-def settling(rank: Ranking, worst_rows: WorstRows) -> Settle:
-    """Returns the loop for one kind of set."""
+def settling(rank: Callable[..., None], worst_rows: Callable[..., None]) -> Callable[..., None]:
+    """Returns the loop for one kind of set.
+
+    `rank` writes the ranking by v that `worst_rows` needs.
+    """
 
     @helper
     def settle(

@@ -182,7 +182,7 @@ def hidden_causes(
         judge = question.certifiers[certificates.index(belief)]
         if isinstance(judge, Posterior):
             few = judge.lighter()
-            models = [*drawn_models(model_draws(judged_part(few, problem), few), few.draws, MEMORY)]
+            models = [*drawn_models(model_draws(judged_part(few, problem), few), MEMORY)]
     try:
         estimate = worst_case(judging, [judging.estimate()], table.policy)
         drawn = worst_case(judging, models, table.policy) if models else None

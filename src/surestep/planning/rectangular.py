@@ -33,7 +33,6 @@ from surestep.kernels.robust import (
     lowest_of_segments,
     segments,
     tree_nodes,
-    tree_sizes,
     worst_interval_rows,
     worst_l1_rows,
     worst_tree_rows,
@@ -147,15 +146,15 @@ class TreeRows(Trees):
         if closed:
             width = run_lengths(offsets)
             place = (np.arange(successor.size) - np.repeat(offsets[:-1], width)).astype(np.int32)
-        sizes = np.empty_like(width)
-        tree_sizes(offsets, place, width, sizes)
-        node_offsets = offsets_of(np.where(ends, 0, sizes))
-        room = offsets_of(np.where(ends, 0, sizes + 1))
-        child = np.empty((node_offsets[-1], 2), np.int64)
-        cuts = np.empty((node_offsets[-1], 3), np.int64)
-        leaf = np.empty(room[-1], np.int64)
-        tree_nodes(offsets, place, width, node_offsets, room, child, cuts, leaf)
-        first = np.zeros(2 ** ((num_states - 1).bit_length() + 1), np.int64)
+        depth = (num_states - 1).bit_length()
+        most = int(offsets[-1]) * depth  # each inner node is above a stored successor
+        child = np.empty((most, 2), np.int64)
+        cuts = np.empty((most, 3), np.int64)
+        leaf = np.empty(most + ends.size, np.int64)
+        node_offsets, room = np.empty((2, ends.size + 1), np.int64)
+        tree_nodes(offsets, place, width, ends, node_offsets, room, child, cuts, leaf)
+        inner = int(node_offsets[-1])
+        first = np.zeros(2 ** (depth + 1), np.int64)
         last = np.zeros_like(first)
         last[1] = num_states
         segments(first, last)
@@ -164,13 +163,13 @@ class TreeRows(Trees):
             successor,
             room,
             node_offsets,
-            child,
-            cuts,
-            leaf,
+            child[:inner],
+            cuts[:inner],
+            leaf[: room[-1]],
             first,
             last,
-            np.zeros(len(child)),
-            np.ones(len(child)),
+            np.zeros(inner),
+            np.ones(inner),
         )
 
     def counts(self, times: IntArray) -> tuple[IntArray, IntArray]:

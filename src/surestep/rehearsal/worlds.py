@@ -15,7 +15,7 @@ from msgspec import Meta
 import surestep._arrays as arrays
 from surestep._settings import Settings, check_settings
 from surestep.certificates import Certifier
-from surestep.certificates.drawn import ModelDraws, drawn_chunk
+from surestep.certificates.drawn import ModelDraws, all_rows, drawn_chunks
 from surestep.certificates.prior import prior_of
 from surestep.errors import InvalidParameter, NeverEnds
 from surestep.kernels.posterior import RewardDraws
@@ -147,12 +147,13 @@ class DrawnFromPosterior(Settings):
         for _ in range(MOST_DRAWS):
             models = ModelDraws(
                 counts=problem.counts,
-                rows=prior.rows,
+                rows=(prior.rows,),
                 discount=problem.single_discount,
                 value_bounds=problem.value_bounds,
                 start_weight=np.zeros(0),
                 rewards=RewardDraws.known(np.zeros(size), True, size),
                 seed=int(rng.integers(2**63 - 1)),
+                draws=1,
             )
             truth = drawn_truth(problem, models)
             if ends_under_behavior(problem, truth):
@@ -165,7 +166,7 @@ class DrawnFromPosterior(Settings):
 
 def drawn_truth(problem: Problem, models: ModelDraws) -> FiniteMDP:
     """Draws the first model of the posterior, as the truth of a world."""
-    drawn = drawn_chunk(models, 1, MEMORY)
+    drawn = next(drawn_chunks([all_rows(models)], MEMORY))
     pair = arrays.run_owners(drawn.ends[0])
     target = drawn.target[0, : pair.size].astype(np.int64)
     return mdp_of_rows(problem, CompletedRows(pair, target, drawn.share[0, : pair.size]))
