@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 import msgspec
 import numpy as np
@@ -146,24 +146,21 @@ def resealed(data: bytes, digest: str, other: str) -> bytes:
     return b"".join([before, f'"digest": "{other}"'.encode(), after])
 
 
-def is_counts_file(path: str | Path) -> bool:
-    """Tells whether a file has counts: a manifest of them, or a table that a warehouse made."""
+def kind_of_counts(path: str | Path) -> Literal["file", "table"] | None:
+    """Returns what counts are in a file: those of `write_counts`, or a table of a warehouse."""
     import duckdb
 
     source = read_path(path)
     if source.suffix.lower() != ".parquet" or not source.is_file():
-        return False
+        return None
     with in_memory(threads=1) as database:
         try:
-            return bool(stored_manifest(database, source)) or is_form(database, source)
+            if stored_manifest(database, source):
+                return "file"
+            schema = f"parquet_schema({file_list([source])}) WHERE name = '{FORM}'"
+            return "table" if database.execute(f"SELECT 1 FROM {schema}").fetchall() else None
         except duckdb.Error:  # `read_log` will say what is wrong with it
-            return False
-
-
-def is_form(database: Any, path: Path) -> bool:
-    """Tells whether a Parquet file is a table that a warehouse made by our queries."""
-    schema = f"parquet_schema({file_list([path])}) WHERE name = '{FORM}'"
-    return bool(database.execute(f"SELECT 1 FROM {schema}").fetchall())
+            return None
 
 
 # ---- the manifest -----------------------------------------------------------------------------
