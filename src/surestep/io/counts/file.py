@@ -75,7 +75,8 @@ def write_counts(
     ):
         written = folder / "counts.parquet"
         manifest = Manifest.of(counts)
-        content = {**asdict(manifest), "digest": UNSEALED}
+        bins = {name: binning.to_json() for name, binning in manifest.bins.items()}
+        content = {**asdict(manifest), "bins": bins, "digest": UNSEALED}
         if not counts.signals:
             del content["signals"]
         metadata = sql_text(json.dumps(content, ensure_ascii=False))
@@ -187,7 +188,7 @@ class Manifest:
     rewards: str = "whole multiples of 10^-reward_scale"
     state_columns: tuple[str, ...]
     action_columns: tuple[str, ...]
-    bins: Mapping[str, Any]
+    bins: Mapping[str, Binning]
     reward_scale: Annotated[int, msgspec.Meta(ge=0, le=LARGEST_SCALE)]
     behavior_prob: bool
     rows_read: Whole
@@ -205,7 +206,7 @@ class Manifest:
         return cls(
             state_columns=counts.state_columns,
             action_columns=counts.action_columns,
-            bins={name: binning.to_json() for name, binning in sorted(counts.binnings.items())},
+            bins=dict(sorted(counts.binnings.items())),
             reward_scale=counts.scale,
             behavior_prob=counts.transitions.lowest is not None,
             rows_read=counts.rows_read,
@@ -358,7 +359,7 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
         manifest.rows_dropped,
         decided,
         Episodes(ended["recorded"], ended["terminated"], ended["truncated"]),
-        {name: Binning.from_json(binning) for name, binning in manifest.bins.items()},
+        manifest.bins,
         manifest.sources,
         manifest.dropped_rewards,
         edges=manifest.edges,
