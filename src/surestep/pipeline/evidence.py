@@ -262,9 +262,9 @@ def open_source(
         made = read_tables(files)
         whole = replace(made.counts, ends_apart=description.unsafe.states is not None)
         return TablesSource(whole, files, description, made=made._replace(counts=whole))
-    counts = frame if isinstance(frame, LabelledCounts) else None
-    counts = counts or merge_counts([*map(read_counts, files)])
-    counts = replace(counts, ends_apart=description.unsafe.states is not None)
+    if not isinstance(frame, LabelledCounts):
+        frame = merge_counts([*map(read_counts, files)])
+    counts = replace(frame, ends_apart=description.unsafe.states is not None)
     return CountsSource(counts, files, description)
 
 

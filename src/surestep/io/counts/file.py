@@ -75,8 +75,11 @@ def write_counts(
     ):
         written = folder / "counts.parquet"
         manifest = Manifest.of(counts)
-        bins = {name: binning.to_json() for name, binning in manifest.bins.items()}
-        content = {**asdict(manifest), "bins": bins, "digest": UNSEALED}
+        content = {
+            **asdict(manifest),
+            "bins": {name: binning.to_json() for name, binning in manifest.bins.items()},
+            "digest": UNSEALED,
+        }
         if not counts.signals:
             del content["signals"]
         metadata = sql_text(json.dumps(content, ensure_ascii=False))
