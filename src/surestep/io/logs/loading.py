@@ -3,7 +3,7 @@
 DuckDB sorts the groups, and may spill to disk; the arrays themselves are held in memory once.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -210,6 +210,15 @@ def in_time(roles: RoleSql) -> str:
     return f"(SELECT * REPLACE ({in_order} AS {ROW}) FROM log)"
 
 
+def in_episodes(roles: RoleSql, columns: Iterable[str]) -> str:
+    """Returns SQL for columns of all rows, with their episodes, steps and places in time."""
+    assert roles.episode is not None
+    return (
+        f"SELECT {', '.join(columns)}, {roles.episode.sql} AS episode, {roles.step} AS step, "
+        f"{ROW} AS place FROM {in_time(roles)}"
+    )
+
+
 def texts_by_column(
     database: Any, roles: RoleSql, log: DecisionLog
 ) -> list[tuple[list[str | None], list[str | None]]]:
@@ -218,14 +227,12 @@ def texts_by_column(
     The log must be numbered. A label is None if it is missing or was not recorded. A last row that
     is not in the log still gives the state after the step before it.
     """
-    assert roles.episode is not None
     codes = [*roles.state, *roles.next_state]
     texts = [f"CAST({code.sql} AS VARCHAR) AS v{i}" for i, code in enumerate(codes)]
     answer = database.execute(
         f"SELECT *, row_number() OVER (PARTITION BY begun ORDER BY step) - 1 AS rank "
-        f"FROM (SELECT *, {BEGUN} AS begun "
-        f"FROM (SELECT {', '.join(texts)}, {roles.episode.sql} AS episode, {roles.step} AS step, "
-        f"{ROW} AS place FROM {in_time(roles)})) ORDER BY begun, step"
+        f"FROM (SELECT *, {BEGUN} AS begun FROM ({in_episodes(roles, texts)})) "
+        "ORDER BY begun, step"
     ).fetchnumpy()
     lengths = arrays.run_lengths(log.episode_offsets)
     number = np.asarray(log.number)
@@ -267,18 +274,15 @@ def first_rows(
     if share is None or not columns:
         return "log"
     mapping = roles.mapping
-    episode = roles.episode
-    assert episode is not None
     stopped = f"{roles.flag(mapping.truncated)} AND NOT {roles.flag(mapping.terminated)}"
     if mapping.next_state:
         stopped = f"{stopped} AND {roles.no_next}"
     fields = ", ".join(f"{sql_text(name)}: {sql_name(name)}" for name in dict.fromkeys(columns))
+    taught = (f"{{{fields}}} AS taught", f"NOT coalesce({stopped}, false) AS kept")
     database.execute("SET preserve_insertion_order = true")
     database.execute(
         f"CREATE OR REPLACE TEMP TABLE first_rows AS SELECT taught, kept, "
-        f"{BEGUN} AS begun, {DECIDED_AT} AS decided_at FROM (SELECT {{{fields}}} AS taught, "
-        f"NOT coalesce({stopped}, false) AS kept, "
-        f"{episode.sql} AS episode, {roles.step} AS step, {ROW} AS place FROM {in_time(roles)})"
+        f"{BEGUN} AS begun, {DECIDED_AT} AS decided_at FROM ({in_episodes(roles, taught)})"
     )
     query = "SELECT {} AS place FROM first_rows WHERE kept ORDER BY place"
     units = database.execute(query.format("DISTINCT begun")).fetchnumpy()["place"]

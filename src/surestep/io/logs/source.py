@@ -31,7 +31,7 @@ from surestep.io.logs.frames import register_frame
 from surestep.io.logs.loading import (
     counts_of,
     first_rows,
-    in_time,
+    in_episodes,
     log_of_steps,
     numbered_steps,
     texts_by_column,
@@ -430,8 +430,6 @@ class LogSource:
         tuple of array of int [E], dict of str to array [E], and dict of str to array of bool [E]
             The places of first rows, the texts of each column, and in which episodes it changes.
         """
-        roles = self.plain
-        assert roles.episode is not None
         texts = [
             f"coalesce(nullif({as_varchar(name, self.types[name])}, 'nan'), '{MISSING}') AS v{i}"
             for i, name in enumerate(columns)
@@ -441,9 +439,8 @@ class LogSource:
         changes = [f"count(DISTINCT v{i}) > 1 AS c{i}" for i in range(len(columns))]
         with tables.connected(self.table, self.memory_limit) as database:
             answer = database.execute(
-                f"SELECT {', '.join([*firsts, *changes])}, arg_min(place, step) AS begun FROM "
-                f"(SELECT {', '.join(texts)}, {roles.episode.sql} AS episode, {roles.step} AS "
-                f"step, {ROW} AS place FROM {in_time(roles)}) GROUP BY episode ORDER BY begun"
+                f"SELECT {', '.join([*firsts, *changes])}, arg_min(place, step) AS begun "
+                f"FROM ({in_episodes(self.plain, texts)}) GROUP BY episode ORDER BY begun"
             ).fetchnumpy()
         values = {name: np.asarray(answer[f"v{i}"]) for i, name in enumerate(columns)}
         changing = {name: np.asarray(answer[f"c{i}"], np.bool_) for i, name in enumerate(columns)}
@@ -459,13 +456,11 @@ class LogSource:
         """
         if self.columns.time is None:
             return None
-        roles = self.plain
-        assert roles.episode is not None
+        rows = in_episodes(self.plain, [f"{self.plain.time} AS moment"])
         with tables.connected(self.table, self.memory_limit) as database:
             begun = database.execute(
-                f"SELECT epoch(arg_min(moment, step)) AS seconds FROM (SELECT {roles.time} AS "
-                f"moment, {roles.episode.sql} AS episode, {roles.step} AS step, {ROW} AS place "
-                f"FROM {in_time(roles)}) GROUP BY episode ORDER BY arg_min(place, step)"
+                f"SELECT epoch(arg_min(moment, step)) AS seconds FROM ({rows}) "
+                "GROUP BY episode ORDER BY arg_min(place, step)"
             ).fetchnumpy()
         return np.asarray(begun["seconds"], np.float64)
 
@@ -478,8 +473,6 @@ class LogSource:
             A digest of all values of an episode but ids (columns without a role that differ in
             every row), and maybe one of a column of mostly distinct values, such as a measurement.
         """
-        roles = self.plain
-        assert roles.episode is not None
         names = [name for name in self.types if name != self.columns.episode]
         # One group of each value of each column: in the groups of other columns a column is NULL.
         # This counts distinct values several times as fast as count(DISTINCT …) of each column.
@@ -496,14 +489,14 @@ class LogSource:
             content = f"hash({named(told)})"
             fine = max(told, key=different.__getitem__)
             (contents,) = database.execute(f"SELECT count(DISTINCT {content}) FROM log").fetchone()
-            digests = database.execute(
+            both = (f"{content} AS content", f"hash({sql_name(fine)}) AS fine")
+            answer = database.execute(
                 "SELECT hash(list(content ORDER BY step)) AS content, hash(list(fine ORDER BY "
-                f"step)) AS fine FROM (SELECT {content} AS content, hash({sql_name(fine)}) AS "
-                f"fine, {roles.episode.sql} AS episode, {roles.step} AS step, {ROW} AS place "
-                f"FROM {in_time(roles)}) GROUP BY episode ORDER BY arg_min(place, step)"
+                f"step)) AS fine FROM ({in_episodes(self.plain, both)}) GROUP BY episode "
+                "ORDER BY arg_min(place, step)"
             ).fetchnumpy()
-        both = np.stack([np.asarray(digests[name]).view(np.int64) for name in ("content", "fine")])
-        return both if different[fine] > MOSTLY * contents else both[:1]
+        digests = np.stack([np.asarray(answer[x]).view(np.int64) for x in ("content", "fine")])
+        return digests if different[fine] > MOSTLY * contents else digests[:1]
 
     def first_beyond(
         self, running: tuple[float, float], ending: tuple[float, float], *, counted: bool
