@@ -8,7 +8,6 @@ import sys
 import pytest
 
 from surestep._files import (
-    HELD,
     TEMPORARY,
     remove_leftovers,
     temporary_folder,
@@ -154,8 +153,7 @@ def test_what_is_no_leftover_is_not_removed(place):
         (place / name / "file").touch()
     elsewhere = place / "elsewhere"
     elsewhere.mkdir()
-    (elsewhere / HELD).touch()
-    (place / f"{TEMPORARY}link").symlink_to(elsewhere)
+    (place / f"{TEMPORARY}{16 * '0'}").symlink_to(elsewhere)
     before = sorted(place.rglob("*"))
     with temporary_folder() as own:
         remove_leftovers.__wrapped__(place)

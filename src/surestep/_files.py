@@ -16,8 +16,7 @@ from surestep.errors import FileFailure, InvalidParameter
 
 Chunks = Iterable[bytes | memoryview]
 BESIDE = ".surestep-"  # how names of files begin that are not yet in their place
-TEMPORARY = "surestep-tmp-"
-HELD = "held-by-surestep"  # the file in a temporary folder that its process keeps locked
+TEMPORARY = "surestep-temporary-"  # and then 16 digits: a folder that its process keeps locked
 
 
 def read_path(path: object) -> Path:
@@ -138,8 +137,8 @@ def failing_to_write(path: Path, done: str = "written") -> Iterator[None]:
 failing_to_read = partial(failing_to_write, done="read")
 
 
-def lock(file: IO[bytes]) -> bool:
-    """Locks an open file until it is closed; returns False if another process has locked it.
+def lock(file: IO[bytes] | int) -> bool:
+    """Locks an open file or folder until it is closed; returns False if another process has it.
 
     The lock ends with the process. Raises `OSError` where the system or the disk has no locks.
     """
@@ -159,25 +158,26 @@ def temporary_folder() -> Iterator[Path]:
     """Yields a new folder in the system's place for temporary files, and removes it at the end.
 
     A process that is killed leaves its folder behind; the next one that needs a folder removes it.
-    A folder gets its name once its file is locked, so that nobody takes it for one left behind.
+    A folder gets its name once it is locked, so that nobody takes it for one left behind.
     """
-    check_utf8(Path(tempfile.gettempdir()))
-    try:
-        remove_leftovers(Path(tempfile.gettempdir()))
-        folder = Path(tempfile.mkdtemp(prefix=BESIDE))
-        held = (folder / HELD).open("xb")
-        with suppress(OSError):  # no locks here: nobody will remove it, whatever becomes of us
-            lock(held)
-            folder = folder.rename(folder.with_name(f"{TEMPORARY}{secrets.token_hex(8)}"))
-    except OSError as problem:
-        raise FileFailure(
-            f"no temporary folder can be made: {problem.strerror}; set TMPDIR to a folder with room"
-        ) from None
-    with held:
+    place = Path(tempfile.gettempdir())
+    check_utf8(place)
+    with ExitStack() as undo:
         try:
-            yield folder
-        finally:
-            remove_held(folder)
+            remove_leftovers(place)
+            folder = Path(tempfile.mkdtemp(prefix=BESIDE))
+            with suppress(OSError):  # no locks here: nobody will remove it, whatever becomes of us
+                held = os.open(folder, os.O_RDONLY)
+                undo.callback(os.close, held)
+                lock(held)
+                folder = folder.rename(place / f"{TEMPORARY}{secrets.token_hex(8)}")
+        except OSError as problem:
+            raise FileFailure(
+                f"no temporary folder can be made: {problem.strerror}; set TMPDIR to a folder with "
+                "room"
+            ) from None
+        undo.callback(shutil.rmtree, folder, ignore_errors=True)
+        yield folder
 
 
 @cache  # once a process: whoever dies later is the next one's concern
@@ -185,25 +185,12 @@ def remove_leftovers(place: Path) -> None:
     """Removes the temporary folders that dead processes of this user left in that place."""
     if sys.platform == "win32":
         return
-    for folder in place.glob(f"{TEMPORARY}*"):
-        with suppress(OSError):  # gone, or nothing to be done about it
-            if folder.is_symlink() or folder.stat().st_uid != os.getuid():
-                continue
-            with (folder / HELD).open("r+b") as held:
-                if lock(held):
-                    remove_held(folder)
-
-
-def remove_held(folder: Path) -> None:
-    """Removes a temporary folder, its locked file last, so that a later process can finish it."""
-    with suppress(OSError):
-        for path in folder.iterdir():
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path, ignore_errors=True)
-            elif path.name != HELD:
-                path.unlink(missing_ok=True)
-        (folder / HELD).unlink(missing_ok=True)
-        folder.rmdir()
+    for folder in place.glob(TEMPORARY + 16 * "[0-9a-f]"):
+        with suppress(OSError), ExitStack() as undo:  # gone, or nothing to be done about it
+            held = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
+            undo.callback(os.close, held)
+            if os.fstat(held).st_uid == os.getuid() and lock(held):
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def remove_if_empty(folder: Path) -> None:

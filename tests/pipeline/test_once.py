@@ -39,7 +39,11 @@ def calls(monkeypatch):
 
         monkeypatch.setattr(owner, name, watched)
 
-    for owner, name in ((source, "count_rows"), (source, "load_steps"), (counting, "check_rows")):
+    for owner, name in (
+        (source, "count_rows"),
+        (source, "numbered_steps"),
+        (counting, "check_rows"),
+    ):
         watch(owner, name)
     watch(Asked, "make_with")
     return made
@@ -48,8 +52,8 @@ def calls(monkeypatch):
 @pytest.mark.parametrize("said", [{}, {"returns": (0.0, 1.0)}])
 def test_a_log_is_counted_once_and_its_steps_are_read_once(log, calls, said):
     surestep.improve(read_log(log), **TERMS, **said)
-    reads = [name for name in calls if name in ("count_rows", "load_steps", "check_rows")]
-    assert reads == ["count_rows", "load_steps"]
+    reads = [name for name in calls if name in ("count_rows", "numbered_steps", "check_rows")]
+    assert reads == ["count_rows", "numbered_steps"]
 
 
 def test_steps_are_read_once_for_another_log_too(log, calls, tmp_path):
@@ -58,7 +62,7 @@ def test_steps_are_read_once_for_another_log_too(log, calls, tmp_path):
     other = write_lines(tmp_path / "other.csv", [ROWS[0], *reversed(ROWS[1:])])
     calls.clear()
     certify_result(tmp_path / "out", other, ["stitched", "robust"])
-    assert calls.count("count_rows") == calls.count("load_steps") == 1
+    assert calls.count("count_rows") == calls.count("numbered_steps") == 1
     assert calls.count("make_with") == 3  # those asked for, and that of the result
 
 

@@ -87,14 +87,14 @@ def inspect_command(
     surestep inspect log.toml
     surestep inspect log.csv --state ward --state severity --action decision -o log.html
     """
-    from surestep.io.counts.file import is_counts_file
+    from surestep.io.counts.file import kind_of_counts
     from surestep.io.logs.source import open_log
     from surestep.pipeline.inspect import inspect
     from surestep.report.inspection import inspection_sections
     from surestep.report.page import page
     from surestep.results.inspection import as_json as plain
 
-    if any(map(is_counts_file, keys.several(description.files))):
+    if any(map(kind_of_counts, keys.several(description.files))):
         raise click.UsageError("These are counts; inspect looks at the log that was counted.")
     with task_progress() as progress:
         progress("looking at the log", 0, 1)
@@ -179,7 +179,7 @@ def count_command(
     \b
     surestep count log.toml --sql postgres --table decisions > queries.sql
     """
-    from surestep.io.counts.file import is_counts_file, write_counts
+    from surestep.io.counts.file import kind_of_counts, write_counts
     from surestep.io.logs.source import count_on_ray, open_log
     from surestep.parallel import reach
 
@@ -188,7 +188,7 @@ def count_command(
             "Say where to write the counts (-o), or for whom the queries (--sql)."
         )
     reach(engine, address)
-    if any(map(is_counts_file, keys.several(description.files))):
+    if any(map(kind_of_counts, keys.several(description.files))):
         raise click.UsageError("These are counts already; put them together with surestep merge.")
     source = open_log(description, memory_limit=memory_limit)
     if output is None:

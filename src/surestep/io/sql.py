@@ -31,14 +31,16 @@ def in_memory(
 
     An error of DuckDB that is not caught inside becomes an error of ours. It takes 20 ms to make a
     database, so one is used again: its tables belonged to a cursor, which is closed, and its
-    settings are put back. With a `memory_limit` such as '2GB', a new database is made that takes at
-    most a `share` of it.
+    settings are put back. With a `memory_limit` such as '2GB' it takes at most a `share` of it, and
+    is not used again.
     """
     import duckdb
 
     with temporary_folder() as spill:
-        limited = memory_limit is not None
-        instance = database_from([] if limited else IDLE)
+        try:
+            instance = IDLE.pop()
+        except IndexError:
+            instance = duckdb.connect(config={"enable_external_file_cache": False})
         try:
             with instance.cursor() as database:
                 database.execute(f"SET temp_directory = {sql_text(str(spill))}")
@@ -52,7 +54,7 @@ def in_memory(
         except duckdb.Error as problem:
             raise failure_of(problem, memory_limit) from None
         finally:
-            if limited or len(IDLE) >= MOST_IDLE or not is_as_new(instance):
+            if memory_limit is not None or len(IDLE) >= MOST_IDLE or not is_as_new(instance):
                 instance.close()
             else:
                 IDLE.append(instance)
@@ -84,16 +86,6 @@ def errno_of(problem: Exception) -> int | None:
     """Returns the system's error number, if DuckDB names one."""
     number = re.search(r'"errno":"(\d+)"', str(problem))
     return None if number is None else int(number[1])
-
-
-def database_from(idle: list[Any]) -> Any:
-    """Returns an idle database, or a new one, which does not cache files."""
-    import duckdb
-
-    try:
-        return idle.pop()
-    except IndexError:
-        return duckdb.connect(config={"enable_external_file_cache": False})
 
 
 def is_as_new(instance: Any) -> bool:

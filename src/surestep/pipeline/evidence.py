@@ -21,7 +21,7 @@ from surestep._files import read_path
 from surestep._names import unknown
 from surestep.certificates import Certifier
 from surestep.errors import InvalidParameter
-from surestep.io.counts.file import is_counts_file, read_counts
+from surestep.io.counts.file import kind_of_counts, read_counts
 from surestep.io.counts.labelled import LabelledCounts, merge_counts
 from surestep.io.labels.label_tables import (
     PairTable,
@@ -39,7 +39,7 @@ from surestep.io.logs.columns import ColumnMapping, naming
 from surestep.io.logs.loading import STOPPED, UNFINISHED
 from surestep.io.logs.source import LogSource, open_log
 from surestep.io.logs.tables import matching
-from surestep.io.logs.warehouse import WarehouseTables, are_tables, read_tables
+from surestep.io.logs.warehouse import WarehouseTables, read_tables
 from surestep.kernels.runs import discounted_returns
 from surestep.model import Counts, DecisionLog, Policy, Statement, estimate_behavior
 from surestep.model.known import Known
@@ -248,7 +248,8 @@ def open_source(
 ) -> LogSource | CountsSource:
     """Opens a log in files or in memory, or the counts of one that `surestep count` wrote."""
     files = tuple(map(read_path, keys.several(description.files)))
-    if not isinstance(frame, LabelledCounts) and not any(map(is_counts_file, files)):
+    kinds = {kind_of_counts(file) for file in files} - {None}
+    if not isinstance(frame, LabelledCounts) and not kinds:
         return open_log(description, frame, memory_limit)
     first = next(iter(description.signals.values()), None)
     told = description.given()
@@ -258,16 +259,13 @@ def open_source(
         raise InvalidParameter(
             f"{name} is given beside counts, which were read already; expected no way to read a log"
         )
-    if are_tables(files):
+    if "table" in kinds:
         made = read_tables(files)
         whole = replace(made.counts, ends_apart=description.unsafe.states is not None)
         return TablesSource(whole, files, description, made=made._replace(counts=whole))
-    counts = (
-        frame
-        if isinstance(frame, LabelledCounts)
-        else merge_counts([read_counts(file) for file in files])
-    )
-    counts = replace(counts, ends_apart=description.unsafe.states is not None)
+    if not isinstance(frame, LabelledCounts):
+        frame = merge_counts([*map(read_counts, files)])
+    counts = replace(frame, ends_apart=description.unsafe.states is not None)
     return CountsSource(counts, files, description)
 
 

@@ -9,8 +9,9 @@ import surestep.results.inspection as results
 from surestep._arrays import BoolArray, IntArray
 from surestep.description import DEFAULTS, WORDS_FOR_BEHAVIOR, key_text
 from surestep.errors import InvalidParameter, said
+from surestep.io.counts.labelled import positions
 from surestep.io.labels.binning import DECIMAL
-from surestep.io.labels.label_tables import PairTable, places_or_none, read_lifted
+from surestep.io.labels.label_tables import PairTable, read_lifted
 from surestep.io.labels.vocabulary import Label, joined
 from surestep.io.logs.columns import ColumnMapping
 from surestep.io.logs.inspection import LogFacts, inspect_log
@@ -253,11 +254,9 @@ def compare(facts: LogFacts, table: PairTable) -> tuple[results.Overlap, list[re
     """Compares the log with the policy said to have made it; returns overlap and cautions."""
     words = table.vocabulary
     policy = table.probability
-    state = places_or_none(words.state_places, facts.states)[facts.state]
-    action = places_or_none(words.action_places, facts.actions)[facts.action]
-    known = state >= 0
-    pair = table.pairs.find(np.maximum(state, 0), np.maximum(action, 0))
-    pair = np.where(known & (action >= 0), pair, -1)  # [K] the log's pairs among the policy's
+    known = positions(facts.states, words.state_places)[facts.state] >= 0
+    # [K] the log's pairs among the policy's
+    pair = table.find(facts.states, facts.actions, facts.state, facts.action)
     chance = np.where(pair >= 0, policy[pair], 0.0)
     rows = sums_by(facts.state, facts.taken, len(facts.states))
     mean = rows[facts.state] * chance
@@ -265,7 +264,7 @@ def compare(facts: LogFacts, table: PairTable) -> tuple[results.Overlap, list[re
     slack = DEVIATIONS * np.sqrt(mean * (1 - chance)) + 1
     unlikely = known & ~impossible & (np.abs(facts.taken - mean) > slack)
     unknown = np.unique(facts.state[~known])
-    ours = places_or_none({label: i for i, label in enumerate(facts.states)}, words.states)
+    ours = positions(words.states, facts.states)
     expected = np.append(rows, 0)[ours][table.pairs.state] * policy
     expected[pair[pair >= 0]] = 0.0
     never = np.argsort(-expected, kind="stable")[: np.count_nonzero(expected)]

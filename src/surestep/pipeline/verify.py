@@ -18,7 +18,7 @@ from surestep._files import failing_to_read, read_path, read_whole
 from surestep._progress import Progress, telling
 from surestep._version import __version__
 from surestep.errors import InvalidParameter, ResultMismatch, said
-from surestep.io.counts.file import is_counts_file
+from surestep.io.counts.file import kind_of_counts
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.logs.source import LogSource
 from surestep.model.certificate import VERDICT
@@ -259,7 +259,7 @@ def open_again(
             f"log is a {type(frame).__name__}, expected files or a table, which are read with the "
             "columns and bins of the result"
         )
-    counted = isinstance(frame, LabelledCounts) or any(map(is_counts_file, keys.several(own.files)))
+    counted = isinstance(frame, LabelledCounts) or any(map(kind_of_counts, keys.several(own.files)))
     if counted == made_from_log(record):
         then, now = ("a log", "counts are") if made_from_log(record) else ("counts", "a log is")
         raise ResultMismatch(f"the result was made from {then}, and {now} given; expected {then}")

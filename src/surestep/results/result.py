@@ -21,7 +21,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._files import read_path
-from surestep._json import converted
+from surestep._json import converted, typed
 from surestep._reprs import frame_of, short_repr
 from surestep._version import __version__
 from surestep._words import floored, number, percent, signed
@@ -533,10 +533,10 @@ def read_table(folder: Path, record: Record) -> PolicyTable:
     try:
         states = read_columns("state", words["state_columns"])
         actions = read_columns("action", words["action_columns"])
-        binnings = {name: Binning.from_json(binning) for name, binning in words["binnings"].items()}
+        binnings = typed(words["binnings"], dict[str, Binning], "binnings")
         ends = [tuple(label) for label in words["states_without_decision"]]
         learnt = converted(words["learnt"], dict[str, LearntStates], "learnt states", InvalidResult)
-    except (KeyError, TypeError, AttributeError) as problem:
+    except (KeyError, TypeError, AttributeError, ValueError) as problem:
         raise InvalidResult(f"{RUN}: the vocabulary is damaged ({problem!r})") from None
     table = read_policy_csv(text_of(folder, POLICY), states, actions, binnings, ends)
     vocabulary = replace(table.vocabulary, learnt=learnt)

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import random
 from pathlib import Path
+from types import SimpleNamespace
 
 import duckdb
 import pytest
@@ -238,19 +239,19 @@ MANIFESTS = {
     r"state_columns\[0\]: expected str, got int, found 1": {"state_columns": [1]},
     r"missing required field sources": {"sources": GONE},
     r"its sources are no rising texts": {"sources": ["b", "a"]},
-    r"a binning is 1, expected an object": {"bins": {"state": 1}},
+    r"bins\[...\]: expected object, got int": {"bins": {"state": 1}},
     r"other fields than those expected": {"more": 1},
 }
 
 
 @pytest.mark.parametrize("message", MANIFESTS)
 def test_a_manifest_that_is_damaged_says_what_is_and_what_to_do(tmp_path, monkeypatch, message):
-    def changed(manifest):
-        content = dataclasses.asdict(manifest) | MANIFESTS[message]
-        return {name: value for name, value in content.items() if value != GONE}
+    def changed(manifest, **how):
+        content = {n: x for n, x in (manifest | MANIFESTS[message]).items() if x != GONE}
+        return json.dumps(content, **how)
 
     path = tmp_path / "counts.parquet"
-    monkeypatch.setattr(file, "asdict", changed)
+    monkeypatch.setattr(file, "json", SimpleNamespace(dumps=changed))
     write_counts(counts_of("0.5"), path)
     with pytest.raises(InvalidCounts, match=message):
         read_counts(path)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from surestep._json import typed
 from surestep.description import described, given_as
 from surestep.errors import InvalidParameter
 from surestep.io.labels.binning import Binning, binnings_of, quantile_edges
@@ -134,15 +135,15 @@ def test_other_texts_are_labels_of_no_bin(label):
 
 @given(binning=BINNINGS)
 def test_json_and_back(binning):
-    assert Binning.from_json(json.loads(json.dumps(binning.to_json()))) == binning
+    assert typed(json.loads(json.dumps(binning.to_json())), Binning) == binning
 
 
 @pytest.mark.parametrize(
     "content", [None, [], {}, "edges", {"edges": [1], "width": 1}, {"edge": [1]}, {"width": "1"}]
 )
 def test_other_json_is_refused(content):
-    with pytest.raises(InvalidParameter):
-        Binning.from_json(content)
+    with pytest.raises((InvalidParameter, ValueError)):
+        typed(content, Binning)
 
 
 @pytest.mark.parametrize(

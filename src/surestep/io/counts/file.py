@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 import msgspec
 import numpy as np
@@ -75,7 +75,11 @@ def write_counts(
     ):
         written = folder / "counts.parquet"
         manifest = Manifest.of(counts)
-        content = {**asdict(manifest), "digest": UNSEALED}
+        content = {
+            **asdict(manifest),
+            "bins": {name: binning.to_json() for name, binning in manifest.bins.items()},
+            "digest": UNSEALED,
+        }
         if not counts.signals:
             del content["signals"]
         metadata = sql_text(json.dumps(content, ensure_ascii=False))
@@ -146,24 +150,21 @@ def resealed(data: bytes, digest: str, other: str) -> bytes:
     return b"".join([before, f'"digest": "{other}"'.encode(), after])
 
 
-def is_counts_file(path: str | Path) -> bool:
-    """Tells whether a file has counts: a manifest of them, or a table that a warehouse made."""
+def kind_of_counts(path: str | Path) -> Literal["file", "table"] | None:
+    """Returns what counts are in a file: those of `write_counts`, or a table of a warehouse."""
     import duckdb
 
     source = read_path(path)
     if source.suffix.lower() != ".parquet" or not source.is_file():
-        return False
+        return None
     with in_memory(threads=1) as database:
         try:
-            return bool(stored_manifest(database, source)) or is_form(database, source)
+            if stored_manifest(database, source):
+                return "file"
+            schema = f"parquet_schema({file_list([source])}) WHERE name = '{FORM}'"
+            return "table" if database.execute(f"SELECT 1 FROM {schema}").fetchall() else None
         except duckdb.Error:  # `read_log` will say what is wrong with it
-            return False
-
-
-def is_form(database: Any, path: Path) -> bool:
-    """Tells whether a Parquet file is a table that a warehouse made by our queries."""
-    schema = f"parquet_schema({file_list([path])}) WHERE name = '{FORM}'"
-    return bool(database.execute(f"SELECT 1 FROM {schema}").fetchall())
+            return None
 
 
 # ---- the manifest -----------------------------------------------------------------------------
@@ -190,7 +191,7 @@ class Manifest:
     rewards: str = "whole multiples of 10^-reward_scale"
     state_columns: tuple[str, ...]
     action_columns: tuple[str, ...]
-    bins: Mapping[str, Any]
+    bins: Mapping[str, Binning]
     reward_scale: Annotated[int, msgspec.Meta(ge=0, le=LARGEST_SCALE)]
     behavior_prob: bool
     rows_read: Whole
@@ -208,7 +209,7 @@ class Manifest:
         return cls(
             state_columns=counts.state_columns,
             action_columns=counts.action_columns,
-            bins={name: binning.to_json() for name, binning in sorted(counts.binnings.items())},
+            bins=dict(sorted(counts.binnings.items())),
             reward_scale=counts.scale,
             behavior_prob=counts.transitions.lowest is not None,
             rows_read=counts.rows_read,
@@ -361,7 +362,7 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
         manifest.rows_dropped,
         decided,
         Episodes(ended["recorded"], ended["terminated"], ended["truncated"]),
-        {name: Binning.from_json(binning) for name, binning in manifest.bins.items()},
+        manifest.bins,
         manifest.sources,
         manifest.dropped_rewards,
         edges=manifest.edges,

@@ -445,22 +445,20 @@ def smallest_scale(scale: int, rows: Transitions) -> tuple[int, Transitions]:
     return scale, rows._replace(**dict(zip(REWARDS, map(narrowed, rewards), strict=True)))
 
 
-def positions(labels: Sequence[Any], among: Sequence[Any]) -> arrays.IntArray:
-    """Returns the place of each label in `among`; raises `KeyError` if one is missing."""
+def positions(labels: Iterable[Any], among: Iterable[Any]) -> arrays.IntArray:
+    """Returns the place of each label in `among`; −1 for one that is missing."""
     place = {label: index for index, label in enumerate(among)}
-    return np.array([place[label] for label in labels], np.int64)
+    return np.array([place.get(label, -1) for label in labels], np.int64)
 
 
 def known_places(kind: str, labels: Sequence[str], among: Sequence[str] | None) -> arrays.IntArray:
     """Returns the place of each label in `among`; refuses a label that the pairs lack."""
     if among is None:
         raise ShapeMismatch(f"the pairs have no labels of {kind}s to find those of the log by")
-    try:
-        return positions(labels, among)
-    except KeyError as problem:
-        raise ShapeMismatch(
-            f"the log has the {kind} {problem.args[0]!r}, which the pairs do not have"
-        ) from None
+    places = positions(labels, among)
+    for i, _ in arrays.first_where(places < 0, kind):
+        raise ShapeMismatch(f"the log has the {kind} {labels[i]!r}, which the pairs do not have")
+    return places
 
 
 def counts_digest(counts: LabelledCounts) -> str:

@@ -122,15 +122,6 @@ class Binning:
         """Returns the binning as an object of JSON."""
         return {"edges": list(self.edges)} if self.edges is not None else {"width": self.width}
 
-    @classmethod
-    def from_json(cls, content: object) -> Self:
-        """Reads a binning that `to_json` wrote; refuses anything else."""
-        if not isinstance(content, Mapping) or list(content) not in (["edges"], ["width"]):
-            raise InvalidParameter(
-                f"a binning is {content!r}, expected an object with either 'edges' or 'width'"
-            )
-        return cls(**content)
-
 
 @dataclass(frozen=True, slots=True)
 class Multiples:

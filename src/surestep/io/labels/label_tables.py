@@ -20,7 +20,7 @@ from surestep.errors import (
     named_in_errors,
     said,
 )
-from surestep.io.counts.labelled import LabelledCounts
+from surestep.io.counts.labelled import LabelledCounts, positions
 from surestep.io.labels.binning import DECIMAL, Binning
 from surestep.io.labels.vocabulary import (
     Label,
@@ -61,10 +61,21 @@ class PairTable:
         """
         self.check_known("state", vocabulary)
         self.check_known("action", vocabulary)
-        state = places_or_none(self.vocabulary.state_places, vocabulary.states)[pairs.state]
-        action = places_or_none(self.vocabulary.action_places, vocabulary.actions)[pairs.action]
-        place = self.pairs.find(np.maximum(state, 0), np.maximum(action, 0))
-        return np.asarray((state >= 0) & (action >= 0) & (place >= 0))
+        found = self.find(vocabulary.states, vocabulary.actions, pairs.state, pairs.action)
+        return np.asarray(found >= 0)
+
+    def find(
+        self,
+        states: Sequence[Label],
+        actions: Sequence[Label],
+        state: arrays.IntArray,
+        action: arrays.IntArray,
+    ) -> arrays.IntArray:
+        """Returns the pairs [N] of numbered labels; −1 where the table has none."""
+        own_state = positions(states, self.vocabulary.state_places)[state]
+        own_action = positions(actions, self.vocabulary.action_places)[action]
+        pair = self.pairs.find(np.maximum(own_state, 0), np.maximum(own_action, 0))
+        return np.where((own_state >= 0) & (own_action >= 0), pair, -1)
 
     def check_known(self, role: str, vocabulary: Vocabulary) -> None:
         """Refuses a text that no known label has in that column, unless it names a bin of it."""
@@ -103,8 +114,8 @@ def read_pairs(
     table = read_label_table(source, {**roles, **last}, bins)
     known = [tuple(in_order(table.labels[role], roles[role], bins)) for role in roles]
     words = Vocabulary(tuple(states), tuple(actions), known[0], known[1], bins)
-    state = places_or_none(words.state_places, table.labels["state"])
-    action = places_or_none(words.action_places, table.labels["action"])
+    state = positions(table.labels["state"], words.state_places)
+    action = positions(table.labels["action"], words.action_places)
     pairs = words.pairs_of(np.stack([state, action], axis=1))
     probability: arrays.FloatArray = np.ones(pairs.num_pairs)
     if policy:
@@ -247,11 +258,6 @@ def texts_of(name: str, column: str, cells: list[str | None], binning: Binning |
     return [known[cell] for cell in cells]
 
 
-def places_or_none(known: Mapping[Label, int], labels: Sequence[Label]) -> arrays.IntArray:
-    """Returns the place of each label, −1 for one that is unknown."""
-    return np.array([known.get(label, -1) for label in labels], np.int64)
-
-
 def check_listed(
     role: str,
     columns: Sequence[str],
@@ -293,9 +299,7 @@ def check_log_fits(table: PairTable, counts: LabelledCounts, log: LogSource | No
     rows = counts.transitions
     decided = [label for label, yes in zip(counts.states, counts.decided, strict=True) if yes]
     check_listed("state", words.state_columns, words.states, decided, where=table.name, log=log)
-    state = places_or_none(words.state_places, counts.states)[rows.state]
-    action = places_or_none(words.action_places, counts.actions)[rows.action]
-    pair = np.where(action >= 0, table.pairs.find(state, np.maximum(action, 0)), -1)
+    pair = table.find(counts.states, counts.actions, rows.state, rows.action)
     for t, more in arrays.first_where((pair < 0) | (table.probability[pair] == 0), "transition"):
         there = counts.states[rows.state[t]]
         what = counts.actions[rows.action[t]]

@@ -28,6 +28,7 @@ from surestep.io.logs.roles import (
 from surestep.io.logs.tables import Table
 from surestep.io.sql import ROW, as_texts, sql_name
 
+NOTE = '"surestep note"'
 EXAMPLES = 3  # shown for each kind of suspicious row
 BLOCK = 60  # steps that are counted together, as bits of one 64-bit number
 
@@ -222,14 +223,6 @@ OF_LABELS = {
 }
 
 
-class Unlocated(NamedTuple):
-    """A suspicion with the numbers of its first rows, not yet their places in files."""
-
-    suspicion: Suspicion
-    rows: list[tuple[int, str | None]]  # number of each row, and its note
-    columns: tuple[str, ...] = ()  # columns whose values are shown as examples; none: the notes
-
-
 @dataclass(frozen=True, slots=True)
 class Look:
     """Asks a log for faults: its table, the roles of its columns, and an open database."""
@@ -312,18 +305,16 @@ class Look:
         labels = ", ".join([*self.roles.names("state"), *self.roles.names("next")])
         return f"PARTITION BY episode ORDER BY step, {labels}"
 
-    def unusable(self) -> Iterator[Unlocated]:
+    def unusable(self) -> Iterator[Suspicion]:
         """Yields a suspicion for each column with values that counting refuses."""
         checks = self.roles.checks(RewardSql.of(self.roles).is_number)
         for check, times in failures(self.database, checks)[1]:
             says = f"{counted(times, 'row')} without {check.expected} in column {check.column!r}"
-            rows = self.database.execute(
-                f"SELECT {ROW}, NULL FROM log WHERE {check.condition} "
-                f"ORDER BY {ROW} LIMIT {EXAMPLES}"
-            ).fetchall()
-            yield Unlocated(Suspicion(UNUSABLE, times, says, check.expected), rows, (check.column,))
+            places = f"SELECT {ROW} AS row, NULL AS note FROM log WHERE {check.condition}"
+            examples = self.examples(places, [check.column])
+            yield Suspicion(UNUSABLE, times, says, check.expected, examples)
 
-    def ask(self, findings: Mapping[str, Finding], **names: Any) -> Iterator[Unlocated]:
+    def ask(self, findings: Mapping[str, Finding], **names: Any) -> Iterator[Suspicion]:
         """Yields the suspicions of all findings; `names` and `self.names` fill their braces."""
         names |= self.names
         for kind, finding in findings.items():
@@ -334,59 +325,48 @@ class Look:
                 "SELECT coalesce(sum(times), 0)::HUGEINT, count(DISTINCT episode) FROM places"
             ).fetchone()
             if times:
-                first = self.database.execute(
-                    "SELECT row, note FROM places WHERE row IS NOT NULL ORDER BY row "
-                    f"LIMIT {EXAMPLES}"
-                ).fetchall()
                 says = finding.says.format(number=number, s="" if number == 1 else "s", **names)
                 told = f"{counted(times, finding.of)} {says}"
                 shown = self.roles.mapping.by_role().get(finding.shows or "", ())
-                yield Unlocated(Suspicion(kind, int(times), told, finding.expected), first, shown)
+                examples = self.examples("SELECT row, note FROM places", shown)
+                yield Suspicion(kind, int(times), told, finding.expected, examples)
 
     def of_episodes(self) -> dict[str, Finding]:
         """Returns the findings about episodes for which this log has columns."""
         there = self.roles.mapping.by_role() if self.roles.mapping.episode else {}
         return {kind: one for kind, one in OF_EPISODES.items() if one.refused_at in there}
 
-    def with_places(self, answers: Sequence[Unlocated]) -> tuple[Suspicion, ...]:
-        """Returns the suspicions with their first places; reads the log once more for all."""
-        wanted = ", ".join(str(row) for answer in answers for row, _ in answer.rows)
-        shown = list(dict.fromkeys(name for answer in answers for name in answer.columns))
+    def examples(self, places: str, columns: Sequence[str]) -> tuple[Example, ...]:
+        """Returns the first of some rows, with the values of columns there, or with their notes.
+
+        `places` is SQL for the numbers of the rows and their notes.
+        """
         episode = self.roles.episode
         step = self.roles.mapping.step
         texts = ["NULL" if episode is None else usable_code(episode)]
-        texts += ["NULL" if step is None else sql_name(step), *map(sql_name, shown)]
+        texts += ["NULL" if step is None else sql_name(step)]
+        texts += [" || ', ' || ".join(as_texts([name]) for name in columns) or NOTE]
         listed = ", ".join(f"CAST({sql} AS VARCHAR)" for sql in texts)
-        query = f"SELECT {ROW}, {listed} FROM log WHERE {ROW} IN ({wanted})"
-        there = {
-            row: texts
-            for row, *texts in (self.database.execute(query).fetchall() if wanted else ())
-        }
-        places = {row: self.table.place(self.database, row) for row in there}
-        suspicions = list[Suspicion]()
-        for suspicion, rows, columns in answers:
-            examples = list[Example]()
-            for row, note in rows:
-                episode, at, *values = there[row]
-                parts = [values[shown.index(name)] for name in columns]
-                value = None if None in parts else ", ".join(parts)
-                examples.append(Example(*places[row], episode, at, value if columns else note))
-            suspicions.append(suspicion._replace(examples=tuple(examples)))
-        return tuple(suspicions)
+        rows = self.database.execute(
+            f"SELECT {ROW}, {listed} FROM log JOIN (SELECT row AS {ROW}, note AS {NOTE} "
+            f"FROM ({places}) WHERE row IS NOT NULL ORDER BY row LIMIT {EXAMPLES}) USING ({ROW}) "
+            f"ORDER BY {ROW}"
+        ).fetchall()
+        return tuple(Example(*self.table.place(self.database, row), *told) for row, *told in rows)
 
 
 def explain_episodes(look: Look) -> InvalidLog | None:
     """Returns an error for the first suspicion about episodes that is refused; None without one."""
     look.read()
-    for answer in look.ask(look.of_episodes()):
-        if answer.suspicion.expected is None:
+    for suspicion in look.ask(look.of_episodes()):
+        if not suspicion.refused:
             continue
-        finding = OF_EPISODES[answer.suspicion.kind]
-        times = answer.suspicion.times
+        finding = OF_EPISODES[suspicion.kind]
         column = look.roles.mapping.by_role()[finding.refused_at][0]
-        ((file, row, episode, _, note),) = look.with_places([answer])[0].examples[:1]
-        if answer.suspicion.kind == "repeated step" and look.table.preparation.numbers_stamps:
+        file, row, episode, _, note = suspicion.examples[0]
+        if suspicion.kind == "repeated step" and look.table.preparation.numbers_stamps:
             note = f"{note}, by its time stamps"
+        times = suspicion.times
         others = f"; {times:,} {finding.of}s are affected" if times > 1 else ""
         return InvalidLog(
             f"{file or look.table.name}, row {row:,}, column {column!r}: in episode {episode!r}, "

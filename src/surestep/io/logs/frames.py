@@ -141,14 +141,6 @@ def from_rollouts(episodes: Iterable[Any]) -> Columns:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def role_columns(columns: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
-    """Returns the columns of the state and of the action, for `read_log`'s argument `columns`."""
-    return {
-        role: tuple(name for name in columns if name == role or name.startswith(f"{role}_"))
-        for role in ("state", "action")
-    }
-
-
 def spread(role: str, values: object, rows: int) -> Columns:
     """Splits observations or actions [rows, …] into one column a number, named after the role."""
     cells = as_array(values)

@@ -107,7 +107,7 @@ def inspect_log(source: LogSource) -> LogFacts:
             only_reached=only_reached,
             episodes=episodes,
             rewards=rewards,
-            suspicions=look.with_places([*unusable, *look.ask(look.of_episodes() | kinds, **ends)]),
+            suspicions=(*unusable, *look.ask(look.of_episodes() | kinds, **ends)),
             binnings=look.roles.binnings,
         )
 

@@ -3,7 +3,7 @@
 DuckDB sorts the groups, and may spill to disk; the arrays themselves are held in memory once.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,17 +14,15 @@ from surestep.errors import InvalidLog
 from surestep.io.counts.labelled import END, REWARDS, Episodes, LabelledCounts, Transitions
 from surestep.io.labels.vocabulary import Label, joined
 from surestep.io.logs.counting import BEGINS, IN_ORDER, TERMINATED, TRUNCATED, CountQuery
-from surestep.io.logs.roles import LabelCode, RewardSql, RoleSql, Units, as_varchar
-from surestep.io.sql import ROW, named, sql_name, sql_text
+from surestep.io.logs.roles import LabelCode, RewardSql, RoleSql, Units
+from surestep.io.sql import ROW, sql_name, sql_text
 from surestep.model import DecisionLog, Pairs
 
 UNFINISHED = "the recording stopped, and no next state is known"
 STOPPED = "a clock stopped the recording, and no next state is known"
 UNKNOWN = f"next_state = {END} AND kind & {TERMINATED} = 0"  # the recording stopped
 TYPES = {"terminated": np.bool_, "lowest": np.float64, "highest": np.float64}
-MISSING = "(missing)"  # stands for a missing value in the first row of an episode
 PIECE = 100_000  # groups fetched at a time
-MOSTLY = 0.9  # share of the distinct rows: with more distinct values, a column tells episodes apart
 
 
 def counts_of(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
@@ -166,36 +164,6 @@ def ordered_transitions(database: Any, roles: RoleSql) -> Transitions:
 # ---- every step of every episode, for methods that look at more than counts -------------------
 
 
-def load_steps(
-    database: Any,
-    roles: RoleSql,
-    counts: LabelledCounts,
-    pairs: Pairs | None,
-    *,
-    propensities: bool,
-    stopped: bool,
-    numbered: bool = False,
-) -> DecisionLog:
-    """Loads the steps of the view `log`, which was counted before, over `pairs`.
-
-    Without `pairs`, every action is possible in every state that was seen. A last step at which a
-    clock stopped the recording, without a next state, is left out as it is in the counts: the step
-    before it is then the last one, and truncated. `stopped` keeps it. A last step without any
-    reason stays. `propensities` keeps the logged probabilities. `numbered` episodes have the place
-    of their first row as their number.
-    """
-    if roles.episode is None:
-        raise InvalidLog(
-            "the log is loose transitions, which are no episodes; expected columns of episodes and "
-            "steps, or a method that needs only counts"
-        )
-    rows, labels = numbered_steps(database, roles, stopped)
-    if labels != (counts.states, counts.actions):
-        raise InvalidLog("the log has other labels than when it was counted; count it again")
-    known = counts.to_counts().pairs if pairs is None else pairs
-    return log_of_steps(rows, counts, known, propensities=propensities, numbered=numbered)
-
-
 def log_of_steps(
     rows: Mapping[str, arrays.AnyArray],
     counts: LabelledCounts,
@@ -242,75 +210,13 @@ def in_time(roles: RoleSql) -> str:
     return f"(SELECT * REPLACE ({in_order} AS {ROW}) FROM log)"
 
 
-def contents_of(database: Any, roles: RoleSql, names: Sequence[str]) -> arrays.IntArray:
-    """Returns one or two digests of each episode of the view `log` [1 or 2, E].
-
-    The first is of all columns `names` but ids: columns without a role that differ in every row.
-    The second is of a column of mostly distinct values, such as a measurement, if there is one.
-    """
-    known = {name for columns in roles.mapping.by_role().values() for name in columns}
-    # One group of each value of each column: in the groups of other columns a column is NULL. This
-    # counts distinct values several times as fast as count(DISTINCT …) of each column.
-    asked = ", ".join(f"count({sql_name(name)})" for name in names)
-    rows, *distinct = database.execute(
-        f'SELECT coalesce(sum("surestep size"), 0) // {len(names)}, {asked} FROM (SELECT '
-        f'{named(names)}, count(*) AS "surestep size" FROM log '
-        f"GROUP BY GROUPING SETS (({'), ('.join(map(sql_name, names))})))"
-    ).fetchone()
-    different = dict(zip(names, distinct, strict=True))
-    told = [name for name in names if name in known or different[name] < rows]
-    content = f"hash({', '.join(map(sql_name, told))})"
-    fine = max(told, key=different.__getitem__)
-    (contents,) = database.execute(f"SELECT count(DISTINCT {content}) FROM log").fetchone()
+def in_episodes(roles: RoleSql, columns: Iterable[str]) -> str:
+    """Returns SQL for columns of all rows, with their episodes, steps and places in time."""
     assert roles.episode is not None
-    digests = database.execute(
-        "SELECT hash(list(content ORDER BY step)) AS content, hash(list(fine ORDER BY step)) AS "
-        f"fine FROM (SELECT {content} AS content, hash({sql_name(fine)}) AS fine, "
-        f"{roles.episode.sql} AS episode, {roles.step} AS step, {ROW} AS place "
-        f"FROM {in_time(roles)}) GROUP BY episode ORDER BY arg_min(place, step)"
-    ).fetchnumpy()
-    both = np.stack([np.asarray(digests[name]).view(np.int64) for name in ("content", "fine")])
-    return both if different[fine] > MOSTLY * contents else both[:1]
-
-
-def first_values(
-    database: Any, roles: RoleSql, columns: Sequence[str], *, last: bool = False
-) -> tuple[arrays.IntArray, dict[str, arrays.AnyArray], dict[str, arrays.BoolArray]]:
-    """Returns the texts of columns in the first row of each episode [E] of the view `log`.
-
-    Also returns the places of the first rows, which rise, and the episodes in which a column
-    changes. With `last`, the texts are those of last rows.
-    """
-    assert roles.episode is not None
-    texts = [
-        f"coalesce(nullif({as_varchar(name, roles.types[name])}, 'nan'), '{MISSING}') AS v{i}"
-        for i, name in enumerate(columns)
-    ]
-    end = "arg_max" if last else "arg_min"
-    firsts = [f"{end}(v{i}, step) AS v{i}" for i in range(len(columns))]
-    changes = [f"count(DISTINCT v{i}) > 1 AS c{i}" for i in range(len(columns))]
-    answer = database.execute(
-        f"SELECT {', '.join([*firsts, *changes])}, arg_min(place, step) AS begun FROM (SELECT "
-        f"{', '.join(texts)}, {roles.episode.sql} AS episode, {roles.step} AS step, {ROW} AS place "
-        f"FROM {in_time(roles)}) GROUP BY episode ORDER BY begun"
-    ).fetchnumpy()
-    values = {name: np.asarray(answer[f"v{i}"]) for i, name in enumerate(columns)}
-    changing = {name: np.asarray(answer[f"c{i}"], np.bool_) for i, name in enumerate(columns)}
-    return np.asarray(answer["begun"]), values, changing
-
-
-def begun_at(database: Any, roles: RoleSql) -> arrays.FloatArray:
-    """Returns when each episode of the view `log` began, in the order of `first_values`.
-
-    Times are in seconds since 1970 (UTC).
-    """
-    assert roles.episode is not None
-    answer = database.execute(
-        f"SELECT epoch(arg_min(moment, step)) AS seconds FROM (SELECT {roles.time} AS moment, "
-        f"{roles.episode.sql} AS episode, {roles.step} AS step, {ROW} AS place "
-        f"FROM {in_time(roles)}) GROUP BY episode ORDER BY arg_min(place, step)"
-    ).fetchnumpy()
-    return np.asarray(answer["seconds"], np.float64)
+    return (
+        f"SELECT {', '.join(columns)}, {roles.episode.sql} AS episode, {roles.step} AS step, "
+        f"{ROW} AS place FROM {in_time(roles)}"
+    )
 
 
 def texts_by_column(
@@ -321,14 +227,12 @@ def texts_by_column(
     The log must be numbered. A label is None if it is missing or was not recorded. A last row that
     is not in the log still gives the state after the step before it.
     """
-    assert roles.episode is not None
     codes = [*roles.state, *roles.next_state]
     texts = [f"CAST({code.sql} AS VARCHAR) AS v{i}" for i, code in enumerate(codes)]
     answer = database.execute(
         f"SELECT *, row_number() OVER (PARTITION BY begun ORDER BY step) - 1 AS rank "
-        f"FROM (SELECT *, {BEGUN} AS begun "
-        f"FROM (SELECT {', '.join(texts)}, {roles.episode.sql} AS episode, {roles.step} AS step, "
-        f"{ROW} AS place FROM {in_time(roles)})) ORDER BY begun, step"
+        f"FROM (SELECT *, {BEGUN} AS begun FROM ({in_episodes(roles, texts)})) "
+        "ORDER BY begun, step"
     ).fetchnumpy()
     lengths = arrays.run_lengths(log.episode_offsets)
     number = np.asarray(log.number)
@@ -358,28 +262,27 @@ BEGUN = f"first_value(place) OVER ({IN_ORDER})"
 
 
 def first_rows(
-    database: Any, roles: RoleSql, columns: Sequence[str], share: Callable[[int], float]
+    database: Any, roles: RoleSql, columns: Sequence[str], share: Callable[[int], float] | None
 ) -> str:
     """Makes a table of some columns of the rows in the first part of a split in time.
 
     `share` maps the number of recorded episodes to the share of episodes that begin in the first
     part; of a single episode, it is the share of its steps. Returns the SQL of the table, or that
-    of the whole log if there are no two parts. The columns are fields of one value in it, as their
-    names may be those used here.
+    of the whole log without a `share`, without columns, or if there are no two parts. The columns
+    are fields of one value in it, as their names may be those used here.
     """
+    if share is None or not columns:
+        return "log"
     mapping = roles.mapping
-    episode = roles.episode
-    assert episode is not None
     stopped = f"{roles.flag(mapping.truncated)} AND NOT {roles.flag(mapping.terminated)}"
     if mapping.next_state:
         stopped = f"{stopped} AND {roles.no_next}"
     fields = ", ".join(f"{sql_text(name)}: {sql_name(name)}" for name in dict.fromkeys(columns))
+    taught = (f"{{{fields}}} AS taught", f"NOT coalesce({stopped}, false) AS kept")
     database.execute("SET preserve_insertion_order = true")
     database.execute(
         f"CREATE OR REPLACE TEMP TABLE first_rows AS SELECT taught, kept, "
-        f"{BEGUN} AS begun, {DECIDED_AT} AS decided_at FROM (SELECT {{{fields}}} AS taught, "
-        f"NOT coalesce({stopped}, false) AS kept, "
-        f"{episode.sql} AS episode, {roles.step} AS step, {ROW} AS place FROM {in_time(roles)})"
+        f"{BEGUN} AS begun, {DECIDED_AT} AS decided_at FROM ({in_episodes(roles, taught)})"
     )
     query = "SELECT {} AS place FROM first_rows WHERE kept ORDER BY place"
     units = database.execute(query.format("DISTINCT begun")).fetchnumpy()["place"]

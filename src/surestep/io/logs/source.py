@@ -11,6 +11,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, Self
 
+import numpy as np
+
 import surestep._arrays as arrays
 import surestep.io.logs.tables as tables
 from surestep._names import unknown
@@ -27,19 +29,20 @@ from surestep.io.logs.findings import first_row_where, passed
 from surestep.io.logs.formats import FORMATS
 from surestep.io.logs.frames import register_frame
 from surestep.io.logs.loading import (
-    begun_at,
-    contents_of,
     counts_of,
     first_rows,
-    first_values,
-    load_steps,
+    in_episodes,
+    log_of_steps,
+    numbered_steps,
     texts_by_column,
 )
-from surestep.io.logs.roles import ISO, RewardSql, RoleSql, RowCheck, is_stamp_type
-from surestep.io.sql import ROW, columns_of, limit_memory, sql_name
+from surestep.io.logs.roles import ISO, RewardSql, RoleSql, RowCheck, as_varchar, is_stamp_type
+from surestep.io.sql import ROW, columns_of, limit_memory, named, sql_name
 from surestep.model import DecisionLog, Pairs
 from surestep.parallel import map_as_done
 
+MISSING = "(missing)"  # stands for a missing value in the first row of an episode
+MOSTLY = 0.9  # share of the distinct rows: with more distinct values, a column tells episodes apart
 MEASUREMENT = f"a number of at most {LARGEST:g}, since states are learnt from the column"
 SHOWN = ("episode", "state", "action", "reward")  # roles whose columns a line about the log shows
 
@@ -168,10 +171,8 @@ class LogSource:
             assert roles.episode is not None
             episode = roles.episode.sql
             reward = RewardSql.of(roles).double
-            rows = self._rows_that_teach(
-                database,
-                [*read, self.columns.reward, str(self.columns.episode), str(self.columns.step)],
-            )
+            needed = [*read, self.columns.reward, self.columns.episode, self.columns.step]
+            rows = first_rows(database, self.plain, [*map(str, needed)], self.edges_from)
             listed = ", ".join(f"{number} AS {sql_name(name)}" for name, number in read.items())
             taught = database.execute(
                 f"SELECT {listed}, dense_rank() OVER (ORDER BY {episode}) AS "
@@ -179,12 +180,6 @@ class LogSource:
                 f"ORDER BY {episode}, {roles.step}"
             )
             return dict(taught.fetchnumpy())
-
-    def _rows_that_teach(self, database: Any, columns: Sequence[str]) -> str:
-        """Returns a table of some columns of the part that chooses a policy; else the log."""
-        if self.edges_from is None or not columns:
-            return "log"
-        return first_rows(database, self.plain, columns, self.edges_from)
 
     def with_states(self, states: LearntStates) -> Self:
         """Returns the log with a column of states that were learnt.
@@ -299,8 +294,8 @@ class LogSource:
             parts = [f"{end}({x}, {ROW})" for end in ("min_by", "max_by") for x in place]
             ends = database.execute(f"SELECT {', '.join(parts)} FROM log").fetchone()
         steps = (0, 0) if self.table.preparation.numbers_stamps else (ends[1], ends[3] + 1)
-        named = zip(ends[::2], steps, strict=True)
-        return tuple(sha256(f"{name}|{step}".encode()).hexdigest() for name, step in named)
+        places = zip(ends[::2], steps, strict=True)
+        return tuple(sha256(f"{name}|{step}".encode()).hexdigest() for name, step in places)
 
     @property
     def says_ends(self) -> bool:
@@ -387,15 +382,16 @@ class LogSource:
         counted = self.counts() if counts is None else counts
         with tables.connected(self.table, self.memory_limit) as database:
             roles = RoleSql.of(self.columns, self.types, counted.binnings)
-            steps = load_steps(
-                database,
-                roles,
-                counted,
-                pairs,
-                propensities=propensities,
-                stopped=stopped,
-                numbered=numbered,
-            )
+            if roles.episode is None:
+                raise InvalidLog(
+                    "the log is loose transitions, which are no episodes; expected columns of "
+                    "episodes and steps, or a method that needs only counts"
+                )
+            rows, labels = numbered_steps(database, roles, stopped)
+        if labels != (counted.states, counted.actions):
+            raise InvalidLog("the log has other labels than when it was counted; count it again")
+        known = counted.to_counts().pairs if pairs is None else pairs
+        steps = log_of_steps(rows, counted, known, propensities=propensities, numbered=numbered)
         return arrays.altered(steps, reward=0.0 - steps.reward) if self.cost else steps
 
     def by_column(
@@ -434,8 +430,21 @@ class LogSource:
         tuple of array of int [E], dict of str to array [E], and dict of str to array of bool [E]
             The places of first rows, the texts of each column, and in which episodes it changes.
         """
+        texts = [
+            f"coalesce(nullif({as_varchar(name, self.types[name])}, 'nan'), '{MISSING}') AS v{i}"
+            for i, name in enumerate(columns)
+        ]
+        end = "arg_max" if last else "arg_min"
+        firsts = [f"{end}(v{i}, step) AS v{i}" for i in range(len(columns))]
+        changes = [f"count(DISTINCT v{i}) > 1 AS c{i}" for i in range(len(columns))]
         with tables.connected(self.table, self.memory_limit) as database:
-            return first_values(database, self.plain, columns, last=last)
+            answer = database.execute(
+                f"SELECT {', '.join([*firsts, *changes])}, arg_min(place, step) AS begun "
+                f"FROM ({in_episodes(self.plain, texts)}) GROUP BY episode ORDER BY begun"
+            ).fetchnumpy()
+        values = {name: np.asarray(answer[f"v{i}"]) for i, name in enumerate(columns)}
+        changing = {name: np.asarray(answer[f"c{i}"], np.bool_) for i, name in enumerate(columns)}
+        return np.asarray(answer["begun"]), values, changing
 
     def begun_at(self) -> arrays.FloatArray | None:
         """Reads when each episode began, in the order of `first_values`.
@@ -447,8 +456,13 @@ class LogSource:
         """
         if self.columns.time is None:
             return None
+        rows = in_episodes(self.plain, [f"{self.plain.time} AS moment"])
         with tables.connected(self.table, self.memory_limit) as database:
-            return begun_at(database, self.plain)
+            begun = database.execute(
+                f"SELECT epoch(arg_min(moment, step)) AS seconds FROM ({rows}) "
+                "GROUP BY episode ORDER BY arg_min(place, step)"
+            ).fetchnumpy()
+        return np.asarray(begun["seconds"], np.float64)
 
     def contents(self) -> arrays.IntArray:
         """Returns digests of the episodes, in the order of `load`.
@@ -456,12 +470,33 @@ class LogSource:
         Returns
         -------
         array of int [1 or 2, E]
-            A digest of all values of an episode, and maybe one of a column of mostly distinct
-            values.
+            A digest of all values of an episode but ids (columns without a role that differ in
+            every row), and maybe one of a column of mostly distinct values, such as a measurement.
         """
         names = [name for name in self.types if name != self.columns.episode]
+        # One group of each value of each column: in the groups of other columns a column is NULL.
+        # This counts distinct values several times as fast as count(DISTINCT …) of each column.
+        asked = ", ".join(f"count({sql_name(name)})" for name in names)
         with tables.connected(self.table, self.memory_limit) as database:
-            return contents_of(database, self.plain, names)
+            rows, *distinct = database.execute(
+                f'SELECT coalesce(sum("surestep size"), 0) // {len(names)}, {asked} FROM (SELECT '
+                f'{named(names)}, count(*) AS "surestep size" FROM log '
+                f"GROUP BY GROUPING SETS (({'), ('.join(map(sql_name, names))})))"
+            ).fetchone()
+            different = dict(zip(names, distinct, strict=True))
+            known = {name for given in self.columns.by_role().values() for name in given}
+            told = [name for name in names if name in known or different[name] < rows]
+            content = f"hash({named(told)})"
+            fine = max(told, key=different.__getitem__)
+            (contents,) = database.execute(f"SELECT count(DISTINCT {content}) FROM log").fetchone()
+            both = (f"{content} AS content", f"hash({sql_name(fine)}) AS fine")
+            answer = database.execute(
+                "SELECT hash(list(content ORDER BY step)) AS content, hash(list(fine ORDER BY "
+                f"step)) AS fine FROM ({in_episodes(self.plain, both)}) GROUP BY episode "
+                "ORDER BY arg_min(place, step)"
+            ).fetchnumpy()
+        digests = np.stack([np.asarray(answer[x]).view(np.int64) for x in ("content", "fine")])
+        return digests if different[fine] > MOSTLY * contents else digests[:1]
 
     def first_beyond(
         self, running: tuple[float, float], ending: tuple[float, float], *, counted: bool
@@ -521,9 +556,8 @@ class LogSource:
             SQL for states, actions, episodes and the rest.
         """
         bins = self.description.bins
-        rows = self._rows_that_teach(
-            database, [name for name, rule in bins.items() if rule.quantiles is not None]
-        )
+        by_quantile = [name for name, rule in bins.items() if rule.quantiles is not None]
+        rows = first_rows(database, self.plain, by_quantile, self.edges_from)
         binnings = binnings_of(database, bins, self.types, rows)
         for name, column, _ in self.columns.memory:
             if column in binnings:

@@ -18,7 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 import surestep._arrays as arrays
 from surestep._names import unknown
 from surestep.errors import InvalidCounts, InvalidParameter, optional_module
-from surestep.io.counts.file import FORM, is_form
+from surestep.io.counts.file import FORM
 from surestep.io.counts.labelled import END, REWARDS, LabelledCounts, counts_digest, known_places
 from surestep.io.labels.vocabulary import joined
 from surestep.io.logs.columns import SINGLE, ColumnMapping, naming
@@ -158,14 +158,6 @@ class WarehouseTables(NamedTuple):
             chooses=self.rows["chooses"],
             parts=(one, other),
             share=self.share,
-        )
-
-
-def are_tables(files: Sequence[Path]) -> bool:
-    """Tells whether some of these files are tables that a warehouse made."""
-    with in_memory(threads=1) as database:
-        return any(
-            x.suffix.lower() == ".parquet" and x.is_file() and is_form(database, x) for x in files
         )
 
 
