@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Self, cast
+from typing import Annotated, Any, Self
 
 import numpy as np
 from msgspec import Meta, Struct
@@ -32,7 +32,7 @@ from surestep._names import twice, unknown
 from surestep.algorithms import make_algorithm
 from surestep.algorithms.registry import is_algorithm
 from surestep.certificates import Certifier
-from surestep.certificates.registry import SHELF, check_certifier, read_settings
+from surestep.certificates.registry import SHELF, Asked, check_certifier, read_settings
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.environments import Benchmark, make
 from surestep.environments.registry import builder
@@ -291,26 +291,21 @@ class CertifierSpec(Spec):
         )
 
     @property
-    def kind(self) -> type[Any]:
-        """Returns the class of the certifier."""
-        return SHELF.get(self.name) if self.own is None else self.own
+    def asked(self) -> Asked:
+        """Returns the kind and the settings as they were asked for."""
+        return Asked(self.name, dict(self.settings), self.own)
 
     def make(self, **more: Any) -> Certifier:
         """Returns the certifier, with more settings; settings of the experiment come first."""
         for given, _ in self.settings:
-            if given not in self.fields:
-                raise unknown(f"{self.name} has no setting {given!r}", given, self.fields)
-        return cast(Certifier, self.kind(**more | dict(self.settings)))
-
-    @property
-    def fields(self) -> list[str]:
-        """Returns the names of all settings of its kind."""
-        return [field.name for field in dataclasses.fields(self.kind)]
+            if given not in self.asked.takes:
+                raise unknown(f"{self.name} has no setting {given!r}", given, self.asked.takes)
+        return self.asked.make(**more)
 
     @property
     def takes_seed(self) -> bool:
         """Tells whether its claims depend on random numbers that the experiment leaves open."""
-        return "seed" in self.fields and "seed" not in dict(self.settings)
+        return "seed" in self.asked.takes and "seed" not in self.asked.settings
 
     @property
     def label(self) -> str:
