@@ -120,8 +120,7 @@ def run_at(block: CellBlock, episodes: int) -> ColumnArrays:
         if block.environment.changes
         else (benchmark.worst_performance(), best)
     )
-    specs = block.algorithms
-    total = len(rngs) * len(specs)
+    total = len(rngs) * len(block.algorithms)
 
     def spread(entries: Sequence[object], kind: type) -> arrays.AnyArray:
         return np.repeat(np.array(entries, kind), len(rngs))
@@ -129,12 +128,12 @@ def run_at(block: CellBlock, episodes: int) -> ColumnArrays:
     return {
         "environment": np.full(total, block.environment.label, object),
         "episodes": np.full(total, episodes, np.int64),
-        "algorithm": spread([spec.name for spec in specs], object),
-        "setting": spread([spec.label for spec in specs], object),
+        "algorithm": spread([spec.name for spec in block.algorithms], object),
+        "setting": spread([spec.label for spec in block.algorithms], object),
         # As a number, None is NaN.
-        "n_wedge": spread([spec.n_wedge for spec in specs], np.float64),
+        "n_wedge": spread([spec.n_wedge for spec in block.algorithms], np.float64),
         "n_wedge_used": spread([answer.n_wedge for answer in answers], np.float64),
-        "repetition": np.tile(np.arange(block.first, block.last), len(specs)),
+        "repetition": np.tile(np.arange(block.first, block.last), len(block.algorithms)),
         "performance": values,
         "behavior_performance": np.full(total, benchmark.performance_of_behavior()),
         "optimal_performance": np.full(total, best),

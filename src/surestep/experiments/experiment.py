@@ -454,11 +454,9 @@ def in_catalog(name: str) -> list[str]:
 def read_experiment(path: Path, name: str) -> Experiment:
     """Returns the experiment that a TOML file describes."""
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        return experiment_of(tomllib.loads(path.read_text(encoding="utf-8")), name)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
         raise InvalidParameter(f"cannot read the experiment {path}: {problem}") from None
-    try:
-        return experiment_of(table, name)
     except SurestepError as problem:
         raise InvalidParameter(f"{path}: {problem}") from None
 
@@ -521,16 +519,18 @@ def make_experiment(
     >>> len(plan.algorithms)
     2
     """
-    table = {
-        "title": name if title is None else title,
-        "seed": seed,
-        "repetitions": repetitions,
-        "episodes": episodes,
-        "environments": environments,
-        "algorithms": algorithms,
-        "certifiers": list(certifiers) or None,
-    }
-    return experiment_of(table, name)
+    return experiment_of(
+        {
+            "title": title,
+            "seed": seed,
+            "repetitions": repetitions,
+            "episodes": episodes,
+            "environments": environments,
+            "algorithms": algorithms,
+            "certifiers": list(certifiers) or None,
+        },
+        name,
+    )
 
 
 Positive = Annotated[int, Meta(ge=1)]
@@ -628,9 +628,7 @@ def specs_of(key: str, entries: Sequence[Any], kind: type[Any]) -> Iterator[Any]
 
 def choices_of(name: str, value: object) -> list[Any]:
     """Returns the values that a setting stands for."""
-    if isinstance(value, list):
-        return value
-    if not isinstance(value, dict):
-        return [value]
-    numbers = converted(value, WholeNumbers, name, InvalidParameter)
-    return list(range(numbers.first, numbers.last + 1))
+    if isinstance(value, dict):
+        numbers = converted(value, WholeNumbers, name, InvalidParameter)
+        return list(range(numbers.first, numbers.last + 1))
+    return value if isinstance(value, list) else [value]
