@@ -18,7 +18,7 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -39,9 +39,6 @@ from surestep.environments.registry import builder
 from surestep.errors import InvalidParameter, SurestepError
 
 GivenSettings = tuple[tuple[str, Any], ...]
-BenchmarkSource = (
-    Benchmark | Callable[..., Benchmark]
-)  # a function may take the number of the repetition
 DIGITS = 12  # the length of a digest
 
 
@@ -102,27 +99,14 @@ def function_of(source: Any) -> Any:
     return function_of(source.func) if isinstance(source, functools.partial) else source
 
 
-def asks_for_repetition(source: BenchmarkSource) -> bool:
+def asks_for_repetition(source: Callable[..., Benchmark]) -> bool:
     """Tells whether a function needs an argument: then each repetition has its own benchmark."""
-    if isinstance(source, Benchmark):
-        return False
     parameters = inspect.signature(source).parameters.values()
     return any(
         parameter.default is parameter.empty
         and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
         for parameter in parameters
     )
-
-
-def made_by(source: BenchmarkSource, repetition: int) -> Benchmark:
-    """Returns the benchmark of a repetition."""
-    if isinstance(source, Benchmark):
-        return source
-    made: object = source(repetition) if asks_for_repetition(source) else source()
-    if not isinstance(made, Benchmark):
-        name = function_of(source).__qualname__
-        raise InvalidParameter(f"{name} returns a {type(made).__name__}, expected a Benchmark")
-    return made
 
 
 CATALOG = files("surestep.experiments") / "catalog"
@@ -177,12 +161,16 @@ class EnvironmentSpec(Spec):
     @classmethod
     def of(cls, source: Any) -> Self:
         """Returns the spec of a benchmark, or of a function that makes one for each repetition."""
-        if not isinstance(source, Benchmark) and (not callable(source) or isinstance(source, type)):
+        given = isinstance(source, Benchmark)
+        if not given and (not callable(source) or isinstance(source, type)):
             raise InvalidParameter(
                 f"an entry of environments is {source!r:.80}, expected a name, a Benchmark, or a "
                 "function that returns one, of no argument or of the number of the repetition"
             )
-        first = made_by(source, 0)
+        name = source.name if given else str(function_of(source).__name__)
+        changes = () if given or not asks_for_repetition(source) else (("seed", PER_REPETITION),)
+        spec = cls(name, changes, source)
+        first = spec.make(0)
         try:
             content = digest_of(first)[:DIGITS]
         except TypeError as problem:
@@ -190,16 +178,20 @@ class EnvironmentSpec(Spec):
                 f"the environment {first.name!r} holds what a record cannot tell from others: "
                 f"{problem}; expected arrays, numbers, texts and dataclasses of these"
             ) from None
-        changes = [("seed", PER_REPETITION)] if asks_for_repetition(source) else []
         stream = [(STREAM, True)] if first.horizon is None else []
-        name = first.name if isinstance(source, Benchmark) else str(function_of(source).__name__)
-        return cls(name, ((CONTENT, content), *stream, *changes), source)
+        return replace(spec, settings=((CONTENT, content), *stream, *changes))
 
     def make(self, repetition: int) -> Benchmark:
         """Returns the benchmark of a repetition."""
-        if self.own is not None:
-            return made_by(self.own, repetition)
-        return make(self.name, **self.parameters(repetition))
+        if self.own is None:
+            return make(self.name, **self.parameters(repetition))
+        if isinstance(self.own, Benchmark):
+            return self.own
+        made: object = self.own(repetition) if self.changes else self.own()
+        if not isinstance(made, Benchmark):
+            name = function_of(self.own).__qualname__
+            raise InvalidParameter(f"{name} returns a {type(made).__name__}, expected a Benchmark")
+        return made
 
     def parameters(self, repetition: int) -> dict[str, Any]:
         """Returns the parameters of the benchmark of a repetition."""
