@@ -24,6 +24,7 @@ with a mark where that refutes a promise of δ, by an exact test that errs in on
 """
 
 import argparse
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
@@ -40,7 +41,7 @@ from surestep.choosing_n_wedge import AutoNWedge
 from surestep.environments import Benchmark, make
 from surestep.errors import CertificateRefused
 from surestep.model import DecisionLog
-from surestep.parallel import available_cores, map_in_order
+from surestep.parallel import available_cores, map_as_done
 from surestep.rehearsal import ActionsAlike
 
 SMALLEST = ("--data-sets", "1", "--worlds", "bandit", "--workers", "1")
@@ -291,10 +292,10 @@ def main() -> None:
         for family in families
         for number in range(given.data_sets)
     ]
-    found = map_in_order(claims_of, tasks, workers=given.workers)
+    found = map_as_done(claims_of, tasks, workers=given.workers)
     allowed = binom.ppf(1 - FALSE_ALARMS, given.data_sets, DELTA)
     for family in families:
-        rows = [next(found) for _ in range(given.data_sets)]
+        rows = [row for _, row in itertools.islice(found, given.data_sets)]
         print(f"{family}, {given.data_sets} data sets")
         for way in rows[0]:
             lower, gain = np.array([row[way] for row in rows]).T

@@ -23,7 +23,7 @@ from surestep.cli.main import main
 from surestep.environments import make
 from surestep.errors import InvalidParameter
 from surestep.experiments import read_experiments, run_experiment
-from surestep.parallel import map_in_order
+from surestep.parallel import map_as_done
 
 OWN = """title = "Own"
 seed = 1
@@ -99,9 +99,9 @@ def test_what_workers_cannot_import_is_refused_by_name(monkeypatch):
         name = "here"
 
     surestep.register(Here)
-    assert list(map_in_order(str, [1])) == ["1"]
+    assert list(map_as_done(str, [1])) == [(0, "1")]
     with pytest.raises(InvalidParameter, match=r"algorithm 'here' .* cannot import it from"):
-        list(map_in_order(str, [1], workers=2))
+        list(map_as_done(str, [1], workers=2))
     monkeypatch.setattr(extensions, "_registered", {})
     typed = types.ModuleType("__main__")  # as in a notebook, where no file has it
     typed.coin = types.FunctionType(coin.__code__, globals(), "coin")
@@ -109,7 +109,7 @@ def test_what_workers_cannot_import_is_refused_by_name(monkeypatch):
     monkeypatch.setitem(sys.modules, "__main__", typed)
     surestep.register(typed.coin)
     with pytest.raises(InvalidParameter, match=r"environment 'coin' .* from __main__; define it"):
-        list(map_in_order(str, [1], workers=2))
+        list(map_as_done(str, [1], workers=2))
 
 
 class Nameless(Hopeful):

@@ -41,7 +41,7 @@ from surestep.errors import (
 )
 from surestep.io import read_log
 from surestep.io.logs.source import count_on_ray
-from surestep.parallel import VARIABLE, available_cores, map_as_done, map_in_order, reach
+from surestep.parallel import VARIABLE, available_cores, map_as_done, reach
 
 
 def models(count):
@@ -73,12 +73,13 @@ def use_parallel_kernels():
 def test_two_workers_give_the_bits_of_one_even_after_the_parent_used_threads():
     use_parallel_kernels()
     given = models(5)
-    assert list(map_in_order(tasks.plan, given, workers=2)) == list(map_in_order(tasks.plan, given))
+    assert list(map_as_done(tasks.plan, given, workers=2)) == list(map_as_done(tasks.plan, given))
 
 
 def test_workers_are_spawned_and_answers_come_in_the_order_of_the_tasks(monkeypatch):
     monkeypatch.setattr(tasks, "MARK", "set by the parent")
-    answers = list(map_in_order(tasks.whereabouts, range(20), workers=2))
+    places, answers = zip(*map_as_done(tasks.whereabouts, range(20), workers=2), strict=True)
+    assert places == tuple(range(20))
     assert [task for task, *_ in answers] == list(range(20))
     assert os.getpid() not in {process for _, process, *_ in answers}
     assert {method for *_, method, _ in answers} == {"spawn"}
@@ -86,18 +87,19 @@ def test_workers_are_spawned_and_answers_come_in_the_order_of_the_tasks(monkeypa
 
 
 def test_one_worker_is_this_process():
-    answers = list(map_in_order(tasks.whereabouts, range(3)))
+    places, answers = zip(*map_as_done(tasks.whereabouts, range(3)), strict=True)
+    assert places == (0, 1, 2)
     assert [task for task, *_ in answers] == [0, 1, 2]
     assert {process for _, process, *_ in answers} == {os.getpid()}
     done = []
-    next(map_in_order(done.append, range(3)))
+    next(map_as_done(done.append, range(3)))
     assert done == [0]  # a task is done only when its answer is wanted
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_first_error_of_a_task_is_raised_after_the_answers_before_it(workers):
-    answers = map_in_order(tasks.refuse_three, range(6), workers=workers)
-    assert [next(answers) for _ in range(3)] == [0, 1, 2]
+    answers = map_as_done(tasks.refuse_three, range(6), workers=workers)
+    assert [next(answers) for _ in range(3)] == [(0, 0), (1, 1), (2, 2)]
     with pytest.raises(InvalidModel, match="initial state is 3, expected 0 to 0"):
         next(answers)
     assert list(answers) == []
@@ -106,12 +108,12 @@ def test_the_first_error_of_a_task_is_raised_after_the_answers_before_it(workers
 @pytest.mark.parametrize("workers", [0, -1])
 def test_there_is_at_least_one_worker(workers):
     with pytest.raises(InvalidParameter, match=f"workers is {workers}, expected 1 to 1024"):
-        list(map_in_order(tasks.whereabouts, [1], workers=workers))
+        list(map_as_done(tasks.whereabouts, [1], workers=workers))
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_no_tasks_give_no_answers(workers):
-    assert list(map_in_order(tasks.whereabouts, [], workers=workers)) == []
+    assert list(map_as_done(tasks.whereabouts, [], workers=workers)) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGHUP])
@@ -120,9 +122,9 @@ def test_workers_end_with_their_parent(number):
     code = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         f"sys.path.insert(0, {str(Path(tasks.__file__).parent)!r})\n"
-        "import tasks; from surestep.parallel import map_in_order\n"
+        "import tasks; from surestep.parallel import map_as_done\n"
         "signal.signal(signal.SIGHUP, lambda *_: sys.exit(129))\n"
-        "list(map_in_order(tasks.never_done, range(4), workers=2))"
+        "list(map_as_done(tasks.never_done, range(4), workers=2))"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", code],
@@ -143,29 +145,15 @@ def test_workers_end_with_their_parent(number):
         assert said.endswith("KeyboardInterrupt\n")
 
 
-def test_closing_numbered_answers_closes_what_makes_them(monkeypatch):
-    def interrupted_at_its_end(function, tasks, workers):
-        try:
-            yield from map(function, tasks)
-        finally:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(parallel, "map_in_order", interrupted_at_its_end)
-    answers = map_as_done(str, range(3))
-    assert next(answers) == (0, "0")
-    with pytest.raises(KeyboardInterrupt):
-        answers.close()
-
-
 def test_answers_that_are_no_longer_wanted_are_not_waited_for():
-    answers = map_in_order(tasks.wait_if_asked, [0, 1, 1, 1], workers=2)
-    assert next(answers) == 0
+    answers = map_as_done(tasks.wait_if_asked, [0, 1, 1, 1], workers=2)
+    assert next(answers) == (0, 0)
     answers.close()
 
 
 def test_a_worker_that_dies_is_told_in_a_sentence():
     with pytest.raises(SurestepError, match="a worker process died, perhaps for want of memory"):
-        list(map_in_order(tasks.die, range(3), workers=2))
+        list(map_as_done(tasks.die, range(3), workers=2))
 
 
 def test_threads_do_every_task_in_its_place_and_hand_on_what_goes_wrong(two_threads, monkeypatch):

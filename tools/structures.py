@@ -32,7 +32,7 @@ from surestep.certificates import NodeRobust, NodeStitched, Stitched
 from surestep.checks import check_structure
 from surestep.model import FactoredLog, FactoredProblem, Pairs, Structure
 from surestep.model.factored import ColumnRules
-from surestep.parallel import available_cores, map_in_order
+from surestep.parallel import available_cores, map_as_done
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "coverage.md"
 SMALLEST = ["--logs", "1"]
@@ -245,7 +245,8 @@ def lines(logs: int) -> Iterator[str]:
         new, today = policies(world)
         gain = value(world, new) - value(world, today)
         tasks = [(world, seed) for seed in range(logs)]
-        rows = np.array([*map_in_order(claims, tasks, workers=available_cores())])
+        found = map_as_done(claims, tasks, workers=available_cores())
+        rows = np.array([row for _, row in found])
         cells = []
         for lower in rows[:, :4].T:
             share = np.mean(np.maximum(lower, 0)) / gain if gain > SMALL else np.nan

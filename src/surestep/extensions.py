@@ -14,9 +14,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
-from itertools import groupby
-from operator import attrgetter
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from pathlib import Path
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
@@ -48,15 +46,13 @@ class Extension(NamedTuple):
 _registered: dict[tuple[Sort, str], Extension] = {}  # by code, in this process
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class Shelf(Generic[Thing]):
     """All algorithms, kinds of certificates or environments by name: built-in ones and plug-ins."""
 
-    def __init__(
-        self, sort: Sort, built_in: Mapping[str, Thing], members: Sequence[str] = ()
-    ) -> None:
-        self.sort = sort
-        self.built_in = built_in
-        self.members = members  # of a frozen dataclass; without any, such a thing is a function
+    sort: Sort
+    built_in: Mapping[str, Thing]
+    members: Sequence[str] = ()  # of a frozen dataclass; without any, such a thing is a function
 
     def find(self, name: object) -> Thing | None:
         """Returns the thing of that name; None where there is none: then nothing is imported."""
@@ -86,13 +82,13 @@ class Shelf(Generic[Thing]):
     def outcomes(self) -> list[Extension | SurestepError]:
         """Returns each extension of this sort, or the error that says why it cannot be used."""
         own = [extension for (sort, _), extension in _registered.items() if sort == self.sort]
-        return [*own, *(loaded(self, name) for name in installed(self.sort))]
+        return [*own, *(loaded(self, name) for name in sorted(installed(self.sort).names))]
 
     def extension(self, name: str) -> Extension | None:
         """Returns the extension of that name, if any; refuses one that cannot be used."""
         if (self.sort, name) in _registered:
             return _registered[self.sort, name]
-        outcome = loaded(self, name) if name in installed(self.sort) else None
+        outcome = loaded(self, name) if name in installed(self.sort).names else None
         if isinstance(outcome, SurestepError):
             raise outcome
         return outcome
@@ -101,13 +97,13 @@ class Shelf(Generic[Thing]):
         """Returns the distribution that brings a name, without importing it; empty: none."""
         if (self.sort, name) in _registered:
             return _registered[self.sort, name].by
-        return " and ".join(sorted(map(distribution, installed(self.sort).get(name, ()))))
+        return " and ".join(sorted(map(distribution, installed(self.sort).select(name=name))))
 
     def add(self, name: str, thing: Thing) -> None:
         """Registers a thing in this process; refuses names that are built in or installed."""
         what = f"{SINGULAR[self.sort]} {name!r}"
         self.check_fits(name, what, thing)
-        if name in installed(self.sort):
+        if name in installed(self.sort).names:
             raise InvalidParameter(
                 f"the {what} is there already, of the extension {self.source_of(name)}; expected "
                 "another name"
@@ -157,10 +153,9 @@ def version_of(thing: Any) -> str:
 
 
 @cache
-def installed(sort: Sort) -> Mapping[str, tuple[EntryPoint, ...]]:
-    """Returns the entry points of a sort by name, none of them imported."""
-    entries = sorted(entry_points(group=f"surestep.{sort}"), key=attrgetter("name"))
-    return {name: tuple(same) for name, same in groupby(entries, attrgetter("name"))}
+def installed(sort: Sort) -> EntryPoints:
+    """Returns the entry points of a sort, none of them imported."""
+    return entry_points(group=f"surestep.{sort}")
 
 
 def distribution(entry: EntryPoint) -> str:
@@ -171,7 +166,7 @@ def distribution(entry: EntryPoint) -> str:
 @cache
 def loaded(shelf: Shelf[Any], name: str) -> Extension | SurestepError:
     """Imports the extension of an entry point once; returns it, or the error if it is unusable."""
-    entry, *others = installed(shelf.sort)[name]
+    entry, *others = installed(shelf.sort).select(name=name)
     by = distribution(entry)
     what = f"{SINGULAR[shelf.sort]} {name!r}"
     if others:

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from itertools import islice
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
@@ -45,22 +45,6 @@ SECONDS_TO_ANSWER = 10  # the time that a cluster has to answer
 OF_TERMINALS = [sign for sign in signal.Signals if sign.name in ("SIGINT", "SIGHUP")]
 
 
-def map_in_order(
-    function: Callable[[Task], Result], tasks: Iterable[Task], *, workers: int = 1
-) -> Generator[Result, None, None]:
-    """Yields `function(task)` for each task, in the order of the tasks.
-
-    With more than one worker, function and tasks are pickled: the function must be importable, and
-    so must everything that was given to `surestep.register`. The first error of a task is raised,
-    and tasks that have not begun are dropped.
-    """
-    if not (isinstance(workers, int) and 1 <= workers <= MOST_WORKERS):
-        raise InvalidParameter(f"workers is {workers!r:.40}, expected 1 to {MOST_WORKERS}")
-    if workers == 1:
-        return (function(task) for task in tasks)
-    return in_workers(function, tasks, workers)
-
-
 def map_as_done(
     function: Callable[[Task], Result],
     tasks: Iterable[Task],
@@ -71,19 +55,22 @@ def map_as_done(
 ) -> Generator[tuple[int, Result], None, None]:
     """Yields the place of each task and `function(task)`, as they get done.
 
-    `engine` "local" is `workers` processes of this machine. "ray" is the cluster at `address`, or a
-    cluster that starts on this machine; only on a cluster may the order of results differ.
+    `engine` "local" is `workers` processes of this machine, and results come in the order of the
+    tasks. "ray" is the cluster at `address`, or a cluster that starts on this machine; only there
+    may the order differ.
+
+    With more than one worker, function and tasks are pickled: the function must be importable, and
+    so must everything that was given to `surestep.register`. The first error of a task is raised,
+    and tasks that have not begun are dropped.
     """
     reach(engine, address)
     if engine == "ray":
         return map_on_ray(function, tasks)
-    return numbered(map_in_order(function, tasks, workers=workers))
-
-
-def numbered(results: Generator[Result, None, None]) -> Generator[tuple[int, Result], None, None]:
-    """Yields each result with its place; unlike `enumerate`, closes `results` when it is closed."""
-    with closing(results):
-        yield from enumerate(results)
+    if not (isinstance(workers, int) and 1 <= workers <= MOST_WORKERS):
+        raise InvalidParameter(f"workers is {workers!r:.40}, expected 1 to {MOST_WORKERS}")
+    if workers == 1:
+        return ((place, function(task)) for place, task in enumerate(tasks))
+    return in_workers(function, tasks, workers)
 
 
 def reach(engine: str, address: str | None = None) -> None:
@@ -233,8 +220,10 @@ def as_told(
 
 def in_workers(
     function: Callable[[Task], Result], tasks: Iterable[Task], workers: int
-) -> Generator[Result, None, None]:
-    """Yields `function(task)` for each task, done in spawned processes of one thread each.
+) -> Generator[tuple[int, Result], None, None]:
+    """Yields the place of each task and `function(task)`, done in spawned processes.
+
+    Each process has one thread.
 
     After an error, tasks that have begun are finished; after an interrupt they are not.
     """
@@ -254,8 +243,8 @@ def in_workers(
             answers = deque(
                 executor.submit(as_told, function, task, extensions, device) for task in tasks
             )
-        while answers:
-            yield answers.popleft().result()
+        for place in range(len(answers)):
+            yield place, answers.popleft().result()
     except BrokenProcessPool:
         raise SurestepError(
             "a worker process died, perhaps for want of memory; try fewer workers"

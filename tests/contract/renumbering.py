@@ -68,7 +68,7 @@ def value_in_own_model(algorithm, problem: Problem, policy: Policy) -> Evaluatio
         return evaluate_with_bound(valued_at_lowest(problem, visits <= algorithm.n_wedge), policy)
     subsets = 2**problem.num_states
     if algorithm.name == "pessimistic-mbie":
-        log_subsets = math.log(subsets - 2) if subsets > 2 else None
+        log_subsets = math.log(subsets - 2) if subsets > 2 else -math.inf
         return worst_value(ball_around(problem, algorithm.delta, log_subsets, factor=2), policy)
     if algorithm.name == "robust-mdp":
         return worst_value(

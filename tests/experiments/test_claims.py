@@ -110,7 +110,7 @@ def test_certifiers_do_not_learn_which_successors_are_possible(name):
     benchmark = make(name)
     problems = cell.counted_problems(benchmark, 4, [np.random.default_rng(1)])
     given, drawn = (
-        cell.known_to_certifiers(benchmark, problems, 0).counts,
+        cell.known_to_certifiers(benchmark, problems.problem(0)).counts,
         problems.problem(0).counts,
     )
     np.testing.assert_array_equal(given.visits, drawn.visits)

@@ -87,11 +87,11 @@ def test_the_ends_are_the_cvar_of_the_distributions_that_the_band_allows(values,
     """Integrates the quantile function of each, instead of weighing values."""
     found = cvar_interval(np.array(values), tail, (0.0, 1.0))
     order = np.sort(values)
-    weights = tail_weights(order.size, tail)
+    lower, upper = tail_weights(order.size, tail)
     u = (np.arange(20_000) + 0.5) / 20_000 * tail
     for end, atoms, steps in (
-        (found.low, np.concatenate([[0.0], order]), weights.low),
-        (found.high, np.concatenate([order, [1.0]]), weights.high),
+        (found.low, np.concatenate([[0.0], order]), lower),
+        (found.high, np.concatenate([order, [1.0]]), upper),
     ):
         if not math.isnan(end):
             place = np.searchsorted(np.cumsum(steps) * tail, u, side="right")

@@ -15,6 +15,7 @@ from surestep.certificates import Posterior, Robust
 from surestep.errors import InvalidParameter
 from surestep.model.counts import LoggedRewards
 from surestep.model.successors import Successors
+from surestep.planning.ends import endless_circle
 from surestep.rehearsal import (
     Completed,
     DrawnFromPosterior,
@@ -26,7 +27,6 @@ from surestep.rehearsal import (
 )
 from surestep.rehearsal.completion import actions_alike, completed
 from surestep.rehearsal.sources import DataSize, problem_of, size_of
-from surestep.rehearsal.worlds import ends_under_behavior
 
 FILLS = ("self-loop", "uniform", "pessimistic", "optimistic")
 USABLE = problems().filter(lambda problem: problem.counts.visits.any())
@@ -594,7 +594,7 @@ def test_drawn_worlds_end_under_the_behavior_policy():
     rng = np.random.default_rng(1)
     for _ in range(20):
         truth = DrawnFromPosterior("weight", 1.0).world(problem, rng).truth
-        assert ends_under_behavior(problem, truth)
+        assert endless_circle(truth, problem.behavior.probability).size == 0
         evaluate(truth, problem.behavior)
 
 

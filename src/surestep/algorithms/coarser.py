@@ -26,12 +26,11 @@ def without_column(
     codes = [column.code for place, column in enumerate(columns) if place != left_out]
     _, group = np.unique([*codes, problem.counts.terminal], axis=1, return_inverse=True)
     moved, pair = merged_log(log, group)
-    merged = moved.pairs
     weight = arrays.run_sums(problem.counts.visits, pairs.offsets) + 1e-9  # some for unseen states
     taken = np.bincount(pair, weights=weight[pairs.state] * problem.behavior.probability)
     coarse = Problem(
         counts=moved.counts(),
-        behavior=Policy(merged, taken / np.bincount(group, weights=weight)[merged.state]),
+        behavior=Policy(moved.pairs, taken / np.bincount(group, weights=weight)[moved.pairs.state]),
         discount=problem.single_discount,
         value_bounds=problem.value_bounds,
         unseen=problem.unseen,

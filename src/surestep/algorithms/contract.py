@@ -56,7 +56,6 @@ class Improver(Protocol):
 
     def improve(self, problem: Problem) -> Improvement:
         """Returns the policy it proposes."""
-        ...
 
 
 class Algorithm(Improver, Protocol):
@@ -79,7 +78,6 @@ class Algorithm(Improver, Protocol):
     @property
     def promises(self) -> frozenset[Promise]:
         """Returns the promises that it makes with these settings."""
-        ...
 
 
 def improve_on_nodes(algorithm: Improver, problem: FactoredProblem) -> Policy:
@@ -125,14 +123,12 @@ def tie_of(q: arrays.FloatArray) -> float:
 
 def ends_of_episodes(problem: Problem) -> arrays.BoolArray:
     """Marks the pairs [K] of states in which episodes are known to end."""
-    ends: arrays.BoolArray = problem.counts.terminal[problem.counts.pairs.state]
-    return ends
+    return problem.counts.terminal[problem.counts.pairs.state]
 
 
 def with_known_reward(counts: Counts) -> arrays.BoolArray:
     """Marks the transitions [T] that were seen, or whose reward is known without data."""
-    known_beforehand = counts.rewards.known and counts.rewards.per == "transition"
-    return (counts.times > 0) | known_beforehand
+    return (counts.times > 0) | (counts.rewards.known and counts.rewards.per == "transition")
 
 
 def valued_at_lowest(
@@ -224,7 +220,7 @@ ROUNDING = 1e-12  # of a probability
 
 @noun("least_visits", "allowed")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Limits:
+class Limits(arrays.ByValue):
     """Limits that close pairs seen fewer than `least_visits` times, and pairs not in `allowed`."""
 
     least_visits: Annotated[int, Meta(ge=0, description="pairs seen less often are left alone")] = 0
@@ -243,10 +239,7 @@ class Limits:
         scarce: arrays.BoolArray = counts.visits < self.least_visits
         return scarce if self.allowed is None else scarce | ~self.allowed
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Limits) and arrays.equal_fields(self, other)
-
-    def __hash__(self) -> int:
+    def __hash__(self) -> int:  # type: ignore[override]
         return hash((self.least_visits, None if self.allowed is None else self.allowed.tobytes()))
 
 

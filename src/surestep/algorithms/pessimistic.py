@@ -83,7 +83,9 @@ class PessimisticMBIE(Settings):
         """
         arrays.expect("problem", problem, Problem)
         states = problem.num_states
-        subsets = states * math.log(2) + math.log1p(-(2.0 ** (1 - states))) if states > 1 else None
+        subsets = -math.inf  # one state has one distribution
+        if states > 1:
+            subsets = states * math.log(2) + math.log1p(-(2.0 ** (1 - states)))
         plan = robust_optimal(ball_around(problem, self.delta, subsets, factor=2))
         return improvement_of(problem, kept(problem, plan.policy), plan.iterations)
 
@@ -215,11 +217,10 @@ class VILCB(Settings):
         unseen = problem.counts.visits == 0
         price = self.bonus(problem)
         priced = valued_at_lowest(problem, unseen, price)
-        low = problem.value_bounds[0]
         lowest = np.ones_like(unseen)
         plan = optimal_within(problem, valued_at_lowest(problem, lowest, price))
         while True:  # values rise, as each round stops at v only where going on is worth less
-            lowest = unseen | (q_values(priced, plan.value) <= low)
+            lowest = unseen | (q_values(priced, plan.value) <= problem.value_bounds[0])
             higher = optimal_within(problem, valued_at_lowest(problem, lowest, price))
             if (higher.value <= plan.value + (plan.error_bound + higher.error_bound)).all():
                 break
@@ -248,19 +249,15 @@ class VILCB(Settings):
         return np.asarray(self.scale * (high - low) * np.sqrt(log_term / (2 * visits)))
 
 
-def ball_around(
-    problem: Problem, delta: float, log_subsets: float | None, factor: int
-) -> RectangularSet:
+def ball_around(problem: Problem, delta: float, log_subsets: float, factor: int) -> RectangularSet:
     """Makes balls of radius √((2/N) (ln(factor·|S||A|/δ) + log_subsets)), at most 2, by pair.
 
-    `log_subsets` is None if there is only one distribution: then the radius is 0.
+    `log_subsets` is −∞ if there is only one distribution: then the radius is 0.
     """
     visits = problem.counts.visits
     center = estimate_with_known_rewards(problem)
-    radius: arrays.FloatArray = np.zeros(visits.size)
-    if log_subsets is not None:
-        log_term = math.log(factor) + log_pairs_over(problem, delta) + log_subsets
-        radius = np.minimum(np.sqrt(2 * log_term / np.maximum(visits, 1)), 2.0)
+    log_term = max(math.log(factor) + log_pairs_over(problem, delta) + log_subsets, 0.0)
+    radius = np.minimum(np.sqrt(2 * log_term / np.maximum(visits, 1)), 2.0)
     guessed = (visits == 0) & ~ends_of_episodes(problem)
     low, high = problem.value_bounds
     ending = center.ending_reward

@@ -282,8 +282,7 @@ def matrix(parts: Sequence[tuple[Any, Any, Any]], shape: tuple[int, int]) -> csr
 
 def free_pairs(problem: Problem) -> BoolArray:
     """Returns the pairs [K] that may be taken more often than by π_b: open, and seen."""
-    free: BoolArray = problem.open_pairs() & (problem.counts.visits > 0)
-    return free
+    return problem.open_pairs() & (problem.counts.visits > 0)
 
 
 def policy_with_visits(visits: FloatArray, problem: Problem) -> Policy:
@@ -326,5 +325,4 @@ def standard_errors(problem: Problem, estimate: FiniteMDP, value: FloatArray) ->
         within = np.bincount(arrays.run_owners(counts.offsets), counts.times * within, n.size) / n
     whole: FloatArray = variance + within
     usual = float(counts.visits @ whole) / max(int(counts.visits.sum()), 1)
-    errors: FloatArray = np.sqrt(np.maximum(whole, usual / 4) / n)
-    return errors
+    return np.sqrt(np.maximum(whole, usual / 4) / n)

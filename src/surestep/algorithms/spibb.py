@@ -258,11 +258,10 @@ def optimal_within(problem: Problem, mdp: FiniteMDP) -> Plan:
     """Returns the best policy of a model among those that agree with π_b on closed pairs."""
     if problem.closed is None:
         return optimal(mdp)
-    behavior = problem.behavior
     step = greedy_near(
-        behavior.probability, mdp.pairs.offsets, problem.open_pairs(), move_free_mass
+        problem.behavior.probability, mdp.pairs.offsets, problem.open_pairs(), move_free_mass
     )
-    return policy_iteration(mdp, step, start=behavior)
+    return policy_iteration(mdp, step, start=problem.behavior)
 
 
 def used_n_wedge(algorithm: Any, problem: Problem | ProblemBatch) -> int:

@@ -287,10 +287,11 @@ class Benchmark(arrays.ByValue):
             The smallest expected discounted return of all policies.
         """
         model = self.best_model
-        mdp = model.mdp
-        turned = replace(mdp, reward=-mdp.reward, ending_reward=-mdp.ending_reward)
+        turned = replace(
+            model.mdp, reward=-model.mdp.reward, ending_reward=-model.mdp.ending_reward
+        )
         plan = policy_iteration(turned, best_actions(turned), model.acting(self.behavior))
-        return performance(mdp, plan.policy)
+        return performance(model.mdp, plan.policy)
 
     def sample(self, size: int, rng: np.random.Generator | int) -> DecisionLog:
         """Draws data of the collector.

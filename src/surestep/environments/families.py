@@ -109,8 +109,7 @@ def little_effect(
     labels: Sequence[str] | None = None,
 ) -> Benchmark:
     """Returns the benchmark of the world with effects at `effect`, and a prize in state `won`."""
-    prize = np.zeros(len(rows))
-    prize[won] = 1.0
+    prize = np.eye(len(rows))[won]
     mdp = FiniteMDP.from_dense(
         shrunk(rows, behavior, effect),
         np.broadcast_to(prize, rows.shape),

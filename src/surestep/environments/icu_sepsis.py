@@ -42,8 +42,7 @@ def icu_sepsis(
     the mean effect of the others, as in the package's first version.
     """
     rows, start, experts = read_tables()
-    prize = np.zeros(STATES)
-    prize[SURVIVAL] = 1.0
+    prize = np.eye(STATES)[SURVIVAL]
     labels = (*(f"patients {group}" for group in range(PATIENTS)), "death", "survival", "after")
     rows = shrunk(rows, experts, effect)
     mdp = FiniteMDP.from_dense(

@@ -120,8 +120,7 @@ def run_at(block: CellBlock, episodes: int) -> ColumnArrays:
         if block.environment.changes
         else (benchmark.worst_performance(), best)
     )
-    specs = block.algorithms
-    total = len(rngs) * len(specs)
+    total = len(rngs) * len(block.algorithms)
 
     def spread(entries: Sequence[object], kind: type) -> arrays.AnyArray:
         return np.repeat(np.array(entries, kind), len(rngs))
@@ -129,22 +128,18 @@ def run_at(block: CellBlock, episodes: int) -> ColumnArrays:
     return {
         "environment": np.full(total, block.environment.label, object),
         "episodes": np.full(total, episodes, np.int64),
-        "algorithm": spread([spec.name for spec in specs], object),
-        "setting": spread([spec.label for spec in specs], object),
-        "n_wedge": spread([none_as_nan(spec.n_wedge) for spec in specs], np.float64),
-        "n_wedge_used": spread([none_as_nan(answer.n_wedge) for answer in answers], np.float64),
-        "repetition": np.tile(np.arange(block.first, block.last), len(specs)),
+        "algorithm": spread([spec.name for spec in block.algorithms], object),
+        "setting": spread([spec.label for spec in block.algorithms], object),
+        # As a number, None is NaN.
+        "n_wedge": spread([spec.n_wedge for spec in block.algorithms], np.float64),
+        "n_wedge_used": spread([answer.n_wedge for answer in answers], np.float64),
+        "repetition": np.tile(np.arange(block.first, block.last), len(block.algorithms)),
         "performance": values,
         "behavior_performance": np.full(total, benchmark.performance_of_behavior()),
         "optimal_performance": np.full(total, best),
         "lowest_performance": np.full(total, low),
         "highest_performance": np.full(total, high),
     }
-
-
-def none_as_nan(n_wedge: int | None) -> float:
-    """Returns N∧ as a float for a column, with NaN for None."""
-    return float("nan") if n_wedge is None else float(n_wedge)
 
 
 def counted_problems(
@@ -185,8 +180,6 @@ LARGEST_SEED = 2**63 - 1
 class DataSets(NamedTuple):
     """The data of some repetitions, for certifiers and for algorithms."""
 
-    benchmark: Benchmark
-    episodes: int
     repetitions: range
     problems: list[Problem]
     batch: ProblemBatch | None  # the input of algorithms; None: they get `problems`, too
@@ -221,7 +214,7 @@ def run_claims(block: CellBlock) -> ColumnArrays:
         }
         for data in drawn_data(block, benchmark, episodes):
             for meeting, so_far in outcomes.items():
-                so_far.append(outcome_of(block, data, *meeting))
+                so_far.append(outcome_of(block, episodes, data, *meeting))
         parts += [
             claim_columns(block, episodes, *meeting, whole) for meeting, whole in outcomes.items()
         ]
@@ -238,21 +231,20 @@ def drawn_data(block: CellBlock, benchmark: Benchmark, episodes: int) -> Iterato
         and not any(needs_episodes(spec.make()) for spec in block.certifiers)
     ):
         batch = counted_problems(benchmark, episodes, rngs)
-        yield DataSets(
-            benchmark,
-            episodes,
-            repetitions,
-            [known_to_certifiers(benchmark, batch, i) for i in range(len(rngs))],
-            batch,
-        )
+        known = [known_to_certifiers(benchmark, batch.problem(i)) for i in range(len(rngs))]
+        yield DataSets(repetitions, known, batch)
         return
     for repetition, rng in zip(repetitions, rngs, strict=True):
         problem = problem_for_certifiers(benchmark, benchmark.sample(episodes, rng))
-        yield DataSets(benchmark, episodes, range(repetition, repetition + 1), [problem], None)
+        yield DataSets(range(repetition, repetition + 1), [problem], None)
 
 
 def outcome_of(
-    block: CellBlock, data: DataSets, algorithm: AlgorithmSpec, spec: CertifierSpec
+    block: CellBlock,
+    episodes: int,
+    data: DataSets,
+    algorithm: AlgorithmSpec,
+    spec: CertifierSpec,
 ) -> ProposedAndClaimed:
     """Returns the policies that the algorithm proposes, and the claims of the certifier about them.
 
@@ -260,9 +252,10 @@ def outcome_of(
     """
     told = {}
     if data.batch is None:
-        told = told_of_log(spec.kind, data.benchmark, data.problems[0], dict(spec.settings))
+        benchmark = made(block.environment, block.first)
+        told = told_of_log(spec.asked.type, benchmark, data.problems[0], spec.asked.settings)
     certifiers = [
-        seeded_certifier(block, spec, data.episodes, repetition, **told)
+        seeded_certifier(block, spec, episodes, repetition, **told)
         for repetition in data.repetitions
     ]
     if data.batch is None:
@@ -326,8 +319,9 @@ def claim_columns(
         "episodes": np.full(gain.size, episodes, np.int64),
         "algorithm": words(algorithm.name),
         "setting": words(algorithm.label),
-        "n_wedge": np.full(gain.size, none_as_nan(algorithm.n_wedge)),
-        "n_wedge_used": np.full(gain.size, none_as_nan(proposed[0].n_wedge)),
+        # As a number, None is NaN.
+        "n_wedge": np.full(gain.size, algorithm.n_wedge, np.float64),
+        "n_wedge_used": np.full(gain.size, proposed[0].n_wedge, np.float64),
         "certifier": words(certifier.name),
         "certifier_setting": words(certifier.label),
         "delta": np.full(gain.size, float(certifier.make().delta)),
@@ -342,40 +336,29 @@ def claim_columns(
 # ---- facts about a benchmark's data that a user would give to certifiers ------------------------
 
 
-def known_to_certifiers(benchmark: Benchmark, problems: ProblemBatch, index: int) -> Problem:
-    """Returns the problem of one data set, without facts that only the true model shows.
+def known_to_certifiers(benchmark: Benchmark, problem: Problem) -> Problem:
+    """Returns the problem without facts that only the true model shows.
 
     Rewards are known, even of unseen transitions: as a table of pairs if the experiment has one,
     else as the prize for entering a state. The possible successors are not known: the problem
     stores the seen ones only, or all states.
     """
-    counts = problems.counts
-    mdp = benchmark.mdp
-    times = counts.times[index]
-    starts = counts.starts[index]
     prize = prizes(benchmark)
-    if benchmark.known_rewards is not None or prize is None:
-        seen = times > 0
-        rewards = counts.rewards
-        if rewards.per == "transition":
-            rewards = LoggedRewards(rewards.values[seen], "transition", True)
-        given = Counts(
-            mdp.pairs,
-            arrays.offsets_of(arrays.run_sums(seen.astype(np.int64), mdp.offsets)),
-            mdp.successor[seen],
-            times[seen],
-            rewards,
-            starts,
-            counts.terminal,
-        )
-    else:
-        given = with_all_successors(benchmark, times, starts, prize, counts.terminal)
-    return Problem(
-        counts=given,
-        behavior=benchmark.behavior,
-        discount=benchmark.discount,
-        value_bounds=benchmark.value_bounds,
+    if benchmark.known_rewards is None and prize is not None:
+        return replace(problem, counts=with_all_successors(problem.counts, prize))
+    counts = problem.counts
+    seen = counts.times > 0
+    rewards = counts.rewards
+    if rewards.per == "transition":
+        rewards = LoggedRewards(rewards.values[seen], "transition", True)
+    stored = replace(
+        counts,
+        offsets=arrays.offsets_of(arrays.run_sums(seen.astype(np.int64), counts.offsets)),
+        successor=counts.successor[seen],
+        times=counts.times[seen],
+        rewards=rewards,
     )
+    return replace(problem, counts=stored)
 
 
 def problem_for_certifiers(benchmark: Benchmark, log: DecisionLog) -> Problem:
@@ -427,26 +410,17 @@ def prizes(benchmark: Benchmark) -> arrays.FloatArray | None:
     return prize if (prize[mdp.successor] == mdp.reward).all() else None
 
 
-def with_all_successors(
-    benchmark: Benchmark,
-    times: arrays.IntArray,
-    starts: arrays.IntArray,
-    prize: arrays.FloatArray,
-    over: arrays.BoolArray,
-) -> Counts:
+def with_all_successors(counts: Counts, prize: arrays.FloatArray) -> Counts:
     """Returns counts in which every pair has all states as successors, each with its reward."""
-    mdp = benchmark.mdp
-    states = mdp.num_states
-    goes_on = ~over[mdp.pairs.state]
-    table = np.zeros((mdp.pairs.num_pairs, states), np.int64)
-    table[arrays.run_owners(mdp.offsets), mdp.successor] = times
+    states = prize.size
+    goes_on = ~counts.terminal[counts.pairs.state]
+    table = np.zeros((counts.pairs.num_pairs, states), np.int64)
+    table[arrays.run_owners(counts.offsets), counts.successor] = counts.times
     successor = np.tile(np.arange(states, dtype=np.int32), int(goes_on.sum()))
-    return Counts(
-        mdp.pairs,
-        arrays.offsets_of(np.where(goes_on, states, 0)),
-        successor,
-        table[goes_on].ravel(),
-        LoggedRewards(prize[successor], "transition", True),
-        starts,
-        over,
+    return replace(
+        counts,
+        offsets=arrays.offsets_of(np.where(goes_on, states, 0)),
+        successor=successor,
+        times=table[goes_on].ravel(),
+        rewards=LoggedRewards(prize[successor], "transition", True),
     )

@@ -18,10 +18,10 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Self, cast
+from typing import Annotated, Any, Self
 
 import numpy as np
 from msgspec import Meta, Struct
@@ -32,16 +32,13 @@ from surestep._names import twice, unknown
 from surestep.algorithms import make_algorithm
 from surestep.algorithms.registry import is_algorithm
 from surestep.certificates import Certifier
-from surestep.certificates.registry import SHELF, check_certifier, read_settings
+from surestep.certificates.registry import SHELF, Asked, check_certifier, read_settings
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.environments import Benchmark, make
 from surestep.environments.registry import builder
 from surestep.errors import InvalidParameter, SurestepError
 
 GivenSettings = tuple[tuple[str, Any], ...]
-BenchmarkSource = (
-    Benchmark | Callable[..., Benchmark]
-)  # a function may take the number of the repetition
 DIGITS = 12  # the length of a digest
 
 
@@ -102,27 +99,14 @@ def function_of(source: Any) -> Any:
     return function_of(source.func) if isinstance(source, functools.partial) else source
 
 
-def asks_for_repetition(source: BenchmarkSource) -> bool:
+def asks_for_repetition(source: Callable[..., Benchmark]) -> bool:
     """Tells whether a function needs an argument: then each repetition has its own benchmark."""
-    if isinstance(source, Benchmark):
-        return False
     parameters = inspect.signature(source).parameters.values()
     return any(
         parameter.default is parameter.empty
         and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
         for parameter in parameters
     )
-
-
-def made_by(source: BenchmarkSource, repetition: int) -> Benchmark:
-    """Returns the benchmark of a repetition."""
-    if isinstance(source, Benchmark):
-        return source
-    made: object = source(repetition) if asks_for_repetition(source) else source()
-    if not isinstance(made, Benchmark):
-        name = function_of(source).__qualname__
-        raise InvalidParameter(f"{name} returns a {type(made).__name__}, expected a Benchmark")
-    return made
 
 
 CATALOG = files("surestep.experiments") / "catalog"
@@ -177,12 +161,16 @@ class EnvironmentSpec(Spec):
     @classmethod
     def of(cls, source: Any) -> Self:
         """Returns the spec of a benchmark, or of a function that makes one for each repetition."""
-        if not isinstance(source, Benchmark) and (not callable(source) or isinstance(source, type)):
+        given = isinstance(source, Benchmark)
+        if not given and (not callable(source) or isinstance(source, type)):
             raise InvalidParameter(
                 f"an entry of environments is {source!r:.80}, expected a name, a Benchmark, or a "
                 "function that returns one, of no argument or of the number of the repetition"
             )
-        first = made_by(source, 0)
+        name = source.name if given else str(function_of(source).__name__)
+        changes = () if given or not asks_for_repetition(source) else (("seed", PER_REPETITION),)
+        spec = cls(name, changes, source)
+        first = spec.make(0)
         try:
             content = digest_of(first)[:DIGITS]
         except TypeError as problem:
@@ -190,16 +178,20 @@ class EnvironmentSpec(Spec):
                 f"the environment {first.name!r} holds what a record cannot tell from others: "
                 f"{problem}; expected arrays, numbers, texts and dataclasses of these"
             ) from None
-        changes = [("seed", PER_REPETITION)] if asks_for_repetition(source) else []
         stream = [(STREAM, True)] if first.horizon is None else []
-        name = first.name if isinstance(source, Benchmark) else str(function_of(source).__name__)
-        return cls(name, ((CONTENT, content), *stream, *changes), source)
+        return replace(spec, settings=((CONTENT, content), *stream, *changes))
 
     def make(self, repetition: int) -> Benchmark:
         """Returns the benchmark of a repetition."""
-        if self.own is not None:
-            return made_by(self.own, repetition)
-        return make(self.name, **self.parameters(repetition))
+        if self.own is None:
+            return make(self.name, **self.parameters(repetition))
+        if isinstance(self.own, Benchmark):
+            return self.own
+        made: object = self.own(repetition) if self.changes else self.own()
+        if not isinstance(made, Benchmark):
+            name = function_of(self.own).__qualname__
+            raise InvalidParameter(f"{name} returns a {type(made).__name__}, expected a Benchmark")
+        return made
 
     def parameters(self, repetition: int) -> dict[str, Any]:
         """Returns the parameters of the benchmark of a repetition."""
@@ -291,26 +283,21 @@ class CertifierSpec(Spec):
         )
 
     @property
-    def kind(self) -> type[Any]:
-        """Returns the class of the certifier."""
-        return SHELF.get(self.name) if self.own is None else self.own
+    def asked(self) -> Asked:
+        """Returns the kind and the settings as they were asked for."""
+        return Asked(self.name, dict(self.settings), self.own)
 
     def make(self, **more: Any) -> Certifier:
         """Returns the certifier, with more settings; settings of the experiment come first."""
         for given, _ in self.settings:
-            if given not in self.fields:
-                raise unknown(f"{self.name} has no setting {given!r}", given, self.fields)
-        return cast(Certifier, self.kind(**more | dict(self.settings)))
-
-    @property
-    def fields(self) -> list[str]:
-        """Returns the names of all settings of its kind."""
-        return [field.name for field in dataclasses.fields(self.kind)]
+            if given not in self.asked.takes:
+                raise unknown(f"{self.name} has no setting {given!r}", given, self.asked.takes)
+        return self.asked.make(**more)
 
     @property
     def takes_seed(self) -> bool:
         """Tells whether its claims depend on random numbers that the experiment leaves open."""
-        return "seed" in self.fields and "seed" not in dict(self.settings)
+        return "seed" in self.asked.takes and "seed" not in self.asked.settings
 
     @property
     def label(self) -> str:
@@ -459,11 +446,9 @@ def in_catalog(name: str) -> list[str]:
 def read_experiment(path: Path, name: str) -> Experiment:
     """Returns the experiment that a TOML file describes."""
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        return experiment_of(tomllib.loads(path.read_text(encoding="utf-8")), name)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
         raise InvalidParameter(f"cannot read the experiment {path}: {problem}") from None
-    try:
-        return experiment_of(table, name)
     except SurestepError as problem:
         raise InvalidParameter(f"{path}: {problem}") from None
 
@@ -526,16 +511,18 @@ def make_experiment(
     >>> len(plan.algorithms)
     2
     """
-    table = {
-        "title": name if title is None else title,
-        "seed": seed,
-        "repetitions": repetitions,
-        "episodes": episodes,
-        "environments": environments,
-        "algorithms": algorithms,
-        "certifiers": list(certifiers) or None,
-    }
-    return experiment_of(table, name)
+    return experiment_of(
+        {
+            "title": title,
+            "seed": seed,
+            "repetitions": repetitions,
+            "episodes": episodes,
+            "environments": environments,
+            "algorithms": algorithms,
+            "certifiers": list(certifiers) or None,
+        },
+        name,
+    )
 
 
 Positive = Annotated[int, Meta(ge=1)]
@@ -633,9 +620,7 @@ def specs_of(key: str, entries: Sequence[Any], kind: type[Any]) -> Iterator[Any]
 
 def choices_of(name: str, value: object) -> list[Any]:
     """Returns the values that a setting stands for."""
-    if isinstance(value, list):
-        return value
-    if not isinstance(value, dict):
-        return [value]
-    numbers = converted(value, WholeNumbers, name, InvalidParameter)
-    return list(range(numbers.first, numbers.last + 1))
+    if isinstance(value, dict):
+        numbers = converted(value, WholeNumbers, name, InvalidParameter)
+        return list(range(numbers.first, numbers.last + 1))
+    return value if isinstance(value, list) else [value]

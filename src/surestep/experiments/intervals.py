@@ -69,13 +69,6 @@ class Interval(NamedTuple):
     high: float
 
 
-class TailWeights(NamedTuple):
-    """The weights of each value in the ends of an interval, in the order of the values."""
-
-    low: arrays.FloatArray  # [n + 1]: a, X₍₁₎, …, X₍ₙ₎
-    high: arrays.FloatArray  # [n + 1]: X₍₁₎, …, X₍ₙ₎, b
-
-
 def cvar(values: arrays.FloatArray, tail: float) -> float:
     """Returns the mean of the worst max(1, ⌊tail · n⌋) values."""
     if not (arrays.is_number(tail) and 0 < tail <= 1):
@@ -109,22 +102,25 @@ def cvar_interval(values: arrays.FloatArray, tail: float, bounds: tuple[float, f
     True
     """
     estimate = cvar(values, tail)
-    weights = tail_weights(values.size, tail)
+    lower, upper = tail_weights(values.size, tail)
     a, b = bounds
     inside = np.sort(np.clip(values, a, b))  # rounding may leave values a little outside
     low = high = float("nan")
-    if weights.low[0] < 1 and np.isfinite(a):
-        low = float(weights.low @ np.concatenate([[a], inside]))
-    if weights.high[-1] == 0:
-        high = float(weights.high[:-1] @ inside)
-    elif weights.high[-1] < 1 and np.isfinite(b):
-        high = float(weights.high @ np.concatenate([inside, [b]]))
+    if lower[0] < 1 and np.isfinite(a):
+        low = float(lower @ np.concatenate([[a], inside]))
+    if upper[-1] == 0:
+        high = float(upper[:-1] @ inside)
+    elif upper[-1] < 1 and np.isfinite(b):
+        high = float(upper @ np.concatenate([inside, [b]]))
     return Interval(estimate, low, high)
 
 
 @cache
-def tail_weights(size: int, tail: float) -> TailWeights:
-    """Returns the weights for `size` values: the steps of hᵢ and of lᵢ as shares of the tail."""
+def tail_weights(size: int, tail: float) -> tuple[arrays.FloatArray, arrays.FloatArray]:
+    """Returns the weights for `size` values: the steps of hᵢ and of lᵢ as shares of the tail.
+
+    Those of the lower end are for a, X₍₁₎, …, X₍ₙ₎, those of the upper end for X₍₁₎, …, X₍ₙ₎, b.
+    """
     miss = (1 - CONFIDENCE) / 2
     rank = np.arange(1, size + 1)
     beyond = size + 1 - rank
@@ -139,7 +135,7 @@ def tail_weights(size: int, tail: float) -> TailWeights:
     below[:fewest] = betaincinv(rank[:fewest], beyond[:fewest], miss / fewest)
     below[fewest:size] = below[fewest - 1]
     below[size] = 1.0
-    return TailWeights(
+    return (
         arrays.freeze(np.diff(np.minimum(above, tail) / tail, prepend=0.0)),
         arrays.freeze(np.diff(np.minimum(below, tail) / tail, prepend=0.0)),
     )

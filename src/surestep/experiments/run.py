@@ -20,7 +20,14 @@ import numpy as np
 
 from surestep._arrays import AnyArray
 from surestep._blocks import BlockFolder, code_here, digest_of, versions_here
-from surestep._files import BESIDE, lock, read_whole, temporary_folder, write_together
+from surestep._files import (
+    BESIDE,
+    failing_to_write,
+    lock,
+    read_whole,
+    temporary_folder,
+    write_together,
+)
 from surestep.algorithms import registry as algorithms
 from surestep.algorithms.registry import needs_log
 from surestep.certificates import registry as certificates
@@ -79,11 +86,9 @@ class Store:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Makes the directory, keeps other runs out, and removes the leftovers of killed runs."""
-        try:
+        with failing_to_write(self.directory):
             self.blocks.folder.mkdir(parents=True, exist_ok=True)
             file = (self.directory / ".lock").open("ab")
-        except OSError as problem:
-            raise FileFailure(f"{self.directory} cannot be written: {problem.strerror}") from None
         with file:
             try:
                 alone = lock(file)

@@ -250,9 +250,8 @@ def clearly_above(one: FloatArray, other: FloatArray) -> BoolArray:
 def selected(run: Run, selection: Selection) -> RunColumns:
     """Returns the rows of a selection; refuses names that the run does not have."""
     columns = run.columns
-    kept = np.ones(len(columns["episodes"]), bool)
     names = [str(name) for name in columns["environment"]]
-    kept &= among("environment", selection.environments, names, environment_is)
+    kept = among("environment", selection.environments, names, environment_is)
     parts = zip(columns["algorithm"], columns["setting"], columns["n_wedge"], strict=True)
     methods = [
         Method(str(name), str(setting), whole_or_none(n_wedge)) for name, setting, n_wedge in parts

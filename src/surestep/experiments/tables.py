@@ -91,8 +91,8 @@ def metric_name(metric: str) -> str:
 def counts_steps(label: str) -> bool:
     """Tells whether data sizes in an environment are steps of one stream, and not trajectories."""
     name, parameters = read_environment(label)
-    own = CONTENT in parameters  # then a user chose the name
-    return STREAM in parameters or (name == STREAM_OF_STEPS and not own)
+    # With content, a user chose the name.
+    return STREAM in parameters or (name == STREAM_OF_STEPS and CONTENT not in parameters)
 
 
 def size_axis(labels: Iterable[str]) -> str:

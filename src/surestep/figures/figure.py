@@ -45,13 +45,12 @@ def draw(
     of it, a .toml file, or the folder of a run. With several runs, each picture gets the name of
     its run: figure-gridworld.png.
     """
-    asked = request or Request()
     if not output.parent.is_dir():  # checked first, as drawing takes time
         raise FileFailure(f"{output} cannot be written: {output.parent} is no folder")
     runs = [experiments.read_run(path) for path in experiments.find_runs(name, directory)]
     own = [output.with_stem(f"{output.stem}-{Path(run.name).name}") for run in runs]
     places = [output] if len(runs) == 1 else own
-    return write_files(map(draw_run, runs, places, [asked] * len(runs)))
+    return write_files(map(draw_run, runs, places, [request or Request()] * len(runs)))
 
 
 def write_files(figures: Iterable[Files]) -> list[Path]:

@@ -103,12 +103,11 @@ def empirical_bernstein(values: object, low: float, high: float, delta: float) -
     0.448
     """
     data = read_values(values, 2, low, high)
-    span = float(high) - float(low)
     term = math.log(2.0) + log_inverse(delta)
     return (
         float(data.mean())
         - math.sqrt(2 * float(data.var(ddof=1)) * term / data.size)
-        - 7 * span * term / (3 * (data.size - 1))
+        - 7 * (float(high) - float(low)) * term / (3 * (data.size - 1))
     )
 
 

@@ -42,19 +42,15 @@ def completed(problem: Problem, fill: Fill) -> FiniteMDP:
     leads to where it cannot: that probability goes to the other successors, to all alike where
     there are none.
     """
-    seen = estimated_rows(problem.counts)
     unseen = np.flatnonzero(problem.unseen_pairs())
-    if unseen.size == 0:
-        return mdp_of_rows(problem, seen)
     rules: dict[str, Callable[[Problem, arrays.IntArray], CompletedRows]] = {
         "self-loop": self_loops,
         "uniform": uniform_rows,
         "pessimistic": partial(extreme_rows, -1.0),
         "optimistic": partial(extreme_rows, 1.0),
     }
-    return mdp_of_rows(
-        problem, seen.and_also(within_support(problem, rules[fill](problem, unseen), unseen))
-    )
+    filled = within_support(problem, rules[fill](problem, unseen), unseen)
+    return mdp_of_rows(problem, estimated_rows(problem.counts).and_also(filled))
 
 
 def within_support(problem: Problem, rows: CompletedRows, filled: arrays.IntArray) -> CompletedRows:

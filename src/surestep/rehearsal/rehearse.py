@@ -36,7 +36,7 @@ from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import CertificateRefused, InvalidParameter, OutOfTime, SurestepError
 from surestep.kernels.devices import device_in_use
 from surestep.model import MDPBatch, Policy, Problem
-from surestep.parallel import map_as_done, map_in_order, map_in_threads
+from surestep.parallel import map_as_done, map_in_threads
 from surestep.rehearsal.result import (
     LIMITS,
     Calibration,
@@ -166,31 +166,31 @@ def rehearse(
     blocks += [*alike.blocks(LUCK, (own_size,)), *plan.blocks(REPORTING, data_sizes)]
     # In rounds, so that all kinds get equally far; but the fewest worlds of luck come before all.
     due = {
-        block.place: -1 if block.stage == LUCK and block.first < least_lucky else block.first
+        block.key: -1 if block.stage == LUCK and block.first < least_lucky else block.first
         for block in blocks
     }
-    blocks.sort(key=lambda block: due[block.place])
+    blocks.sort(key=lambda block: due[block.key])
     kept = None
     if folder is not None:
         kept = KeptBlocks(BlockFolder(folder), digest_of((made_with, code_here(), plan[:4])))
     function = partial(run_elsewhere, code_here()) if engine == "ray" else run_block
     mapped = partial(map_as_done, function, engine=engine, workers=workers, address=address)
     outcomes = run_blocks(blocks, kept, mapped, progress, time_limit)
-    reached = worlds if len(outcomes) == len(blocks) else due[blocks[len(outcomes)].place]
+    reached = worlds if len(outcomes) == len(blocks) else due[blocks[len(outcomes)].key]
     if time_limit is not None and reached < min(least_worlds, worlds):
         raise OutOfTime(
             f"the time limit of {time_limit:g} s ended the stress test after {max(reached, 0)} of "
             f"{worlds} worlds of each kind, expected at least {least_worlds}, and all in which "
             "luck alone is seen"
         )
-    by_place = {block.place: outcome for block, outcome in zip(blocks, outcomes, strict=False)}
+    by_key = {block.key: outcome for block, outcome in zip(blocks, outcomes, strict=False)}
     plan = plan._replace(worlds=reached)
     alike = alike._replace(worlds=max(reached, least_lucky))
 
     def of_stage(part: RehearsalPlan, stage: int) -> list[Outcomes]:
         # The last block may have been planned for more worlds than there are after a time limit.
         return [
-            by_place[block.place].of_first(block.last - block.first)
+            Outcomes(*(values[: block.last - block.first] for values in by_key[block.key]))
             for block in part.blocks(stage, ())
         ]
 
@@ -330,10 +330,8 @@ def calibrate(
         )
     if not any(kind.calibrates for kind in plan.kinds):
         raise InvalidParameter("no kind of world in the family calibrates, expected one that does")
-    outcomes = list(
-        map_in_order(run_block, plan.blocks(CALIBRATING, (size_of(problem),)), workers=workers)
-    )
-    return calibrated(plan, outcomes, tolerance_of(problem))
+    made = map_as_done(run_block, plan.blocks(CALIBRATING, (size_of(problem),)), workers=workers)
+    return calibrated(plan, [outcomes for _, outcomes in made], tolerance_of(problem))
 
 
 def tolerance_of(problem: Problem) -> float:
@@ -453,9 +451,8 @@ class RehearsalPlan(NamedTuple):
     @property
     def whole_episodes(self) -> bool:
         """Tells whether the pipeline looks at whole episodes, so that counts are not enough."""
-        judges = (self.certifier, self.belief)
         return needs_log(self.algorithm) or any(
-            judge is not None and needs_episodes(judge) for judge in judges
+            judge is not None and needs_episodes(judge) for judge in (self.certifier, self.belief)
         )
 
     def blocks(self, stage: int, sizes: tuple[DataSize, ...]) -> list[WorldBlock]:
@@ -483,9 +480,9 @@ class WorldBlock(NamedTuple):
     last: int
 
     @property
-    def place(self) -> tuple[int, int, int]:
-        """Returns stage, kind and first world."""
-        return self.stage, self.member, self.first
+    def key(self) -> str:
+        """Returns the name of the block, and of its file: stage, kind and first world."""
+        return f"{self.stage}-{self.member}-{self.first}"
 
     def rng(self, world: int, part: int) -> np.random.Generator:
         """Returns the generator of one part of a world: the truth (0), or data of a size (1 …)."""
@@ -514,10 +511,6 @@ class Outcomes(NamedTuple):
     outside: (
         arrays.FloatArray
     )  # [B, Z] by how much a true value lies outside of the value bounds, or 0
-
-    def of_first(self, worlds: int) -> Outcomes:
-        """Returns the outcomes of the first worlds alone."""
-        return Outcomes(*(values[:worlds] for values in self))
 
 
 def run_block(block: WorldBlock) -> Outcomes:
@@ -636,15 +629,14 @@ class KeptBlocks(NamedTuple):
 
     def read(self, block: WorldBlock) -> Outcomes | None:
         """Returns the outcomes of a block; None where the folder does not have them."""
-        kept = self.folder.read("-".join(map(str, block.place)))
+        kept = self.folder.read(block.key)
         if kept is None or kept.made_by != self.made_by(block):
             return None
         return Outcomes(**kept.arrays)
 
     def write(self, block: WorldBlock, outcomes: Outcomes) -> None:
         """Writes the outcomes of a block."""
-        key = "-".join(map(str, block.place))
-        self.folder.write(key, self.made_by(block), outcomes._asdict())
+        self.folder.write(block.key, self.made_by(block), outcomes._asdict())
 
     def made_by(self, block: WorldBlock) -> str:
         """Returns a digest of everything that the outcomes of a block depend on."""

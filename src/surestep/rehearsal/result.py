@@ -312,8 +312,7 @@ class Rehearsal:
         for name in ("gain", "claim", "calibrated_claim", "outside", "belief"):
             if (table := getattr(self, name)) is not None:
                 object.__setattr__(self, name, arrays.freeze(table.reshape(-1, len(self.sizes))))
-        for name in ("member", "luck", "lucky_belief"):
-            object.__setattr__(self, name, arrays.freeze(getattr(self, name)))
+        arrays.keep(self, member=self.member, luck=self.luck, lucky_belief=self.lucky_belief)
 
     @property
     def worlds(self) -> int:

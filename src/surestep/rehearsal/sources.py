@@ -130,15 +130,14 @@ class Simulated:
             earned = earned + self.noise.sums(times, rng)
         elif self.noise is not None:
             low, high = self.noise
-            earned = low * times + (high - low) * rng.binomial(times, self.chance_of_high())
+            earned = low * times + (high - low) * rng.binomial(times, self.chance_of(low, high))
         return Data(times, earned, starts)
 
     def record(self, episodes: int, horizon: int, rng: np.random.Generator) -> Data:
         """Draws the log of such episodes, step by step."""
         log = sample_log(self.sampler.mdp, self.sampler.policy, episodes, horizon, rng)
         place = places_in(self.truth, log)
-        size = self.truth.num_transitions
-        times = np.bincount(place, minlength=size)
+        times = np.bincount(place, minlength=self.truth.num_transitions)
         starts = np.bincount(log.state[log.episode_offsets[:-1]], minlength=log.pairs.num_states)
         if self.noise is None:
             return Data(times, times * self.truth.reward, starts, log)
@@ -146,16 +145,15 @@ class Simulated:
             reward = self.truth.reward[place] + self.noise.draws(place, rng)
         else:
             low, high = self.noise
-            reward = np.where(rng.random(place.size) < self.chance_of_high()[place], high, low)
-        earned: arrays.FloatArray = np.bincount(place, reward, size).astype(np.float64)
+            reward = np.where(rng.random(place.size) < self.chance_of(low, high)[place], high, low)
+        earned: arrays.FloatArray = np.bincount(place, reward, times.size).astype(np.float64)
         return Data(times, earned, starts, replace(log, reward=reward))
 
-    def chance_of_high(self) -> arrays.FloatArray:
-        """Returns the chance of the higher of the two rewards [T], which leaves means as they are.
+    def chance_of(self, low: float, high: float) -> arrays.FloatArray:
+        """Returns the chance of the higher of two rewards [T], which leaves means as they are.
 
         Means beyond the two are moved to the nearest.
         """
-        low, high = (0.0, 1.0) if isinstance(self.noise, Residuals) else self.noise or (0.0, 1.0)
         return np.asarray(np.clip((self.truth.reward - low) / (high - low), 0.0, 1.0))
 
 
@@ -265,12 +263,14 @@ def horizon_for(mdp: FiniteMDP, policy: Policy, mean_length: float) -> int:
 
 def problem_of(problem: Problem, truth: FiniteMDP, data: Data) -> Problem:
     """Returns the problem of new data, with the terms and known rewards of the given problem."""
-    counts = problem.counts
-    logged = counts.rewards
+    logged = problem.counts.rewards
     kept = data.times > 0
     if logged.known and logged.per == "transition":
         size = np.int64(truth.num_states)
-        keys = [arrays.run_owners(rows.offsets) * size + rows.successor for rows in (truth, counts)]
+        keys = [
+            arrays.run_owners(rows.offsets) * size + rows.successor
+            for rows in (truth, problem.counts)
+        ]
         kept |= np.isin(keys[0], keys[1])  # the counts store these, seen or not
     if logged.per == "transition":
         values = truth.reward[kept] if logged.known else data.earned[kept]
@@ -302,9 +302,8 @@ def problem_of(problem: Problem, truth: FiniteMDP, data: Data) -> Problem:
 def ends_shown(problem: Problem, truth: FiniteMDP, times: arrays.IntArray) -> arrays.BoolArray:
     """Returns the ends of episodes that data show, and those that the user knew without data."""
     counts = problem.counts
-    reached, shown = np.zeros(truth.num_states, np.bool_), np.zeros(truth.num_states, np.bool_)
-    reached[counts.successor[counts.times > 0]] = True
-    shown[truth.successor[times > 0]] = True
+    reached = arrays.marked(counts.successor[counts.times > 0], truth.num_states)
+    shown = arrays.marked(truth.successor[times > 0], truth.num_states)
     if problem.support is not None:
         shown |= problem.support.ends()
     return counts.terminal & (shown | ~reached)

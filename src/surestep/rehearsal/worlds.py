@@ -156,7 +156,7 @@ class DrawnFromPosterior(Settings):
                 draws=1,
             )
             truth = drawn_truth(problem, models)
-            if ends_under_behavior(problem, truth):
+            if endless_circle(truth, problem.behavior.probability).size == 0:
                 return acting_anew(problem, truth)
         raise InvalidParameter(
             f"in {MOST_DRAWS} worlds of the kind {self.name!r}, one after the other, the behavior "
@@ -170,13 +170,6 @@ def drawn_truth(problem: Problem, models: ModelDraws) -> FiniteMDP:
     pair = arrays.run_owners(drawn.ends[0])
     target = drawn.target[0, : pair.size].astype(np.int64)
     return mdp_of_rows(problem, CompletedRows(pair, target, drawn.share[0, : pair.size]))
-
-
-def ends_under_behavior(problem: Problem, truth: FiniteMDP) -> bool:
-    """Tells whether π_b ends in a world for certain; with a discount, values always exist."""
-    if problem.single_discount < 1:
-        return True
-    return endless_circle(truth, problem.behavior.probability).size == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +276,8 @@ def acting_anew(problem: Problem, truth: FiniteMDP) -> Simulated:
 def completion_ends(problem: Problem, fill: Fill) -> bool:
     """Tells whether π_b ends for certain in a completion, and in the models that lead to it."""
     try:
-        return ends_under_behavior(problem, completed(problem, fill))
+        truth = completed(problem, fill)
+        return endless_circle(truth, problem.behavior.probability).size == 0
     except NeverEnds:
         return False
 
