@@ -108,7 +108,7 @@ def pair_value(pair: int, model: Model, value: FloatArray) -> float:
     """Returns r(s,a) + Γ(s,a) Σ_s' P(s'|s,a) v(s') for one pair."""
     _, offsets, successor, probability, discount, reward = model
     total = 0.0
-    for t in range(offsets[pair], offsets[pair + 1]):
+    for t in range(np.uint64(offsets[pair]), np.uint64(offsets[pair + 1])):
         total += probability[t] * value[successor[t]]
     return float(reward[pair] + discount[pair] * total)
 
