@@ -1,4 +1,4 @@
-"""Computes Bellman backups and greedy policies.
+"""Computes Bellman backups, greedy policies, and steps along the chain of a policy.
 
 The inner loop of every sweep sums over rows of weighted successors. A sweep waits for memory, since
 the values of successors lie anywhere. A very short loop lets the processor load many values at
@@ -12,7 +12,7 @@ from numba import prange
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import LIGHT_THREADS, SWEEP_THREADS, helper, kernel
 from surestep.kernels.records import Model
-from surestep.kernels.types import FloatsIn, FloatsOut, IntsIn
+from surestep.kernels.types import FloatsIn, FloatsOut, IndicesIn, IntsIn
 
 BLOCK_ROWS = 1024  # rows that one thread does in one go
 
@@ -67,6 +67,23 @@ def pair_values(model: Model, value: FloatsIn, q: FloatsOut) -> None:
         row_sums(first, last, offsets, successor, probability, value, q[first:last])
         for k in range(first, last):
             q[k] = reward[k] + discount[k] * q[k]
+
+
+@kernel(threads_from=SWEEP_THREADS)
+def chain_step(
+    offsets: IntsIn,
+    successor: IndicesIn,
+    weight: FloatsIn,
+    reward: FloatsIn,
+    value: FloatsIn,
+    result: FloatsOut,
+) -> None:
+    """Writes r_π + W v for all states of a chain with weights W = Γ_π P_π, into `result` [S]."""
+    for b in prange((result.size - 1) // BLOCK_ROWS + 1):
+        first, last = b * BLOCK_ROWS, min((b + 1) * BLOCK_ROWS, result.size)
+        row_sums(first, last, offsets, successor, weight, value, result[first:last])
+        for s in range(first, last):
+            result[s] += reward[s]
 
 
 @kernel(threads_from=SWEEP_THREADS)

@@ -18,8 +18,7 @@ from scipy.sparse.linalg import bicgstab, splu
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.errors import NotConverged
-from surestep.kernels.backup import difference_range
-from surestep.kernels.chain import chain_step
+from surestep.kernels.backup import chain_step, difference_range
 from surestep.kernels.components import Order, leads_ahead, settle_components, strong_components
 from surestep.planning.backups import Backup, RowModel, averaged
 from surestep.planning.proof import Horizon
