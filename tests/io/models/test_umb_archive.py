@@ -127,7 +127,7 @@ def test_what_is_no_archive_is_refused(tmp_path, name):
 
 
 MUCH, LARGE = 100 << 20, 12 << 20  # bytes: more than may be unpacked at all, and less
-HELD = 64 << 20  # bytes that may be held at a time: less than there is to unpack
+HELD = 80 << 20  # bytes that may be held at a time: less than there is to unpack
 REWARDS = "annotations/rewards/r/choices/values.bin"
 NAMES = {
     "actions/choices/string-mapping.bin": offsets([1, 1]),

@@ -241,7 +241,7 @@ def read_umb(path: Path, reward: str | None) -> CheckerModel:
     """Reads the model in a UMB archive; `reward` names the reward structure that counts."""
     stored = read_whole(path)
     archive = members_of(unpacked(stored))
-    index = read_index(archive, INDEX_GROWTH * len(stored) + INDEX_ALLOWANCE)
+    index = read_index(archive, len(stored))
     system = index.transition_system
     check_double(PROBABILITIES, system.branch_probability_type)
     # What is missing is made of declared sizes. So these are first held against files, from the
@@ -284,12 +284,14 @@ def read_umb(path: Path, reward: str | None) -> CheckerModel:
     )
 
 
-def read_index(archive: Archive, most: int) -> Index:
-    """Reads `index.json`, of at most `most` bytes; refuses other models than ours."""
+def read_index(archive: Archive, stored: int) -> Index:
+    """Reads the index of an archive of `stored` bytes; refuses other models than ours."""
     data = expect_file(archive, INDEX)
+    most = INDEX_GROWTH * stored + INDEX_ALLOWANCE
     if len(data) > most:
         raise InvalidModel(
-            f"{INDEX} has {len(data)} bytes, expected {most} at most in an archive of this size"
+            f"{INDEX} has {len(data)} bytes, expected {most} at most in an archive of {stored} "
+            "bytes"
         )
     try:
         content = read_json(bytes(data))
