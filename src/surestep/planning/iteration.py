@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep.errors import InvalidPolicy, NotConverged
+from surestep.errors import InvalidPolicy, NotConverged, named_in_errors
 from surestep.kernels.backup import difference_range, gauss_seidel_sweep
 from surestep.kernels.components import leads_ahead
 from surestep.kernels.devices import brought_home, machine_for
@@ -245,10 +245,8 @@ def iterate(
     size = half_range if rule.horizon.uniform else largest
     for iteration in range(1, limit + 1):
         q = model.q(value)
-        try:
+        with named_in_errors("the greedy step gave no policy", InvalidPolicy):
             policy = Policy(mdp.pairs, greedy_step(q))
-        except InvalidPolicy as problem:
-            raise InvalidPolicy(f"the greedy step gave no policy: {problem}") from None
         backed_up = averaged(mdp.pairs, policy.probability, q)
         residuals = difference_range(backed_up, value)
         residual = largest(residuals)
