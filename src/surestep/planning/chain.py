@@ -216,8 +216,7 @@ def predicted_fill(chain: Chain) -> int:
     size = chain.reward.size
     matrix = chain.matrix()
     pattern = (matrix + matrix.T).tocsr()
-    place = np.empty(size, np.int64)
-    place[reverse_cuthill_mckee(pattern, symmetric_mode=True)] = np.arange(size)
+    place = np.argsort(reverse_cuthill_mckee(pattern, symmetric_mode=True))
     row = place[arrays.run_owners(pattern.indptr.astype(np.int64))]
     reach = np.zeros(size, np.int64)
     np.maximum.at(reach, row, row - place[pattern.indices])
