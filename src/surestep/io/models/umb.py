@@ -232,8 +232,6 @@ class Index(Struct, frozen=True, rename="kebab"):
 
 
 Archive = Mapping[str, memoryview]  # the regular files by name
-CHOICES = "state-to-choices.bin"
-BRANCHES = "choice-to-branches.bin"
 PROBABILITIES = "branch-to-probability.bin"
 
 
@@ -248,8 +246,8 @@ def read_umb(path: Path, reward: str | None) -> CheckerModel:
     # branches, whose file must be there, to the states.
     expect_file(archive, PROBABILITIES)
     probability = column(archive, PROBABILITIES, system.branches, "<f8")
-    offsets = runs(archive, BRANCHES, system.choices, system.branches)
-    choice_offsets = runs(archive, CHOICES, system.states, system.choices)
+    offsets = runs(archive, "choice-to-branches.bin", system.choices, system.branches)
+    choice_offsets = runs(archive, "state-to-choices.bin", system.states, system.choices)
     successor = column(archive, "branch-to-target.bin", system.branches, "<u8")
     rewards = read_reward_structure(archive, index, reward)
     arrays.check_within(
