@@ -124,9 +124,7 @@ def ending_policy(model: RowModel, goes_on: BoolArray) -> Policy:
             f"{names(pairs, circle)} never ends under any policy: all actions lead back, at "
             "discount 1; expected a way to an end from every state, or a discount below 1"
         )
-    probability = np.zeros(pairs.num_pairs)
-    probability[chosen] = 1.0
-    return Policy(pairs, arrays.own(probability))
+    return Policy(pairs, arrays.marked(chosen, pairs.num_pairs).astype(np.float64))
 
 
 def refuse_endless(model: RowModel, policy: FloatArray) -> None:
