@@ -411,6 +411,8 @@ def ranges(starts: IntArray | int, lengths: IntArray) -> IntArray:
 def run_sums(values: Kind, offsets: IntArray) -> Kind:
     """Returns the sum over each run of values [..., n]; 0 for an empty one."""
     filled = run_lengths(offsets) > 0
+    if filled.all() and filled.size:  # so it mostly is, and masks cost more than the sums
+        return np.add.reduceat(values, offsets[:-1], axis=-1)  # type: ignore[return-value]
     sums = np.zeros((*values.shape[:-1], filled.size), dtype=values.dtype)
     if values.size:
         sums.T[filled] = np.add.reduceat(values, offsets[:-1][filled], axis=-1).T
@@ -482,25 +484,19 @@ def normalised_runs(
     other one is refused. No probability that is given is below 0.
     """
     lengths = run_lengths(offsets)
-    filled = lengths > 0
-
     with np.errstate(over="ignore"):
-        if filled.all() and filled.size:  # so it mostly is, and masks cost more than the sums
-            sums = np.add.reduceat(probability, offsets[:-1], axis=-1)
-        else:
-            sums = np.ones((*probability.shape[:-1], filled.size))
-            if filled.any():
-                sums[..., filled] = np.add.reduceat(probability, offsets[:-1][filled], axis=-1)
+        sums = run_sums(probability, offsets)
     gap = np.abs(sums - 1.0)
+    gap[..., lengths == 0] = 0.0
     if zeros_allowed:
         gap[sums == 0] = 0.0
     rescale = gap > ROUNDING_SLACK
     if not rescale.any():
         return probability
     for i, others in first_where(gap > SUM_TOLERANCE, words.noun):
-        layer = f" in {words.layer} {i // filled.size}" if probability.ndim == 2 else ""
+        layer = f" in {words.layer} {i // lengths.size}" if probability.ndim == 2 else ""
         raise error(
-            f"{words.what} of {words.name(i % filled.size)}{layer} sum to {sums.flat[i]:.10g}, "
+            f"{words.what} of {words.name(i % lengths.size)}{layer} sum to {sums.flat[i]:.10g}, "
             f"expected 1{words.remedy}{others}"
         )
     return np.asarray(probability / np.repeat(np.where(rescale, sums, 1.0), lengths, axis=-1))

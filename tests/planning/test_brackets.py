@@ -8,11 +8,11 @@ import pytest
 from surestep import FiniteMDP, Pairs, Policy
 from surestep._arrays import ROUNDING_SLACK
 from surestep.errors import InvalidParameter, NotConverged
-from surestep.planning import horizons, proof, value_iteration
+from surestep.planning import horizons, proof, robust, value_iteration
 from surestep.planning.horizons import certified_steps, horizon_of, longest_horizon, rule_for_all
 from surestep.planning.proof import Bracket, Horizon, StoppingRule, most_terms, refuse
 from surestep.planning.rectangular import Earnings, L1Rows, RectangularSet
-from surestep.planning.robust import enough_for, plan_of, rule_of, ties_of
+from surestep.planning.robust import enough_for, rule_of, ties_of, worst_values
 
 EXCESS = 3 * ROUNDING_SLACK  # how far a row may sum above or below 1
 EPSILON = 2.0**-52
@@ -213,15 +213,19 @@ def test_the_residual_that_a_batch_asks_for_is_good_and_hardly_more_is(steps, le
         assert bracket.good is good
 
 
-def test_a_plan_of_a_batch_has_the_residual_of_its_set():
-    policy, value = Policy.uniform(Pairs.full(2, 1)), np.array([1.0, 2.0])
+def test_a_plan_of_a_batch_has_the_residual_of_its_set(monkeypatch):
+    case = [ball([0.75, 0.75])], [Policy.uniform(Pairs.full(2, 1))], [np.zeros(2)]
+    monkeypatch.setattr(robust, "worst_value", lambda *_: "done alone")
     for residuals, largest in (((-0.5, 0.25), 0.5), ((-0.25, 0.5), 0.5)):
-        found = (value, np.array(residuals), 3)
-        plan = plan_of(policy, rule(tolerance=10.0), *found)
+        found = (np.array([[1.0, 2.0]]), np.array([residuals]), np.array([3]))
+        monkeypatch.setattr(robust, "settle_together", lambda *_, found=found: found)
+        monkeypatch.setattr(robust, "rule_of", lambda *_: rule(tolerance=10.0))
+        (plan,) = worst_values(*case)
         assert (plan.residual, plan.iterations) == (largest, 3)
         assert plan.value.tolist() == [1.0, 2.0]
         assert plan.error_bound == pytest.approx(4 * 0.5)
-        assert plan_of(policy, rule(tolerance=1.0), *found) is None
+        monkeypatch.setattr(robust, "rule_of", lambda *_: rule(tolerance=1.0))
+        assert worst_values(*case) == ["done alone"]
 
 
 def test_values_that_are_right_from_the_start_take_one_sweep():

@@ -594,7 +594,11 @@ def test_sets_that_the_loop_cannot_do_are_done_one_by_one(monkeypatch):
     for plan, *each in zip(worst_values(sets, chosen, floors), sets, chosen, floors, strict=True):
         assert_alike(plan, worst_value(*each))
     assert worst_values([], [], []) == []
-    monkeypatch.setattr(robust, "plan_of", lambda *_: None)
+    loose = np.array([[-1.0, 1.0]])
+    settled = robust.settle_together
+    monkeypatch.setattr(
+        robust, "settle_together", lambda *given: settled(*given)._replace(residuals=loose)
+    )
     (plan,) = worst_values(sets[:1], chosen[:1], floors[:1])
     assert_alike(plan, worst_value(sets[0], chosen[0], floors[0]))
 

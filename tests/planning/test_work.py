@@ -120,9 +120,8 @@ def test_a_residual_is_aimed_for_that_proves_the_tolerance(watch):
 
 def test_components_are_settled_to_a_residual_that_proves_the_tolerance(watch):
     settle = watch(chain, "settle_components")
-    mdp = ring(3)
-    iteration.by_components(mdp, rule_for_all(mdp, 1e-3))
-    assert [given[3] for given in settle.arguments] == [pytest.approx(1e-3 / 100 / 2, rel=1e-6)]
+    optimal(ring(301), tolerance=1e-3)
+    assert settle.arguments[0][3] == pytest.approx(1e-3 / 100 / 2, rel=1e-6)
 
 
 def ahead(states, discount=0.99):
@@ -194,17 +193,17 @@ def two_choices(pairs=2):
 
 
 @pytest.mark.parametrize(("width", "updates", "rounds"), [(0.4, 0, 2), (0.6, 1, 2)])
-def test_what_is_the_same_for_all_states_is_added_at_once(width, updates, rounds):
+def test_what_is_the_same_for_all_states_is_added_at_once(width, updates, rounds, watch):
     # A ring of two states with γ = 0.9: values off by (1 ± width · goal) of the best ones.
     mdp, goal = ring(2, 0.9), 1e-3
     best = np.array([1.0, 0.9]) / (1 - 0.81)
-    update = Calls(lambda *_: best)
+    solved = watch(iteration, "solve_to", lambda *_: best)
     # Residuals of ± e around a mean count ten times each, so that the bracket is ± 10 e.
     tilt = width * goal / 10 / 1.9 * np.array([1.0, -1.0])
     rule = rule_for_all(mdp, goal)
-    plan = iteration.iterate(mdp, lambda q: np.ones(2), best - 1.0 + tilt, update, rule=rule)
-    assert (update.number, plan.iterations) == (updates, rounds)
-    for _, backed_up, _ in update.arguments:
+    plan = iteration.iterate(mdp, lambda q: np.ones(2), best - 1.0 + tilt, rule)
+    assert (solved.number, plan.iterations) == (updates, rounds)
+    for _, backed_up, *_ in solved.arguments:
         assert backed_up == pytest.approx(best, abs=goal)
 
 
@@ -232,19 +231,18 @@ def test_both_sides_move_at_once_while_half_of_the_residual_goes(left, turns, wa
 
 
 @pytest.mark.parametrize(("floor", "refused"), [(1.0, True), (0.99, False)])
-def test_a_residual_that_is_as_small_as_rounding_is_refused_at_once(floor, refused):
+def test_a_residual_that_is_as_small_as_rounding_is_refused_at_once(floor, refused, watch):
     # The first residual is the reward of 1, and no error is good enough.
     rule = SimpleNamespace(
         horizon=Horizon(1.0, 2.0, uniform=False),
         bracket=lambda *_: Bracket(-2.0, 2.0, goal=0.0, floor=floor),
         tolerance=0.0,
     )
-    mdp, update = two_choices(1), Calls(lambda *_: np.ones(1))
+    mdp = two_choices(1)
+    solved = watch(iteration, "solve_to", lambda *_: np.ones(1))
     planners = (
         lambda: iteration.jacobi(mdp, rule, 1, np.inf),
-        lambda: iteration.iterate(
-            mdp, lambda q: np.ones(1), np.zeros(1), update, rule=rule, limit=1
-        ),
+        lambda: iteration.iterate(mdp, lambda q: np.ones(1), np.zeros(1), rule, limit=1),
     )
     for plan, at_last in zip(planners, (None, "after 1 rounds"), strict=True):
         expected = "proven to be at most 2" if refused else at_last
@@ -253,7 +251,7 @@ def test_a_residual_that_is_as_small_as_rounding_is_refused_at_once(floor, refus
         else:
             with pytest.raises(NotConverged, match=expected):
                 plan()
-    assert update.number == (0 if refused else 1)
+    assert solved.number == (0 if refused else 1)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,6 @@ from surestep.model.certificate import Standing
 from surestep.model.problem import Problem
 
 LN2 = math.log(2.0)
-LARGEST_DOUBLE = int(np.finfo(np.float64).max)
 KNOT_BITS = 16  # knots of the beta width have this many binary digits
 LAST_KNOT = 2.0**49  # up to here, 10¹⁵ visits, the inverse beta function is accurate
 SMALLEST_LOG = -700.0  # below it, e^x is no normal double
@@ -365,7 +364,7 @@ def odds_against(a: arrays.FloatArray, log_share: float) -> arrays.FloatArray:
 
 def read_visits(visits: object) -> arrays.FloatArray:
     """Returns visit counts of at least 1 as doubles; a number beyond all doubles is infinite."""
-    if isinstance(visits, int) and visits > LARGEST_DOUBLE:
+    if isinstance(visits, int) and visits > arrays.LARGEST_DOUBLE:
         return np.asarray(np.inf)
     given = float(visits) if isinstance(visits, int) else visits  # NumPy's integers have 64 bits
     counts = arrays.numbers("the number of visits", given, InvalidParameter).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Computes Bellman backups and greedy policies.
+"""Computes Bellman backups, greedy policies, and steps along the chain of a policy.
 
 The inner loop of every sweep sums over rows of weighted successors. A sweep waits for memory, since
 the values of successors lie anywhere. A very short loop lets the processor load many values at
@@ -12,7 +12,7 @@ from numba import prange
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import LIGHT_THREADS, SWEEP_THREADS, helper, kernel
 from surestep.kernels.records import Model
-from surestep.kernels.types import FloatsIn, FloatsOut, IntsIn
+from surestep.kernels.types import FloatsIn, FloatsOut, IndicesIn, IntsIn
 
 BLOCK_ROWS = 1024  # rows that one thread does in one go
 
@@ -70,6 +70,23 @@ def pair_values(model: Model, value: FloatsIn, q: FloatsOut) -> None:
 
 
 @kernel(threads_from=SWEEP_THREADS)
+def chain_step(
+    offsets: IntsIn,
+    successor: IndicesIn,
+    weight: FloatsIn,
+    reward: FloatsIn,
+    value: FloatsIn,
+    result: FloatsOut,
+) -> None:
+    """Writes r_π + W v for all states of a chain with weights W = Γ_π P_π, into `result` [S]."""
+    for b in prange((result.size - 1) // BLOCK_ROWS + 1):
+        first, last = b * BLOCK_ROWS, min((b + 1) * BLOCK_ROWS, result.size)
+        row_sums(first, last, offsets, successor, weight, value, result[first:last])
+        for s in range(first, last):
+            result[s] += reward[s]
+
+
+@kernel(threads_from=SWEEP_THREADS)
 def best_values(model: Model, value: FloatsIn, best: FloatsOut) -> None:
     """Writes max_a q(s,a) for all states, into `best` [S]: a sweep of value iteration.
 
@@ -108,7 +125,7 @@ def pair_value(pair: int, model: Model, value: FloatArray) -> float:
     """Returns r(s,a) + Γ(s,a) Σ_s' P(s'|s,a) v(s') for one pair."""
     _, offsets, successor, probability, discount, reward = model
     total = 0.0
-    for t in range(offsets[pair], offsets[pair + 1]):
+    for t in range(np.uint64(offsets[pair]), np.uint64(offsets[pair + 1])):
         total += probability[t] * value[successor[t]]
     return float(reward[pair] + discount[pair] * total)
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import helper, kernel
+from surestep.kernels.backup import pair_value
 from surestep.kernels.elimination import solve_dense
 from surestep.kernels.records import Model, copy_into, fill
 from surestep.kernels.types import FloatsOut, IndicesIn, IndicesOut, IntsIn, IntsOut
@@ -25,16 +26,6 @@ PATIENCE = 64  # sweeps before a forecast may end the sweeping
 STEADY = 0.1  # a rate is steady if it changes by less than this part of 1 − rate
 SMALL = 200  # states up to which a component may be solved by dense elimination
 MOST_STEPS = 100  # of policy iteration
-
-
-class Part(NamedTuple):
-    """The model of one component; its states are numbered from 0 on."""
-
-    pair_offsets: IntArray  # [S+1]
-    offsets: IntArray  # [K+1]
-    successor: IndexArray  # [T]
-    weight: FloatArray  # [T] discounted probabilities
-    reward: FloatArray  # [K]
 
 
 class Order(NamedTuple):
@@ -180,11 +171,12 @@ def settle_singles(
 @helper
 def part_of(
     first: int, last: int, model: Model, order: IndexArray, place: IndexArray, value: FloatArray
-) -> Part:
-    """Returns the model of states `first` … `last − 1` of the order, in that order.
+) -> Model:
+    """Returns the model of states `first` … `last − 1` of the order, in that order, from 0 on.
 
-    The values of transitions that leave these states are added to the reward. A chance p to stay
-    in a state is divided away: q = r + γ p v(s) + … is solved for q by 1/(1 − γ p).
+    Its chances are discounted already. The values of transitions that leave these states are added
+    to the reward. A chance p to stay in a state is divided away: q = r + γ p v(s) + … is solved for
+    q by 1/(1 − γ p).
     """
     pair_offsets, offsets, successor, probability, discount, reward = model
     pairs, transitions = 0, 0
@@ -218,38 +210,32 @@ def part_of(
             pair += 1
             part_offsets[pair] = end
         part_pairs[i - first + 1] = pair
-    return Part(part_pairs, part_offsets, targets, weight, earned)
+    return Model(part_pairs, part_offsets, targets, weight, np.ones(pairs), earned)
 
 
 @helper
-def sweep_part(part: Part, value: FloatArray) -> tuple[float, float]:
+def sweep_part(part: Model, value: FloatArray) -> tuple[float, float]:
     """Sets v(s) ← max_a q(s,a), state by state; returns the largest change, and max |v|."""
-    pair_offsets, offsets, successor, weight, reward = part
     change, size = 0.0, 0.0
     for s in range(value.size):
         best = -np.inf
-        for k in range(pair_offsets[s], pair_offsets[s + 1]):
-            q = reward[k]
-            for t in range(np.uint64(offsets[k]), np.uint64(offsets[k + 1])):
-                q += weight[t] * value[successor[t]]
-            best = max(best, q)
+        for k in range(part.pair_offsets[s], part.pair_offsets[s + 1]):
+            best = max(best, pair_value(k, part, value))
         change, size = max(change, abs(best - value[s])), max(size, abs(best))
         value[s] = best
     return change, size
 
 
 @helper
-def solve_best(part: Part, system: FloatArray, value: FloatArray) -> None:
+def solve_best(part: Model, system: FloatArray, value: FloatArray) -> None:
     """Replaces `value` by the value of its greedy policy, by dense elimination."""
-    pair_offsets, offsets, successor, weight, reward = part
+    pair_offsets, offsets, successor, weight, _, reward = part
     size = value.size
     right = np.empty(size)
     for s in range(size):
         best, chosen = -np.inf, pair_offsets[s]
         for k in range(pair_offsets[s], pair_offsets[s + 1]):
-            q = reward[k]
-            for t in range(offsets[k], offsets[k + 1]):
-                q += weight[t] * value[successor[t]]
+            q = pair_value(k, part, value)
             if q > best:
                 best, chosen = q, k
         fill(system[s], 0.0)
@@ -262,7 +248,7 @@ def solve_best(part: Part, system: FloatArray, value: FloatArray) -> None:
 
 
 @helper
-def settle_part(part: Part, target: float, limit: int, value: FloatArray) -> bool:
+def settle_part(part: Model, target: float, limit: int, value: FloatArray) -> bool:
     """Sweeps, or iterates policies if that costs less; tells whether changes fell to `target`.
 
     Changes that shrink at a steady rate are added up to their limit at once, v + δ rate/(1 − rate),

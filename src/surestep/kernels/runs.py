@@ -91,18 +91,15 @@ def discounted_returns(
             returns[step] = total
 
 
-@kernel()
-def shares_of_rest(offsets: IntsIn, probability: FloatsIn, share: FloatsOut) -> None:
+def shares_of_rest(offsets: IntArray, probability: FloatArray, share: FloatArray) -> None:
     """p_i / (p_i + … + p_last) within each run: the chance of an element if none before is drawn.
 
     The last element of positive probability has the share 1, so that no trajectory is lost.
     """
-    for run in range(offsets.size - 1):
-        rest = 0.0
-        for back in range(offsets[run + 1] - offsets[run]):
-            i = offsets[run + 1] - 1 - back
-            rest += probability[i]
-            share[i] = probability[i] / rest if probability[i] > 0.0 else 0.0
+    rest = np.empty(probability.size)
+    discounted_returns(offsets, probability, 1.0, rest)
+    share.fill(0.0)
+    np.divide(probability, rest, out=share, where=probability > 0.0)
 
 
 @helper

@@ -8,7 +8,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._settings import Each
-from surestep.errors import InvalidCounts, InvalidModel, ShapeMismatch
+from surestep.errors import InvalidCounts, InvalidModel, ShapeMismatch, named_in_errors
 from surestep.model.counts import LARGEST_TOTAL, Counts, LoggedRewards
 from surestep.model.mdp import FiniteMDP, read_initial
 from surestep.model.noun import noun
@@ -220,10 +220,8 @@ class CountsBatch:
         if not rewards.known:
             wrong |= ((observed == 0) & (rewards.values != 0)).any(axis=1)
         for index in np.flatnonzero(wrong).tolist():
-            try:
+            with named_in_errors(f"data set {index}", InvalidCounts):
                 self.counts(index)
-            except InvalidCounts as reason:
-                raise InvalidCounts(f"data set {index}: {reason}") from None
 
     @property
     def num_data_sets(self) -> int:

@@ -13,7 +13,7 @@ import surestep._arrays as arrays
 from surestep._json import converted
 from surestep._names import twice
 from surestep._settings import check_settings
-from surestep.errors import InvalidCertificate
+from surestep.errors import InvalidCertificate, named_in_errors
 from surestep.model.noun import noun
 from surestep.model.statements import Scalar, Statement, read_scalars, read_statements
 
@@ -437,8 +437,6 @@ def stated(path: str, given: list[StatementFile]) -> tuple[Statement, ...]:
     """Makes the statements of a file from codes and values, since its sentences may be outdated."""
     statements = []
     for place, entry in enumerate(given):
-        try:
+        with named_in_errors(f"{path}[{place}]", InvalidCertificate):
             statements.append(Statement(entry.code, entry.values))
-        except InvalidCertificate as problem:
-            raise InvalidCertificate(f"{path}[{place}]: {problem}") from None
     return tuple(statements)

@@ -48,11 +48,6 @@ class Backup(Model):
             mdp.expected_reward,
         )
 
-    @property
-    def num_states(self) -> int:
-        """Returns |S|."""
-        return self.pair_offsets.size - 1
-
     def best(self, value: arrays.FloatArray, result: arrays.FloatArray) -> None:
         """Writes max_a q(s,a) for all states into `result` [S].
 

@@ -52,9 +52,8 @@ def plan_elimination(
 def plan_for_edges(size: int, sources: bytes, targets: bytes) -> EliminationPlan | None:
     """Returns the plan for transitions source → target, given as the bytes of 32-bit numbers."""
     source, successor = np.frombuffer(sources, np.int32), np.frombuffer(targets, np.int32)
-    order = minimum_degree(size, source, successor)
-    place = np.empty(size, np.int64)
-    place[order] = np.arange(size)
+    place = minimum_degree(size, source, successor)
+    order = np.argsort(place)
     rows: list[set[int]] = [set() for _ in range(size)]
     for i, j in zip(place[source].tolist(), place[successor].tolist(), strict=True):
         rows[i].add(j)
@@ -79,7 +78,7 @@ def plan_for_edges(size: int, sources: bytes, targets: bytes) -> EliminationPlan
 
 
 def minimum_degree(size: int, source: IndexArray, target: IndexArray) -> IntArray:
-    """Returns an order of the states that leads to little fill."""
+    """Returns the place of each state [S] in an order that leads to little fill."""
     from scipy.sparse import coo_array, eye_array
     from scipy.sparse.linalg import splu
 
@@ -90,9 +89,7 @@ def minimum_degree(size: int, source: IndexArray, target: IndexArray) -> IntArra
     dominant = (edges + edges.T + eye_array(size)).tocsc()
     factors = splu(dominant, "MMD_AT_PLUS_A", options={"SymmetricMode": True})
     place: IntArray = factors.perm_c.astype(np.int64)
-    order = np.empty(size, np.int64)
-    order[place] = np.arange(size)
-    return order
+    return place
 
 
 def runs_of(lists: list[list[int]]) -> tuple[IntArray, IntArray]:

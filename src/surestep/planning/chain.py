@@ -18,8 +18,7 @@ from scipy.sparse.linalg import bicgstab, splu
 import surestep._arrays as arrays
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.errors import NotConverged
-from surestep.kernels.backup import difference_range
-from surestep.kernels.chain import chain_step
+from surestep.kernels.backup import chain_step, difference_range
 from surestep.kernels.components import Order, leads_ahead, settle_components, strong_components
 from surestep.planning.backups import Backup, RowModel, averaged
 from surestep.planning.proof import Horizon
@@ -217,8 +216,7 @@ def predicted_fill(chain: Chain) -> int:
     size = chain.reward.size
     matrix = chain.matrix()
     pattern = (matrix + matrix.T).tocsr()
-    place = np.empty(size, np.int64)
-    place[reverse_cuthill_mckee(pattern, symmetric_mode=True)] = np.arange(size)
+    place = np.argsort(reverse_cuthill_mckee(pattern, symmetric_mode=True))
     row = place[arrays.run_owners(pattern.indptr.astype(np.int64))]
     reach = np.zeros(size, np.int64)
     np.maximum.at(reach, row, row - place[pattern.indices])

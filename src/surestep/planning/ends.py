@@ -80,8 +80,7 @@ def idle(mdp: FiniteMDP) -> BoolArray:
     """
     earns = (mdp.reward != 0) & (mdp.probability > 0)
     earning = arrays.marked(arrays.run_owners(mdp.offsets)[earns], mdp.num_pairs)
-    result: BoolArray = lasting(mdp) & ~earning & (mdp.endless == 0)
-    return result
+    return lasting(mdp) & ~earning & (mdp.endless == 0)
 
 
 def goes_round(model: RowModel) -> bool:
@@ -89,8 +88,6 @@ def goes_round(model: RowModel) -> bool:
     if model.discount.max() < 1.0:
         return False
     _, source, target = edges = Edges.of(model, model.discount == 1.0)
-    if (source < target).all():  # true of split models: nodes come after their parents
-        return False
     component = numbered(edges.components(model.pairs.num_states))
     return bool((component[source] == component[target]).any())
 
@@ -103,10 +100,7 @@ def steps_towards(model: RowModel, allowed: BoolArray, goals: BoolArray) -> IntA
     """
     states = model.pairs.num_states
     pair, source, target = Edges.of(model, allowed)
-    # The search goes backwards, from one extra node whose neighbours are the goals.
-    lengths = np.append(np.bincount(target, minlength=states), np.count_nonzero(goals))
-    before = np.append(source[np.argsort(target, kind="stable")], np.flatnonzero(goals))
-    _, nearer = breadth_first(arrays.offsets_of(lengths), before.astype(np.int32), states)
+    nearer = entered_from(target, source, goals)  # backwards
     chosen = np.full(states, -1)
     leads = nearer[source] == target
     # Written in reverse, so that the first of several pairs is written last.
@@ -130,9 +124,7 @@ def ending_policy(model: RowModel, goes_on: BoolArray) -> Policy:
             f"{names(pairs, circle)} never ends under any policy: all actions lead back, at "
             "discount 1; expected a way to an end from every state, or a discount below 1"
         )
-    probability = np.zeros(pairs.num_pairs)
-    probability[chosen] = 1.0
-    return Policy(pairs, arrays.own(probability))
+    return Policy(pairs, arrays.marked(chosen, pairs.num_pairs).astype(np.float64))
 
 
 def refuse_endless(model: RowModel, policy: FloatArray) -> None:
@@ -265,6 +257,18 @@ def missing(model: RowModel) -> EndComponents:
 
 
 # ---- breadth-first search over runs of successors, by SciPy -------------------------------------
+
+
+def entered_from(source: IntArray, target: IntArray, start: BoolArray) -> IntArray:
+    """Returns the state from which each state [S] was reached first, from all of `start` [S].
+
+    It is S for the start itself, and −1 for states that no edges lead to.
+    """
+    # The search begins in one more state, whose neighbours are those of the start.
+    states = start.size
+    lengths = np.append(np.bincount(source, minlength=states), np.count_nonzero(start))
+    after = np.append(target[np.argsort(source, kind="stable")], np.flatnonzero(start))
+    return breadth_first(arrays.offsets_of(lengths), after.astype(np.int32), states)[1][:-1]
 
 
 def breadth_first(

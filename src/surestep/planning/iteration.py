@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep.errors import InvalidPolicy, NotConverged
+from surestep.errors import InvalidPolicy, NotConverged, named_in_errors
 from surestep.kernels.backup import difference_range, gauss_seidel_sweep
 from surestep.kernels.components import leads_ahead
 from surestep.kernels.devices import brought_home, machine_for
@@ -43,8 +43,6 @@ from surestep.planning.total import ending_iteration, may_last
 GreedyStep = Callable[
     [arrays.FloatArray], arrays.FloatArray
 ]  # maps q [K] to the probabilities of a policy [K]
-Range = tuple[float, float]  # the smallest and the largest entry
-ValueUpdate = Callable[[arrays.FloatArray, arrays.FloatArray, Range], arrays.FloatArray]
 
 ITERATION_LIMIT = 1_000
 SWEEPS_BETWEEN = 10  # of value iteration in place, after each evaluation of a large model
@@ -65,18 +63,11 @@ def best_of_all(mdp: FiniteMDP, tolerance: float | None, terms: int = 0) -> Plan
             plan = jacobi(mdp, rule, sweep_limit(rule, None), slowest=FAST)
             if plan is not None:
                 return plan
-        value = by_components(mdp, rule)
+        # Component by component; values of components with slow sweeps are less exact.
+        bracket = rule.bracket((0.0, 0.0), 0.0, TIE_TOLERANCE)
+        settle(Backup.of(mdp), max(bracket.goal / rule.horizon.high / 2, bracket.floor), value)
         sweeps = SWEEPS_BETWEEN
-    update = evaluation_update(mdp, "auto", rule, sweeps)
-    return iterate(mdp, best_actions(mdp), value, update, rule=rule)
-
-
-def by_components(mdp: FiniteMDP, rule: StoppingRule) -> arrays.FloatArray:
-    """Returns the best values, component by component; less exact in components of slow sweeps."""
-    value = np.zeros(mdp.num_states)
-    bracket = rule.bracket((0.0, 0.0), 0.0, TIE_TOLERANCE)
-    settle(Backup.of(mdp), max(bracket.goal / rule.horizon.high / 2, bracket.floor), value)
-    return value
+    return iterate(mdp, best_actions(mdp), value, rule, sweeps=sweeps)
 
 
 def policy_iteration(
@@ -142,9 +133,7 @@ def policy_iteration(
         return ending_iteration(mdp, greedy_step, start, evaluated, limit)
     rule = rule_for_all(mdp, tolerance)
     value = evaluate_as_proven(mdp, start, method, tolerance).value
-    return iterate(
-        mdp, greedy_step, value, evaluation_update(mdp, method, rule), rule=rule, limit=limit
-    )
+    return iterate(mdp, greedy_step, value, rule, method=method, limit=limit)
 
 
 def value_iteration(
@@ -199,8 +188,8 @@ def jacobi(mdp: FiniteMDP, rule: StoppingRule, limit: int, slowest: float) -> Pl
     """
     machine, backup = machine_for(Backup.of(mdp))
     size = half_range if rule.horizon.uniform else largest
-    value = machine.own(np.zeros(backup.num_states))
-    after = machine.empty(backup.num_states)
+    value = machine.own(np.zeros(mdp.num_states))
+    after = machine.empty(mdp.num_states)
     sizes: list[float] = []
     while len(sizes) < limit:
         backup.best(value, after)
@@ -239,19 +228,25 @@ def iterate(
     mdp: FiniteMDP,
     greedy_step: GreedyStep,
     value: arrays.FloatArray,
-    update: ValueUpdate,
-    *,
     rule: StoppingRule,
+    *,
+    method: SolveMethod = "auto",
+    sweeps: int = 0,
     limit: int = ITERATION_LIMIT,
 ) -> Plan:
-    """Runs the loop of all planners; `update(π, Tv, residuals)` returns a v nearer to V^π."""
+    """Runs the loop of all planners: each round brings v to V^π, or near it.
+
+    The evaluation is exact if that is cheap, else it leaves a tenth of the residual. Sweeps of
+    value iteration in place may follow. If paths are long, one round of policy iteration improves
+    only the states next to the last change. A sweep carries a change along the numbering of the
+    states, and costs a few steps of an iterative evaluation: far fewer rounds are needed.
+    """
     model = Backup.of(mdp)
+    size = half_range if rule.horizon.uniform else largest
     for iteration in range(1, limit + 1):
         q = model.q(value)
-        try:
+        with named_in_errors("the greedy step gave no policy", InvalidPolicy):
             policy = Policy(mdp.pairs, greedy_step(q))
-        except InvalidPolicy as problem:
-            raise InvalidPolicy(f"the greedy step gave no policy: {problem}") from None
         backed_up = averaged(mdp.pairs, policy.probability, q)
         residuals = difference_range(backed_up, value)
         residual = largest(residuals)
@@ -266,35 +261,15 @@ def iterate(
                 value = value + bracket.middle
                 continue
             backed_up += bracket.middle - sum(residuals) / 2
-        after = update(policy.probability, backed_up, residuals)
+        chain = policy_chain(mdp, policy.probability)
+        target = INEXACT * size(residuals)
+        after = solve_to(chain, backed_up, target, rule.horizon, method)
+        for sweep in range(sweeps):
+            gauss_seidel_sweep(model, sweep % 2 == 1, after)
         if np.array_equal(after, value):
             refuse(bracket, rule.tolerance, plan=plan)
         value = after
     raise NotConverged(f"policy iteration stopped after {limit} rounds, the limit", plan=plan)
-
-
-def evaluation_update(
-    mdp: FiniteMDP, method: SolveMethod, rule: StoppingRule, sweeps: int = 0
-) -> ValueUpdate:
-    """Returns an update to V^π: exact if that is cheap, else to a tenth of the residual.
-
-    Sweeps of value iteration in place may follow. If paths are long, one round of policy iteration
-    improves only the states next to the last change. A sweep carries a change along the numbering
-    of the states, and costs a few steps of an iterative evaluation: far fewer rounds are needed.
-    """
-    backup = Backup.of(mdp)
-
-    def update(
-        policy: arrays.FloatArray, backed_up: arrays.FloatArray, residuals: Range
-    ) -> arrays.FloatArray:
-        size = half_range if rule.horizon.uniform else largest
-        target = INEXACT * size(residuals)
-        value = solve_to(policy_chain(mdp, policy), backed_up, target, rule.horizon, method)
-        for sweep in range(sweeps):
-            gauss_seidel_sweep(backup, sweep % 2 == 1, value)
-        return value
-
-    return update
 
 
 def best_actions(mdp: FiniteMDP) -> GreedyStep:

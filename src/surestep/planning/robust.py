@@ -177,8 +177,7 @@ def swept(operator: "Operator", rule: StoppingRule, value: FloatArray) -> FloatA
     """Returns max(Tv, floor), lowered by its largest possible rounding error."""
     after = operator.at(value).after
     scale = rule.reward_scale + float(np.abs(operator.floor).max())
-    lowered: FloatArray = after - rule.terms * 2.0**-52 * (scale + float(np.abs(after).max()))
-    return lowered
+    return after - rule.terms * 2.0**-52 * (scale + float(np.abs(after).max()))
 
 
 class WorstChoice(NamedTuple):
@@ -296,10 +295,12 @@ def worst_values(
         some = [cases[place] for place in group]
         rules = [rule_of(*case) for case in some]
         answers = zip(*settle_together(some, rules), strict=True)
-        for place, rule, answer in zip(group, rules, answers, strict=True):
-            plan = plan_of(cases[place][1], rule, *answer)
-            if plan is not None:
-                plans[place] = plan
+        for place, rule, (value, residuals, rounds) in zip(group, rules, answers, strict=True):
+            low, high = residuals.tolist()
+            bracket = rule.bracket((low, high), float(np.abs(value).max()), ties_of(rule))
+            if bracket.good:
+                residual = largest((low, high))
+                plans[place] = Plan(policies[place], value, int(rounds), residual, bracket.error)
     return [plans.get(place) or worst_value(*case) for place, case in enumerate(cases)]
 
 
@@ -320,16 +321,6 @@ def groups_of_one_kind(sets: Sequence[RectangularSet]) -> list[list[int]]:
         if models.discount.max() < 1 and models.pairs.num_states <= SMALL:
             groups.setdefault((type(models.rows), models.pairs.offsets.tobytes()), []).append(place)
     return [*groups.values()]
-
-
-def plan_of(
-    policy: Policy, rule: StoppingRule, value: FloatArray, residuals: FloatArray, rounds: int
-) -> Plan | None:
-    """Returns the plan of one set, or None if its values are not proven to be good."""
-    low, high = residuals.tolist()
-    bracket = rule.bracket((low, high), float(np.abs(value).max()), ties_of(rule))
-    plan = Plan(policy, value, int(rounds), max(-low, high), bracket.error)
-    return plan if bracket.good else None
 
 
 def settle_together(

@@ -276,7 +276,6 @@ class Quotient(NamedTuple):
         inner = np.flatnonzero(self.rests.inner & stays[self.state][mdp.pairs.state])
         chosen = np.append(chosen, inner[np.unique(mdp.pairs.state[inner], return_index=True)[1]])
         leaves = arrays.marked(mdp.pairs.state[chosen], mdp.num_states)
-        probability = np.zeros(mdp.num_pairs)
-        probability[chosen] = 1.0
-        probability[steps_towards(mdp, self.components.inner, leaves)[~leaves]] = 1.0
-        return Policy(mdp.pairs, arrays.own(probability))
+        inside = steps_towards(mdp, self.components.inner, leaves)[~leaves]
+        every = arrays.marked(np.append(chosen, inside), mdp.num_pairs)
+        return Policy(mdp.pairs, every.astype(np.float64))

@@ -123,12 +123,6 @@ def sums_from(values: arrays.FloatArray, offsets: arrays.IntArray) -> arrays.Flo
     return sums
 
 
-def counts_from(times: arrays.IntArray, offsets: arrays.IntArray) -> arrays.IntArray:
-    """Returns `sums_from` of counts, without rounding."""
-    before = arrays.offsets_of(times)
-    return np.repeat(before[offsets[1:]], arrays.run_lengths(offsets)) - before[:-1]
-
-
 def split_pairs(pairs: Pairs, auxiliary: arrays.IntArray) -> Pairs:
     """Returns the pairs of the split model: the original pairs, then τ for each auxiliary state."""
     total = int(auxiliary.sum())
@@ -344,6 +338,8 @@ def split_counts(model: Counts) -> SplitCounts:
     seen = model.times > 0
     offsets = arrays.offsets_of(arrays.run_sums(seen.astype(np.int64), model.offsets))
     times = model.times[seen]
+    before = arrays.offsets_of(times)
+    below = np.repeat(before[offsets[1:]], arrays.run_lengths(offsets)) - before[:-1]
     chains = SplitChains.of(model.pairs, offsets, model.successor[seen])
     rewards = model.rewards
     if rewards.per == "pair":
@@ -358,7 +354,7 @@ def split_counts(model: Counts) -> SplitCounts:
         chains.pairs,
         chains.offsets,
         chains.child,
-        chains.children(times, counts_from(times, offsets)),
+        chains.children(times, below),
         rewards,
         chains.extended(model.starts, 0),
         chains.extended(model.terminal, False),

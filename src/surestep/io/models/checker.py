@@ -18,7 +18,7 @@ from surestep._settings import Each, read_arrays
 from surestep.errors import InvalidModel
 from surestep.model.mdp import FiniteMDP, spread_discount
 from surestep.model.pairs import Labels, Pairs, picked_labels
-from surestep.planning.ends import breadth_first
+from surestep.planning.ends import entered_from
 
 RESERVED = INITIAL, END, START, DEADLOCK = "init", "end", "start", "deadlock"
 UNIFORM = "uniform"  # a start equally often in all initial states
@@ -192,7 +192,8 @@ def from_checker(
     gone = np.isin(np.arange(model.num_states), [s for s in (start, end) if s is not None])
     if goal is not None:
         over |= goal
-        gone |= ~reached(graph, over[source], chance > 0)
+        kept = ~over[source]
+        gone |= entered_from(source[kept], graph.successor[kept], chance > 0) < 0
     graph = drop_states(graph, over, gone, end)
     numbering = number_actions(model.actions._replace(number=graph.action), graph.choice_offsets)
     graph = sort_actions(graph._replace(action=numbering.number))
@@ -215,18 +216,6 @@ def from_checker(
         {label: states[~gone] for label, states in model.marks().items()},
         0.0 if goal is None else np.inf,
     )
-
-
-def reached(graph: Graph, cut: arrays.BoolArray, start: arrays.BoolArray) -> arrays.BoolArray:
-    """Tells which states [S] can be reached from `start` [S] without cut transitions [T]."""
-    states = start.size
-    # From one more place, which leads to all states at the start.
-    first = np.flatnonzero(start)
-    lengths = np.append(np.bincount(graph.state[~cut], minlength=states), first.size)
-    _, parent = breadth_first(
-        arrays.offsets_of(lengths), np.append(graph.successor[~cut], first).astype(np.int32), states
-    )
-    return np.asarray(parent[:states] >= 0)
 
 
 def start_distribution(model: CheckerModel, initial: str | None) -> arrays.FloatArray:

@@ -106,7 +106,7 @@ def from_prism(
         )
     with named_in_errors(file, InvalidModel), temporary_folder() as folder:
         model = built_by_storm(folder, text, given, reward)
-        if model.num_states > storm.FEW_STATES or np.count_nonzero(model.initial) > 1:
+        if model.num_states > storm.FEW_STATES:
             names = LazyLabels(lambda: names_of_states(file, text, given, reward), model.num_states)
             model = replace(model, state_labels=names)
         if end is not None and end not in model.labels:

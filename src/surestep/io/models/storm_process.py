@@ -19,7 +19,7 @@ MODEL = "model.umb"
 KINDS = ("mdp", "dtmc")
 OUT_OF_BOUNDS = "out_of_bounds"  # Storm's label of the state in which variables leave their range
 LOOP = " [] true -> true; "
-FEW_STATES = 10_000  # more states are named on demand, as Storm takes long for that
+FEW_STATES = 10_000  # more states are named on demand, as that takes long
 MOST_VALUES = 10**8  # of a variable: Storm would try to hold a state for each
 # Without a type, a program is an MDP (PRISM's manual, "Model Type"); Storm wants to be told.
 UNTYPED = re.compile(r"(\s|//[^\n]*+)*+(module|const|formula|global|label|rewards|init|system)\b")
@@ -42,42 +42,35 @@ def answer_to(folder: Path) -> dict[str, Any]:
         return {"complaint": f"the model is of type {kind!r}, expected 'mdp' or 'dtmc'"}
     undefined = [constant.name for constant in program.get_undefined_constants()]
     if undefined:
-        words = (
-            f"no value is given for the constants {', '.join(undefined)}, expected one for each, "
-            f"such as constants={{{undefined[0]!r}: 1}}"
-        )
-        return {"complaint": words}
+        return {
+            "complaint": f"no value is given for the constants {', '.join(undefined)}, expected "
+            f"one for each, such as constants={{{undefined[0]!r}: 1}}"
+        }
     structures = [structure.name for structure in program.reward_models]
     reward = request["reward"]
     if reward is None and len(structures) == 1:
         reward = structures[0]
     elif reward not in structures and (structures or reward is not None):
-        words = (
-            f"reward is {reward!r}, expected one of the program's reward structures: "
+        return {
+            "complaint": f"reward is {reward!r}, expected one of the program's reward structures: "
             f"{', '.join(map(repr, structures)) or 'there are none'}"
-        )
-        return {"complaint": words}
+        }
     fixed = program.substitute_constants()
     parts = (fixed.global_integer_variables, *(x.integer_variables for x in fixed.modules))
     for variable in chain(*parts):
         low = variable.lower_bound_expression.evaluate_as_int()
         size = variable.upper_bound_expression.evaluate_as_int() - low + 1
         if size > MOST_VALUES:
-            words = (
-                f"variable {variable.name} has {size:,} values, expected at most {MOST_VALUES:,}"
-            )
-            return {"complaint": words}
-    named = request["named"]
-    built = build(stormpy, program, named)
-    # Storm takes long to find several initial states, too long for a second time.
-    if not named and built.nr_states <= FEW_STATES and len(built.initial_states) == 1:
-        program = read_program(stormpy, folder / PROGRAM, request["constants"])
-        built = build(stormpy, program, True)
+            return {
+                "complaint": f"variable {variable.name} has {size:,} values, expected at most "
+                f"{MOST_VALUES:,}"
+            }
+    built = build(stormpy, program)
     plain = stormpy.io.UmbExportOptions()
     plain.compression = stormpy.io.CompressionMode.NO_COMPRESSION
     stormpy.io.export_to_umb(built, folder / MODEL, options=plain)
     answer: dict[str, Any] = {"structure": reward}
-    if built.has_state_valuations():
+    if request["named"] or built.nr_states <= FEW_STATES:
         answer["names"] = state_names(built.state_valuations)
     rewards = built.reward_models.get(reward)
     marked = built.labeling
@@ -91,7 +84,7 @@ def answer_to(folder: Path) -> dict[str, Any]:
         at = next(ends)  # a program without modules has no deadlocks
         (folder / PROGRAM).write_bytes(f"{text[:at]}{LOOP}{text[at:]}".encode("latin-1"))
         program = read_program(stormpy, folder / PROGRAM, request["constants"])
-        model = build(stormpy, program, False)
+        model = build(stormpy, program)
         answer["state_rewards"] = [*model.reward_models[reward].state_rewards]
     return answer
 
@@ -102,30 +95,29 @@ def read_program(storm: Any, path: Path, constants: Any) -> Any:
     return storm.io.instantiate_constants(program, constants)[0] if constants else program
 
 
-def build(storm: Any, program: Any, named: bool) -> Any:
-    """Builds Storm's model of a program, with its labels, rewards, and if asked, names of states.
+def build(storm: Any, program: Any) -> Any:
+    """Builds Storm's model of a program, with its labels, rewards, and values of variables.
 
     Storm's own checks allow no rounding in sums of probabilities: 0.8 + 0.1 + 0.1 is not 1 then. We
     check sums ourselves, so Storm is asked again only whether a variable leaves its range, for
     which it has a state of its own.
     """
-    options = build_options(storm, named)
+    options = build_options(storm)
     options.set_exploration_checks()
     try:
         return storm.build_model(program, options=options)
     except Exception:  # Storm's own errors come as RuntimeError and in other classes
-        options = build_options(storm, False)
+        options = build_options(storm)
         options.set_add_out_of_bounds_state()
         if storm.build_model(program, options=options).labeling.contains_label(OUT_OF_BOUNDS):
             raise
-        return storm.build_model(program, options=build_options(storm, named))
+        return storm.build_model(program, options=build_options(storm))
 
 
-def build_options(storm: Any, named: bool) -> Any:
+def build_options(storm: Any) -> Any:
     """Returns the options for everything that Storm builds besides transitions."""
     options = storm.BuilderOptions()
-    if named:
-        options.set_build_state_valuations()
+    options.set_build_state_valuations()
     options.set_build_choice_labels()
     options.set_build_all_labels()
     options.set_build_all_reward_models()

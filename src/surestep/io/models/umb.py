@@ -12,18 +12,16 @@ import os
 import tarfile
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
-from tempfile import SpooledTemporaryFile
-from typing import IO, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Meta, Struct, field
 
 import surestep._arrays as arrays
-from surestep._files import Chunks, failing_to_read, read_path, write_together
+from surestep._files import Chunks, read_path, read_whole, write_together
 from surestep._json import converted, read_json
 from surestep._settings import check_setting
 from surestep._version import __version__
@@ -233,95 +231,79 @@ class Index(Struct, frozen=True, rename="kebab"):
 # ---- reading ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Archive:
-    """The regular files of an archive."""
-
-    file: IO[bytes]
-    members: Mapping[str, tuple[int, int]]  # name → (where it begins, how long it is)
-    stored: int  # bytes on the disk
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.members
-
-    def size(self, name: str) -> int:
-        """Returns how many bytes a file has."""
-        if name not in self.members:
-            raise InvalidModel(f"{name} is missing in the archive")
-        return self.members[name][1]
-
-    def read(self, name: str) -> bytes:
-        """Returns the bytes of a file."""
-        size = self.size(name)
-        self.file.seek(self.members[name][0])
-        return self.file.read(size)
-
-
-CHOICES = "state-to-choices.bin"
-BRANCHES = "choice-to-branches.bin"
+Archive = Mapping[str, memoryview]  # the regular files by name
 PROBABILITIES = "branch-to-probability.bin"
 
 
 def read_umb(path: Path, reward: str | None) -> CheckerModel:
     """Reads the model in a UMB archive; `reward` names the reward structure that counts."""
-    with open_archive(path) as archive:
-        most = INDEX_GROWTH * archive.stored + INDEX_ALLOWANCE
-        if archive.size(INDEX) > most:
-            raise InvalidModel(
-                f"{INDEX} has {archive.size(INDEX)} bytes, expected {most} at most in an archive "
-                f"of {archive.stored} bytes"
-            )
-        try:
-            content = read_json(archive.read(INDEX))
-        except (ValueError, RecursionError) as problem:
-            raise InvalidModel(f"{INDEX} is not valid JSON: {problem}") from None
-        index: Index = converted(content, Index, INDEX, InvalidModel)
-        system = index.transition_system
-        if system.time != "discrete" or system.players > 1 or system.observations:
-            raise InvalidModel(
-                f"the model has {system.time} time, {system.players} players and "
-                f"{system.observations} observations, expected discrete time, 0 or 1 player and no "
-                "observations (an MDP or a Markov chain)"
-            )
-        # All sizes are held against those of the files before anything is read.
-        check_double(PROBABILITIES, system.branch_probability_type)
-        expect_size(archive, PROBABILITIES, system.branches, 8)
-        expect_runs(archive, BRANCHES, system.choices, system.branches)
-        expect_runs(archive, CHOICES, system.states, system.choices)
-        offsets = runs(archive, BRANCHES, system.choices, system.branches)
-        successor = column(archive, "branch-to-target.bin", system.branches, "<u8")
-        probability = column(archive, PROBABILITIES, system.branches, "<f8")
-        rewards = read_reward_structure(archive, index, reward)
-        arrays.check_within(
-            "the probability", probability, (0, np.inf), InvalidModel, "branch {}".format
+    stored = read_whole(path)
+    archive = members_of(unpacked(stored))
+    index = read_index(archive, len(stored))
+    system = index.transition_system
+    check_double(PROBABILITIES, system.branch_probability_type)
+    # What is missing is made of declared sizes. So these are first held against files, from the
+    # branches, whose file must be there, to the states.
+    expect_file(archive, PROBABILITIES)
+    probability = column(archive, PROBABILITIES, system.branches, "<f8")
+    offsets = runs(archive, "choice-to-branches.bin", system.choices, system.branches)
+    choice_offsets = runs(archive, "state-to-choices.bin", system.states, system.choices)
+    successor = column(archive, "branch-to-target.bin", system.branches, "<u8")
+    rewards = read_reward_structure(archive, index, reward)
+    arrays.check_within(
+        "the probability", probability, (0, np.inf), InvalidModel, "branch {}".format
+    )
+    marks = {
+        alias_of(identifier, label): f"annotations/aps/{identifier}/states/values.bin"
+        for identifier, label in index.annotations.aps.items()
+        if "states" in label.applies_to
+    }
+    branches = {
+        "offsets": offsets,
+        "successor": successor,
+        "probability": probability,
+        "reward": rewards["branches"],
+    }
+    if arrays.repeated_in_run(successor, offsets).any():
+        branches = merged_branches(offsets, successor, probability, rewards["branches"])
+    return CheckerModel(
+        choice_offsets=choice_offsets,
+        **branches,
+        choice_reward=rewards["choices"],
+        state_reward=rewards["states"],
+        initial=bits(archive, "state-is-initial.bin", system.states),
+        actions=read_actions(archive, index, system.choices),
+        labels={
+            label: bits(archive, place, system.states)
+            for label, place in marks.items()
+            if place in archive
+        },
+        state_labels=read_state_labels(index, system.states),
+    )
+
+
+def read_index(archive: Archive, stored: int) -> Index:
+    """Reads the index of an archive of `stored` bytes; refuses other models than ours."""
+    data = expect_file(archive, INDEX)
+    most = INDEX_GROWTH * stored + INDEX_ALLOWANCE
+    if len(data) > most:
+        raise InvalidModel(
+            f"{INDEX} has {len(data)} bytes, expected {most} at most in an archive of {stored} "
+            "bytes"
         )
-        marks = {
-            alias_of(identifier, label): f"annotations/aps/{identifier}/states/values.bin"
-            for identifier, label in index.annotations.aps.items()
-            if "states" in label.applies_to
-        }
-        branches = {
-            "offsets": offsets,
-            "successor": successor,
-            "probability": probability,
-            "reward": rewards["branches"],
-        }
-        if arrays.repeated_in_run(successor, offsets).any():
-            branches = merged_branches(offsets, successor, probability, rewards["branches"])
-        return CheckerModel(
-            choice_offsets=runs(archive, CHOICES, system.states, system.choices),
-            **branches,
-            choice_reward=rewards["choices"],
-            state_reward=rewards["states"],
-            initial=bits(archive, "state-is-initial.bin", system.states),
-            actions=read_actions(archive, index, system.choices),
-            labels={
-                label: bits(archive, place, system.states)
-                for label, place in marks.items()
-                if place in archive
-            },
-            state_labels=read_state_labels(index, system.states),
+    try:
+        content = read_json(bytes(data))
+    except (ValueError, RecursionError) as problem:
+        raise InvalidModel(f"{INDEX} is not valid JSON: {problem}") from None
+    index: Index = converted(content, Index, INDEX, InvalidModel)
+    system = index.transition_system
+    if system.time != "discrete" or system.players > 1 or system.observations:
+        raise InvalidModel(
+            f"the model has {system.time} time, {system.players} players and "
+            f"{system.observations} observations, expected discrete time, 0 or 1 player and no "
+            "observations (an MDP or a Markov chain)"
         )
+    return index
 
 
 # ---- rewards ----------------------------------------------------------------------------------
@@ -408,8 +390,7 @@ def read_state_labels(index: Index, states: int) -> Labels:
 
 # ---- the arrays of a UMB archive: numbers, bits, runs and strings ------------------------------
 #
-# All are in little-endian order. What is declared is held against the size of a file before any of
-# it is read.
+# All are in little-endian order.
 
 
 def check_double(name: str, kind: ValueType) -> None:
@@ -422,16 +403,13 @@ def column(archive: Archive, name: str, count: int, dtype: str) -> arrays.AnyArr
     """Reads `count` values of a machine type; all are 0 without a file."""
     if name not in archive:
         return np.zeros(count, dtype)
-    expect_size(archive, name, count, np.dtype(dtype).itemsize)
-    return np.frombuffer(archive.read(name), dtype)
-
-
-def expect_size(archive: Archive, name: str, count: int, width: int) -> None:
-    """Refuses a file whose size is not that of `count` values."""
-    if archive.size(name) != count * width:
+    data = archive[name]
+    width = np.dtype(dtype).itemsize
+    if len(data) != count * width:
         raise InvalidModel(
-            f"{name} has {archive.size(name)} bytes, expected {count * width} ({count} × {width})"
+            f"{name} has {len(data)} bytes, expected {count * width} ({count} × {width})"
         )
+    return np.frombuffer(data, dtype)
 
 
 def bits(archive: Archive, name: str, count: int) -> arrays.BoolArray:
@@ -442,32 +420,22 @@ def bits(archive: Archive, name: str, count: int) -> arrays.BoolArray:
 
 def runs(archive: Archive, name: str, items: int, total: int) -> arrays.IntArray:
     """Reads the offsets of `items` runs over `total` elements; runs of one without a file."""
-    expect_runs(archive, name, items, total)
-    if name not in archive:
-        return np.arange(items + 1)
-    return arrays.read_offsets(
-        name, column(archive, name, items + 1, "<u8"), items, total, InvalidModel
-    )
-
-
-def expect_runs(archive: Archive, name: str, items: int, total: int) -> None:
-    """Refuses a file whose size is not that of the offsets of `items` runs."""
     if name in archive:
-        expect_size(archive, name, items + 1, 8)
-    elif items != total:
+        offsets = column(archive, name, items + 1, "<u8")
+        return arrays.read_offsets(name, offsets, items, total, InvalidModel)
+    if items != total:
         raise InvalidModel(f"{name} is missing, but {items} runs over {total} elements need it")
+    return np.arange(items + 1)
 
 
 def strings(archive: Archive, folder: str, count: int) -> list[str] | None:
     """Reads `count` strings; None without a file."""
     if f"{folder}/string-mapping.bin" not in archive:
         return None
-    offsets = runs(
-        archive, f"{folder}/string-mapping.bin", count, archive.size(f"{folder}/strings.bin")
-    )
-    data = archive.read(f"{folder}/strings.bin")
+    data = expect_file(archive, f"{folder}/strings.bin")
+    offsets = runs(archive, f"{folder}/string-mapping.bin", count, len(data))
     try:
-        return [data[first:last].decode("utf-8") for first, last in pairwise(offsets.tolist())]
+        return [str(data[first:last], "utf-8") for first, last in pairwise(offsets.tolist())]
     except UnicodeDecodeError:
         raise InvalidModel(f"{folder}/strings.bin is not valid UTF-8") from None
 
@@ -546,16 +514,13 @@ def packed(mask: arrays.BoolArray) -> arrays.AnyArray:
 
 # ---- the tar archive, plain or compressed with gzip or xz --------------------------------------
 #
-# Sizes are checked against the file before anything is read, and compressed data may not grow
-# without bounds. Python's `tarfile` takes a damaged header or a cut-off file for the end of the
-# archive. So only zeros may follow the last member.
+# Compressed data may not grow without bounds. Python's `tarfile` takes a damaged header or a
+# cut-off file for the end of the archive. So only zeros may follow the last member.
 
 
 GZIP = b"\x1f\x8b"
 XZ = b"\xfd7zXZ\x00"
 BLOCK = tarfile.BLOCKSIZE
-PIECE = 1 << 12  # bytes to read at a time; gzip expands them to at most 4 MB
-IN_MEMORY = 1 << 20  # unpacked bytes; a larger archive is unpacked to the disk
 # Bytes that a compressed byte, and any file, may become. Models grow by a factor of 3 to 50, since
 # offsets and successors differ from each other; only a file of little but zeros grows by 1,000.
 GROWTH = 200
@@ -564,47 +529,35 @@ XZ_MEMORY = 1 << 28  # bytes; the strongest setting of xz needs a quarter of it
 MOST_MEMBERS = 1 << 12  # a model has a few files for each reward structure and label
 
 
-@contextmanager
-def open_archive(path: Path) -> Iterator[Archive]:
-    """Opens an archive, decompressed if need be, and closes it at the end."""
-    with failing_to_read(path), path.open("rb") as file:
-        head = file.read(len(XZ))
-        stored = path.stat().st_size
-        file.seek(0)
-        packed = head.startswith((GZIP, XZ))
-        with SpooledTemporaryFile(IN_MEMORY) if packed else nullcontext(file) as content:
-            if packed:
-                unpack(file, content, head == XZ, GROWTH * stored + ALLOWANCE)
-            yield Archive(content, read_members(content), stored)
-
-
-def unpack(file: IO[bytes], content: IO[bytes], xz: bool, most: int) -> None:
-    """Decompresses a file into `content`; refuses more than `most` bytes."""
+def unpacked(stored: bytes) -> bytes:
+    """Decompresses the bytes of a file if they are compressed; refuses any that grow too much."""
+    if not stored.startswith((GZIP, XZ)):
+        return stored
+    xz = stored.startswith(XZ)
     decoder = (
         lzma.LZMADecompressor(lzma.FORMAT_XZ, XZ_MEMORY) if xz else zlib.decompressobj(wbits=31)
     )
-    while not decoder.eof:
-        packed = file.read(PIECE)
-        if not packed:
-            raise InvalidModel("the compressed data is cut off")
-        try:
-            content.write(decoder.decompress(packed, most - content.tell() + 1))
-        except (lzma.LZMAError, zlib.error) as problem:
-            raise InvalidModel(f"the compressed data cannot be unpacked: {problem}") from None
-        if content.tell() > most:
-            raise InvalidModel(
-                f"the file becomes more than {GROWTH} times as large, if unpacked; if that is "
-                "meant, unpack it first"
-            )
-    expect_zeros("the compressed data", decoder.unused_data, file)
-
-
-def read_members(file: IO[bytes]) -> dict[str, tuple[int, int]]:
-    """Lists the regular files of an archive: name → (where it begins, how long it is)."""
-    members: dict[str, tuple[int, int]] = {}
-    file.seek(0)
+    limit = GROWTH * len(stored) + ALLOWANCE
     try:
-        with tarfile.open(fileobj=file, mode="r:") as archive:
+        content = decoder.decompress(stored, limit)
+    except (lzma.LZMAError, zlib.error) as problem:
+        raise InvalidModel(f"the compressed data cannot be unpacked: {problem}") from None
+    if len(content) == limit:
+        raise InvalidModel(
+            f"the file becomes more than {GROWTH} times as large, if unpacked; if that is "
+            "meant, unpack it first"
+        )
+    if not decoder.eof:
+        raise InvalidModel("the compressed data is cut off")
+    expect_zeros("the compressed data", decoder.unused_data)
+    return content
+
+
+def members_of(content: bytes) -> Archive:
+    """Returns the regular files of an archive."""
+    members: dict[str, memoryview] = {}
+    try:
+        with tarfile.open(fileobj=BytesIO(content), mode="r:") as archive:
             for member in archive:
                 name = member.name.removeprefix("./")
                 plain = (member.isreg() or member.isdir()) and not member.issparse()
@@ -614,27 +567,29 @@ def read_members(file: IO[bytes]) -> dict[str, tuple[int, int]]:
                         f"after {MOST_MEMBERS} others; expected plain ones, each once"
                     )
                 if member.isreg():
-                    members[name] = (member.offset_data, member.size)
+                    members[name] = memoryview(content)[member.offset_data :][: member.size]
     except (tarfile.TarError, ValueError, OverflowError, RecursionError) as problem:
         raise InvalidModel(
             f"the file is no archive, or damaged or cut off ({problem}), expected tar, or tar "
             "within gzip or xz"
         ) from None
-    file.seek(archive.offset)
-    end = file.read(BLOCK)
-    if not end:  # `tarfile` accepts a file without an end
+    if archive.offset >= len(content):  # `tarfile` accepts a file without an end
         raise InvalidModel("the archive is cut off, expected zeros at its end")
-    expect_zeros("the archive", end, file)
+    expect_zeros("the archive", content[archive.offset :])
     return members
 
 
-def expect_zeros(what: str, rest: bytes, file: IO[bytes]) -> None:
-    """Refuses anything but zeros in `rest` and in the rest of a file."""
-    while not rest.strip(b"\0"):
-        rest = file.read(PIECE)
-        if not rest:
-            return
-    raise InvalidModel(f"something follows {what}, expected nothing but zeros")
+def expect_zeros(what: str, rest: bytes) -> None:
+    """Refuses anything but zeros in the rest of a file."""
+    if rest.strip(b"\0"):
+        raise InvalidModel(f"something follows {what}, expected nothing but zeros")
+
+
+def expect_file(archive: Archive, name: str) -> memoryview:
+    """Returns the bytes of a file; refuses an archive without it."""
+    if name not in archive:
+        raise InvalidModel(f"{name} is missing in the archive")
+    return archive[name]
 
 
 def tar_chunks(files: Mapping[str, bytes | memoryview]) -> Iterator[bytes | memoryview]:
