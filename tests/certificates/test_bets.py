@@ -19,8 +19,8 @@ from surestep import Counts
 from surestep._arrays import offsets_of
 from surestep.certificates import Posterior, Stitched, stitched
 from surestep.certificates.bets import (
-    LAST,
     ONE_OF,
+    READ_AT_LAST,
     Bet,
     BetPlan,
     Fold,
@@ -521,7 +521,7 @@ def test_long_stacks_are_planned_in_fewer_runs(entries, runs, last, monkeypatch)
     one = Planning(Stitched(), stacks, COURSE, 1.0, None)
     few = one._replace(stacks=STACKS)
     plans_of([one])
-    plans_of([one], *LAST)
+    plans_of([one], 64, READ_AT_LAST)
     assert asked == [runs, last]
     plans = plans_of([few, one, few])  # each as if alone
     assert [plan.fold.stacks for plan in plans] == [STACKS, stacks, STACKS]

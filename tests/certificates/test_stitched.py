@@ -372,6 +372,21 @@ def test_tails_to_plan_with_come_from_the_first_part_as_if_it_were_all(share, st
     assert foreseen == [(steps, pytest.approx(400 / steps))]
 
 
+@pytest.mark.parametrize(("series", "runs"), [(1024, 64), (300, 18), (96, 8)])
+def test_the_certified_policy_is_planned_in_a_run_for_each_sixteen_series(
+    series, runs, monkeypatch
+):
+    asked, plans_of = [], stitched.plans_of
+
+    def noted(planning, *numbers):
+        asked.append(numbers)
+        return plans_of(planning, *numbers)
+
+    monkeypatch.setattr(stitched, "plans_of", noted)
+    certify(*arms(3), Stitched(series=series, reward_low=0.0, reward_high=1.0))
+    assert asked == [(runs, 2**21)]
+
+
 def test_nothing_that_certifies_had_a_part_in_the_plan():
     # Other outcomes in the second part: the same plan, another claim.
     problem, better = arms(3)

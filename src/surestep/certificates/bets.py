@@ -83,7 +83,10 @@ PLANNING_SEED = 0  # of all plans: near ties are decided alike, whatever seed ce
 PLANNING_RUNS = 8  # runs on fold 1 for each policy among which one is chosen
 READ_BY_ALL = 2**15  # entries of fold 1 up to which all runs are made
 MOST_READ = 2**18  # entries: of a larger fold 1 so many are read, by fewer runs
-LAST = (64, 2**21)  # both for the certified policy: enough that data decide its plan
+SERIES_A_RUN = (
+    16  # for the certified policy, a run for each so many series, and no fewer than these
+)
+READ_AT_LAST = 2**21  # entries of fold 1 for it: enough that data decide its plan
 MOST_ROUNDS = 100_000  # of a run: rollouts that are cut at once would never end
 SMALLEST_SPREAD = 1e-3  # of X, relative to its range
 CLEARLY = 0.01  # of the range of returns: what rollouts in turn must promise more than paired ones
@@ -271,7 +274,7 @@ def plans_at(
     All folds are rolled out together in `runs` runs; `tally` adds up their rounds.
     """
     plans: dict[int, BetPlan] = {}
-    left = []
+    left: dict[int, list[Way]] = {}  # folds that a bet in turn may be better for, and ways to try
     for who in (BOTH, OURS):
         some = [f for f, fold in enumerate(folds) if fold.alone == (who == OURS)]
         if not some:
@@ -282,21 +285,28 @@ def plans_at(
             best = int(bets.score[row].argmax())
             plans[f] = bets.plan(folds[f], ways[row][best], (row, best))
             # In turn, rounds have the mean of paired ones: only where that is far above what a
-            # paired bet expects may a bet in turn expect more by `clearly`.
+            # paired bet expects may a bet in turn expect more by `clearly`. The best horizon is
+            # then near that of the paired bet.
             least = plans[f].score + clearly * span_of(folds[f].course)
-            left += [f] if who == BOTH and tallies.mean[row, :, 0].max() > least else []
-    in_turn = plans_in_turn([folds[f] for f in left], runs, tally) if left else []
+            if who == BOTH and tallies.mean[row, :, 0].max() > least:
+                near = np.clip([best - 1, best, best + 1], 0, len(ways[row]) - 1)
+                left[f] = [ways[row][place] for place in near]
+    in_turn = []
+    if left:
+        in_turn = plans_in_turn([folds[f] for f in left], [*left.values()], runs, tally)
     for f, plan in zip(left, in_turn, strict=True):
         if plan.score > plans[f].score + clearly * span_of(folds[f].course):
             plans[f] = plan
     return [plans[f] for f in range(len(folds))]
 
 
-def plans_in_turn(folds: Sequence[Fold], runs: int, tally: Tally) -> list[BetPlan]:
+def plans_in_turn(
+    folds: Sequence[Fold], ours: Sequence[Sequence[Way]], runs: int, tally: Tally
+) -> list[BetPlan]:
     """Returns the best bet of each fold on rounds in turn.
 
-    The horizon of π_b is the best for rounds of it alone, that of π_I the best in the shortest
-    cycle, and the cycle the best with both.
+    The horizon of π_b is the best for rounds of it alone, that of π_I the one of `ours` that is the
+    best in the shortest cycle, and the cycle the best with both.
     """
     # π_b by itself does the same in all folds of a log: one of them rolls it out for all.
     log_of = [(id(fold.stacks), fold.robust, fold.ratio, fold.delta) for fold in folds]
@@ -310,7 +320,7 @@ def plans_in_turn(folds: Sequence[Fold], runs: int, tally: Tally) -> list[BetPla
     shortest, *longer = CYCLES
     first = [
         [way._replace(who=shortest, their_horizon=theirs[log]) for way in several]
-        for log, several in zip(log_of, ways_of(OURS, folds), strict=True)
+        for log, several in zip(log_of, ours, strict=True)
     ]
     plans = best_in_turn(folds, first, runs, tally)
     second = [[plan.way._replace(who=cycle) for cycle in longer] for plan in plans]

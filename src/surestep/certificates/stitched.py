@@ -93,10 +93,11 @@ import surestep.certificates.episodes as episodes
 from surestep._settings import Delta
 from surestep.certificates.bets import (
     CERTIFYING,
-    LAST,
     MOST_READ,
     PLANNING_RUNS,
+    READ_AT_LAST,
     READ_BY_ALL,
+    SERIES_A_RUN,
     BetPlan,
     Fold,
     ReturnsBet,
@@ -723,8 +724,10 @@ def lower_limits(
     judging: Sequence[Judging],
 ) -> list[tuple[float, dict[str, Scalar]] | CertificateRefused]:
     """Returns L of each second fold, with the figures of its rounds, or why there is none."""
-    if len({one.certifier.series for one in judging}) > 1:
+    number = {one.certifier.series for one in judging}
+    if len(number) != 1:
         return [lower_limits([one])[0] for one in judging]
+    (series,) = number
     answers: dict[int, tuple[float, dict[str, Scalar]] | CertificateRefused] = {}
     planning: dict[tuple[int, Stitched], Planning] = {}
     for place, one in enumerate(judging):
@@ -737,7 +740,9 @@ def lower_limits(
             planning[key] = planning_of(planner, problem, policy, folds)._replace(tails=tails)
         except CertificateRefused as refusal:
             answers[place] = refusal
-    made = dict(zip(planning, plans_of([*planning.values()], *LAST), strict=True))
+    runs = max(PLANNING_RUNS, series // SERIES_A_RUN)
+    plans_made = plans_of([*planning.values()], runs, READ_AT_LAST)
+    made = dict(zip(planning, plans_made, strict=True))
     plans: dict[int, BetPlan] = {}
     cases: dict[int, Case] = {}
     for place, one in enumerate(judging):
@@ -754,8 +759,8 @@ def lower_limits(
             course = course._replace(tails=whole)
         cases[place] = case_of(folds.stacks[1], course, fold.stacks, certifier.seed)
     ways = [plans[place].way for place in cases]
-    runs = judging[0].certifier.series if judging else 0
-    rolled = dict(zip(cases, roll_out_each([*cases.values()], ways, CERTIFYING, runs), strict=True))
+    outcomes = roll_out_each([*cases.values()], ways, CERTIFYING, series)
+    rolled = dict(zip(cases, outcomes, strict=True))
     for place, rounds in [*rolled.items()]:
         try:
             check_rounds(plans[place].way, rounds, cases[place].course)
