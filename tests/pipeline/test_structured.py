@@ -17,6 +17,7 @@ from surestep import improve, load
 from surestep.cli.main import main
 from surestep.environments.sysadmin import DISCOUNT, STRUCTURE, SysAdmin
 from surestep.errors import (
+    FileFailure,
     InvalidLog,
     InvalidParameter,
     InvalidPolicy,
@@ -349,6 +350,13 @@ def test_mistakes_end_in_one_line(plant, tmp_path, old, new, error, words):
         improve_structured(plant / "mistake.toml")
     assert words in str(refusal.value)
     assert "\n" not in str(refusal.value)
+
+
+def test_a_current_policy_that_is_not_there_is_told_before_the_log_is_read(plant, monkeypatch):
+    (plant / "mistake.toml").write_text(PLANT.replace("current.json", "curent.json"))
+    monkeypatch.setattr(structured, "open_source", None)
+    with pytest.raises(FileFailure, match=r"curent\.json is no file"):
+        improve_structured(plant / "mistake.toml")
 
 
 def test_descriptions_without_a_structure_are_for_the_other_verb(plant):

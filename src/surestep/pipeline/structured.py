@@ -28,7 +28,7 @@ from surestep.io.logs.source import LogSource
 from surestep.model import Certificate, ColumnRules, FactoredLog, FactoredProblem, Structure
 from surestep.model.log import UNKNOWN
 from surestep.model.structure import HERE, LEARN
-from surestep.pipeline.current_policy import current_policy
+from surestep.pipeline.current_policy import check_there, current_policy
 from surestep.pipeline.evidence import open_source
 from surestep.pipeline.rules import values_in_order
 from surestep.pipeline.terms import usual_train_share
@@ -103,6 +103,7 @@ def improve_structured(
     """
     description, frame = keys.given_as(source)
     check_keys(description)
+    check_there(description.behavior.policy)
     with telling(progress) as tell:
         tell("reading the log", 0, 1)
         log_source = open_source(description, frame, memory_limit)
