@@ -190,7 +190,7 @@ def test_rows_that_cannot_be_used_are_told(rows, log, tmp_path, spoilt, odd):
 
 def test_first_entries_prove_without_whole_episodes(tmp_path):
     """The counts are those of all rows, so that all that rests on counts stays the same."""
-    rows = rows_of(150, np.random.default_rng(4), between=False)  # numbered by the first entries
+    rows = rows_of(150, np.random.default_rng(3), between=False)  # numbered by the first entries
     log = write_log(tmp_path, rows)
     there = improved(tables(Duck(rows), log, tmp_path, 30))
     here = improved(log, columns=ROLES, train_share=SHARE)
