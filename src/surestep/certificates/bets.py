@@ -40,8 +40,8 @@ which *all* μ′, and μ = μ′ + L, are refuted; a μ below `least` needs no 
 
 **Which bet to make** on rounds of a stitched certificate is planned by fold 1. Both policies may be
 rolled out together, which makes their difference vary less, or in turn, which lets a bet on either
-fear the bad luck of that one only. Fold 1 tries all ways; fold 2, which certifies, never sees
-which of them would have been best on it.
+fear the bad luck of that one only. Fold 1 tries pairs by all horizons, and turns by horizons near
+the best of these; fold 2, which certifies, never sees which would have been best on it.
 """
 
 from __future__ import annotations
@@ -285,8 +285,8 @@ def plans_at(
             best = int(bets.score[row].argmax())
             plans[f] = bets.plan(folds[f], ways[row][best], (row, best))
             # In turn, rounds have the mean of paired ones: only where that is far above what a
-            # paired bet expects may a bet in turn expect more by `clearly`. The best horizon is
-            # then near that of the paired bet.
+            # paired bet expects may a bet in turn expect more by `clearly`. Its horizon is looked
+            # for near that of the paired bet.
             least = plans[f].score + clearly * span_of(folds[f].course)
             if who == BOTH and tallies.mean[row, :, 0].max() > least:
                 near = np.clip([best - 1, best, best + 1], 0, len(ways[row]) - 1)

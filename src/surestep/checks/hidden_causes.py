@@ -1,4 +1,4 @@
-"""How strong would a hidden cause have to be to undo the gain, compared with recorded columns?
+"""Finds how strong a hidden cause would have to be to undo the gain, beside recorded columns.
 
 `planning.tilted` computes the gain that is left if a hidden cause tilts the odds of decisions by at
 most Γ, in situations that look the same. It falls in Γ, as more laws are allowed. Γ* is the odds at

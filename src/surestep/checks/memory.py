@@ -1,4 +1,4 @@
-"""How many steps of memory do situations need?
+"""Finds how many steps of memory situations need.
 
 A log with a memory of k steps also has every shorter memory, if states that differ only in earlier
 steps are merged. A memory is enough if no single earlier step predicts the next state or the

@@ -40,7 +40,7 @@ UNKNOWN, UNREADABLE = -1, -2  # stand for the value of a node: read its stack, o
 
 
 class Sums(NamedTuple):
-    """How places in a table follow from values: places of nodes, or of terms of the reward."""
+    """Weighted sums of values that give places in a table: of nodes, or of terms of the reward."""
 
     first: IntsIn  # [D]
     offsets: IntsIn  # [D+1]
