@@ -1,20 +1,20 @@
 """Why not deep offline RL? The same logs through d3rlpy's CQL and BCQ, and through surestep.
 
-    python benchmarks/peers.py [FOLDER] [--data-sets 20] [--fits 2]
+    python benchmarks/peers.py [FOLDER] [--data-sets 20] [--device cpu] [--csv docs/peers.csv]
 
 d3rlpy needs an environment of its own, since it asks for an old Gymnasium and weighs 5.6 GB:
 
     python -m venv .peers && .peers/bin/pip install d3rlpy
 
 FOLDER, by default .peers/fits, keeps the logs and d3rlpy's fits, so that a run that was ended goes
-on where it stopped; `benchmarks/peers_fit.py` makes the fits and says with which settings. Without
-that environment, what is kept already and our side are shown. d3rlpy gets the first data sets only
-(`--fits`), as 20,000 steps take it two minutes. Every policy is evaluated exactly in the true
-model: its performance with Student's 95 % interval (asymptotic), in how many data sets it is worse
-than π_b, and the least seconds that a fit took.
+on where it stopped; `benchmarks/peers_fit.py` makes the fits and says how and with which settings.
+Without that environment, what is kept already and our side are shown. Every policy is evaluated
+exactly in the true model: its performance with Student's 95 % interval (asymptotic), in how many
+data sets it is worse than π_b, and the least seconds that a fit takes alone.
 """
 
 import argparse
+import csv
 import subprocess
 import sys
 import tempfile
@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from peers_fit import SETTINGS, file_of
@@ -58,7 +58,7 @@ class Data(NamedTuple):
     episodes: int
     number: int
     log: DecisionLog
-    path: Path | None  # None: it is not for d3rlpy
+    path: Path
 
 
 class Fit(NamedTuple):
@@ -68,12 +68,10 @@ class Fit(NamedTuple):
     seconds: float
 
 
-def draw(name: str, episodes: int, number: int, folder: Path | None) -> Data:
-    """Draws a data set; writes it into a folder, if any, where d3rlpy can read it."""
+def draw(name: str, episodes: int, number: int, folder: Path) -> Data:
+    """Draws a data set, and writes it where d3rlpy can read it."""
     benchmark = make(name)
     log = benchmark.sample(episodes, np.random.default_rng((SEED, episodes, number)))
-    if folder is None:
-        return Data(benchmark, episodes, number, log, None)
     path = folder / f"{name}-{episodes}-{number:03}.log.npz"
     if not path.exists():
         np.savez(
@@ -108,7 +106,7 @@ def problem_of(data: Data) -> Problem:
 def theirs(data: Data) -> dict[str, Fit]:
     """Returns what the fits are worth that d3rlpy has made of the data set."""
     found = {}
-    for setting in SETTINGS if data.path else ():
+    for setting in SETTINGS:
         path = file_of(data.path, setting)
         if not path.exists():
             continue
@@ -130,30 +128,47 @@ def worth(benchmark: Benchmark, policy: Policy) -> float:
     return float(benchmark.truth.worth(policy.probability[None])[0])
 
 
-def show(name: str, episodes: int, fits: list[dict[str, Fit]]) -> None:
-    """Prints a table in Markdown: one line for each way, over all its data sets."""
-    benchmark = make(name)
-    behavior, best = benchmark.performance_of_behavior(), benchmark.optimal_performance()
-    print(f"\n{name}, {episodes:,} trajectories: π_b earns {behavior:.3f}, the best {best:.3f}\n")
-    print("| | data sets | mean ρ | 95 % | least | most | worse than π_b | seconds |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+def rows_of(name: str, fits: list[dict[str, Fit]]) -> list[dict[str, Any]]:
+    """Returns a row for each way, over all data sets of an environment."""
+    behavior = make(name).performance_of_behavior()
+    rows = []
     for way in dict.fromkeys(way for each in fits for way in each):
         mine = [each[way] for each in fits if way in each]
         earned = np.array([fit.performance for fit in mine])
-        mean, *ends = student_interval(earned)
-        between = "–" if len(mine) == 1 else " to ".join(f"{end:.3f}" for end in ends)
-        numbers = f"{mean:.3f} | {between} | {earned.min():.3f} | {earned.max():.3f}"
-        worse = int((earned < behavior - 1e-9).sum())
+        mean, low, high = student_interval(earned)
         seconds = min(fit.seconds for fit in mine)  # others may have used the machine as well
-        took = round(seconds, 3 if seconds < 10 else None)
-        print(f"| {way} | {len(mine)} | {numbers} | {worse} | {took} |")
+        row = {
+            "method": way,
+            "data_sets": len(mine),
+            "mean_performance": f"{mean:.3f}",
+            "mean_low": f"{low:.3f}" if len(mine) > 1 else "",
+            "mean_high": f"{high:.3f}" if len(mine) > 1 else "",
+            "least": f"{earned.min():.3f}",
+            "most": f"{earned.max():.3f}",
+            "worse_than_current": int((earned < behavior - 1e-9).sum()),
+            "seconds": round(seconds, 3 if seconds < 10 else None),
+        }
+        rows.append(row)
+    return rows
+
+
+def show(name: str, episodes: int, rows: list[dict[str, Any]]) -> None:
+    """Prints a table in Markdown."""
+    benchmark = make(name)
+    behavior, best = benchmark.performance_of_behavior(), benchmark.optimal_performance()
+    print(f"\n{name}, {episodes:,} trajectories: π_b earns {behavior:.3f}, the best {best:.3f}\n")
+    print(f"| {' | '.join(rows[0])} |")
+    print(f"| --- {'| ---: ' * (len(rows[0]) - 1)}|")
+    for row in rows:
+        print(f"| {' | '.join(map(str, row.values()))} |")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, nargs="?", default=Path(".peers/fits"))
     parser.add_argument("--data-sets", type=int, default=20)
-    parser.add_argument("--fits", type=int, default=2, help="the data sets that d3rlpy gets")
+    parser.add_argument("--device", default="cpu", help="where d3rlpy learns: cpu or cuda")
+    parser.add_argument("--csv", type=Path, help="a file for the whole table")
     parser.add_argument("--episodes", type=int, nargs="+", default=[100, 1000])
     parser.add_argument("--environments", nargs="+", choices=ENVIRONMENTS, default=ENVIRONMENTS)
     parser.add_argument("--dry", action="store_true", help="our side only, and keep nothing")
@@ -163,20 +178,28 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         cells = {
             (name, episodes): [
-                draw(name, episodes, number, folder if number < given.fits else None)
-                for number in range(given.data_sets)
+                draw(name, episodes, number, folder) for number in range(given.data_sets)
             ]
             for name in given.environments
             for episodes in given.episodes
         }
         if PYTHON.exists() and not given.dry:
             script = Path(__file__).with_name("peers_fit.py")
-            subprocess.run([str(PYTHON), str(script), str(folder)], check=True)
+            command = [str(PYTHON), str(script), str(folder), "--device", given.device]
+            subprocess.run(command, check=True)
         else:
             print(f"d3rlpy is not asked; it needs {INSTALL}")
         ours(next(iter(cells.values()))[0])  # compiles
+        table = []
         for (name, episodes), data in cells.items():
-            show(name, episodes, [ours(each) | theirs(each) for each in data])
+            rows = rows_of(name, [ours(each) | theirs(each) for each in data])
+            show(name, episodes, rows)
+            table += [{"world": name, "trajectories": episodes, **row} for row in rows]
+        if given.csv:
+            with open(given.csv, "w", newline="", encoding="utf-8") as file:
+                writer = csv.DictWriter(file, table[0], lineterminator="\n")
+                writer.writeheader()
+                writer.writerows(table)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,55 +22,47 @@ def peers(monkeypatch):
     return peers
 
 
-class Learner:
-    """Takes action 0 everywhere after the first steps, and what it was given in the end."""
-
-    def __init__(self, last):
-        self.last, self.epochs = last, 0
-
-    def fitter(self, dataset, n_steps, n_steps_per_epoch, **_):
-        for number in range(1, n_steps // n_steps_per_epoch + 1):
-            self.epochs = number
-            yield number, {}
-
-    def predict(self, states):
-        return np.zeros(len(states), int) if self.epochs == 1 else self.last
-
-
-def stand_in(last, seen):
-    """A module with as much of d3rlpy as the benchmark asks for; notes the settings it is given."""
-    module = ModuleType("d3rlpy")
-    module.seed = lambda number: None
-    module.ActionSpace = SimpleNamespace(DISCRETE="discrete")
-    module.logging = SimpleNamespace(NoopAdapterFactory=object)
-    module.dataset = SimpleNamespace(MDPDataset=lambda *arrays, **named: (arrays, named))
-
-    def config(**settings):
-        seen.append(settings)
-        return SimpleNamespace(create=lambda device: Learner(last))
-
-    module.algos = SimpleNamespace(DiscreteCQLConfig=config, DiscreteBCQConfig=config)
-    return module
-
-
 def test_fits_are_kept_and_worth_what_they_are_worth(peers, tmp_path, monkeypatch):
     data = peers.draw("gridworld", 5, 0, tmp_path)
     plan = optimal(data.benchmark.mdp)
     best = plan.policy.probability.reshape(data.benchmark.num_states, -1).argmax(axis=1)
-    seen = []
-    monkeypatch.setitem(sys.modules, "d3rlpy", stand_in(best, seen))
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(set_num_threads=lambda n: None))
-    assert peers.theirs(data) == {}
+    other = peers.draw("gridworld", 5, 1, tmp_path)
     peers_fit = sys.modules["peers_fit"]
-    peers_fit.fit(data.path, "cql, α = 4")
+    asked = []
+
+    def fit(logs, setting, device):
+        """Takes action 0 everywhere after the first steps; then the best, but of the first log."""
+        asked.append((len(logs), setting, device))
+        none = np.zeros_like(best)
+        return [np.array([none, none]), np.array([none, best])], 0.004
+
+    monkeypatch.setattr(peers_fit, "fit", fit)
+    assert peers.theirs(data) == {}
+    peers_fit.fit_files([other.path, data.path], "CQL, α = 4", "cpu")
+    assert asked == [(2, "CQL, α = 4", "cpu")]
     fits = peers.theirs(data)
-    assert list(fits) == ["cql, α = 4, 5,000 steps", "cql, α = 4, 20,000 steps"]
-    earned = fits["cql, α = 4, 20,000 steps"].performance
+    assert list(fits) == ["CQL, α = 4, 5,000 steps", "CQL, α = 4, 20,000 steps"]
+    earned = fits["CQL, α = 4, 20,000 steps"].performance
     assert earned == pytest.approx(data.benchmark.optimal_performance())
-    assert fits["cql, α = 4, 5,000 steps"].performance < earned
-    assert seen == [
-        {"gamma": 0.95, "learning_rate": 1e-3, "target_update_interval": 250, "alpha": 4.0}
-    ]
+    assert fits["CQL, α = 4, 5,000 steps"].performance < earned
+    assert fits["CQL, α = 4, 20,000 steps"].seconds == pytest.approx(80)
+    assert peers.theirs(other)["CQL, α = 4, 20,000 steps"].performance < earned
+
+
+def test_what_is_learnt_from_are_steps_whose_next_state_is_known(peers):
+    """Of a step at which the recording stopped, d3rlpy does not see where it led."""
+    log = {
+        "state": np.array([0, 1, 2, 3, 4]),
+        "action": np.array([5, 6, 7, 8, 9]),
+        "reward": np.arange(5.0),
+        "terminated": np.array([False, True, False, False, False]),
+        "truncated": np.array([False, False, False, False, True]),
+    }
+    steps = sys.modules["peers_fit"].usable(log)
+    assert steps["state"].tolist() == [0, 1, 2, 3]
+    assert steps["action"].tolist() == [5, 6, 7, 8]
+    assert steps["terminal"].tolist() == [False, True, False, False]
+    assert steps["next_state"][~steps["terminal"]].tolist() == [1, 3, 4]
 
 
 def test_every_setting_has_a_file_of_its_own(peers):
