@@ -39,6 +39,7 @@ from surestep.certificates.common import (
     Question,
     SignalPart,
     claims_of,
+    refused,
     tried,
     unless_refused,
 )
@@ -185,7 +186,7 @@ def certify_jointly(certifier: Any, problem: Problem, policy: Policy) -> Certifi
         shown = bounds.shown[place]
         lower = number_of(tested)
         passes = lower is not None and (lower >= part.limit if place > 0 else lower > 0)
-        refused = [bound for bound in (tested, shown) if isinstance(bound, CertificateRefused)]
+        refusals = [bound for bound in (tested, shown) if isinstance(bound, CertificateRefused)]
         before, after = values_of(signal, (signal.problem.behavior, policy))
         signals.append(
             SignalClaim(
@@ -199,7 +200,7 @@ def certify_jointly(certifier: Any, problem: Problem, policy: Policy) -> Certifi
                 lower=number_of(shown),
                 before=before,
                 after=after,
-                refusal=str(refused[0]) if refused else None,
+                refusal=str(refusals[0]) if refusals else None,
             )
         )
     return dataclasses.replace(claim, signals=tuple(signals))
@@ -351,9 +352,7 @@ def certifier_of(certificate: Certificate) -> Certifier:
     kind = SHELF.find(certificate.kind)
     if kind is None:
         known = ", ".join(SHELF.everything())
-        raise CertificateRefused(
-            Statement("unknown-kind", {"kind": certificate.kind, "known": known})
-        )
+        raise refused("unknown-kind", kind=certificate.kind, known=known)
     names = [field.name for field in dataclasses.fields(kind)]
     parameters: Mapping[str, Any] = certificate.parameters
     for name in (*names, *parameters):
@@ -376,5 +375,10 @@ def must_agree(path: str, claimed: object, expected: object, slack: float = 0.0)
     else:
         agrees = type(claimed) is type(expected) and claimed == expected
     if not agrees:
-        said = {"path": path, "claimed": repr(claimed), "computed": repr(expected)}
-        raise CertificateMismatch(Statement("mismatch", said))
+        raise refused(
+            "mismatch",
+            CertificateMismatch,
+            path=path,
+            claimed=repr(claimed),
+            computed=repr(expected),
+        )

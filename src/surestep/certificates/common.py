@@ -64,21 +64,27 @@ def range_of(settings: object, what: str) -> tuple[float, float] | None:
     return None if low is None or high is None else (float(low), float(high))
 
 
+def refused(
+    code: str, kind: type[CertificateRefused] = CertificateRefused, /, **values: Any
+) -> CertificateRefused:
+    """Returns the refusal with this code, and with the values that its sentence needs."""
+    return kind(Statement(code, values))
+
+
 def usable_discount(problem: Problem) -> float:
     """Returns γ; refuses discounts per pair, and value bounds whose difference is infinite."""
     low, high = problem.value_bounds
     if not isinstance(problem.discount, float):
-        raise CertificateRefused(Statement("discount-per-pair"))
+        raise refused("discount-per-pair")
     if not math.isfinite(high - low):
-        raise CertificateRefused(Statement("value-bounds-unusable", {"low": low, "high": high}))
+        raise refused("value-bounds-unusable", low=low, high=high)
     return problem.discount
 
 
 def check_delta(delta: float, what: str, least: float) -> None:
     """Refuses a δ that is too small to compute with."""
     if delta < least:
-        said: dict[str, Scalar] = {"delta": delta, "what": what, "least": least}
-        raise CertificateRefused(Statement("delta-too-small", said))
+        raise refused("delta-too-small", delta=delta, what=what, least=least)
 
 
 def terms_of(problem: Problem) -> dict[str, Scalar]:
@@ -176,7 +182,7 @@ def bound_of(claim: Claim) -> Bound:
     if isinstance(claim, CertificateRefused):
         return claim
     if claim.lower is None:
-        return CertificateRefused(Statement("no-claim", {"kind": claim.kind}))
+        return refused("no-claim", kind=claim.kind)
     return claim.lower
 
 
@@ -438,7 +444,7 @@ class Certifier:
         CertificateRefused
             By default, as most kinds do not foresee their claims.
         """
-        raise CertificateRefused(Statement("no-claim", {"kind": self.name}))
+        raise refused("no-claim", kind=self.name)
 
     def for_signal(self, *, first: bool) -> Self:
         """Returns the certifier as it judges one of several signals; by default itself.
@@ -506,10 +512,9 @@ class Certifier:
             for judge, part, share in zip(judges, parts, shares, strict=True)
         ]
         asked = [Question(first, parts[0].tested, policy), *tested, *shown]
-        silent = CertificateRefused(Statement("no-claim", {"kind": first.name}))
-        answered = [q for q in asked if first.claims_chances or q.problem.reach is None]
-        made = dict(zip(map(id, answered), claims_of(answered), strict=True))
-        claims = [made.get(id(question), silent) for question in asked]
+        silent = refused("no-claim", kind=first.name)
+        before = [q if first.claims_chances or q.problem.reach is None else silent for q in asked]
+        claims = answered(before, claims_of(usable(before)))
         bounds = [*map(bound_of, claims)]
         return JointBounds(claims[0], bounds[: len(parts)], bounds[len(parts) :])
 

@@ -45,7 +45,7 @@ from surestep.certificates.node_law import (
 )
 from surestep.certificates.nodes import NodeStitched, paid_node_returns
 from surestep.certificates.posterior import DEFAULT_WEIGHT
-from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.errors import InvalidParameter
 from surestep.model import Certificate, ColumnRules, FactoredProblem, Policy, Statement
 from surestep.model.known import Logger
 
@@ -141,8 +141,9 @@ class NodePosterior(common.WithRanges):
         weights = seen_draws(log, prior)
         takes = max(weights.nbytes, 64 * self.draws * self.rollouts)
         if takes * self.draws > MEMORY:
-            said = {"takes": takes / 2**20, "most": MEMORY / self.draws / 2**20}
-            raise CertificateRefused(Statement("too-little-memory", said))
+            raise common.refused(
+                "too-little-memory", takes=takes / 2**20, most=MEMORY / self.draws / 2**20
+            )
         laws = drawn_laws(weights, self.draws, rng)
         whole = (log.starts >= 0).all(axis=1)
         if not whole.any():

@@ -96,7 +96,7 @@ from surestep.certificates.bets import (
     limits_of,
     plans_at,
 )
-from surestep.certificates.episodes import split_of, too_few
+from surestep.certificates.episodes import split_of
 from surestep.certificates.node_law import (
     LONGEST,
     node_stacks,
@@ -211,7 +211,14 @@ class NodeStitched(common.WithRanges):
         first, second = split_episodes(problem.log, *split_of(self))
         train, test = (0 if part is None else part.num_episodes for part in (first, second))
         if first is None or second is None or min(train, test) < FEWEST["episodes"]:
-            raise too_few("episodes", train + test, train, test, FEWEST["episodes"])
+            raise common.refused(
+                "too-few-episodes",
+                what="episodes",
+                whole=train + test,
+                train=train,
+                test=test,
+                least=FEWEST["episodes"],
+            )
         return replace(problem, log=first), replace(problem, log=second)
 
     def expected(

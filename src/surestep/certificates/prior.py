@@ -25,8 +25,8 @@ from typing import Literal
 import numpy as np
 
 import surestep._arrays as arrays
+from surestep.certificates.common import refused
 from surestep.certificates.drawn import DrawnQuestion, ModelDraws
-from surestep.errors import CertificateRefused
 from surestep.kernels.posterior import FIRST, LOW, REACH, SECOND, WEIGHT, Rows
 from surestep.model import Counts, FiniteMDP, Pairs, Policy, Statement, Successors, estimate_mdp
 from surestep.model.problem import Problem, stopped
@@ -93,7 +93,7 @@ def prior_of(problem: Problem, name: PriorName, weight: float) -> Prior:
     # An episode starts in no state where it is over, unless one did.
     allowed = ~problem.counts.terminal | (problem.counts.starts > 0)
     if name == "own" and (support is None or support.weight is None):
-        raise CertificateRefused(Statement("no-successor-weights"))
+        raise refused("no-successor-weights")
     fixed = FIXED_ALPHA.get(name)
     alpha = fixed
     total = None if name == "own" or fixed is not None else weight

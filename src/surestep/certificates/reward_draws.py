@@ -5,9 +5,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
+from surestep.certificates.common import refused
 from surestep.certificates.episodes import with_ends
 from surestep.certificates.refuting import check_reward_bounds, check_values
-from surestep.errors import CertificateRefused
 from surestep.kernels.posterior import FIRST, LOW, REACH, SECOND, WEIGHT, RewardDraws
 from surestep.model import Counts, Problem, Statement
 from surestep.model.known import Ranges
@@ -38,7 +38,7 @@ def reward_draws(problem: Problem, model: RewardModel, ranges: Ranges | None) ->
     mean = counts.means()
     observed = (counts.observed > 0) | rewards.known
     if not observed.any() and not bounds:
-        raise CertificateRefused(Statement("no-reward-observed"))
+        raise refused("no-reward-observed")
     seen = np.zeros((mean.size, 5))
     seen[:, LOW] = np.where(observed, mean, np.nan)
     kin = kin_of(counts, mean, observed)
@@ -234,5 +234,10 @@ def check_deterministic(problem: Problem) -> None:
     least, greatest = counts.observed_rewards()
     vary = greatest - least > SAME * largest_of(least, greatest)
     for i, others in arrays.first_where(vary, counts.rewards.per):
-        said = {"what": counts.reward_name(i), "least": least[i], "most": greatest[i]}
-        raise CertificateRefused(Statement("rewards-not-deterministic", said | {"others": others}))
+        raise refused(
+            "rewards-not-deterministic",
+            what=counts.reward_name(i),
+            least=least[i],
+            most=greatest[i],
+            others=others,
+        )

@@ -398,5 +398,13 @@ def check_value_bounds(problem: Problem, least: arrays.FloatArray, most: arrays.
     for wrong, value, side in sides:
         for s, others in arrays.first_where(wrong, "state"):
             state = problem.counts.pairs.state_name(s)
-            said = {"low": low, "high": high, "side": side, "state": state, "value": value[s]}
-            raise RefutedBounds(Statement("values-beyond-bounds", said | {"others": others}))
+            raise common.refused(
+                "values-beyond-bounds",
+                RefutedBounds,
+                low=low,
+                high=high,
+                side=side,
+                state=state,
+                value=value[s],
+                others=others,
+            )

@@ -558,7 +558,7 @@ def folds_of(certifier: Stitched, log: DecisionLog) -> Folds:
     """
     stream = log.num_episodes == 1
     if stream and (not certifier.known_start or certifier.logger == "fixed"):
-        raise CertificateRefused(Statement("one-episode"))
+        raise common.refused("one-episode")
     first, second = episodes.parts_of_log(log, *planning_split(certifier))
     what, whole = ("steps", log.num_steps) if stream else ("episodes", log.num_episodes)
     train, test = (
@@ -566,7 +566,9 @@ def folds_of(certifier: Stitched, log: DecisionLog) -> Folds:
         for part in (first, second)
     )
     if first is None or second is None or min(train, test) < FEWEST[what]:
-        raise episodes.too_few(what, whole, train, test, FEWEST[what])
+        raise common.refused(
+            "too-few-episodes", what=what, whole=whole, train=train, test=test, least=FEWEST[what]
+        )
     return Folds(first, second, test / train, (stacks_of(first), stacks_of(second)))
 
 
@@ -789,8 +791,14 @@ def check_rounds(way: Way, rounds: Rounds, course: Terms) -> None:
         worst = float(values.min(initial=least))
         if worst < least:
             low, high = course.limits
-            said = {"worst": worst, "low": low, "high": high, "least": least}
-            raise RefutedBounds(Statement("rollouts-beyond-returns", said))
+            raise common.refused(
+                "rollouts-beyond-returns",
+                RefutedBounds,
+                worst=worst,
+                low=low,
+                high=high,
+                least=least,
+            )
 
 
 def figures_of(way: Way, rounds: Rounds) -> dict[str, Scalar]:
@@ -839,4 +847,4 @@ def check_estimate(problem: Problem, folds: Folds) -> None:
     }
     for part, counts in parts.items():
         if (behavior.probability == estimate_behavior(counts).probability).all():
-            raise CertificateRefused(Statement("behavior-from-judging-part", {"part": part}))
+            raise common.refused("behavior-from-judging-part", part=part)

@@ -39,8 +39,7 @@ from scipy.special import betaincinv, betaln, gammaln, xlogy
 import surestep._arrays as arrays
 import surestep.certificates.common as common
 from surestep.certificates.refuting import check_reward_bounds
-from surestep.errors import CertificateRefused
-from surestep.model import Counts, Problem, Statement, Successors
+from surestep.model import Counts, Problem, Successors
 from surestep.planning.rectangular import (
     Earnings,
     IntervalRows,
@@ -373,16 +372,21 @@ def refuse_unusable(problem: Problem, ends: arrays.BoolArray, terms: SetTerms) -
     """Refuses counts that the set cannot be built from: too many, or with rewards left open."""
     counts = problem.counts
     if counts.visits.sum() > MOST_VISITS or counts.starts.sum() > MOST_VISITS:
-        raise CertificateRefused(Statement("too-many-visits", {"most": MOST_VISITS}))
+        raise common.refused("too-many-visits", most=MOST_VISITS)
     stored, sizes = problem.stored_sizes(), problem.support_sizes()
     if terms.reward_range is not None:
         check_reward_bounds(counts, terms.reward_range)
     elif not counts.rewards.known:
-        raise CertificateRefused(Statement("rewards-not-known"))
+        raise common.refused("rewards-not-known")
     elif counts.rewards.per == "transition":
         for k, others in arrays.first_where(~ends & (stored < sizes), "pair"):
-            said = {"pair": counts.pairs.pair_name(k), "known": stored[k], "all": sizes[k]}
-            raise CertificateRefused(Statement("rewards-partly-known", said | {"others": others}))
+            raise common.refused(
+                "rewards-partly-known",
+                pair=counts.pairs.pair_name(k),
+                known=stored[k],
+                all=sizes[k],
+                others=others,
+            )
 
 
 def sorted_counts(counts: Counts) -> Counts:
