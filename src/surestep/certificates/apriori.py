@@ -169,7 +169,7 @@ def covering_n_wedge(certifier: APriori, problem: Problem, change: arrays.FloatA
 def assumptions_of(certifier: APriori, problem: Problem) -> tuple[Statement, ...]:
     """Returns the assumptions of the claim, and the gaps of the published proof."""
     bound = BOUNDS[certifier.bound]
-    statements = [
+    return (
         *common.log_statements(problem),
         Statement("rewards-known")
         if problem.counts.rewards.known
@@ -177,16 +177,13 @@ def assumptions_of(certifier: APriori, problem: Problem) -> tuple[Statement, ...
         Statement("starts-as-logged"),
         common.values_statement(problem),
         Statement("visits-fixed"),
-    ]
-    if certifier.n_wedge is None:
-        statements.append(Statement("n-wedge-fixed"))
-    if bound.bootstraps:
-        statements.append(Statement("rare-pairs-known"))
-    if bound.covers == "split":
-        statements += [Statement("radius-of-one-split"), Statement("later-splits-unvisited")]
-    if certifier.bound == "beta":
-        statements += [Statement("split-prior-uniform"), Statement("interval-centred")]
-    return tuple(statements)
+        *common.statement_if(certifier.n_wedge is None, "n-wedge-fixed"),
+        *common.statement_if(bound.bootstraps, "rare-pairs-known"),
+        *common.statement_if(bound.covers == "split", "radius-of-one-split"),
+        *common.statement_if(bound.covers == "split", "later-splits-unvisited"),
+        *common.statement_if(certifier.bound == "beta", "split-prior-uniform"),
+        *common.statement_if(certifier.bound == "beta", "interval-centred"),
+    )
 
 
 def check_discount(problem: Problem) -> None:

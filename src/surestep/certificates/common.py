@@ -153,10 +153,15 @@ def claim_of(
     )
 
 
+def statement_if(holds: bool, code: str, /, **values: Any) -> tuple[Statement, ...]:
+    """Returns the statement with this code, and the values of its sentence, if it holds."""
+    return (Statement(code, values),) if holds else ()
+
+
 def nothing_changed(problem: Problem, policy: Policy) -> tuple[Statement, ...]:
     """Returns the note that the policy is π_b, or nothing if it differs or claims are absolute."""
     same = bool((policy.probability == problem.behavior.probability).all())
-    return (Statement("nothing-changed"),) if same and not problem.alone else ()
+    return statement_if(same and not problem.alone, "nothing-changed")
 
 
 def log_statements(problem: Problem) -> tuple[Statement, ...]:
@@ -169,6 +174,11 @@ def log_statements(problem: Problem) -> tuple[Statement, ...]:
         if problem.behavior_is_estimated
         else Statement("behavior-known"),
     )
+
+
+def support_statements(problem: Problem) -> tuple[Statement, ...]:
+    """Returns the assumption about where pairs may lead, if the problem says where."""
+    return () if problem.support is None else (problem.support.statement(),)
 
 
 def values_statement(problem: Problem) -> Statement:

@@ -193,7 +193,6 @@ class NodePosterior(common.WithRanges):
         practice = problem.about_behavior
         if problem.rolled_behavior is None:
             practice = (Statement("practice-as-recorded"),)
-        unseen = [Statement("unseen-draws-alike")] if (stacks.entry < 0).any() else []
         return Certificate(
             kind=self.name,
             standing="posterior",
@@ -206,7 +205,7 @@ class NodePosterior(common.WithRanges):
                 Statement("no-hidden-causes"),
                 *practice,
                 Statement("nothing-left-out"),
-                *unseen,
+                *common.statement_if(bool((stacks.entry < 0).any()), "unseen-draws-alike"),
                 Statement("starts-weighted" if problem.start is None else "start-known"),
                 Statement("rollouts-normal"),
                 Statement(

@@ -499,7 +499,8 @@ def assumptions_of(
         "weight": priors[0].start_alpha,
     }
     *about_log, behavior = common.log_statements(problem)
-    statements = [
+    share, seed = split_of(settings)
+    return (
         *prior_statements(problem, priors),
         *about_log,
         Statement("behavior-drawn") if problem.behavior_is_estimated else behavior,
@@ -509,11 +510,8 @@ def assumptions_of(
         else Statement("starts-prior", weight),
         common.values_statement(problem),
         Statement("chosen-without-draws"),
-    ]
-    if settings.train_share > 0:
-        share, seed = split_of(settings)
-        statements.append(Statement("chosen-from-part", {"share": share, "seed": seed}))
-    return tuple(statements)
+        *common.statement_if(share > 0, "chosen-from-part", share=share, seed=seed),
+    )
 
 
 def drawn_each(

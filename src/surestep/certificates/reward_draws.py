@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep.certificates.common import refused
+from surestep.certificates.common import refused, statement_if
 from surestep.certificates.episodes import with_ends
 from surestep.certificates.refuting import check_reward_bounds, check_values
 from surestep.kernels.posterior import FIRST, LOW, REACH, SECOND, WEIGHT, RewardDraws
@@ -214,18 +214,18 @@ def reward_statements(
         return (Statement("rewards-known"),)
     per = {"per": rewards.per}
     if rewards.known:
-        statements = [Statement("rewards-given-known")]
+        seen = Statement("rewards-given-known")
     elif model == "bounded":
-        statements = [Statement("rewards-bootstrapped", per)]
+        seen = Statement("rewards-bootstrapped", per)
     else:
-        statements = [Statement("rewards-never-vary", per)]
-    statements.append(Statement("rewards-unseen-alike", per))
-    if ranges is not None:
-        low, high = ranges.rewards
-        statements.append(Statement("reward-bounds-weighted", {"low": low, "high": high}))
-    if extreme > 0 and not rewards.known:
-        statements.append(Statement("extremes-weighted", {"weight": extreme}))
-    return tuple(statements)
+        seen = Statement("rewards-never-vary", per)
+    low, high = (None, None) if ranges is None else ranges.rewards
+    return (
+        seen,
+        Statement("rewards-unseen-alike", per),
+        *statement_if(ranges is not None, "reward-bounds-weighted", low=low, high=high),
+        *statement_if(extreme > 0 and not rewards.known, "extremes-weighted", weight=extreme),
+    )
 
 
 def check_deterministic(problem: Problem) -> None:

@@ -194,20 +194,17 @@ def assumptions_of(certifier: Robust, problem: Problem) -> tuple[Statement, ...]
     """Returns the assumptions of the claim."""
     rewards = problem.counts.rewards
     bounds = {"low": certifier.reward_low, "high": certifier.reward_high}
-    statements = [
+    some_given = rewards.per == "transition" and certifier.reward_low is not None
+    return (
         *common.log_statements(problem),
         Statement("rewards-known") if rewards.known else Statement("rewards-bounded", bounds),
         Statement("starts-as-logged") if certifier.known_start else Statement("starts-afresh"),
         Statement("ends-as-marked"),
         common.values_statement(problem),
-    ]
-    if problem.support is not None:
-        statements.append(problem.support.statement())
-    if rewards.known and rewards.per == "transition" and certifier.reward_low is not None:
-        statements.append(Statement("rewards-not-given-bounded", bounds))
-    if not certifier.strict:
-        statements.append(Statement("visits-fixed"))
-    return tuple(statements)
+        *common.support_statements(problem),
+        *common.statement_if(rewards.known and some_given, "rewards-not-given-bounded", **bounds),
+        *common.statement_if(not certifier.strict, "visits-fixed"),
+    )
 
 
 class Case(NamedTuple):

@@ -576,14 +576,17 @@ def assumptions_of(
     certifier: Stitched, problem: Problem, of_rounds: Mapping[str, Scalar]
 ) -> tuple[Statement, ...]:
     """Returns the assumptions of the claim, by the figures of its rounds."""
-    robust = of_rounds.get("robust_tails")
+    robust = bool(of_rounds.get("robust_tails"))
     low, high = return_limits(certifier, problem)
     part = dict(zip(("share", "seed"), planning_split(certifier), strict=True))
-    *about_log, behavior = common.log_statements(problem)
-    baseline = [Statement("practice-as-recorded")] if "practice_upper" in of_rounds else []
-    if not problem.behavior_is_estimated:
-        baseline.insert(0, behavior)
-    statements = [
+    *about_log, _ = common.log_statements(problem)
+    baseline = (
+        *common.statement_if(not problem.behavior_is_estimated, "behavior-known"),
+        *common.statement_if("practice_upper" in of_rounds, "practice-as-recorded"),
+    )
+    bounds = {"low": certifier.reward_low, "high": certifier.reward_high}
+    rewards_bounded = certifier.reward_low is not None
+    return (
         *about_log,
         *(baseline or (Statement("behavior-estimated-apart"),)),
         *(
@@ -597,15 +600,11 @@ def assumptions_of(
         Statement("nothing-left-out"),
         Statement("starts-as-logged") if certifier.known_start else Statement("starts-unchosen"),
         Statement("returns-bounded", {"low": low, "high": high}),
-    ]
-    if robust and certifier.reward_low is not None:
-        bounds = {"low": certifier.reward_low, "high": certifier.reward_high}
-        statements.append(Statement("rewards-bounded", bounds))
-    elif robust:
-        statements.append(Statement("rewards-known"))
-    if problem.value_bounds != (low, high):
-        statements.append(common.values_statement(problem))
-    return (*statements, Statement("seed-fixed"))
+        *common.statement_if(robust and rewards_bounded, "rewards-bounded", **bounds),
+        *common.statement_if(robust and not rewards_bounded, "rewards-known"),
+        *((common.values_statement(problem),) if problem.value_bounds != (low, high) else ()),
+        Statement("seed-fixed"),
+    )
 
 
 class Planning(NamedTuple):

@@ -322,14 +322,15 @@ class Trajectory(common.WithRanges, common.Certifier):
 def assumptions_of(certifier: Trajectory, problem: Problem) -> tuple[Statement, ...]:
     """Returns the assumptions of the claim."""
     share, seed = episodes.split_of(certifier)
-    statements = [Statement("behavior-known")]
-    if problem.log is not None and problem.log.propensity is not None:
-        statements = [Statement("propensities-of-rows")]
+    by_rows = problem.log is not None and problem.log.propensity is not None
+    proved = certifier.interval in PROVED
+    by_returns = certifier.returns is not None
+    low, high = certifier.returns or certifier.rewards
+    return (
+        Statement("propensities-of-rows") if by_rows else Statement("behavior-known"),
         # Proved claims leave out weighted values, none below 0, of actions that π_b never takes.
         # That lowers the mean, and the claim stands.
-        if certifier.interval not in PROVED:
-            statements.append(Statement("rows-supported"))
-    statements += [
+        *common.statement_if(by_rows and not proved, "rows-supported"),
         Statement("episodes-independent"),
         Statement("chosen-without-log")
         if share == 0
@@ -337,26 +338,20 @@ def assumptions_of(certifier: Trajectory, problem: Problem) -> tuple[Statement, 
         Statement("recorded-until-over")
         if certifier.horizon is None
         else Statement("recorded-for-steps", {"steps": certifier.horizon}),
-    ]
-    if certifier.returns is not None:
-        low, high = certifier.returns
-        statements.append(Statement("returns-bounded", {"low": low, "high": high}))
-    elif certifier.interval in PROVED:
-        low, high = certifier.rewards
-        statements.append(Statement("rewards-bounded", {"low": low, "high": high}))
-    else:
-        statements.append(Statement("many-episodes"))
-    if certifier._after_steps(problem) > 0:
-        statements.append(common.values_statement(problem))
-    return tuple(statements)
+        *common.statement_if(by_returns, "returns-bounded", low=low, high=high),
+        *common.statement_if(proved and not by_returns, "rewards-bounded", low=low, high=high),
+        *common.statement_if(not proved, "many-episodes"),
+        *((common.values_statement(problem),) if certifier._after_steps(problem) > 0 else ()),
+    )
 
 
 def notes_of(certifier: Trajectory) -> tuple[Statement, ...]:
     """Returns remarks on the claim."""
-    notes = [Statement("need-not-be-markov")] if certifier.estimator != "dr" else []
-    if certifier.claim == "horizon":
-        notes.append(Statement("first-steps-only", {"steps": certifier.horizon}))
-    return tuple(notes)
+    first_steps = certifier.claim == "horizon"
+    return (
+        *common.statement_if(certifier.estimator != "dr", "need-not-be-markov"),
+        *common.statement_if(first_steps, "first-steps-only", steps=certifier.horizon),
+    )
 
 
 def check_discount(problem: Problem, settings: Trajectory) -> None:
