@@ -39,16 +39,14 @@ chance under π_I alone, L is the least that V_low^{π_I} is at the start.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 import surestep._arrays as arrays
 import surestep.certificates.common as common
-from surestep._settings import Delta
 from surestep.certificates.uncertainty import (
-    SetKind,
     SetTerms,
     Uncertainty,
     uncertainty_of,
@@ -66,7 +64,7 @@ ROUNDING = 2.0**-52
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Robust(common.WithRanges, common.Certifier):
+class Robust(SetTerms, common.Certifier):
     """The claim that holds for every MDP that the data leaves possible, whatever the policy.
 
     Parameters
@@ -100,13 +98,6 @@ class Robust(common.WithRanges, common.Certifier):
     >>> str(claim.standing), claim.lower > 0
     ('proved', True)
     """
-
-    set: SetKind = "interval"
-    strict: bool = True
-    delta: Delta = 0.1
-    reward_low: common.End = None
-    reward_high: common.End = None
-    known_start: bool = False
 
     name: ClassVar = "robust"
     value_figures: ClassVar = frozenset(
@@ -179,17 +170,6 @@ class Robust(common.WithRanges, common.Certifier):
         return common.answered(cases, claims)
 
 
-def set_terms(certifier: Robust) -> SetTerms:
-    """Returns the settings of the set of MDPs."""
-    return SetTerms(
-        certifier.set,
-        certifier.strict,
-        certifier.delta,
-        common.range_of(certifier, "reward"),
-        certifier.known_start,
-    )
-
-
 def assumptions_of(certifier: Robust, problem: Problem) -> tuple[Statement, ...]:
     """Returns the assumptions of the claim."""
     rewards = problem.counts.rewards
@@ -220,9 +200,9 @@ class Case(NamedTuple):
         """Builds the set for a policy; refuses a problem without one."""
         common.usable_discount(problem)
         problem = stopped(problem)
-        terms = set_terms(certifier)
+        terms = certifier
         if problem.reach is not None:  # the rewards of a chance are known
-            terms = terms._replace(reward_range=None)
+            terms = replace(certifier, reward_low=None, reward_high=None)
         return cls(certifier, problem, policy, uncertainty_of(problem, terms))
 
 

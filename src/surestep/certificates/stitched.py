@@ -510,7 +510,8 @@ def may_have_tails(certifier: Stitched, problem: Problem, log: DecisionLog | Non
     small = problem.counts.pairs.num_pairs <= MOST_PAIRS
     rewarded = problem.counts.rewards.known or certifier.reward_low is not None
     led = log is None or (log.next_state != UNKNOWN).all()
-    return bool(certifier.tails > 0 and problem.single_discount < 1 and small and rewarded and led)
+    level = certifier.tails * certifier.delta
+    return bool(level > 0 and problem.single_discount < 1 and small and rewarded and led)
 
 
 def robust_tails(
@@ -521,10 +522,9 @@ def robust_tails(
     if not may_have_tails(certifier, problem, problem.log):
         return none
     terms = SetTerms(
-        "interval",
-        True,
-        certifier.tails * certifier.delta,
-        common.range_of(certifier, "reward"),
+        delta=certifier.tails * certifier.delta,
+        reward_low=certifier.reward_low,
+        reward_high=certifier.reward_high,
         known_start=True,
     )
     try:
