@@ -180,10 +180,9 @@ def certify_jointly(certifier: Any, problem: Problem, policy: Policy) -> Certifi
     bounds: JointBounds = certifier.joint_bounds(judges, parts, policy)
     claim = unless_refused(bounds.first)
     signals = []
-    for place, part in enumerate(parts):
+    of_parts = zip(parts, bounds.tested, bounds.shown, strict=True)
+    for place, (part, tested, shown) in enumerate(of_parts):
         signal = part.signal
-        tested = bounds.tested[place]
-        shown = bounds.shown[place]
         lower = number_of(tested)
         passes = lower is not None and (lower >= part.limit if place > 0 else lower > 0)
         refusals = [bound for bound in (tested, shown) if isinstance(bound, CertificateRefused)]

@@ -139,7 +139,6 @@ def claim_of(
     low, high = problem.value_bounds
     if problem.reach is not None:
         assumptions = tuple(said for said in assumptions if said.code not in TRUE_OF_CHANCES)
-    names = [field.name for field in dataclasses.fields(certifier)]
     return Certificate(
         kind=certifier.name,
         standing=standing,
@@ -148,7 +147,9 @@ def claim_of(
         span=min(high - low, span),
         assumptions=assumptions,
         notes=notes,
-        parameters={name: getattr(certifier, name) for name in names},
+        parameters={
+            field.name: getattr(certifier, field.name) for field in dataclasses.fields(certifier)
+        },
         figures=figures,
     )
 

@@ -229,8 +229,7 @@ def evaluated(
                 stepped = step_until_near(*model, everyone[0], accuracy / steps)
                 if stepped is not None:
                     return stepped
-        home: tuple[Any, ...] = tuple(brought_home(array) for array in chunk)
-        chunk = Chunk(*home)
+        chunk = Chunk(*map(brought_home, chunk))
     performance = Performance(*np.zeros((3, size, max(map(len, everyone)))))
     asked = (line(everyone), places(everyone), performance)
     if models.horizon is not None:  # all of a large model is too much for one thread of a GPU

@@ -244,15 +244,12 @@ class NodeStitched(common.WithRanges):
             The bets; `score` is the L that is expected. It is no claim.
         """
         stacks = node_stacks(training.log)
-        folds = [
-            fold for policy in policies for fold in self.folds(training, stacks, policy, tails)
-        ]
+        folds = [self.folds(training, stacks, policy, tails) for policy in policies]
         draws = max(training.log.num_steps * training.structure.target.size, 1)
         runs = int(np.clip(PLANNED_DRAWS // draws, 1, MOST_PLANNING_RUNS))
-        plans = plans_at(folds, runs, tally_nodes, clearly=CLEARLY)
-        per_policy = len(plans) // len(policies)
-        several = [plans[first : first + per_policy] for first in range(0, len(plans), per_policy)]
-        return [max(ways, key=lambda plan: plan.score) for ways in several]
+        every = [fold for several in folds for fold in several]
+        plans = iter(plans_at(every, runs, tally_nodes, clearly=CLEARLY))
+        return [max((next(plans) for _ in own), key=lambda plan: plan.score) for own in folds]
 
     def folds(
         self,

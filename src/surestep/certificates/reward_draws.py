@@ -7,14 +7,13 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep.certificates.common import refused, statement_if
 from surestep.certificates.episodes import with_ends
-from surestep.certificates.refuting import check_reward_bounds, check_values
+from surestep.certificates.refuting import SAME, check_reward_bounds, check_values
 from surestep.kernels.posterior import FIRST, LOW, REACH, SECOND, WEIGHT, RewardDraws
 from surestep.model import Counts, Problem, Statement
 from surestep.model.known import Ranges
 
 RewardModel = Literal["deterministic", "bounded"]
 
-SAME = 1e-9  # relative to the largest reward: rewards this close are the same
 LEAST_OTHERS, MOST_OTHERS = 1.0, 100.0  # visits that the others of a group may weigh
 SHOWN = 5.0  # unusual rewards that noise would have shown on average: none comes once in 150 times
 
