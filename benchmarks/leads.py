@@ -134,10 +134,9 @@ def by_moments(
     """V_low of π_I less V_high of π_b."""
     rewards = benchmark.mdp.reward
     terms = SetTerms(
-        kind="interval",
-        strict=True,
         delta=DELTA / 2,
-        reward_range=(float(rewards.min()), float(rewards.max())),
+        reward_low=float(rewards.min()),
+        reward_high=float(rewards.max()),
         known_start=True,
     )
     models, counts = uncertainty_of(problem, terms).models, rest.counts()

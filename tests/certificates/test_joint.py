@@ -187,10 +187,10 @@ def test_robust_bounds_have_the_same_sets_of_rows_for_all_signals(known_start):
     chance_rows = rows - 2  # nothing is decided any more in the unsafe state
     expected = [(rows + rewards) / total, (rows + rewards) / total, chance_rows / total]
     assert shares == pytest.approx(expected, abs=1e-15)
-    terms = SetTerms("interval", True, DELTA, (0.0, 1.0), known_start=known_start)
-    each = [terms, terms, terms._replace(reward_range=None)]
+    terms = SetTerms(delta=DELTA, reward_low=0.0, reward_high=1.0, known_start=known_start)
+    each = [terms, terms, replace(terms, reward_low=None, reward_high=None)]
     sets = [
-        uncertainty_of(stopped(part), one._replace(delta=share * DELTA))
+        uncertainty_of(stopped(part), replace(one, delta=share * DELTA))
         for part, share, one in zip(parts, shares, each, strict=True)
     ]
     end = problem.counts.offsets[2 * UNSAFE]  # of the states that come before the unsafe one

@@ -288,7 +288,7 @@ def test_balls_lie_around_frequencies_and_are_everything_without_a_visit():
     times, sizes = np.array([1, 0, 3, 1, 0, 0]), np.array([2, 2, 2, 0])
     observed = Observed(np.array([0, 2, 4, 6, 6]), np.array([0, 1, 0, 1, 0, 1]), times,
                         np.array([False, False, False, True]), sizes, closed=True)  # fmt: skip
-    rows = set_rows(observed, 2, 0.6, robust.set_terms(Robust(strict=False, set="l1")))
+    rows = set_rows(observed, 2, 0.6, Robust(strict=False, set="l1"))
     assert rows.center.tolist() == [1.0, 0.0, 0.75, 0.25, 0.5, 0.5]
     by_weissman = np.sqrt(2 * np.log(2 / 0.6) / np.array([1, 4]))
     assert rows.radius[:2] == pytest.approx(by_weissman)
@@ -534,7 +534,7 @@ def test_mean_rewards_move_with_their_range(bounds):
     times = np.array([[[8, 0], [0, 2]], [[0, 0], [0, 0]]])
     means = low + (high - low) * np.array([[0.25, 0.5], [0.0, 0.0]])
     counts = Counts.from_dense(times, reward_sums=means * times.sum(axis=2))
-    terms = robust.set_terms(Robust(strict=False, reward_low=low, reward_high=high))
+    terms = Robust(strict=False, reward_low=low, reward_high=high)
     least, most = mean_interval(np.array([2.0, 1.0]), np.array([8, 2]), 0.05, strict=False)
     below, above = earnings(counts, np.zeros(4, bool), 0.05, terms)
     width, slack = high - low, 1e-9 * (abs(low) + abs(high))  # on the safe side by so much
@@ -548,7 +548,7 @@ def test_mean_rewards_move_with_their_range(bounds):
 
 def test_a_range_of_one_reward_is_that_reward():
     counts = Counts.from_dense([[[4]]], reward_sums=[[8.0]])
-    terms = robust.set_terms(Robust(reward_low=2.0, reward_high=2.0))
+    terms = Robust(reward_low=2.0, reward_high=2.0)
     below, above = earnings(counts, np.zeros(1, bool), 0.05, terms)
     assert (below.outside.tolist(), above.outside.tolist()) == ([2.0], [2.0])
 

@@ -24,7 +24,6 @@ from surestep import Counts, FiniteMDP, Policy, certify, performance, sample_log
 from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior, Robust, training_part, verify
 from surestep.certificates.posterior import model_draws
-from surestep.certificates.robust import set_terms
 from surestep.certificates.uncertainty import uncertainty_of
 from surestep.errors import CertificateMismatch, CertificateRefused, InvalidParameter
 from surestep.model import Statement, Successors
@@ -298,7 +297,7 @@ def test_a_smaller_support_says_more_and_one_successor_says_all(certifier):
 @EVERY_SET
 def test_the_claim_holds_for_models_within_the_support_that_the_set_leaves_possible(certifier):
     problem, policy, rewards = example(per="transition")
-    models = uncertainty_of(problem, set_terms(certifier))
+    models = uncertainty_of(problem, certifier)
     worlds, rng = models.models, np.random.default_rng(7)
     found = certify(problem, policy, certifier)
     for _ in range(30):

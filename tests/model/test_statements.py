@@ -58,7 +58,7 @@ def test_the_docs_explain_each_code_once_assumptions_with_their_values():
 def test_each_code_is_stated_somewhere_and_none_beyond():
     paths = {*SOURCE.rglob("*.py")} - {SOURCE / "model" / "statements.py"}
     text = "".join(path.read_text(encoding="utf-8") for path in paths)
-    assert {*re.findall(r'\bStatement\(\s*"(.*?)"', text)} < {*SENTENCES}
+    assert {*re.findall(r'\b(?:Statement|refused)\(\s*"(.*?)"', text)} < {*SENTENCES}
     assert {code for code in SENTENCES if f'"{code}"' not in text} <= {OWN_WORDS, STOPPING.code}
 
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from surestep import Counts, Policy, Problem
-from surestep.certificates.robust import set_terms
 from surestep.certificates.uncertainty import uncertainty_of
 
 SETS = ("interval", "l1", "two-successor")
@@ -15,7 +14,7 @@ STRICT = pytest.mark.parametrize("strict", [False, True], ids=["fixed", "strict"
 
 def set_of(problem, certifier):
     """The set that the certifier looks at."""
-    return uncertainty_of(problem, set_terms(certifier))
+    return uncertainty_of(problem, certifier)
 
 
 def small_counts(scale=1, **rewards):

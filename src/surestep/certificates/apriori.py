@@ -17,7 +17,6 @@ from surestep._settings import Delta, Settings
 from surestep.bounds import BOUNDS, ProblemSize, zeta
 from surestep.bounds.loss import BoundName
 from surestep.certificates.refuting import check_values
-from surestep.errors import CertificateRefused
 from surestep.model import Certificate, FiniteMDP, Policy, Problem
 from surestep.model.counts import LARGEST_TOTAL
 from surestep.model.statements import Scalar, Statement
@@ -154,17 +153,23 @@ def covering_n_wedge(certifier: APriori, problem: Problem, change: arrays.FloatA
         wrong = asked & (visits < n_wedge)
         does = "there is"
         needs = f"at least {n_wedge} of every pair, changed or not"
-    said = {"does": does, "bound": certifier.bound, "needs": needs}
     for k, others in arrays.first_where(wrong, "pair"):
-        seen = {"pair": problem.counts.pairs.pair_name(k), "visits": visits[k], "others": others}
-        raise CertificateRefused(Statement("too-few-visits", said | seen))
+        raise common.refused(
+            "too-few-visits",
+            does=does,
+            bound=certifier.bound,
+            needs=needs,
+            pair=problem.counts.pairs.pair_name(k),
+            visits=visits[k],
+            others=others,
+        )
     return n_wedge
 
 
 def assumptions_of(certifier: APriori, problem: Problem) -> tuple[Statement, ...]:
     """Returns the assumptions of the claim, and the gaps of the published proof."""
     bound = BOUNDS[certifier.bound]
-    statements = [
+    return (
         *common.log_statements(problem),
         Statement("rewards-known")
         if problem.counts.rewards.known
@@ -172,25 +177,22 @@ def assumptions_of(certifier: APriori, problem: Problem) -> tuple[Statement, ...
         Statement("starts-as-logged"),
         common.values_statement(problem),
         Statement("visits-fixed"),
-    ]
-    if certifier.n_wedge is None:
-        statements.append(Statement("n-wedge-fixed"))
-    if bound.bootstraps:
-        statements.append(Statement("rare-pairs-known"))
-    if bound.covers == "split":
-        statements += [Statement("radius-of-one-split"), Statement("later-splits-unvisited")]
-    if certifier.bound == "beta":
-        statements += [Statement("split-prior-uniform"), Statement("interval-centred")]
-    return tuple(statements)
+        *common.statement_if(certifier.n_wedge is None, "n-wedge-fixed"),
+        *common.statement_if(bound.bootstraps, "rare-pairs-known"),
+        *common.statement_if(bound.covers == "split", "radius-of-one-split"),
+        *common.statement_if(bound.covers == "split", "later-splits-unvisited"),
+        *common.statement_if(certifier.bound == "beta", "split-prior-uniform"),
+        *common.statement_if(certifier.bound == "beta", "interval-centred"),
+    )
 
 
 def check_discount(problem: Problem) -> None:
     """Refuses terms of a problem that do not suit the formula."""
     discount = common.usable_discount(problem)
     if not 0 < discount < 1:
-        raise CertificateRefused(Statement("discount-0-or-1", {"discount": discount}))
+        raise common.refused("discount-0-or-1", discount=discount)
     if problem.value_bound == 0:
-        raise CertificateRefused(Statement("value-bounds-unusable", {"low": 0.0, "high": 0.0}))
+        raise common.refused("value-bounds-unusable", low=0.0, high=0.0)
 
 
 def performance_with_bound(mdp: FiniteMDP, policy: Policy) -> tuple[float, float]:

@@ -48,13 +48,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from surestep._arrays import FloatArray, IntArray
 from surestep.certificates.refuting import SAME
 from surestep.certificates.stacks import Tallies, Way, horizons, tally_each
+from surestep.kernels.nodes import NodeCourse
 from surestep.kernels.records import line, places
 from surestep.kernels.stitched import (
     BOTH,
@@ -71,6 +72,7 @@ from surestep.kernels.stitched import (
 from surestep.kernels.types import RoomSize
 
 Figures = TypeVar("Figures", float, FloatArray)
+Terms = Course | NodeCourse  # of which bets need the discount and the bounds of returns
 
 ONE_OF = 8  # q: one of so many series has to reach q/δ
 LARGEST_SHARE = 0.99  # c: of all that may be lost, the part that a bet may lose
@@ -194,18 +196,6 @@ class ReturnsBet(NamedTuple):
         return self.centre - math.expm1(grown + math.log(delta) / number) / self.stake
 
 
-class Terms(Protocol):
-    """The discount and the bounds of returns that a bet needs, of courses on pairs or on nodes."""
-
-    @property
-    def discount(self) -> float:
-        """Returns γ."""
-
-    @property
-    def limits(self) -> tuple[float, float]:
-        """Returns the bounds of all returns."""
-
-
 class BetPlan(NamedTuple):
     """A bet on rounds, with the L that fold 1 expects of it."""
 
@@ -226,7 +216,7 @@ class Fold(NamedTuple):
     """A first fold, which plans: its stacks, the course on them, and the kind of bet to plan."""
 
     stacks: Any  # of pairs, or of nodes, as `tally` expects
-    course: Any  # has `Terms`, and the arrays for rollouts
+    course: Any  # `Terms`
     ratio: float  # the size of the second fold relative to this one
     delta: float
     alone: bool = False  # rounds are of π_I alone

@@ -39,6 +39,7 @@ from surestep.certificates.common import (
     Question,
     SignalPart,
     claims_of,
+    refused,
     tried,
     unless_refused,
 )
@@ -179,13 +180,12 @@ def certify_jointly(certifier: Any, problem: Problem, policy: Policy) -> Certifi
     bounds: JointBounds = certifier.joint_bounds(judges, parts, policy)
     claim = unless_refused(bounds.first)
     signals = []
-    for place, part in enumerate(parts):
+    of_parts = zip(parts, bounds.tested, bounds.shown, strict=True)
+    for place, (part, tested, shown) in enumerate(of_parts):
         signal = part.signal
-        tested = bounds.tested[place]
-        shown = bounds.shown[place]
         lower = number_of(tested)
         passes = lower is not None and (lower >= part.limit if place > 0 else lower > 0)
-        refused = [bound for bound in (tested, shown) if isinstance(bound, CertificateRefused)]
+        refusals = [bound for bound in (tested, shown) if isinstance(bound, CertificateRefused)]
         before, after = values_of(signal, (signal.problem.behavior, policy))
         signals.append(
             SignalClaim(
@@ -199,7 +199,7 @@ def certify_jointly(certifier: Any, problem: Problem, policy: Policy) -> Certifi
                 lower=number_of(shown),
                 before=before,
                 after=after,
-                refusal=str(refused[0]) if refused else None,
+                refusal=str(refusals[0]) if refusals else None,
             )
         )
     return dataclasses.replace(claim, signals=tuple(signals))
@@ -351,9 +351,7 @@ def certifier_of(certificate: Certificate) -> Certifier:
     kind = SHELF.find(certificate.kind)
     if kind is None:
         known = ", ".join(SHELF.everything())
-        raise CertificateRefused(
-            Statement("unknown-kind", {"kind": certificate.kind, "known": known})
-        )
+        raise refused("unknown-kind", kind=certificate.kind, known=known)
     names = [field.name for field in dataclasses.fields(kind)]
     parameters: Mapping[str, Any] = certificate.parameters
     for name in (*names, *parameters):
@@ -376,5 +374,10 @@ def must_agree(path: str, claimed: object, expected: object, slack: float = 0.0)
     else:
         agrees = type(claimed) is type(expected) and claimed == expected
     if not agrees:
-        said = {"path": path, "claimed": repr(claimed), "computed": repr(expected)}
-        raise CertificateMismatch(Statement("mismatch", said))
+        raise refused(
+            "mismatch",
+            CertificateMismatch,
+            path=path,
+            claimed=repr(claimed),
+            computed=repr(expected),
+        )

@@ -64,21 +64,27 @@ def range_of(settings: object, what: str) -> tuple[float, float] | None:
     return None if low is None or high is None else (float(low), float(high))
 
 
+def refused(
+    code: str, kind: type[CertificateRefused] = CertificateRefused, /, **values: Any
+) -> CertificateRefused:
+    """Returns the refusal with this code, and with the values that its sentence needs."""
+    return kind(Statement(code, values))
+
+
 def usable_discount(problem: Problem) -> float:
     """Returns γ; refuses discounts per pair, and value bounds whose difference is infinite."""
     low, high = problem.value_bounds
     if not isinstance(problem.discount, float):
-        raise CertificateRefused(Statement("discount-per-pair"))
+        raise refused("discount-per-pair")
     if not math.isfinite(high - low):
-        raise CertificateRefused(Statement("value-bounds-unusable", {"low": low, "high": high}))
+        raise refused("value-bounds-unusable", low=low, high=high)
     return problem.discount
 
 
 def check_delta(delta: float, what: str, least: float) -> None:
     """Refuses a δ that is too small to compute with."""
     if delta < least:
-        said: dict[str, Scalar] = {"delta": delta, "what": what, "least": least}
-        raise CertificateRefused(Statement("delta-too-small", said))
+        raise refused("delta-too-small", delta=delta, what=what, least=least)
 
 
 def terms_of(problem: Problem) -> dict[str, Scalar]:
@@ -133,7 +139,6 @@ def claim_of(
     low, high = problem.value_bounds
     if problem.reach is not None:
         assumptions = tuple(said for said in assumptions if said.code not in TRUE_OF_CHANCES)
-    names = [field.name for field in dataclasses.fields(certifier)]
     return Certificate(
         kind=certifier.name,
         standing=standing,
@@ -142,15 +147,22 @@ def claim_of(
         span=min(high - low, span),
         assumptions=assumptions,
         notes=notes,
-        parameters={name: getattr(certifier, name) for name in names},
+        parameters={
+            field.name: getattr(certifier, field.name) for field in dataclasses.fields(certifier)
+        },
         figures=figures,
     )
+
+
+def statement_if(holds: bool, code: str, /, **values: Any) -> tuple[Statement, ...]:
+    """Returns the statement with this code, and the values of its sentence, if it holds."""
+    return (Statement(code, values),) if holds else ()
 
 
 def nothing_changed(problem: Problem, policy: Policy) -> tuple[Statement, ...]:
     """Returns the note that the policy is π_b, or nothing if it differs or claims are absolute."""
     same = bool((policy.probability == problem.behavior.probability).all())
-    return (Statement("nothing-changed"),) if same and not problem.alone else ()
+    return statement_if(same and not problem.alone, "nothing-changed")
 
 
 def log_statements(problem: Problem) -> tuple[Statement, ...]:
@@ -165,6 +177,11 @@ def log_statements(problem: Problem) -> tuple[Statement, ...]:
     )
 
 
+def support_statements(problem: Problem) -> tuple[Statement, ...]:
+    """Returns the assumption about where pairs may lead, if the problem says where."""
+    return () if problem.support is None else (problem.support.statement(),)
+
+
 def values_statement(problem: Problem) -> Statement:
     """Returns the assumption that every value lies within the bounds of the problem."""
     low, high = problem.value_bounds
@@ -176,7 +193,7 @@ def bound_of(claim: Claim) -> Bound:
     if isinstance(claim, CertificateRefused):
         return claim
     if claim.lower is None:
-        return CertificateRefused(Statement("no-claim", {"kind": claim.kind}))
+        return refused("no-claim", kind=claim.kind)
     return claim.lower
 
 
@@ -438,7 +455,7 @@ class Certifier:
         CertificateRefused
             By default, as most kinds do not foresee their claims.
         """
-        raise CertificateRefused(Statement("no-claim", {"kind": self.name}))
+        raise refused("no-claim", kind=self.name)
 
     def for_signal(self, *, first: bool) -> Self:
         """Returns the certifier as it judges one of several signals; by default itself.
@@ -506,10 +523,9 @@ class Certifier:
             for judge, part, share in zip(judges, parts, shares, strict=True)
         ]
         asked = [Question(first, parts[0].tested, policy), *tested, *shown]
-        silent = CertificateRefused(Statement("no-claim", {"kind": first.name}))
-        answered = [q for q in asked if first.claims_chances or q.problem.reach is None]
-        made = dict(zip(map(id, answered), claims_of(answered), strict=True))
-        claims = [made.get(id(question), silent) for question in asked]
+        silent = refused("no-claim", kind=first.name)
+        before = [q if first.claims_chances or q.problem.reach is None else silent for q in asked]
+        claims = answered(before, claims_of(usable(before)))
         bounds = [*map(bound_of, claims)]
         return JointBounds(claims[0], bounds[: len(parts)], bounds[len(parts) :])
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
+from surestep.certificates.common import refused
 from surestep.errors import CertificateRefused, NotConverged
 from surestep.kernels.devices import PROCESSOR, Machine, brought_home, machine_for_tasks, usable_gpu
 from surestep.kernels.drawn import (
@@ -38,7 +39,7 @@ from surestep.kernels.posterior import (
 )
 from surestep.kernels.records import line, places
 from surestep.kernels.types import RoomSize, is_there
-from surestep.model import Counts, FiniteMDP, Statement
+from surestep.model import Counts, FiniteMDP
 from surestep.planning.horizons import longest_horizon
 from surestep.planning.proof import SMALLEST_NORMAL
 
@@ -228,8 +229,7 @@ def evaluated(
                 stepped = step_until_near(*model, everyone[0], accuracy / steps)
                 if stepped is not None:
                     return stepped
-        home: tuple[Any, ...] = tuple(brought_home(array) for array in chunk)
-        chunk = Chunk(*home)
+        chunk = Chunk(*map(brought_home, chunk))
     performance = Performance(*np.zeros((3, size, max(map(len, everyone)))))
     asked = (line(everyone), places(everyone), performance)
     if models.horizon is not None:  # all of a large model is too much for one thread of a GPU
@@ -262,7 +262,7 @@ def step_bounds(
     except ZeroDivisionError:  # which a GPU does not know
         steps = None
     if steps is None or not np.isfinite(steps.mean).all():
-        raise CertificateRefused(Statement("never-ends"))
+        raise refused("never-ends")
     theta = 1 - steps.residual - terms_of(models) * 2.0**-52 * steps.scale
     proven = (theta > 0) & (steps.mean > 0)
     return np.where(proven, steps.scale / np.where(proven, theta, 1.0), np.inf)
@@ -363,8 +363,7 @@ def room_for(
     beside = 0 if is_small(models) else 8 * VALUES_BESIDE * pairs.num_states
     if of_a_draw * one_model + beside > memory:
         takes = (of_a_draw * one_model + beside) / 2**20
-        mebibytes = {"takes": takes, "most": memory / 2**20}
-        raise CertificateRefused(Statement("too-little-memory", mebibytes))
+        raise refused("too-little-memory", takes=takes, most=memory / 2**20)
     if machine.gpu is not None:
         beside += 8 * VALUES_STEPPING * policies * pairs.num_states
     size = of_a_draw * min(draws, max(1, memory // (of_a_draw * (one_model + beside))))

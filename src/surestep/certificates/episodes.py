@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter
+from surestep.certificates.common import refused
+from surestep.errors import InvalidLog, InvalidParameter
 from surestep.model import Counts, LoggedRewards, Policy, Problem
 from surestep.model.log import UNKNOWN, DecisionLog, Excerpt, least_and_greatest, terminal_states
-from surestep.model.statements import Scalar, Statement
 from surestep.offpolicy.split import first_steps, split_episodes
 from surestep.offpolicy.weights import unsupported_pairs
 
@@ -84,8 +84,7 @@ def held_out_part(problem: Problem, train_share: float, seed: int | None) -> Pro
     log = log_of(problem)
     _, rest = parts_of_log(log, train_share, seed)
     if rest is None:
-        said = {"share": train_share, "episodes": log.num_episodes}
-        raise CertificateRefused(Statement("nothing-held-out", said))
+        raise refused("nothing-held-out", share=train_share, episodes=log.num_episodes)
     counts = counts_of_part(problem, rest, "judges the policy")
     if log.num_episodes == 1:  # where the rest of a stream begins, no episode starts
         counts = replace(counts, starts=problem.counts.starts)
@@ -102,14 +101,8 @@ def held_out_part(problem: Problem, train_share: float, seed: int | None) -> Pro
 def log_of(problem: Problem) -> DecisionLog:
     """Returns the log of a problem; refuses a problem without one."""
     if problem.log is None:
-        raise CertificateRefused(Statement("no-log"))
+        raise refused("no-log")
     return problem.log
-
-
-def too_few(what: str, whole: int, train: int, test: int, least: int) -> CertificateRefused:
-    """Returns the refusal of a log with a part that is too small."""
-    said: dict[str, Scalar] = {"what": what, "whole": whole, "train": train, "test": test}
-    return CertificateRefused(Statement("too-few-episodes", said | {"least": least}))
 
 
 def counts_of_part(problem: Problem, part: DecisionLog, does: str) -> Counts:
@@ -256,8 +249,13 @@ def recorded_log(problem: Problem, horizon: int | None) -> DecisionLog:
     if horizon is not None:
         early &= lengths < horizon
     for e, others in arrays.first_where(early, "episode"):
-        said = {"episode": e, "steps": lengths[e], "most": lengths[early].min(), "others": others}
-        raise CertificateRefused(Statement("truncated-early", said))
+        raise refused(
+            "truncated-early",
+            episode=e,
+            steps=lengths[e],
+            most=lengths[early].min(),
+            others=others,
+        )
     return log
 
 
@@ -271,9 +269,13 @@ def check_known_support(problem: Problem, policy: Policy) -> None:
     if problem.log is not None and problem.log.propensity is not None:
         return
     if problem.behavior_is_estimated:
-        raise CertificateRefused(Statement("behavior-not-known"))
+        raise refused("behavior-not-known")
     counts = problem.counts
     beyond = unsupported_pairs(policy, problem.behavior)
     for k, others in arrays.first_where(beyond & ~counts.terminal[counts.pairs.state], "pair"):
-        said = {"pair": counts.pairs.pair_name(k), "chance": policy.probability[k]}
-        raise CertificateRefused(Statement("policy-beyond-behavior", said | {"others": others}))
+        raise refused(
+            "policy-beyond-behavior",
+            pair=counts.pairs.pair_name(k),
+            chance=policy.probability[k],
+            others=others,
+        )

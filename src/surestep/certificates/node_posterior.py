@@ -45,7 +45,7 @@ from surestep.certificates.node_law import (
 )
 from surestep.certificates.nodes import NodeStitched, paid_node_returns
 from surestep.certificates.posterior import DEFAULT_WEIGHT
-from surestep.errors import CertificateRefused, InvalidParameter
+from surestep.errors import InvalidParameter
 from surestep.model import Certificate, ColumnRules, FactoredProblem, Policy, Statement
 from surestep.model.known import Logger
 
@@ -141,8 +141,9 @@ class NodePosterior(common.WithRanges):
         weights = seen_draws(log, prior)
         takes = max(weights.nbytes, 64 * self.draws * self.rollouts)
         if takes * self.draws > MEMORY:
-            said = {"takes": takes / 2**20, "most": MEMORY / self.draws / 2**20}
-            raise CertificateRefused(Statement("too-little-memory", said))
+            raise common.refused(
+                "too-little-memory", takes=takes / 2**20, most=MEMORY / self.draws / 2**20
+            )
         laws = drawn_laws(weights, self.draws, rng)
         whole = (log.starts >= 0).all(axis=1)
         if not whole.any():
@@ -192,7 +193,6 @@ class NodePosterior(common.WithRanges):
         practice = problem.about_behavior
         if problem.rolled_behavior is None:
             practice = (Statement("practice-as-recorded"),)
-        unseen = [Statement("unseen-draws-alike")] if (stacks.entry < 0).any() else []
         return Certificate(
             kind=self.name,
             standing="posterior",
@@ -205,7 +205,7 @@ class NodePosterior(common.WithRanges):
                 Statement("no-hidden-causes"),
                 *practice,
                 Statement("nothing-left-out"),
-                *unseen,
+                *common.statement_if(bool((stacks.entry < 0).any()), "unseen-draws-alike"),
                 Statement("starts-weighted" if problem.start is None else "start-known"),
                 Statement("rollouts-normal"),
                 Statement(

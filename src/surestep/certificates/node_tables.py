@@ -34,7 +34,7 @@ from surestep.certificates.node_law import (
     strides_of,
     structure_statements,
 )
-from surestep.certificates.robust import Case, Robust, claims_by_fixed_points, set_terms
+from surestep.certificates.robust import Case, Robust, claims_by_fixed_points
 from surestep.certificates.stacks import tails_of_set
 from surestep.certificates.uncertainty import Uncertainty, chance_interval, start_rows
 from surestep.errors import InvalidParameter
@@ -366,7 +366,7 @@ def possible_tables(table: NodeTable, certifier: Robust) -> Uncertainty:
     discount = np.full(lengths.size, table.problem.single_discount)
     return Uncertainty(
         RectangularSet(counts.pairs, discount, rows, earnings, earnings),
-        start_rows(counts, len(table.states), share, set_terms(certifier)),
+        start_rows(counts, len(table.states), share, certifier),
         counts.starts / counts.starts.sum(),
         parts,
     )

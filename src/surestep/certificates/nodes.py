@@ -96,7 +96,7 @@ from surestep.certificates.bets import (
     limits_of,
     plans_at,
 )
-from surestep.certificates.episodes import split_of, too_few
+from surestep.certificates.episodes import split_of
 from surestep.certificates.node_law import (
     LONGEST,
     node_stacks,
@@ -211,7 +211,14 @@ class NodeStitched(common.WithRanges):
         first, second = split_episodes(problem.log, *split_of(self))
         train, test = (0 if part is None else part.num_episodes for part in (first, second))
         if first is None or second is None or min(train, test) < FEWEST["episodes"]:
-            raise too_few("episodes", train + test, train, test, FEWEST["episodes"])
+            raise common.refused(
+                "too-few-episodes",
+                what="episodes",
+                whole=train + test,
+                train=train,
+                test=test,
+                least=FEWEST["episodes"],
+            )
         return replace(problem, log=first), replace(problem, log=second)
 
     def expected(
@@ -237,15 +244,12 @@ class NodeStitched(common.WithRanges):
             The bets; `score` is the L that is expected. It is no claim.
         """
         stacks = node_stacks(training.log)
-        folds = [
-            fold for policy in policies for fold in self.folds(training, stacks, policy, tails)
-        ]
+        folds = [self.folds(training, stacks, policy, tails) for policy in policies]
         draws = max(training.log.num_steps * training.structure.target.size, 1)
         runs = int(np.clip(PLANNED_DRAWS // draws, 1, MOST_PLANNING_RUNS))
-        plans = plans_at(folds, runs, tally_nodes, clearly=CLEARLY)
-        per_policy = len(plans) // len(policies)
-        several = [plans[first : first + per_policy] for first in range(0, len(plans), per_policy)]
-        return [max(ways, key=lambda plan: plan.score) for ways in several]
+        every = [fold for several in folds for fold in several]
+        plans = iter(plans_at(every, runs, tally_nodes, clearly=CLEARLY))
+        return [max((next(plans) for _ in own), key=lambda plan: plan.score) for own in folds]
 
     def folds(
         self,

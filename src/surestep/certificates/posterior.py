@@ -499,7 +499,8 @@ def assumptions_of(
         "weight": priors[0].start_alpha,
     }
     *about_log, behavior = common.log_statements(problem)
-    statements = [
+    share, seed = split_of(settings)
+    return (
         *prior_statements(problem, priors),
         *about_log,
         Statement("behavior-drawn") if problem.behavior_is_estimated else behavior,
@@ -509,11 +510,8 @@ def assumptions_of(
         else Statement("starts-prior", weight),
         common.values_statement(problem),
         Statement("chosen-without-draws"),
-    ]
-    if settings.train_share > 0:
-        share, seed = split_of(settings)
-        statements.append(Statement("chosen-from-part", {"share": share, "seed": seed}))
-    return tuple(statements)
+        *common.statement_if(share > 0, "chosen-from-part", share=share, seed=seed),
+    )
 
 
 def drawn_each(
@@ -534,21 +532,23 @@ def drawn_each(
     """
     cases = [*zip(every, problems, policies, strict=True)]
     asked = [common.tried(question_of, *case) for case in cases]
+    ready = common.usable(asked)
     try:
-        least = iter(least_gains_each([question for question, _ in common.usable(asked)], memory))
+        least = least_gains_each([question for question, _ in ready], memory)
     except CertificateRefused as refusal:
         if len(cases) == 1:
             return [refusal]
         # One of them is refused, and the others are not.
         return [drawn_each([one], [data], [several], memory)[0] for one, data, several in cases]
-    answers: list[Gains | CertificateRefused] = []
-    for case, question in zip(cases, asked, strict=True):
-        if isinstance(question, CertificateRefused):
-            answers.append(question)
-        else:
-            gains = next(least)
-            answers.append(Gains(over_practice(*case, gains.lower[question[1]]), gains.error))
-    return answers
+    gains = (
+        one._replace(lower=one.lower[places]) for (_, places), one in zip(ready, least, strict=True)
+    )
+    return [
+        one
+        if isinstance(one, CertificateRefused)
+        else one._replace(lower=over_practice(*case, one.lower))
+        for case, one in zip(cases, common.answered(asked, gains), strict=True)
+    ]
 
 
 def question_of(

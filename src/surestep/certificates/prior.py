@@ -25,8 +25,8 @@ from typing import Literal
 import numpy as np
 
 import surestep._arrays as arrays
+from surestep.certificates.common import refused, statement_if, support_statements
 from surestep.certificates.drawn import DrawnQuestion, ModelDraws
-from surestep.errors import CertificateRefused
 from surestep.kernels.posterior import FIRST, LOW, REACH, SECOND, WEIGHT, Rows
 from surestep.model import Counts, FiniteMDP, Pairs, Policy, Statement, Successors, estimate_mdp
 from surestep.model.problem import Problem, stopped
@@ -60,19 +60,16 @@ def prior_statements(problem: Problem, priors: Sequence[Prior]) -> tuple[Stateme
     first = priors[0]
     name = first.name if len(priors) == 1 else "cautious"
     states = problem.num_states if problem.support is None else None
-    statements = [
+    pooled = any(prior.name == "pooled" for prior in priors)  # which leaves no exact posterior
+    return (
         Statement(
             "rows-prior",
             {"prior": name, "states": states, "alpha": first.alpha, "weight": first.total},
-        )
-    ]
-    if problem.support is not None:
-        statements.append(problem.support.statement())
-    if any(prior.name == "pooled" for prior in priors):  # which leaves no exact posterior
-        statements.append(Statement("prior-read-off", {"prior": name}))
-    if len(priors) > 1:
-        statements.append(Statement("prior-against-policy", {"weight": ADVERSE}))
-    return tuple(statements)
+        ),
+        *support_statements(problem),
+        *statement_if(pooled, "prior-read-off", prior=name),
+        *statement_if(len(priors) > 1, "prior-against-policy", weight=ADVERSE),
+    )
 
 
 def priors_of(problem: Problem, name: PriorName, weight: float) -> tuple[Prior, ...]:
@@ -93,7 +90,7 @@ def prior_of(problem: Problem, name: PriorName, weight: float) -> Prior:
     # An episode starts in no state where it is over, unless one did.
     allowed = ~problem.counts.terminal | (problem.counts.starts > 0)
     if name == "own" and (support is None or support.weight is None):
-        raise CertificateRefused(Statement("no-successor-weights"))
+        raise refused("no-successor-weights")
     fixed = FIXED_ALPHA.get(name)
     alpha = fixed
     total = None if name == "own" or fixed is not None else weight

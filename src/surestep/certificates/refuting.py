@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 
 import surestep._arrays as arrays
+from surestep.certificates.common import refused
 from surestep.certificates.episodes import over_at_last, with_ends
 from surestep.errors import RefutedBounds
 from surestep.kernels.runs import discounted_returns
-from surestep.model import Counts, Problem, Statement
+from surestep.model import Counts, Problem
 from surestep.model.log import DecisionLog, Excerpt, row_name
 
 SAME = 1e-9  # relative to the larger bound: what adding up rewards may be off
@@ -25,8 +26,15 @@ def check_reward_bounds(counts: Counts, bounds: tuple[float, float]) -> None:
     for i, others in arrays.first_where(beyond, counts.rewards.per):
         what = f"{'a' if single else 'the mean'} reward of {counts.reward_name(i)}"
         reward = least[i] if below[i] else greatest[i]
-        said = {"what": what, "reward": reward, "low": low, "high": high, "others": others}
-        raise RefutedBounds(Statement("rewards-beyond-bounds", said))
+        raise refused(
+            "rewards-beyond-bounds",
+            RefutedBounds,
+            what=what,
+            reward=reward,
+            low=low,
+            high=high,
+            others=others,
+        )
 
 
 def check_values(problem: Problem, *, ends: bool = True) -> None:
@@ -48,9 +56,18 @@ def check_values(problem: Problem, *, ends: bool = True) -> None:
     for some, least, most, lowest, highest in earned:
         beyond = some & ((least > highest + slack) | (most < lowest - slack))
         for k, others in arrays.first_where(beyond, "pair"):
-            said = {"pair": pairs.pair_name(k), "least": least[k], "most": most[k], "low": low}
-            said |= {"high": high, "allowed_low": lowest, "allowed_high": highest}
-            raise RefutedBounds(Statement("earnings-beyond-values", said | {"others": others}))
+            raise refused(
+                "earnings-beyond-values",
+                RefutedBounds,
+                pair=pairs.pair_name(k),
+                least=least[k],
+                most=most[k],
+                low=low,
+                high=high,
+                allowed_low=lowest,
+                allowed_high=highest,
+                others=others,
+            )
 
 
 def always_alike(counts: Counts, slack: float) -> bool:
@@ -100,5 +117,12 @@ def check_returns(
     over = np.repeat(over_at_last(log), arrays.run_lengths(offsets)) & (rests | ~later)
     beyond = over & ((earned < least - slack) | (earned > most + slack))
     for i, others in arrays.first_where(beyond, "step"):
-        said = {"row": row_name(offsets, i), "earned": earned[i], "low": least[i], "high": most[i]}
-        raise RefutedBounds(Statement("returns-beyond-bounds", said | {"others": others}))
+        raise refused(
+            "returns-beyond-bounds",
+            RefutedBounds,
+            row=row_name(offsets, i),
+            earned=earned[i],
+            low=least[i],
+            high=most[i],
+            others=others,
+        )

@@ -5,16 +5,15 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
+from surestep.certificates.common import refused, statement_if
 from surestep.certificates.episodes import with_ends
-from surestep.certificates.refuting import check_reward_bounds, check_values
-from surestep.errors import CertificateRefused
+from surestep.certificates.refuting import SAME, check_reward_bounds, check_values
 from surestep.kernels.posterior import FIRST, LOW, REACH, SECOND, WEIGHT, RewardDraws
 from surestep.model import Counts, Problem, Statement
 from surestep.model.known import Ranges
 
 RewardModel = Literal["deterministic", "bounded"]
 
-SAME = 1e-9  # relative to the largest reward: rewards this close are the same
 LEAST_OTHERS, MOST_OTHERS = 1.0, 100.0  # visits that the others of a group may weigh
 SHOWN = 5.0  # unusual rewards that noise would have shown on average: none comes once in 150 times
 
@@ -38,7 +37,7 @@ def reward_draws(problem: Problem, model: RewardModel, ranges: Ranges | None) ->
     mean = counts.means()
     observed = (counts.observed > 0) | rewards.known
     if not observed.any() and not bounds:
-        raise CertificateRefused(Statement("no-reward-observed"))
+        raise refused("no-reward-observed")
     seen = np.zeros((mean.size, 5))
     seen[:, LOW] = np.where(observed, mean, np.nan)
     kin = kin_of(counts, mean, observed)
@@ -214,18 +213,18 @@ def reward_statements(
         return (Statement("rewards-known"),)
     per = {"per": rewards.per}
     if rewards.known:
-        statements = [Statement("rewards-given-known")]
+        seen = Statement("rewards-given-known")
     elif model == "bounded":
-        statements = [Statement("rewards-bootstrapped", per)]
+        seen = Statement("rewards-bootstrapped", per)
     else:
-        statements = [Statement("rewards-never-vary", per)]
-    statements.append(Statement("rewards-unseen-alike", per))
-    if ranges is not None:
-        low, high = ranges.rewards
-        statements.append(Statement("reward-bounds-weighted", {"low": low, "high": high}))
-    if extreme > 0 and not rewards.known:
-        statements.append(Statement("extremes-weighted", {"weight": extreme}))
-    return tuple(statements)
+        seen = Statement("rewards-never-vary", per)
+    low, high = (None, None) if ranges is None else ranges.rewards
+    return (
+        seen,
+        Statement("rewards-unseen-alike", per),
+        *statement_if(ranges is not None, "reward-bounds-weighted", low=low, high=high),
+        *statement_if(extreme > 0 and not rewards.known, "extremes-weighted", weight=extreme),
+    )
 
 
 def check_deterministic(problem: Problem) -> None:
@@ -234,5 +233,10 @@ def check_deterministic(problem: Problem) -> None:
     least, greatest = counts.observed_rewards()
     vary = greatest - least > SAME * largest_of(least, greatest)
     for i, others in arrays.first_where(vary, counts.rewards.per):
-        said = {"what": counts.reward_name(i), "least": least[i], "most": greatest[i]}
-        raise CertificateRefused(Statement("rewards-not-deterministic", said | {"others": others}))
+        raise refused(
+            "rewards-not-deterministic",
+            what=counts.reward_name(i),
+            least=least[i],
+            most=greatest[i],
+            others=others,
+        )

@@ -39,16 +39,14 @@ chance under π_I alone, L is the least that V_low^{π_I} is at the start.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 import surestep._arrays as arrays
 import surestep.certificates.common as common
-from surestep._settings import Delta
 from surestep.certificates.uncertainty import (
-    SetKind,
     SetTerms,
     Uncertainty,
     uncertainty_of,
@@ -66,7 +64,7 @@ ROUNDING = 2.0**-52
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Robust(common.WithRanges, common.Certifier):
+class Robust(SetTerms, common.Certifier):
     """The claim that holds for every MDP that the data leaves possible, whatever the policy.
 
     Parameters
@@ -100,13 +98,6 @@ class Robust(common.WithRanges, common.Certifier):
     >>> str(claim.standing), claim.lower > 0
     ('proved', True)
     """
-
-    set: SetKind = "interval"
-    strict: bool = True
-    delta: Delta = 0.1
-    reward_low: common.End = None
-    reward_high: common.End = None
-    known_start: bool = False
 
     name: ClassVar = "robust"
     value_figures: ClassVar = frozenset(
@@ -179,35 +170,21 @@ class Robust(common.WithRanges, common.Certifier):
         return common.answered(cases, claims)
 
 
-def set_terms(certifier: Robust) -> SetTerms:
-    """Returns the settings of the set of MDPs."""
-    return SetTerms(
-        certifier.set,
-        certifier.strict,
-        certifier.delta,
-        common.range_of(certifier, "reward"),
-        certifier.known_start,
-    )
-
-
 def assumptions_of(certifier: Robust, problem: Problem) -> tuple[Statement, ...]:
     """Returns the assumptions of the claim."""
     rewards = problem.counts.rewards
     bounds = {"low": certifier.reward_low, "high": certifier.reward_high}
-    statements = [
+    some_given = rewards.per == "transition" and certifier.reward_low is not None
+    return (
         *common.log_statements(problem),
         Statement("rewards-known") if rewards.known else Statement("rewards-bounded", bounds),
         Statement("starts-as-logged") if certifier.known_start else Statement("starts-afresh"),
         Statement("ends-as-marked"),
         common.values_statement(problem),
-    ]
-    if problem.support is not None:
-        statements.append(problem.support.statement())
-    if rewards.known and rewards.per == "transition" and certifier.reward_low is not None:
-        statements.append(Statement("rewards-not-given-bounded", bounds))
-    if not certifier.strict:
-        statements.append(Statement("visits-fixed"))
-    return tuple(statements)
+        *common.support_statements(problem),
+        *common.statement_if(rewards.known and some_given, "rewards-not-given-bounded", **bounds),
+        *common.statement_if(not certifier.strict, "visits-fixed"),
+    )
 
 
 class Case(NamedTuple):
@@ -223,9 +200,9 @@ class Case(NamedTuple):
         """Builds the set for a policy; refuses a problem without one."""
         common.usable_discount(problem)
         problem = stopped(problem)
-        terms = set_terms(certifier)
+        terms = certifier
         if problem.reach is not None:  # the rewards of a chance are known
-            terms = terms._replace(reward_range=None)
+            terms = replace(certifier, reward_low=None, reward_high=None)
         return cls(certifier, problem, policy, uncertainty_of(problem, terms))
 
 
@@ -398,5 +375,13 @@ def check_value_bounds(problem: Problem, least: arrays.FloatArray, most: arrays.
     for wrong, value, side in sides:
         for s, others in arrays.first_where(wrong, "state"):
             state = problem.counts.pairs.state_name(s)
-            said = {"low": low, "high": high, "side": side, "state": state, "value": value[s]}
-            raise RefutedBounds(Statement("values-beyond-bounds", said | {"others": others}))
+            raise common.refused(
+                "values-beyond-bounds",
+                RefutedBounds,
+                low=low,
+                high=high,
+                side=side,
+                state=state,
+                value=value[s],
+                others=others,
+            )

@@ -228,17 +228,15 @@ def tallies_of(tallied: Tallied, turns: arrays.IntArray, runs: int) -> Tallies:
     cycle = np.repeat(turns, runs)
     complete = tallied.complete
     ours = np.where(cycle > 1, -(-complete // np.maximum(cycle, 1)), complete)
-    tallies = Tallies(*np.empty((3, *turns.shape, 2)))
-    for kind, numbers in enumerate((ours, complete - ours)):
-        number = numbers.reshape(-1, runs).astype(np.float64)
-        means, squares = tallied.moments.reshape(-1, runs, 4)[..., 2 * kind : 2 * kind + 2].T
-        total = np.maximum(number.sum(axis=1), 1.0)
-        mean = (number * means.T).sum(axis=1) / total
-        off = squares.T + number * (means.T - mean[:, np.newaxis]) ** 2
-        figures = number.mean(axis=1), mean, off.sum(axis=1) / total
-        for table, figure in zip(tallies, figures, strict=True):
-            table[..., kind] = figure.reshape(turns.shape)
-    return tallies
+    # Of each kind [2, C, W, runs]; what is added up lies side by side.
+    number = np.stack([ours, complete - ours]).reshape(2, *turns.shape, runs).astype(np.float64)
+    moments = tallied.moments.reshape(*turns.shape, runs, 2, 2).transpose(4, 3, 0, 1, 2)
+    means, squares = np.ascontiguousarray(moments)
+    total = np.maximum(number.sum(axis=-1), 1.0)
+    mean = (number * means).sum(axis=-1) / total
+    off = squares + number * (means - mean[..., np.newaxis]) ** 2
+    figures = (number.mean(axis=-1), mean, off.sum(axis=-1) / total)
+    return Tallies(*(np.stack([*of_kinds], axis=-1) for of_kinds in figures))
 
 
 def horizons(discount: float) -> tuple[int | None, ...]:

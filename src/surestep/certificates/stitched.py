@@ -288,23 +288,18 @@ class Stitched(common.WithRanges, common.Certifier):
         list of lists of float or CertificateRefused
             They are no claims: the same steps may have chosen the candidates.
         """
-        refused: dict[int, CertificateRefused] = {}
-        planning: list[Planning] = []
-        places: list[tuple[int, bytes]] = []
-        for b, (problem, several) in enumerate(zip(problems, policies, strict=True)):
-            different = {policy.probability.tobytes(): policy for policy in several}
-            try:
-                planned = planned_for(self, problem, [*different.values()])
-                planning += planned.values()
-                places += ((b, [*different][p]) for p in planned)
-            except CertificateRefused as reason:
-                refused[b] = reason
-        score = {place: plan.score for place, plan in zip(places, plans_of(planning), strict=True)}
+        planned = [
+            common.tried(planned_for, self, problem, several)
+            for problem, several in zip(problems, policies, strict=True)
+        ]
+        of_each = common.usable(planned)
+        plans = iter(plans_of([one for own in of_each for one in own.values()]))
+        scores = ({key: next(plans).score for key in own} for own in of_each)
         return [
-            [refused[b]] * len(several)
-            if b in refused
-            else [score.get((b, policy.probability.tobytes()), 0.0) for policy in several]
-            for b, several in enumerate(policies)
+            [found] * len(several)
+            if isinstance(found, CertificateRefused)
+            else [found.get(policy.probability.tobytes(), 0.0) for policy in several]
+            for found, several in zip(common.answered(planned, scores), policies, strict=True)
         ]
 
     def growth_for_proof(self, training: Problem, policy: Policy) -> float | None:
@@ -380,8 +375,8 @@ def levels_of(certifier: Any, *, robust: bool, returns: bool) -> tuple[float, fl
 
 def planned_for(
     certifier: Stitched, training: Problem, policies: Sequence[Policy]
-) -> dict[int, Planning]:
-    """Maps the place of each policy to its planning on the training part.
+) -> dict[bytes, Planning]:
+    """Maps the bytes of each different policy to its planning on the training part.
 
     Leaves out π_b if it would be compared with itself.
     """
@@ -396,13 +391,13 @@ def planned_for(
     returns = planned_returns(certifier, training, log)
     practised = training.behavior.probability
     others = {
-        p: policy
-        for p, policy in enumerate(policies)
+        policy.probability.tobytes(): policy
+        for policy in policies
         if training.alone or (policy.probability != practised).any()
     }
     every = robust_tails(certifier, foreseen, [*others.values()])
     return {
-        p: Planning(
+        key: Planning(
             certifier,
             stacks,
             course_for(certifier, training, policy),
@@ -412,7 +407,7 @@ def planned_for(
             returns,
             parts,
         )
-        for (p, policy), tails in zip(others.items(), every, strict=True)
+        for (key, policy), tails in zip(others.items(), every, strict=True)
     }
 
 
@@ -510,7 +505,8 @@ def may_have_tails(certifier: Stitched, problem: Problem, log: DecisionLog | Non
     small = problem.counts.pairs.num_pairs <= MOST_PAIRS
     rewarded = problem.counts.rewards.known or certifier.reward_low is not None
     led = log is None or (log.next_state != UNKNOWN).all()
-    return bool(certifier.tails > 0 and problem.single_discount < 1 and small and rewarded and led)
+    level = certifier.tails * certifier.delta
+    return bool(level > 0 and problem.single_discount < 1 and small and rewarded and led)
 
 
 def robust_tails(
@@ -521,10 +517,9 @@ def robust_tails(
     if not may_have_tails(certifier, problem, problem.log):
         return none
     terms = SetTerms(
-        "interval",
-        True,
-        certifier.tails * certifier.delta,
-        common.range_of(certifier, "reward"),
+        delta=certifier.tails * certifier.delta,
+        reward_low=certifier.reward_low,
+        reward_high=certifier.reward_high,
         known_start=True,
     )
     try:
@@ -558,7 +553,7 @@ def folds_of(certifier: Stitched, log: DecisionLog) -> Folds:
     """
     stream = log.num_episodes == 1
     if stream and (not certifier.known_start or certifier.logger == "fixed"):
-        raise CertificateRefused(Statement("one-episode"))
+        raise common.refused("one-episode")
     first, second = episodes.parts_of_log(log, *planning_split(certifier))
     what, whole = ("steps", log.num_steps) if stream else ("episodes", log.num_episodes)
     train, test = (
@@ -566,7 +561,9 @@ def folds_of(certifier: Stitched, log: DecisionLog) -> Folds:
         for part in (first, second)
     )
     if first is None or second is None or min(train, test) < FEWEST[what]:
-        raise episodes.too_few(what, whole, train, test, FEWEST[what])
+        raise common.refused(
+            "too-few-episodes", what=what, whole=whole, train=train, test=test, least=FEWEST[what]
+        )
     return Folds(first, second, test / train, (stacks_of(first), stacks_of(second)))
 
 
@@ -574,14 +571,17 @@ def assumptions_of(
     certifier: Stitched, problem: Problem, of_rounds: Mapping[str, Scalar]
 ) -> tuple[Statement, ...]:
     """Returns the assumptions of the claim, by the figures of its rounds."""
-    robust = of_rounds.get("robust_tails")
+    robust = bool(of_rounds.get("robust_tails"))
     low, high = return_limits(certifier, problem)
     part = dict(zip(("share", "seed"), planning_split(certifier), strict=True))
-    *about_log, behavior = common.log_statements(problem)
-    baseline = [Statement("practice-as-recorded")] if "practice_upper" in of_rounds else []
-    if not problem.behavior_is_estimated:
-        baseline.insert(0, behavior)
-    statements = [
+    *about_log, _ = common.log_statements(problem)
+    baseline = (
+        *common.statement_if(not problem.behavior_is_estimated, "behavior-known"),
+        *common.statement_if("practice_upper" in of_rounds, "practice-as-recorded"),
+    )
+    bounds = {"low": certifier.reward_low, "high": certifier.reward_high}
+    rewards_bounded = certifier.reward_low is not None
+    return (
         *about_log,
         *(baseline or (Statement("behavior-estimated-apart"),)),
         *(
@@ -595,15 +595,11 @@ def assumptions_of(
         Statement("nothing-left-out"),
         Statement("starts-as-logged") if certifier.known_start else Statement("starts-unchosen"),
         Statement("returns-bounded", {"low": low, "high": high}),
-    ]
-    if robust and certifier.reward_low is not None:
-        bounds = {"low": certifier.reward_low, "high": certifier.reward_high}
-        statements.append(Statement("rewards-bounded", bounds))
-    elif robust:
-        statements.append(Statement("rewards-known"))
-    if problem.value_bounds != (low, high):
-        statements.append(common.values_statement(problem))
-    return (*statements, Statement("seed-fixed"))
+        *common.statement_if(robust and rewards_bounded, "rewards-bounded", **bounds),
+        *common.statement_if(robust and not rewards_bounded, "rewards-known"),
+        *((common.values_statement(problem),) if problem.value_bounds != (low, high) else ()),
+        Statement("seed-fixed"),
+    )
 
 
 class Planning(NamedTuple):
@@ -659,21 +655,47 @@ class Judging(NamedTuple):
         """Tells whether rounds are needed: π_b itself gains nothing over π_b."""
         return bool(self.figures["changed_pairs"] or self.problem.alone)
 
-    def against_returns(
-        self, fold: Fold, lower: float, figures: dict[str, Scalar]
-    ) -> tuple[float, dict[str, Scalar]]:
-        """Subtracts U_b from a limit of π_I alone if the fold compares with returns of practice."""
+    def planning(self) -> Planning:
+        """Returns what plans the bet on fold 1, with the robust set that it foresees."""
+        _, problem, policy, folds, *_ = self
+        tails = foreseen_tails(self.planner, problem, policy, folds)
+        return planning_of(self.planner, problem, policy, folds)._replace(tails=tails)
+
+    def begun(self, planning: Planning, plan: BetPlan) -> tuple[BetPlan, Case]:
+        """Returns the bet at its own level, and the case of fold 2 that it is on."""
+        certifier, problem, policy, folds, *_ = self
+        fold = plan.fold
+        level, _ = levels_of(certifier, robust=fold.robust, returns=fold.baseline is not None)
+        course = planning.course
+        whole = robust_tails(certifier, problem, [policy])[0] if fold.robust else None
+        if whole is not None:
+            course = course._replace(tails=whole)
+        case = case_of(folds.stacks[1], course, fold.stacks, certifier.seed)
+        return plan._replace(fold=fold._replace(delta=level)), case
+
+    def limit(self, plan: BetPlan, rounds: Rounds, lower: float) -> tuple[float, dict[str, Scalar]]:
+        """Returns L by the limit of rounds, with their figures.
+
+        Where the fold compares with returns of practice, U_b is subtracted from a limit of π_I
+        alone.
+        """
         certifier, problem, _, folds, *_ = self
-        if fold.baseline is None:
-            return lower, figures
-        high = return_limits(certifier, problem)[1]
-        rolled = figures["estimate"]
-        returns = paid_returns(problem, folds.second, high)
-        _, level = levels_of(certifier, robust=fold.robust, returns=True)
-        upper = min(fold.baseline.upper(returns, returns.size, level), high)
-        estimate = None if rolled is None else float(rolled) - float(returns.mean())
-        more = {"estimate": estimate, "policy_lower": lower, "practice_upper": upper}
-        return lower - upper, figures | more
+        low, high = return_limits(certifier, problem)
+        fold = plan.fold
+        figures: dict[str, Scalar] = {
+            "robust_tails": fold.robust,
+            "expected": plan.score,
+            **figures_of(plan.way, rounds),
+        }
+        if fold.baseline is not None:
+            rolled = figures["estimate"]
+            returns = paid_returns(problem, folds.second, high)
+            _, level = levels_of(certifier, robust=fold.robust, returns=True)
+            upper = min(fold.baseline.upper(returns, returns.size, level), high)
+            estimate = None if rolled is None else float(rolled) - float(returns.mean())
+            figures |= {"estimate": estimate, "policy_lower": lower, "practice_upper": upper}
+            lower -= upper
+        return max(lower, low - high), figures
 
     def certificate(self, lower: float, of_rounds: dict[str, Scalar]) -> Certificate:
         """Returns the claim of a lower limit, with the figures of its rounds, if there are any."""
@@ -728,57 +750,36 @@ def lower_limits(
     if len(number) != 1:
         return [lower_limits([one])[0] for one in judging]
     (series,) = number
-    answers: dict[int, tuple[float, dict[str, Scalar]] | CertificateRefused] = {}
-    planning: dict[tuple[int, Stitched], Planning] = {}
-    for place, one in enumerate(judging):
-        _, problem, policy, folds, *_ = one
-        key = _, planner = id(folds), one.planner
-        if key in planning:
-            continue
-        try:
-            tails = foreseen_tails(planner, problem, policy, folds)
-            planning[key] = planning_of(planner, problem, policy, folds)._replace(tails=tails)
-        except CertificateRefused as refusal:
-            answers[place] = refusal
-    runs = max(PLANNING_RUNS, series // SERIES_A_RUN)
-    plans_made = plans_of([*planning.values()], runs, READ_AT_LAST)
-    made = dict(zip(planning, plans_made, strict=True))
-    plans: dict[int, BetPlan] = {}
-    cases: dict[int, Case] = {}
-    for place, one in enumerate(judging):
-        if place in answers:
-            continue
-        certifier, problem, policy, folds, *_ = one
-        key = id(folds), one.planner
-        fold = made[key].fold
-        level, _ = levels_of(certifier, robust=fold.robust, returns=fold.baseline is not None)
-        plans[place] = made[key]._replace(fold=fold._replace(delta=level))
-        course = planning[key].course
-        whole = robust_tails(certifier, problem, [policy])[0] if fold.robust else None
-        if whole is not None:
-            course = course._replace(tails=whole)
-        cases[place] = case_of(folds.stacks[1], course, fold.stacks, certifier.seed)
-    ways = [plans[place].way for place in cases]
-    outcomes = roll_out_each([*cases.values()], ways, CERTIFYING, series)
-    rolled = dict(zip(cases, outcomes, strict=True))
-    for place, rounds in [*rolled.items()]:
-        try:
-            check_rounds(plans[place].way, rounds, cases[place].course)
-        except CertificateRefused as refusal:
-            answers[place] = refusal
-            del rolled[place]
-    bets = [plans[place].bet(rounds, judging[place].at_least) for place, rounds in rolled.items()]
-    for (place, rounds), lower in zip(rolled.items(), limits_of(bets), strict=True):
-        plan = plans[place]
-        low, high = cases[place].course.limits
-        figures: dict[str, Scalar] = {
-            "robust_tails": plan.fold.robust,
-            "expected": plan.score,
-            **figures_of(plan.way, rounds),
-        }
-        lower, figures = judging[place].against_returns(plan.fold, lower, figures)
-        answers[place] = max(lower, low - high), figures
-    return [answers[place] for place in range(len(judging))]
+    keys = [(id(one.folds), one.planner) for one in judging]  # those who share it plan alike
+    asked = dict(zip(keys, judging, strict=True))
+    planning = [common.tried(Judging.planning, one) for one in asked.values()]
+    ready = common.usable(planning)
+    plans = plans_of(ready, max(PLANNING_RUNS, series // SERIES_A_RUN), READ_AT_LAST)
+    planned = common.answered(planning, zip(ready, plans, strict=True))
+    made = dict(zip(asked, planned, strict=True))
+    found = [made[key] for key in keys]
+    begun = [
+        both if isinstance(both, CertificateRefused) else (one, *one.begun(*both))
+        for one, both in zip(judging, found, strict=True)
+    ]
+    going = common.usable(begun)
+    ways = [plan.way for _, plan, _ in going]
+    rolled = roll_out_each([case for *_, case in going], ways, CERTIFYING, series)
+    checks = [
+        common.tried(check_rounds, plan.way, rounds, case.course)
+        for (_, plan, case), rounds in zip(going, rolled, strict=True)
+    ]
+    done = [
+        (one, plan, rounds)
+        for (one, plan, _), rounds, check in zip(going, rolled, checks, strict=True)
+        if check is None
+    ]
+    lower = limits_of([plan.bet(rounds, one.at_least) for one, plan, rounds in done])
+    limits = (
+        one.limit(plan, rounds, least)
+        for (one, plan, rounds), least in zip(done, lower, strict=True)
+    )
+    return common.answered(begun, common.answered(checks, limits))
 
 
 def check_rounds(way: Way, rounds: Rounds, course: Terms) -> None:
@@ -789,8 +790,14 @@ def check_rounds(way: Way, rounds: Rounds, course: Terms) -> None:
         worst = float(values.min(initial=least))
         if worst < least:
             low, high = course.limits
-            said = {"worst": worst, "low": low, "high": high, "least": least}
-            raise RefutedBounds(Statement("rollouts-beyond-returns", said))
+            raise common.refused(
+                "rollouts-beyond-returns",
+                RefutedBounds,
+                worst=worst,
+                low=low,
+                high=high,
+                least=least,
+            )
 
 
 def figures_of(way: Way, rounds: Rounds) -> dict[str, Scalar]:
@@ -839,4 +846,4 @@ def check_estimate(problem: Problem, folds: Folds) -> None:
     }
     for part, counts in parts.items():
         if (behavior.probability == estimate_behavior(counts).probability).all():
-            raise CertificateRefused(Statement("behavior-from-judging-part", {"part": part}))
+            raise common.refused("behavior-from-judging-part", part=part)

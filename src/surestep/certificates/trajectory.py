@@ -30,7 +30,7 @@ import surestep.certificates.episodes as episodes
 import surestep.offpolicy as offpolicy
 from surestep._settings import Delta
 from surestep.certificates.refuting import check_returns, check_values
-from surestep.errors import CertificateRefused, RefutedBounds, UnsupportedPolicy
+from surestep.errors import RefutedBounds, UnsupportedPolicy
 from surestep.model import Certificate, Policy, Problem
 from surestep.model.known import Known, Logger, ends
 from surestep.model.log import DecisionLog, row_name
@@ -216,8 +216,7 @@ class Trajectory(common.WithRanges, common.Certifier):
             values = self._differences(problem, policy, weights)
             lower = self._bound(problem, policy, values, train)
         except UnsupportedPolicy as reason:
-            said = Statement("policy-beyond-log", {"reason": str(reason)})
-            raise CertificateRefused(said) from None
+            raise common.refused("policy-beyond-log", reason=str(reason)) from None
         after = self._after_steps(problem)
         if after > 0:
             check_values(problem, ends=False)  # which are worth 0
@@ -323,14 +322,15 @@ class Trajectory(common.WithRanges, common.Certifier):
 def assumptions_of(certifier: Trajectory, problem: Problem) -> tuple[Statement, ...]:
     """Returns the assumptions of the claim."""
     share, seed = episodes.split_of(certifier)
-    statements = [Statement("behavior-known")]
-    if problem.log is not None and problem.log.propensity is not None:
-        statements = [Statement("propensities-of-rows")]
+    by_rows = problem.log is not None and problem.log.propensity is not None
+    proved = certifier.interval in PROVED
+    by_returns = certifier.returns is not None
+    low, high = certifier.returns or certifier.rewards
+    return (
+        Statement("propensities-of-rows") if by_rows else Statement("behavior-known"),
         # Proved claims leave out weighted values, none below 0, of actions that π_b never takes.
         # That lowers the mean, and the claim stands.
-        if certifier.interval not in PROVED:
-            statements.append(Statement("rows-supported"))
-    statements += [
+        *common.statement_if(by_rows and not proved, "rows-supported"),
         Statement("episodes-independent"),
         Statement("chosen-without-log")
         if share == 0
@@ -338,26 +338,20 @@ def assumptions_of(certifier: Trajectory, problem: Problem) -> tuple[Statement, 
         Statement("recorded-until-over")
         if certifier.horizon is None
         else Statement("recorded-for-steps", {"steps": certifier.horizon}),
-    ]
-    if certifier.returns is not None:
-        low, high = certifier.returns
-        statements.append(Statement("returns-bounded", {"low": low, "high": high}))
-    elif certifier.interval in PROVED:
-        low, high = certifier.rewards
-        statements.append(Statement("rewards-bounded", {"low": low, "high": high}))
-    else:
-        statements.append(Statement("many-episodes"))
-    if certifier._after_steps(problem) > 0:
-        statements.append(common.values_statement(problem))
-    return tuple(statements)
+        *common.statement_if(by_returns, "returns-bounded", low=low, high=high),
+        *common.statement_if(proved and not by_returns, "rewards-bounded", low=low, high=high),
+        *common.statement_if(not proved, "many-episodes"),
+        *((common.values_statement(problem),) if certifier._after_steps(problem) > 0 else ()),
+    )
 
 
 def notes_of(certifier: Trajectory) -> tuple[Statement, ...]:
     """Returns remarks on the claim."""
-    notes = [Statement("need-not-be-markov")] if certifier.estimator != "dr" else []
-    if certifier.claim == "horizon":
-        notes.append(Statement("first-steps-only", {"steps": certifier.horizon}))
-    return tuple(notes)
+    first_steps = certifier.claim == "horizon"
+    return (
+        *common.statement_if(certifier.estimator != "dr", "need-not-be-markov"),
+        *common.statement_if(first_steps, "first-steps-only", steps=certifier.horizon),
+    )
 
 
 def check_discount(problem: Problem, settings: Trajectory) -> None:
@@ -366,15 +360,22 @@ def check_discount(problem: Problem, settings: Trajectory) -> None:
     bounded = settings.return_low is not None or settings.interval not in PROVED
     whole = settings.claim == "horizon" or (settings.horizon is None and bounded)
     if discount == 1 and (settings.estimator == "dr" or not whole):
-        raise CertificateRefused(Statement("discount-1"))
+        raise common.refused("discount-1")
 
 
 def check_rewards(log: DecisionLog, low: float, high: float) -> None:
     """Refuses a log with a reward outside of its bounds."""
     for i, others in arrays.first_where((log.reward < low) | (log.reward > high), "step"):
         what = f"the reward of {row_name(log.episode_offsets, i)}"
-        said = {"what": what, "reward": log.reward[i], "low": low, "high": high, "others": others}
-        raise RefutedBounds(Statement("rewards-beyond-bounds", said))
+        raise common.refused(
+            "rewards-beyond-bounds",
+            RefutedBounds,
+            what=what,
+            reward=log.reward[i],
+            low=low,
+            high=high,
+            others=others,
+        )
 
 
 def parts_of(log: DecisionLog, settings: Trajectory) -> tuple[DecisionLog | None, DecisionLog]:
@@ -387,7 +388,14 @@ def parts_of(log: DecisionLog, settings: Trajectory) -> tuple[DecisionLog | None
     )
     sizes = [0 if part is None else part.num_episodes for part in (train, test)]
     if test is None or sizes[1] < 2 or (settings.train_share > 0 and sizes[0] < 2):
-        raise episodes.too_few("episodes", log.num_episodes, sizes[0], sizes[1], 2)
+        raise common.refused(
+            "too-few-episodes",
+            what="episodes",
+            whole=log.num_episodes,
+            train=sizes[0],
+            test=sizes[1],
+            least=2,
+        )
     return train, test
 
 

@@ -38,9 +38,9 @@ from scipy.special import betaincinv, betaln, gammaln, xlogy
 
 import surestep._arrays as arrays
 import surestep.certificates.common as common
+from surestep._settings import Delta
 from surestep.certificates.refuting import check_reward_bounds
-from surestep.errors import CertificateRefused
-from surestep.model import Counts, Problem, Statement, Successors
+from surestep.model import Counts, Problem, Successors
 from surestep.planning.rectangular import (
     Earnings,
     IntervalRows,
@@ -193,14 +193,16 @@ def rounding(n: arrays.FloatArray) -> arrays.FloatArray:
     return error
 
 
-class SetTerms(NamedTuple):
-    """Settings of the set of MDPs: kind, δ, the reward range, and whether starts are known."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetTerms(common.WithRanges):
+    """Settings of the set of MDPs; `Robust` explains them."""
 
-    kind: SetKind
-    strict: bool
-    delta: float
-    reward_range: tuple[float, float] | None
-    known_start: bool
+    set: SetKind = "interval"
+    strict: bool = True
+    delta: Delta = 0.1
+    reward_low: common.End = None
+    reward_high: common.End = None
+    known_start: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -301,7 +303,7 @@ def set_rows(observed: Observed, num_states: int, share: float, terms: SetTerms)
     offsets, successor, times, ends, sizes, closed = observed
     visits = arrays.run_sums(times, offsets)
     owner = arrays.run_owners(offsets)
-    if terms.kind == "l1":
+    if terms.set == "l1":
         radius = row_radius(times, offsets, sizes, share, strict=terms.strict)
         seen = visits > 0
         # Where nothing was seen the center is any row: the radius is 2.
@@ -312,7 +314,7 @@ def set_rows(observed: Observed, num_states: int, share: float, terms: SetTerms)
         )
         radius = np.where(seen, radius, 2.0)
         return L1Rows.of(offsets, successor, center, radius, ends, closed=closed)
-    if terms.kind == "two-successor":
+    if terms.set == "two-successor":
         trees = TreeRows.of(offsets, successor, ends, num_states, closed=closed)
         passed, left = trees.counts(times)
         level = (share / np.maximum(sizes - 1, 1))[arrays.run_owners(trees.node_offsets)]
@@ -345,7 +347,10 @@ def earnings(
     rewards = counts.rewards
     owner = arrays.run_owners(counts.offsets)
     ending = counts.unseen_reward()
-    low, high = terms.reward_range or (0.0, 0.0)  # without a range, every reward is stored
+    low, high = common.range_of(terms, "reward") or (
+        0.0,
+        0.0,
+    )  # without a range, every reward is stored
     if rewards.known:
         outside = (
             [rewards.values] * 2
@@ -373,16 +378,22 @@ def refuse_unusable(problem: Problem, ends: arrays.BoolArray, terms: SetTerms) -
     """Refuses counts that the set cannot be built from: too many, or with rewards left open."""
     counts = problem.counts
     if counts.visits.sum() > MOST_VISITS or counts.starts.sum() > MOST_VISITS:
-        raise CertificateRefused(Statement("too-many-visits", {"most": MOST_VISITS}))
+        raise common.refused("too-many-visits", most=MOST_VISITS)
     stored, sizes = problem.stored_sizes(), problem.support_sizes()
-    if terms.reward_range is not None:
-        check_reward_bounds(counts, terms.reward_range)
+    bounds = common.range_of(terms, "reward")
+    if bounds is not None:
+        check_reward_bounds(counts, bounds)
     elif not counts.rewards.known:
-        raise CertificateRefused(Statement("rewards-not-known"))
+        raise common.refused("rewards-not-known")
     elif counts.rewards.per == "transition":
         for k, others in arrays.first_where(~ends & (stored < sizes), "pair"):
-            said = {"pair": counts.pairs.pair_name(k), "known": stored[k], "all": sizes[k]}
-            raise CertificateRefused(Statement("rewards-partly-known", said | {"others": others}))
+            raise common.refused(
+                "rewards-partly-known",
+                pair=counts.pairs.pair_name(k),
+                known=stored[k],
+                all=sizes[k],
+                others=others,
+            )
 
 
 def sorted_counts(counts: Counts) -> Counts:
