@@ -140,17 +140,8 @@ class CountQuery:
     # ---- groups -------------------------------------------------------------------------------
 
     @property
-    def marks(self) -> dict[int, str]:
-        """Returns SQL by bit of `kind`: the step terminated, was truncated, begins an episode."""
-        bits = zip((TERMINATED, TRUNCATED), FLAGS, strict=True)
-        marks = {bit: name for bit, name in bits if getattr(self.roles.mapping, name)}
-        if self.roles.episode is not None:
-            marks[BEGINS] = "(previous_episode IS DISTINCT FROM episode)"
-        return marks
-
-    @property
     def keys(self) -> list[str]:
-        """Returns the labels by which rows are grouped, besides their marks."""
+        """Returns the labels by which rows are grouped, besides their kind."""
         roles = self.roles
         following = roles.names("next")
         if not roles.next_state:
@@ -161,7 +152,13 @@ class CountQuery:
 
     def grouped(self, rows: str) -> str:
         """Returns SQL that groups rows by state, action, next state and kind, with exact sums."""
-        bits = [f"{bit} * CAST({x} AS TINYINT)" for bit, x in self.marks.items()]
+        begins = "(previous_episode IS DISTINCT FROM episode)"
+        marks = {
+            TERMINATED: "terminated",
+            TRUNCATED: "truncated",
+            BEGINS: "false" if self.roles.episode is None else begins,
+        }
+        bits = [f"{bit} * CAST({mark} AS TINYINT)" for bit, mark in marks.items()]
         sums = f"sum(CASE WHEN usable AND {self.whole} THEN units ELSE error('{REFUTED}') END)"
         columns = ["count(*) AS times", f"{self.units.whole(sums)} AS reward_sum"]
         columns += [
@@ -170,7 +167,7 @@ class CountQuery:
         ]
         if self.roles.mapping.propensity is not None:
             columns += ["min(propensity) AS lowest", "max(propensity) AS highest"]
-        listed = ", ".join([*self.keys, f"{' + '.join(['0', *bits])} AS kind", *columns])
+        listed = ", ".join([*self.keys, f"{' + '.join(bits)} AS kind", *columns])
         return f"SELECT {listed} FROM ({rows}) GROUP BY ALL"
 
     @property

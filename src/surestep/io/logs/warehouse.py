@@ -27,8 +27,7 @@ from surestep.io.logs.loading import (
     counts_of,
     joined_codes,
     log_of_steps,
-    number_groups,
-    ordered_transitions,
+    numbered_transitions,
 )
 from surestep.io.logs.roles import RewardSql, RoleSql
 from surestep.io.logs.source import LogSource
@@ -216,12 +215,9 @@ def tables_of(database: Any, roles: RoleSql) -> WarehouseTables:
     whole = replace(whole, sources=(counts_digest(whole),))
     parts, starts = [], []
     for part in ("choosing", "judging"):
-        number_groups(database, roles, f"kept AND part = '{part}'")
-        begun = database.execute(
-            f"SELECT state, times FROM numbered WHERE kind & {BEGINS} > 0"
-        ).fetchnumpy()
-        times = np.bincount(begun["state"], begun["times"], len(whole.states)).astype(np.int64)
-        transitions = ordered_transitions(database, roles)
+        transitions, times, _ = numbered_transitions(
+            database, roles, len(whole.states), f"kept AND part = '{part}'"
+        )
         parts.append(replace(whole, transitions=transitions, scale=scale, starts=times))
         begun = database.execute(
             "SELECT here.number AS state FROM entered JOIN state_codes AS here USING "
