@@ -199,6 +199,11 @@ def named(columns: Sequence[str]) -> str:
     return ", ".join(map(sql_name, columns))
 
 
+def replacing(values: Sequence[str]) -> str:
+    """Returns SQL for all columns, some of them with new values."""
+    return f"* REPLACE ({', '.join(values)})" if values else "*"
+
+
 def as_texts(columns: Sequence[str]) -> str:
     """Returns SQL that casts columns to text, so that Python can read values of every type."""
     return ", ".join(f"CAST({sql_name(name)} AS VARCHAR)" for name in columns)

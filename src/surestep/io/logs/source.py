@@ -37,7 +37,7 @@ from surestep.io.logs.loading import (
     texts_by_column,
 )
 from surestep.io.logs.roles import ISO, RewardSql, RoleSql, RowCheck, as_varchar, is_stamp_type
-from surestep.io.sql import ROW, columns_of, limit_memory, named, sql_name
+from surestep.io.sql import ROW, columns_of, limit_memory, named, replacing, sql_name
 from surestep.model import DecisionLog, Pairs
 from surestep.parallel import map_as_done
 
@@ -742,7 +742,7 @@ def load_raw(database: Any, name: str, raw: tables.Table) -> dict[str, str]:
         kinds = columns_of(database, rows)
         numbers = [sql_name(column) for column, kind in kinds.items() if kind == "DOUBLE"]
         missing = [f"nullif({x}, 'nan'::DOUBLE) AS {x}" for x in numbers]  # as in `act`
-        values = queries.replacing(missing)
+        values = replacing(missing)
         if name == queries.LOG:
             for own in (column for column in kinds if column.lower() == queries.ROW):
                 raise InvalidLog(
