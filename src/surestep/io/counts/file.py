@@ -328,16 +328,17 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
     states = labels_of_role(database, manifest, "state")
     actions = labels_of_role(database, manifest, "action")
     begun = complete_columns(
-        database.execute("SELECT times::BIGINT AS times, decided FROM states ORDER BY number")
+        database.execute(
+            "SELECT times::BIGINT AS times, decided::BOOLEAN AS decided FROM states ORDER BY number"
+        )
     )
     transitions, *further = read_transitions(database, manifest)
-    decided = begun["decided"].astype(np.bool_)
     stuck = (transitions.next_state == END) & ~transitions.terminated
     uncounted = (transitions.times < 1).any() or (begun["times"] < 0).any()
     for fault, is_there in (
         ("a count is negative, or 0 where there is a transition", uncounted),
         ("a step that did not terminate led nowhere", stuck.any()),
-        ("a transition begins where nobody decides", not decided[transitions.state].all()),
+        ("a transition begins where nobody decides", not begun["decided"][transitions.state].all()),
     ):
         if is_there:
             raise ValueError(fault)
@@ -360,7 +361,7 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
         begun["times"],
         manifest.rows_read,
         manifest.rows_dropped,
-        decided,
+        begun["decided"],
         Episodes(ended["recorded"], ended["terminated"], ended["truncated"]),
         manifest.bins,
         manifest.sources,
@@ -423,8 +424,6 @@ def read_transitions(database: Any, manifest: Manifest) -> list[Transitions]:
     high = columns.get("highest", np.ones(1))
     if not ((low > 0) & (low <= high) & (high <= 1)).all():
         raise ValueError("a propensity is not above 0 and at most 1")
-    values |= {name: columns[name].astype(np.int64) for name in ("state", "action", "next_state")}
-    values["terminated"] = columns["terminated"].astype(np.bool_)
     prefixes = ["", *(f"of_{place}_" for place in range(len(manifest.signals)))]
     return [
         Transitions(**values | {n: integers(columns[f"{prefix}{n}"]) for n in REWARDS})

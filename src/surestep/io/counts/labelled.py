@@ -248,8 +248,7 @@ class LabelledCounts:
         merged = grouped(rows._replace(state=pair, next_state=led), keys=("state", "next_state"))
         starts = np.zeros(pairs.num_states, np.int64)
         starts[known_places("state", [*map(joined, self.states)], pairs.state_labels)] = self.starts
-        terminal = np.zeros(pairs.num_states, np.bool_)
-        terminal[led[rows.terminated]] = True
+        terminal = arrays.marked(led[rows.terminated], pairs.num_states)
         total, *ends = (in_units(getattr(merged, name), 10**self.scale) for name in REWARDS)
         return Counts(
             pairs,

@@ -704,15 +704,14 @@ def table_of_query(raw: tables.Table, sql: str, memory_limit: str | None) -> tab
         )
     order = next((name for name in (mapping.step, mapping.time) if name in types), None)
     query = replace(query, case=None if single else case, order=order)
-    decided = list[str]()
-    for name in (*mapping.state, *mapping.action):
-        rule = description.bins.get(name)
-        decided += several(None if rule is None else rule.columns) or (name,)
+    measured = {name: several(rule.columns) for name, rule in description.bins.items()}
+    labels = (*mapping.state, *mapping.action)
+    decided = tuple(column for name in labels for column in measured.get(name) or (name,))
     told_by = (None, None) if single else (mapping.episode, mapping.step)
     signals = [rule.column for rule in description.signals.values()]
     ends = (mapping.terminated, mapping.truncated, *mapping.next_state)
     after = tuple(name for name in (mapping.reward, *signals, *ends) if name in kinds)
-    keys = queries.Keys(*told_by, tuple(decided), after, several(description.columns.known_before))
+    keys = queries.Keys(*told_by, decided, after, several(description.columns.known_before))
     rows, digest = queries.write_rows(workshop, query, keys)
     made = queries.Made(workshop, query, keys, digest, types, queries.ROW in kinds)
     return tables.Table(
