@@ -15,13 +15,12 @@ from surestep.io.counts.labelled import END, REWARDS, Episodes, LabelledCounts, 
 from surestep.io.labels.vocabulary import Label, joined
 from surestep.io.logs.counting import BEGINS, IN_ORDER, TERMINATED, TRUNCATED, CountQuery
 from surestep.io.logs.roles import LabelCode, RewardSql, RoleSql, Units
-from surestep.io.sql import ROW, sql_name, sql_text
+from surestep.io.sql import ROW, replacing, sql_name, sql_text
 from surestep.model import DecisionLog, Pairs
 
 UNFINISHED = "the recording stopped, and no next state is known"
 STOPPED = "a clock stopped the recording, and no next state is known"
 UNKNOWN = f"next_state = {END} AND kind & {TERMINATED} = 0"  # the recording stopped
-TYPES = {"terminated": np.bool_, "lowest": np.float64, "highest": np.float64}
 PIECE = 100_000  # groups fetched at a time
 
 
@@ -139,8 +138,8 @@ def joined_codes(roles: RoleSql, table: str) -> str:
 
 def ordered_transitions(database: Any, roles: RoleSql) -> Transitions:
     """Merges the groups of each transition, in rising order, without those that lead nowhere."""
-    known = roles.mapping.propensity is not None
-    seen = ", min(lowest) AS lowest, max(highest) AS highest" if known else ""
+    ends = ", min(lowest) AS lowest, max(highest) AS highest"
+    seen = "" if roles.mapping.propensity is None else ends
     database.execute("SET preserve_insertion_order = true")
     database.execute(
         "CREATE OR REPLACE TEMP TABLE ordered AS SELECT state, action, next_state, "
@@ -151,16 +150,12 @@ def ordered_transitions(database: Any, roles: RoleSql) -> Transitions:
     )
     (size,) = database.execute("SELECT count(*) FROM ordered").fetchone()
     kind = labelled.exact_type(database, "ordered", REWARDS)
-    columns = ["state", "action", "next_state", "terminated", "times"]
-    columns += ["lowest", "highest"] if known else []
-    sql = [f"{name}::{kind} AS {name}" for name in REWARDS]
-    filled = {name: np.empty(size, TYPES.get(name, np.int64)) for name in columns}
-    filled |= {name: np.empty(size, np.int64 if kind == "BIGINT" else object) for name in REWARDS}
+    rewards = replacing([f"{name}::{kind} AS {name}" for name in REWARDS])
+    query = f"SELECT {rewards} FROM ordered WHERE rowid >= {{}} AND rowid < {{}} ORDER BY rowid"
+    none = database.execute(query.format(0, 0)).fetchnumpy()
+    filled = {name: np.empty(size, values.dtype) for name, values in none.items()}
     for begin in range(0, size, PIECE):  # all at once would be held twice
-        piece = database.execute(
-            f"SELECT {', '.join([*columns, *sql])} FROM ordered "
-            f"WHERE rowid >= {begin} AND rowid < {begin + PIECE} ORDER BY rowid"
-        ).fetchnumpy()
+        piece = database.execute(query.format(begin, begin + PIECE)).fetchnumpy()
         for name, values in filled.items():
             values[begin : begin + PIECE] = labelled.integers(piece[name])
     return Transitions(**filled)
