@@ -224,16 +224,13 @@ def start_distribution(model: CheckerModel, initial: str | None) -> arrays.Float
     'uniform' starts equally often in all states that the file marks as initial, and a label in all
     states that carry it.
     """
-    if initial is None or initial == UNIFORM:
-        marked = model.initial
-    elif initial in model.labels:
-        marked = model.labels[initial]
-    else:
+    marks = {**model.labels, None: model.initial, UNIFORM: model.initial}
+    if initial not in marks:
         raise InvalidModel(
             f"initial is {initial!r}, expected one of "
             f"{', '.join(map(repr, [UNIFORM, *model.labels]))}"
         )
-    states = np.flatnonzero(marked)
+    states = np.flatnonzero(marks[initial])
     if states.size == 0:
         label = INITIAL if initial in (None, UNIFORM) else initial
         raise InvalidModel(f"no state is marked as {label!r}, expected one to start in")
@@ -243,7 +240,7 @@ def start_distribution(model: CheckerModel, initial: str | None) -> arrays.Float
             f"expected one initial state; initial='{UNIFORM}' starts equally often in each of "
             "them, and initial='a label' in the states with that label"
         )
-    return marked / states.size
+    return marks[initial] / states.size
 
 
 def with_loops(model: CheckerModel) -> Graph:
