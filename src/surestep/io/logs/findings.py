@@ -362,11 +362,10 @@ def explain_episodes(look: Look) -> InvalidLog | None:
         file, row, episode, _, note = suspicion.examples[0]
         if suspicion.kind == "repeated step" and look.table.preparation.numbers_stamps:
             note = f"{note}, by its time stamps"
-        times = suspicion.times
-        others = f"; {times:,} {finding.of}s are affected" if times > 1 else ""
+        affected = f"; {suspicion.times:,} {finding.of}s are affected"
         return InvalidLog(
             f"{file or look.table.name}, row {row:,}, column {column!r}: in episode {episode!r}, "
-            f"{note}; expected {finding.expected}{others}"
+            f"{note}; expected {finding.expected}{affected if suspicion.times > 1 else ''}"
         )
     return None
 

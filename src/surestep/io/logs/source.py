@@ -734,8 +734,8 @@ def load_further(database: Any, description: Description) -> None:
 
 def load_raw(database: Any, name: str, raw: tables.Table) -> dict[str, str]:
     """Loads a table for a query; returns its types. The log gets the column `row`."""
-    reader = raw.description.reader
     typed = raw.format.typed
+    reader = raw.description.reader
     rows = raw.read(database, raw.files) if typed is None else typed(raw.files, reader)
     with tables.explaining(raw):
         kinds = columns_of(database, rows)
