@@ -354,20 +354,19 @@ class Look:
 def explain_episodes(look: Look) -> InvalidLog | None:
     """Returns an error for the first suspicion about episodes that is refused; None without one."""
     look.read()
-    for suspicion in look.ask(look.of_episodes()):
-        if not suspicion.refused:
-            continue
-        finding = OF_EPISODES[suspicion.kind]
-        column = look.roles.mapping.by_role()[finding.refused_at][0]
-        file, row, episode, _, note = suspicion.examples[0]
-        if suspicion.kind == "repeated step" and look.table.preparation.numbers_stamps:
-            note = f"{note}, by its time stamps"
-        affected = f"; {suspicion.times:,} {finding.of}s are affected"
-        return InvalidLog(
-            f"{file or look.table.name}, row {row:,}, column {column!r}: in episode {episode!r}, "
-            f"{note}; expected {finding.expected}{affected if suspicion.times > 1 else ''}"
-        )
-    return None
+    suspicion = next((one for one in look.ask(look.of_episodes()) if one.refused), None)
+    if suspicion is None:
+        return None
+    finding = OF_EPISODES[suspicion.kind]
+    column = look.roles.mapping.by_role()[finding.refused_at][0]
+    file, row, episode, _, note = suspicion.examples[0]
+    if suspicion.kind == "repeated step" and look.table.preparation.numbers_stamps:
+        note = f"{note}, by its time stamps"
+    affected = f"; {suspicion.times:,} {finding.of}s are affected"
+    return InvalidLog(
+        f"{file or look.table.name}, row {row:,}, column {column!r}: in episode {episode!r}, "
+        f"{note}; expected {finding.expected}{affected if suspicion.times > 1 else ''}"
+    )
 
 
 def usable_code(code: LabelCode) -> str:
