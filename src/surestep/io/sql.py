@@ -6,11 +6,11 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from surestep._files import check_utf8, temporary_folder
 from surestep.errors import FileFailure, InvalidParameter, SurestepError
@@ -114,33 +114,28 @@ if hasattr(os, "register_at_fork"):  # a fork copies the databases without their
 
 
 class Interruptible:
-    """A DuckDB connection whose queries run in another thread, so that they can be stopped."""
+    """A DuckDB connection whose methods run in another thread, so that they can be stopped."""
 
     def __init__(self, connection: Any, worker: ThreadPoolExecutor, seconds: float | None) -> None:
         self._connection = connection
         self._worker = worker
         self._end = None if seconds is None else time.monotonic() + seconds
 
-    def execute(self, *query: Any) -> Self:
-        """Runs the query; an interrupt or a timeout stops it before the error is passed on."""
-        self._run(self._connection.execute, *query)
-        return self
-
-    def fetchall(self) -> Any:
-        """Fetches the rows; DuckDB may compute them only now."""
-        return self._run(self._connection.fetchall)
-
-    def _run(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        running = self._worker.submit(work, *arguments)
-        try:
-            return running.result(None if self._end is None else self._end - time.monotonic())
-        finally:
-            while not running.done():
-                self._connection.interrupt()  # no effect before the query begins
-                wait([running], BETWEEN_INTERRUPTS)
-
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._connection, name)
+        """Returns a method, which an interrupt or a timeout stops before its error is passed on."""
+        method = getattr(self._connection, name)
+
+        def run(*arguments: Any) -> Any:
+            running = self._worker.submit(method, *arguments)
+            try:
+                answer = running.result(None if self._end is None else self._end - time.monotonic())
+            finally:
+                while not running.done():
+                    self._connection.interrupt()  # no effect before the query begins
+                    wait([running], BETWEEN_INTERRUPTS)
+            return self if name == "execute" else answer
+
+        return run
 
 
 @contextmanager
@@ -197,6 +192,11 @@ def sql_name(column: str) -> str:
 def named(columns: Sequence[str]) -> str:
     """Quotes the names of columns and joins them with commas, for SQL."""
     return ", ".join(map(sql_name, columns))
+
+
+def replacing(values: Sequence[str]) -> str:
+    """Returns SQL for all columns, some of them with new values."""
+    return f"* REPLACE ({', '.join(values)})" if values else "*"
 
 
 def as_texts(columns: Sequence[str]) -> str:

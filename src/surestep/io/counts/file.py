@@ -33,7 +33,15 @@ from surestep.io.counts.labelled import (
 )
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.vocabulary import Label
-from surestep.io.sql import file_list, first_lines, in_memory, sql_name, sql_text
+from surestep.io.sql import (
+    file_list,
+    first_lines,
+    in_memory,
+    named,
+    replacing,
+    sql_name,
+    sql_text,
+)
 
 FORMAT = "surestep counts"
 VERSION = 7
@@ -286,29 +294,30 @@ def labels_table(labels: tuple[Label, ...], times: AnyArray, decided: AnyArray) 
 
 def rows_sql(manifest: Manifest) -> str:
     """Returns SQL for all rows of the file: states, actions, transitions, each in their order."""
-    width = len(manifest.state_columns)
-    none = ["NULL::VARCHAR"] * width
-    no_action = ["NULL::VARCHAR"] * len(manifest.action_columns)
-    here, there = ([f"{t}.text_{i}" for i in range(width)] for t in ("here", "there"))
-    act = [f"act.text_{i}" for i in range(len(no_action))]
-    seen = ["lowest", "highest"] if manifest.behavior_prob else []
-    unseen = ["NULL::DOUBLE"] * len(seen)
-    nothing = ["0::DECIMAL(38, 0)"] * len(manifest.earned)
-    exact = [f"CAST({name} AS DECIMAL(38, 0))" for name in manifest.earned]
-    of_state = [*here, *no_action, *none, "false", "decided", "times", *nothing, *unseen]
-    of_action = [*none, *act, *none, "false", "decided", "times", *nothing, *unseen]
-    of_step = [*here, *act, *there, "terminated", "false", "rows.times", *exact, *seen]
+
+    def labels(table: str, role: str) -> str:
+        texts = enumerate(map(sql_name, manifest.names(role)))
+        return ", ".join(f"{table}.text_{i} AS {name}" for i, name in texts)
+
+    exact = (f"CAST({x} AS DECIMAL(38, 0)) AS {sql_name(n)}" for x, n in manifest.earned.items())
+    seen = ", lowest, highest" if manifest.behavior_prob else ""
     parts = (
-        f"SELECT 0 AS part, number, 'state' AS kind, {', '.join(of_state)} FROM states AS here",
-        f"SELECT 1, number, 'action', {', '.join(of_action)} FROM actions AS act",
-        f"SELECT 2, place, 'transition', {', '.join(of_step)} FROM (SELECT *, row_number() OVER () "
-        "AS place FROM transitions) AS rows JOIN states AS here ON here.number = state "
+        f"SELECT 0 AS part, number, 'state' AS kind, {labels('here', 'state')}, decided, times "
+        "FROM states AS here",
+        f"SELECT 1 AS part, number, 'action' AS kind, {labels('act', 'action')}, decided, times "
+        "FROM actions AS act",
+        f"SELECT 2 AS part, place AS number, 'transition' AS kind, {labels('here', 'state')}, "
+        f"{labels('act', 'action')}, {labels('there', 'next_state')}, terminated, rows.times, "
+        f"{', '.join(exact)}{seen} FROM (SELECT *, row_number() OVER () AS place FROM transitions) "
+        "AS rows JOIN states AS here ON here.number = state "
         "JOIN actions AS act ON act.number = action "
         "LEFT JOIN states AS there ON there.number = next_state",
     )
-    names = ["part", "number", "kind", *map(sql_name, manifest.columns)]
-    union = f"({' UNION ALL '.join(parts)}) AS rows({', '.join(names)})"
-    return f"SELECT * EXCLUDE (part, number) FROM {union} ORDER BY part, number"
+    filled = {"terminated": "false", "decided": "false"}
+    filled |= dict.fromkeys(manifest.earned.values(), "0")
+    values = [f"coalesce({sql_name(name)}, {x}) AS {sql_name(name)}" for name, x in filled.items()]
+    rows = f"SELECT {replacing(values)} FROM ({' UNION ALL BY NAME '.join(parts)})"
+    return f"SELECT {named(['kind', *manifest.columns])} FROM ({rows}) ORDER BY part, number"
 
 
 SUM_SLACK = 1e-12  # relative; sums are compared as doubles, which round
@@ -328,16 +337,17 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
     states = labels_of_role(database, manifest, "state")
     actions = labels_of_role(database, manifest, "action")
     begun = complete_columns(
-        database.execute("SELECT times::BIGINT AS times, decided FROM states ORDER BY number")
+        database.execute(
+            "SELECT times::BIGINT AS times, decided::BOOLEAN AS decided FROM states ORDER BY number"
+        )
     )
     transitions, *further = read_transitions(database, manifest)
-    decided = begun["decided"].astype(np.bool_)
     stuck = (transitions.next_state == END) & ~transitions.terminated
     uncounted = (transitions.times < 1).any() or (begun["times"] < 0).any()
     for fault, is_there in (
         ("a count is negative, or 0 where there is a transition", uncounted),
         ("a step that did not terminate led nowhere", stuck.any()),
-        ("a transition begins where nobody decides", not decided[transitions.state].all()),
+        ("a transition begins where nobody decides", not begun["decided"][transitions.state].all()),
     ):
         if is_there:
             raise ValueError(fault)
@@ -360,7 +370,7 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
         begun["times"],
         manifest.rows_read,
         manifest.rows_dropped,
-        decided,
+        begun["decided"],
         Episodes(ended["recorded"], ended["terminated"], ended["truncated"]),
         manifest.bins,
         manifest.sources,
@@ -423,8 +433,6 @@ def read_transitions(database: Any, manifest: Manifest) -> list[Transitions]:
     high = columns.get("highest", np.ones(1))
     if not ((low > 0) & (low <= high) & (high <= 1)).all():
         raise ValueError("a propensity is not above 0 and at most 1")
-    values |= {name: columns[name].astype(np.int64) for name in ("state", "action", "next_state")}
-    values["terminated"] = columns["terminated"].astype(np.bool_)
     prefixes = ["", *(f"of_{place}_" for place in range(len(manifest.signals)))]
     return [
         Transitions(**values | {n: integers(columns[f"{prefix}{n}"]) for n in REWARDS})

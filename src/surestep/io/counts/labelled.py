@@ -248,8 +248,7 @@ class LabelledCounts:
         merged = grouped(rows._replace(state=pair, next_state=led), keys=("state", "next_state"))
         starts = np.zeros(pairs.num_states, np.int64)
         starts[known_places("state", [*map(joined, self.states)], pairs.state_labels)] = self.starts
-        terminal = np.zeros(pairs.num_states, np.bool_)
-        terminal[led[rows.terminated]] = True
+        terminal = arrays.marked(led[rows.terminated], pairs.num_states)
         total, *ends = (in_units(getattr(merged, name), 10**self.scale) for name in REWARDS)
         return Counts(
             pairs,
@@ -319,17 +318,23 @@ def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
                     f"the {role} is {', '.join(ours)} in some counts and {', '.join(theirs)} in "
                     "others; expected the same columns in the same order"
                 )
-    if any(part.binnings != first.binnings for part in parts):
-        raise ShapeMismatch(
-            "the counts have different bins; expected the same edges or widths everywhere "
-            "(quantiles of one part are not those of another)"
-        )
-    if len({part.transitions.lowest is None for part in parts}) > 1:
-        raise ShapeMismatch(
-            "some counts have logged propensities and others have none; expected all or none"
-        )
-    if any(part.signals.keys() != first.signals.keys() for part in parts):
-        raise ShapeMismatch("the counts have different signals; expected the same everywhere")
+        for differ, fault in (
+            (
+                part.binnings != first.binnings,
+                "the counts have different bins; expected the same edges or widths everywhere "
+                "(quantiles of one part are not those of another)",
+            ),
+            (
+                (part.transitions.lowest is None) != (first.transitions.lowest is None),
+                "some counts have logged propensities and others have none; expected all or none",
+            ),
+            (
+                part.signals.keys() != first.signals.keys(),
+                "the counts have different signals; expected the same everywhere",
+            ),
+        ):
+            if differ:
+                raise ShapeMismatch(fault)
     sources = merged_sources(parts)
     states = tuple(sorted({label for part in parts for label in part.states}))
     actions = tuple(sorted({label for part in parts for label in part.actions}))
@@ -537,13 +542,11 @@ def grouped(rows: Transitions, keys: Sequence[str] = KEYS) -> Transitions:
         return rows
     rows = rows.changed(lambda column: column[order])
     begin = np.flatnonzero(arrays.first_of_equal(*(getattr(rows, key) for key in keys)))
-    low = rows.lowest
-    high = rows.highest
     return rows.changed(lambda column: column[begin])._replace(
         times=np.add.reduceat(rows.times, begin),
         reward_sum=added(rows.reward_sum, begin),
         least_reward=np.minimum.reduceat(rows.least_reward, begin),
         greatest_reward=np.maximum.reduceat(rows.greatest_reward, begin),
-        lowest=None if low is None else np.minimum.reduceat(low, begin),
-        highest=None if high is None else np.maximum.reduceat(high, begin),
+        lowest=None if rows.lowest is None else np.minimum.reduceat(rows.lowest, begin),
+        highest=None if rows.highest is None else np.maximum.reduceat(rows.highest, begin),
     )

@@ -368,8 +368,7 @@ def policy_from_propensities(
         )
     logged = np.zeros(pairs.num_pairs)
     logged[seen] = most
-    known = np.zeros(pairs.num_pairs, np.bool_)
-    known[seen] = True
+    known = arrays.marked(seen, pairs.num_pairs)
     lengths = arrays.run_lengths(pairs.offsets)
     total = arrays.run_sums(logged, pairs.offsets)
     decided = arrays.run_sums(known.astype(np.int64), pairs.offsets)

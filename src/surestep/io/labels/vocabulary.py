@@ -4,6 +4,7 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -156,16 +157,14 @@ def in_order(
     >>> in_order([(">= 10",), ("2 to < 10",), ("< 2",)], ["age"], {"age": Binning((2, 10))})
     [('< 2',), ('2 to < 10',), ('>= 10',)]
     """
-    known = set(labels)
-    ranks = []
-    for i, column in enumerate(columns):
+
+    @cache
+    def rank(column: str, text: str) -> tuple[bool, int, str]:
         binning = binnings.get(column)
-        texts = {label[i] for label in known}
-        places = {text: None if binning is None else binning.place(text) for text in texts}
-        ranks.append({text: (place is None, place or 0, text) for text, place in places.items()})
-    return sorted(
-        known, key=lambda label: [rank[text] for rank, text in zip(ranks, label, strict=True)]
-    )
+        place = None if binning is None else binning.place(text)
+        return place is None, place or 0, text
+
+    return sorted(set(labels), key=lambda label: [*map(rank, columns, label)])
 
 
 def given_values(role: str, columns: Sequence[str], given: Given) -> list[object]:

@@ -74,14 +74,13 @@ class CountQuery:
         conditions += [f"NOT coalesce({check.condition}, false)" for check in checks]
         return " AND ".join(conditions)
 
-    def steps(self, scan: str, place: str = "") -> str:
+    def steps(self, scan: str, **also: str) -> str:
         """Returns SQL for the rows of a scan as codes, flags and units, under our names of columns.
 
-        `place` is SQL for a further column `place`.
+        `also` has the SQL of further columns, by name.
         """
-        columns = self.roles.columns() | {"usable": self.usable, "units": self.units.number}
-        if place:
-            columns["place"] = place
+        own = {"usable": self.usable, "units": self.units.number}
+        columns = self.roles.columns() | own | also
         if self.roles.mapping.propensity is not None:
             columns["propensity"] = self.roles.propensity
         listed = ", ".join(f"{sql} AS {name}" for name, sql in columns.items())
@@ -102,11 +101,12 @@ class CountQuery:
         return f"SELECT * REPLACE ({flag} OR ({last}) AS {flag}) FROM ({rows})"
 
     def chained(
-        self, scan: str, order: str, *, before: str = "", after: str = "", place: str = ""
+        self, scan: str, order: str, *, before: str = "", after: str = "", **also: str
     ) -> str:
         """Returns SQL for the steps, each with the next row and the episode of the row before.
 
-        `before` and `after` name the variables with the rows just before and after a lane.
+        `before` and `after` name the variables with the rows just before and after a lane, and
+        `also` has the SQL of further columns, by name.
         """
         ahead = [
             f"lead({name}, 1, {f'getvariable({after!r}).{name}' if after else 'NULL'}) OVER near "
@@ -116,7 +116,7 @@ class CountQuery:
         edge = f"getvariable({before!r}).episode" if before else "NULL"
         return (
             f"SELECT *, {', '.join(ahead)}, lag(episode, 1, {edge}) OVER near AS previous_episode "
-            f"FROM ({self.steps(scan, place)}) WINDOW near AS ({order})"
+            f"FROM ({self.steps(scan, **also)}) WINDOW near AS ({order})"
         )
 
     @property
@@ -140,17 +140,8 @@ class CountQuery:
     # ---- groups -------------------------------------------------------------------------------
 
     @property
-    def marks(self) -> dict[int, str]:
-        """Returns SQL by bit of `kind`: the step terminated, was truncated, begins an episode."""
-        bits = zip((TERMINATED, TRUNCATED), FLAGS, strict=True)
-        marks = {bit: name for bit, name in bits if getattr(self.roles.mapping, name)}
-        if self.roles.episode is not None:
-            marks[BEGINS] = "(previous_episode IS DISTINCT FROM episode)"
-        return marks
-
-    @property
     def keys(self) -> list[str]:
-        """Returns the labels by which rows are grouped, besides their marks."""
+        """Returns the labels by which rows are grouped, besides their kind."""
         roles = self.roles
         following = roles.names("next")
         if not roles.next_state:
@@ -161,7 +152,13 @@ class CountQuery:
 
     def grouped(self, rows: str) -> str:
         """Returns SQL that groups rows by state, action, next state and kind, with exact sums."""
-        bits = [f"{bit} * CAST({x} AS TINYINT)" for bit, x in self.marks.items()]
+        begins = "(previous_episode IS DISTINCT FROM episode)"
+        marks = {
+            TERMINATED: "terminated",
+            TRUNCATED: "truncated",
+            BEGINS: "false" if self.roles.episode is None else begins,
+        }
+        bits = [f"{bit} * CAST({mark} AS TINYINT)" for bit, mark in marks.items()]
         sums = f"sum(CASE WHEN usable AND {self.whole} THEN units ELSE error('{REFUTED}') END)"
         columns = ["count(*) AS times", f"{self.units.whole(sums)} AS reward_sum"]
         columns += [
@@ -170,7 +167,7 @@ class CountQuery:
         ]
         if self.roles.mapping.propensity is not None:
             columns += ["min(propensity) AS lowest", "max(propensity) AS highest"]
-        listed = ", ".join([*self.keys, f"{' + '.join(['0', *bits])} AS kind", *columns])
+        listed = ", ".join([*self.keys, f"{' + '.join(bits)} AS kind", *columns])
         return f"SELECT {listed} FROM ({rows}) GROUP BY ALL"
 
     @property

@@ -39,12 +39,11 @@ BLOCK = 60  # steps that are counted together, as bits of one 64-bit number
 def check_rows(table: Table, database: Any, roles: RoleSql) -> Units:
     """Refuses the first row that cannot be used; returns the units that exact sums need."""
     reward = RewardSql.of(roles)
-    rows, *needs = passed(
+    rows, scale, largest, short = passed(
         table, database, roles.checks(reward.is_number), "count(*)", *reward.needs()
     )
     if rows == 0:
         raise no_row(table)
-    scale, largest, _ = needs
     if scale > LARGEST_SCALE or largest * rows * 10.0**scale >= LARGEST_SUM:
         place, text = first_row_where(table, database, f"{reward.digits} = {scale}", reward.column)
         raise InvalidLog(
@@ -52,7 +51,7 @@ def check_rows(table: Table, database: Any, roles: RoleSql) -> Units:
             f"rewards of up to {largest:g} with that many cannot be added up exactly; round "
             "the rewards to fewer digits"
         )
-    return reward.units(*needs)
+    return reward.units(scale, largest, short)
 
 
 def passed(table: Table, database: Any, checks: Sequence[RowCheck], *also: str) -> Sequence[Any]:
@@ -150,9 +149,6 @@ class Finding(NamedTuple):
     refused_at: str = "step"  # the role whose column is at fault
 
 
-UNUSABLE = "unusable value"
-OUTLIER = "outlier"
-ONCE = "state seen once"
 IN_EPISODES = "(in {number:,} episode{s})"
 STEPS = "seen WHERE episode IS NOT NULL AND step IS NOT NULL"
 OF_EPISODES: Mapping[str, Finding] = {
@@ -204,7 +200,7 @@ OF_EPISODES: Mapping[str, Finding] = {
     ),
 }
 OF_LABELS = {
-    OUTLIER: Finding(
+    "outlier": Finding(
         "row",
         "with a reward far from almost all others, which are {low:g} to {high:g}",
         None,
@@ -212,7 +208,7 @@ OF_LABELS = {
         "WHERE NOT reward BETWEEN {low!r}::DOUBLE AND {high!r}::DOUBLE",
         "reward",
     ),
-    ONCE: Finding(
+    "state seen once": Finding(
         "state",
         "seen in a single row (a typing error, or a state too fine to learn from)",
         None,
@@ -312,7 +308,7 @@ class Look:
             says = f"{counted(times, 'row')} without {check.expected} in column {check.column!r}"
             places = f"SELECT {ROW} AS row, NULL AS note FROM log WHERE {check.condition}"
             examples = self.examples(places, [check.column])
-            yield Suspicion(UNUSABLE, times, says, check.expected, examples)
+            yield Suspicion("unusable value", times, says, check.expected, examples)
 
     def ask(self, findings: Mapping[str, Finding], **names: Any) -> Iterator[Suspicion]:
         """Yields the suspicions of all findings; `names` and `self.names` fill their braces."""
@@ -358,21 +354,19 @@ class Look:
 def explain_episodes(look: Look) -> InvalidLog | None:
     """Returns an error for the first suspicion about episodes that is refused; None without one."""
     look.read()
-    for suspicion in look.ask(look.of_episodes()):
-        if not suspicion.refused:
-            continue
-        finding = OF_EPISODES[suspicion.kind]
-        column = look.roles.mapping.by_role()[finding.refused_at][0]
-        file, row, episode, _, note = suspicion.examples[0]
-        if suspicion.kind == "repeated step" and look.table.preparation.numbers_stamps:
-            note = f"{note}, by its time stamps"
-        times = suspicion.times
-        others = f"; {times:,} {finding.of}s are affected" if times > 1 else ""
-        return InvalidLog(
-            f"{file or look.table.name}, row {row:,}, column {column!r}: in episode {episode!r}, "
-            f"{note}; expected {finding.expected}{others}"
-        )
-    return None
+    suspicion = next((one for one in look.ask(look.of_episodes()) if one.refused), None)
+    if suspicion is None:
+        return None
+    finding = OF_EPISODES[suspicion.kind]
+    column = look.roles.mapping.by_role()[finding.refused_at][0]
+    file, row, episode, _, note = suspicion.examples[0]
+    if suspicion.kind == "repeated step" and look.table.preparation.numbers_stamps:
+        note = f"{note}, by its time stamps"
+    affected = f"; {suspicion.times:,} {finding.of}s are affected"
+    return InvalidLog(
+        f"{file or look.table.name}, row {row:,}, column {column!r}: in episode {episode!r}, "
+        f"{note}; expected {finding.expected}{affected if suspicion.times > 1 else ''}"
+    )
 
 
 def usable_code(code: LabelCode) -> str:

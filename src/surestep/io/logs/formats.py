@@ -29,7 +29,7 @@ else:
 from surestep._files import failing_to_read
 from surestep.description import Reader, several
 from surestep.errors import FileFailure, InvalidLog, InvalidParameter, said
-from surestep.io.sql import columns_of, file_list, sql_name, sql_text
+from surestep.io.sql import columns_of, file_list, replacing, sql_name, sql_text
 
 DELIMITERS = (",", ";", "|", "\t")
 BY_ENDING = {".tsv": "\t", ".psv": "|"}
@@ -323,8 +323,8 @@ def scan_frame(database: Any, files: Sequence[Path], reader: Reader) -> str:
     """Returns the SQL that reads a table in memory; labels of categories are text, as in files."""
     kinds = columns_of(database, "frame")
     names = [sql_name(name) for name, kind in kinds.items() if kind.startswith("ENUM")]
-    texts = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name in names)
-    return f"SELECT * {f'REPLACE ({texts}) ' if texts else ''}FROM frame"
+    texts = [f"CAST({name} AS VARCHAR) AS {name}" for name in names]
+    return f"SELECT {replacing(texts)} FROM frame"
 
 
 FORMATS = {

@@ -13,7 +13,7 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.vocabulary import Label
-from surestep.io.logs.findings import OF_LABELS, ONCE, Look, Suspicion, no_row
+from surestep.io.logs.findings import OF_LABELS, Look, Suspicion, no_row
 from surestep.io.logs.loading import number_labels
 from surestep.io.logs.source import LogSource
 from surestep.io.logs.tables import connected
@@ -79,8 +79,8 @@ def inspect_log(source: LogSource) -> LogFacts:
         states, actions, pairs = count_pairs(look)
         rewards = reward_facts(look)
         unusable = [] if all_usable else [*look.unusable()]
-        kinds = OF_LABELS if rewards is not None else {ONCE: OF_LABELS[ONCE]}
-        ends = {} if rewards is None else {"low": rewards.low, "high": rewards.high}
+        # Where there is no reward, there is no outlier, whatever the ends.
+        low, high = (0.0, 0.0) if rewards is None else (rewards.low, rewards.high)
         following = look.roles.names("next") if look.roles.next_state else []
         only_reached = 0
         if following:
@@ -107,7 +107,7 @@ def inspect_log(source: LogSource) -> LogFacts:
             only_reached=only_reached,
             episodes=episodes,
             rewards=rewards,
-            suspicions=(*unusable, *look.ask(look.of_episodes() | kinds, **ends)),
+            suspicions=(*unusable, *look.ask(look.of_episodes() | OF_LABELS, low=low, high=high)),
             binnings=look.roles.binnings,
         )
 

@@ -15,35 +15,25 @@ from surestep.io.counts.labelled import END, REWARDS, Episodes, LabelledCounts, 
 from surestep.io.labels.vocabulary import Label, joined
 from surestep.io.logs.counting import BEGINS, IN_ORDER, TERMINATED, TRUNCATED, CountQuery
 from surestep.io.logs.roles import LabelCode, RewardSql, RoleSql, Units
-from surestep.io.sql import ROW, sql_name, sql_text
+from surestep.io.sql import ROW, replacing, sql_name, sql_text
 from surestep.model import DecisionLog, Pairs
 
 UNFINISHED = "the recording stopped, and no next state is known"
 STOPPED = "a clock stopped the recording, and no next state is known"
 UNKNOWN = f"next_state = {END} AND kind & {TERMINATED} = 0"  # the recording stopped
-TYPES = {"terminated": np.bool_, "lowest": np.float64, "highest": np.float64}
 PIECE = 100_000  # groups fetched at a time
 
 
 def counts_of(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
     """Returns the table `counted` as counts in their normal form."""
     states, actions = number_codes(database, roles, "counted")
-    number_groups(database, roles)
+    rows, starts, decided = numbered_transitions(database, roles, len(states))
     units = 10**scale
-    scale, transitions = labelled.smallest_scale(scale, ordered_transitions(database, roles))
-    # Loose transitions do not say where episodes begin: every row stands for a start.
-    begins = "true" if roles.episode is None else f"kind & {BEGINS} > 0"
-    starts = np.zeros(len(states), np.int64)
-    decided = np.zeros(len(states), np.bool_)
-    for state, times in database.execute(
-        f"SELECT state, coalesce(sum(times) FILTER ({begins}), 0)::BIGINT FROM numbered GROUP BY 1"
-    ).fetchall():
-        starts[state] = times
-        decided[state] = True
+    scale, transitions = labelled.smallest_scale(scale, rows)
     episodes = Episodes(0, 0, 0)
     if roles.episode is not None:
         over = f"kind & {TERMINATED} > 0"
-        conditions = (begins, over, f"kind & {TRUNCATED} > 0 AND NOT {over}")
+        conditions = (f"kind & {BEGINS} > 0", over, f"kind & {TRUNCATED} > 0 AND NOT {over}")
         sums = [f"coalesce(sum(times) FILTER ({condition}), 0)::BIGINT" for condition in conditions]
         episodes = Episodes(*database.execute(f"SELECT {', '.join(sums)} FROM numbered").fetchone())
     # Rows that are left out, by reason; '' for those that are counted.
@@ -70,8 +60,13 @@ def counts_of(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
     )
 
 
-def number_groups(database: Any, roles: RoleSql, condition: str = "true") -> None:
-    """Creates the table `numbered`: the groups of `counted` with numbers of their codes."""
+def numbered_transitions(
+    database: Any, roles: RoleSql, size: int, condition: str = "true"
+) -> tuple[Transitions, arrays.IntArray, arrays.BoolArray]:
+    """Creates the table `numbered`: the groups of `counted` with numbers of their codes.
+
+    Returns their transitions, and of each state [size] the starts, and whether a row decides there.
+    """
     seen = ", lowest, highest" if roles.mapping.propensity is not None else ""
     database.execute(
         "CREATE OR REPLACE TEMP TABLE numbered AS SELECT here.number AS state, "
@@ -79,6 +74,15 @@ def number_groups(database: Any, roles: RoleSql, condition: str = "true") -> Non
         f"kind, times, {', '.join(REWARDS)}{seen} "
         f"FROM counted {joined_codes(roles, 'counted')} WHERE {condition}"
     )
+    # Loose transitions do not say where episodes begin: every row stands for a start.
+    begins = "true" if roles.episode is None else f"kind & {BEGINS} > 0"
+    begun = database.execute(
+        f"SELECT state, coalesce(sum(times) FILTER ({begins}), 0)::BIGINT AS times FROM numbered "
+        "GROUP BY state"
+    ).fetchnumpy()
+    starts = np.zeros(size, np.int64)
+    starts[begun["state"]] = begun["times"]
+    return ordered_transitions(database, roles), starts, arrays.marked(begun["state"], size)
 
 
 def number_codes(
@@ -134,8 +138,8 @@ def joined_codes(roles: RoleSql, table: str) -> str:
 
 def ordered_transitions(database: Any, roles: RoleSql) -> Transitions:
     """Merges the groups of each transition, in rising order, without those that lead nowhere."""
-    known = roles.mapping.propensity is not None
-    seen = ", min(lowest) AS lowest, max(highest) AS highest" if known else ""
+    ends = ", min(lowest) AS lowest, max(highest) AS highest"
+    seen = "" if roles.mapping.propensity is None else ends
     database.execute("SET preserve_insertion_order = true")
     database.execute(
         "CREATE OR REPLACE TEMP TABLE ordered AS SELECT state, action, next_state, "
@@ -146,16 +150,12 @@ def ordered_transitions(database: Any, roles: RoleSql) -> Transitions:
     )
     (size,) = database.execute("SELECT count(*) FROM ordered").fetchone()
     kind = labelled.exact_type(database, "ordered", REWARDS)
-    columns = ["state", "action", "next_state", "terminated", "times"]
-    columns += ["lowest", "highest"] if known else []
-    sql = [f"{name}::{kind} AS {name}" for name in REWARDS]
-    filled = {name: np.empty(size, TYPES.get(name, np.int64)) for name in columns}
-    filled |= {name: np.empty(size, np.int64 if kind == "BIGINT" else object) for name in REWARDS}
+    rewards = replacing([f"{name}::{kind} AS {name}" for name in REWARDS])
+    query = f"SELECT {rewards} FROM ordered WHERE rowid >= {{}} AND rowid < {{}} ORDER BY rowid"
+    none = database.execute(query.format(0, 0)).fetchnumpy()
+    filled = {name: np.empty(size, values.dtype) for name, values in none.items()}
     for begin in range(0, size, PIECE):  # all at once would be held twice
-        piece = database.execute(
-            f"SELECT {', '.join([*columns, *sql])} FROM ordered "
-            f"WHERE rowid >= {begin} AND rowid < {begin + PIECE} ORDER BY rowid"
-        ).fetchnumpy()
+        piece = database.execute(query.format(begin, begin + PIECE)).fetchnumpy()
         for name, values in filled.items():
             values[begin : begin + PIECE] = labelled.integers(piece[name])
     return Transitions(**filled)
@@ -227,33 +227,25 @@ def texts_by_column(
     The log must be numbered. A label is None if it is missing or was not recorded. A last row that
     is not in the log still gives the state after the step before it.
     """
-    codes = [*roles.state, *roles.next_state]
-    texts = [f"CAST({code.sql} AS VARCHAR) AS v{i}" for i, code in enumerate(codes)]
+    width = len(roles.state)
+    codes = [*roles.state, *(roles.next_state or roles.state)]
+    own = enumerate((*roles.state, *roles.next_state))
+    texts = [f"CAST({code.sql} AS VARCHAR) AS v{i}" for i, code in own]
+    ahead = [f", lead(v{i}) OVER near AS v{i + width}" for i in range(width)]
+    lengths = arrays.run_lengths(log.episode_offsets)
+    database.register("loaded", {"begun": np.asarray(log.number), "steps": lengths})
     answer = database.execute(
-        f"SELECT *, row_number() OVER (PARTITION BY begun ORDER BY step) - 1 AS rank "
-        f"FROM (SELECT *, {BEGUN} AS begun FROM ({in_episodes(roles, texts)})) "
+        f"SELECT *{'' if roles.next_state else ''.join(ahead)} FROM (SELECT *, {BEGUN} AS begun "
+        f"FROM ({in_episodes(roles, texts)})) JOIN loaded USING (begun) WINDOW near AS "
+        "(PARTITION BY begun ORDER BY step) QUALIFY row_number() OVER near <= steps "
         "ORDER BY begun, step"
     ).fetchnumpy()
-    lengths = arrays.run_lengths(log.episode_offsets)
-    number = np.asarray(log.number)
-    place = np.minimum(np.searchsorted(number, answer["begun"]), number.size - 1)
-    there = (number[place] == answer["begun"]) & (np.asarray(answer["rank"]) < lengths[place])
-    rows = np.flatnonzero(there)
-    goes_on = np.append(np.asarray(answer["rank"])[1:] > 0, False)
-    labels = list[list[str | None]]()
+    columns = list[list[str | None]]()
     for i, code in enumerate(codes):
         column = np.ma.asarray(answer[f"v{i}"]).tolist()  # masked values become None
         known = {text: code.label(text) for text in {*column} - {None}}
-        labels.append([known.get(text) for text in column])
-    size = len(roles.state)
-    ahead = labels[size:] or [
-        [one if on else None for one, on in zip([*column[1:], None], goes_on, strict=True)]
-        for column in labels
-    ]
-    return [
-        ([now[row] for row in rows], [after[row] for row in rows])
-        for now, after in zip(labels[:size], ahead, strict=True)
-    ]
+        columns.append([known.get(text) for text in column])
+    return [*zip(columns[:width], columns[width:], strict=True)]
 
 
 # A step was decided at its own place in time, and after all steps before it.
@@ -308,11 +300,10 @@ def numbered_steps(
     """
     # Every row was checked when it was counted, and its reward is the double nearest to it.
     query = CountQuery(roles, Units(0, "true", RewardSql.of(roles).double))
-    marks = {bit: query.marks.get(bit, "false") for bit in (TERMINATED, TRUNCATED)}
     columns = [
         *query.keys,
-        f"{marks[TERMINATED]} AS over",
-        f"{marks[TRUNCATED]} AS stopped",
+        "terminated AS over",
+        "truncated AS stopped",
         "units AS reward",
         "step",
         f"{'NULL' if roles.mapping.propensity is None else 'propensity'} AS propensity",

@@ -31,6 +31,7 @@ from surestep.io.sql import (
     lacks_room,
     limit_memory,
     named,
+    replacing,
     sql_name,
     sql_text,
 )
@@ -201,11 +202,6 @@ def write_rows(workshop: Workshop, query: Query, keys: Keys) -> tuple[Path, str]
     return target, digest
 
 
-def replacing(values: Sequence[str]) -> str:
-    """Returns SQL for all columns, some of them with new values."""
-    return f"* REPLACE ({', '.join(values)})" if values else "*"
-
-
 def digest_of_rows(database: Any, rows: str, keys: Keys) -> str:
     """Returns a digest of the rows and their order."""
     numbered = f"SELECT *, row_number() OVER (ORDER BY {named(keys.order)})"
@@ -331,12 +327,13 @@ def left_out_rewards(made: Made, reward: str) -> dict[str, tuple[float, float]]:
         link = link_of(database, made.keys)
         values = as_texts([*link, reward])
         number = f"TRY_CAST({sql_name(reward)} AS DOUBLE)"
-        other = f"SELECT {values} FROM {RESULT} EXCEPT SELECT {values} FROM {LOG} LIMIT 1"
+        changed = f"SELECT {values} FROM {RESULT} EXCEPT SELECT {values} FROM {LOG}"
         lost = f"SELECT {number} AS lost FROM {left_out(link)} WHERE isfinite({number})"
-        ends = f"SELECT min(lost), max(lost) FROM ({lost}) HAVING count(*) > 0"
-        changed = database.execute(other).fetchall()
-        lost_ends = [] if changed else database.execute(ends).fetchall()
-    return {LEFT_OUT: lost_ends[0]} if lost_ends else {}
+        ends = database.execute(
+            f"SELECT min(lost), max(lost) FROM ({lost}) HAVING count(*) > 0 "
+            f"AND NOT EXISTS ({changed})"
+        ).fetchall()
+    return {LEFT_OUT: ends[0]} if ends else {}
 
 
 def link_of(database: Any, keys: Keys) -> tuple[str, ...]:

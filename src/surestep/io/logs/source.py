@@ -37,7 +37,7 @@ from surestep.io.logs.loading import (
     texts_by_column,
 )
 from surestep.io.logs.roles import ISO, RewardSql, RoleSql, RowCheck, as_varchar, is_stamp_type
-from surestep.io.sql import ROW, columns_of, limit_memory, named, sql_name
+from surestep.io.sql import ROW, columns_of, limit_memory, named, replacing, sql_name
 from surestep.model import DecisionLog, Pairs
 from surestep.parallel import map_as_done
 
@@ -704,15 +704,14 @@ def table_of_query(raw: tables.Table, sql: str, memory_limit: str | None) -> tab
         )
     order = next((name for name in (mapping.step, mapping.time) if name in types), None)
     query = replace(query, case=None if single else case, order=order)
-    decided = list[str]()
-    for name in (*mapping.state, *mapping.action):
-        rule = description.bins.get(name)
-        decided += several(None if rule is None else rule.columns) or (name,)
+    measured = {name: several(rule.columns) for name, rule in description.bins.items()}
+    labels = (*mapping.state, *mapping.action)
+    decided = tuple(column for name in labels for column in measured.get(name) or (name,))
     told_by = (None, None) if single else (mapping.episode, mapping.step)
     signals = [rule.column for rule in description.signals.values()]
     ends = (mapping.terminated, mapping.truncated, *mapping.next_state)
     after = tuple(name for name in (mapping.reward, *signals, *ends) if name in kinds)
-    keys = queries.Keys(*told_by, tuple(decided), after, several(description.columns.known_before))
+    keys = queries.Keys(*told_by, decided, after, several(description.columns.known_before))
     rows, digest = queries.write_rows(workshop, query, keys)
     made = queries.Made(workshop, query, keys, digest, types, queries.ROW in kinds)
     return tables.Table(
@@ -735,14 +734,14 @@ def load_further(database: Any, description: Description) -> None:
 
 def load_raw(database: Any, name: str, raw: tables.Table) -> dict[str, str]:
     """Loads a table for a query; returns its types. The log gets the column `row`."""
-    reader = raw.description.reader
     typed = raw.format.typed
+    reader = raw.description.reader
     rows = raw.read(database, raw.files) if typed is None else typed(raw.files, reader)
     with tables.explaining(raw):
         kinds = columns_of(database, rows)
         numbers = [sql_name(column) for column, kind in kinds.items() if kind == "DOUBLE"]
         missing = [f"nullif({x}, 'nan'::DOUBLE) AS {x}" for x in numbers]  # as in `act`
-        values = queries.replacing(missing)
+        values = replacing(missing)
         if name == queries.LOG:
             for own in (column for column in kinds if column.lower() == queries.ROW):
                 raise InvalidLog(

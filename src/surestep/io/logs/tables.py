@@ -27,6 +27,7 @@ from surestep.io.sql import (
     in_memory,
     interruptible,
     lacks_room,
+    replacing,
     sql_name,
     sql_text,
 )
@@ -85,14 +86,13 @@ class Table:
         """Returns the file of a row (None in memory) and its number there."""
         if self.raw is not None or not self.files:
             return (None if self.raw is None else self.name), row
-        *before, last = self.files
-        for file in before:
+        for file in self.files[:-1]:
             count = f"SELECT count(*) FROM ({self.read(database, [file])})"
             (rows,) = database.execute(count).fetchone()
             if row <= rows:
                 return str(file), row
             row -= rows
-        return str(last), row
+        return str(self.files[-1]), row
 
     def sources(self, database: Any) -> tuple[str, ...]:
         """Returns the SHA-256 of the files with rows, rising; refuses files of equal content.
@@ -312,12 +312,13 @@ def plain_numbers(told: Description, mapping: ColumnMapping, types: Types) -> li
     following = dict(zip(mapping.next_state, mapping.state, strict=False))
     numbers = {mapping.reward, mapping.step, mapping.propensity}
     numbers |= {name for rule in told.bins.values() for name in several(rule.columns)}
-    texts = list[str]()
-    for name, kind in types.items():
-        if kind == "VARCHAR" and (name in numbers or following.get(name, name) in told.bins):
-            text = plain_text(told, name)
-            texts += [] if text == sql_name(name) else [f"{text} AS {sql_name(name)}"]
-    return [f"SELECT * REPLACE ({', '.join(texts)})"] if texts else []
+    texts = {
+        sql_name(name): plain_text(told, name)
+        for name, kind in types.items()
+        if kind == "VARCHAR" and (name in numbers or following.get(name, name) in told.bins)
+    }
+    changed = [f"{text} AS {name}" for name, text in texts.items() if text != name]
+    return [f"SELECT {replacing(changed)}"] if changed else []
 
 
 def plain_text(told: Description, column: str) -> str:

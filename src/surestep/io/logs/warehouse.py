@@ -27,8 +27,7 @@ from surestep.io.logs.loading import (
     counts_of,
     joined_codes,
     log_of_steps,
-    number_groups,
-    ordered_transitions,
+    numbered_transitions,
 )
 from surestep.io.logs.roles import RewardSql, RoleSql
 from surestep.io.logs.source import LogSource
@@ -203,11 +202,10 @@ def roles_of(columns: Sequence[str]) -> tuple[RoleSql, list[tuple[str, str]]]:
 def tables_of(database: Any, roles: RoleSql) -> WarehouseTables:
     """Returns the tables `counted` and `entered`, after they were checked."""
     share, complete = check_tables(database, roles)
-    digits = [RewardSql(name, "DOUBLE").digits for name in REWARDS[1:]]
+    digits = ", ".join(RewardSql(name, "DOUBLE").digits for name in REWARDS[1:])
     (scale,) = database.execute(
-        f"SELECT max(greatest({', '.join(digits)})) FROM counted"
+        f"SELECT least(greatest(max(greatest({digits})), {DIGITS[0]}), {DIGITS[1]}) FROM counted"
     ).fetchone()
-    scale = min(max(scale, DIGITS[0]), DIGITS[1])
     units = ", ".join(f"round({x} * 1e{scale}::DOUBLE)::HUGEINT AS {x}" for x in REWARDS)
     database.execute(
         f"CREATE OR REPLACE TEMP TABLE counted AS SELECT * REPLACE ({units}) FROM counted"
@@ -216,12 +214,9 @@ def tables_of(database: Any, roles: RoleSql) -> WarehouseTables:
     whole = replace(whole, sources=(counts_digest(whole),))
     parts, starts = [], []
     for part in ("choosing", "judging"):
-        number_groups(database, roles, f"kept AND part = '{part}'")
-        begun = database.execute(
-            f"SELECT state, times FROM numbered WHERE kind & {BEGINS} > 0"
-        ).fetchnumpy()
-        times = np.bincount(begun["state"], begun["times"], len(whole.states)).astype(np.int64)
-        transitions = ordered_transitions(database, roles)
+        transitions, times, _ = numbered_transitions(
+            database, roles, len(whole.states), f"kept AND part = '{part}'"
+        )
         parts.append(replace(whole, transitions=transitions, scale=scale, starts=times))
         begun = database.execute(
             "SELECT here.number AS state FROM entered JOIN state_codes AS here USING "
@@ -247,9 +242,10 @@ def check_tables(database: Any, roles: RoleSql) -> tuple[float, bool]:
 
     Returns the share of the part that chooses, and whether every row and start is an entry.
     """
-    odd, rows, starts, share, most = database.execute(
+    odd, rows, starts, share, most, listed = database.execute(
         "SELECT sum(odd), sum(times) FILTER (kept), sum(times) FILTER (kept AND kind & "
-        f"{BEGINS} > 0), any_value(train_share), any_value(most) FROM counted"
+        f"{BEGINS} > 0), any_value(train_share), any_value(most), (SELECT count(*) FROM entered) "
+        "FROM counted"
     ).fetchone()
     if odd:
         raise InvalidCounts(
@@ -269,5 +265,4 @@ def check_tables(database: Any, roles: RoleSql) -> tuple[float, bool]:
             "the entries are not those of the counts (other numbers of rows of a state and an "
             "action); expected both tables of the same queries, each whole"
         )
-    (listed,) = database.execute("SELECT count(*) FROM entered").fetchone()
     return share, listed == rows + starts

@@ -224,18 +224,16 @@ def start_distribution(model: CheckerModel, initial: str | None) -> arrays.Float
     'uniform' starts equally often in all states that the file marks as initial, and a label in all
     states that carry it.
     """
-    if initial is None or initial == UNIFORM:
-        marked = model.initial
-    elif initial in model.labels:
-        marked = model.labels[initial]
-    else:
+    wanted = UNIFORM if initial is None else initial
+    marks = {**model.labels, UNIFORM: model.initial}
+    if wanted not in marks:
         raise InvalidModel(
             f"initial is {initial!r}, expected one of "
             f"{', '.join(map(repr, [UNIFORM, *model.labels]))}"
         )
-    states = np.flatnonzero(marked)
+    states = np.flatnonzero(marks[wanted])
     if states.size == 0:
-        label = INITIAL if initial in (None, UNIFORM) else initial
+        label = INITIAL if wanted == UNIFORM else wanted
         raise InvalidModel(f"no state is marked as {label!r}, expected one to start in")
     if initial is None and states.size > 1:
         raise InvalidModel(
@@ -243,7 +241,7 @@ def start_distribution(model: CheckerModel, initial: str | None) -> arrays.Float
             f"expected one initial state; initial='{UNIFORM}' starts equally often in each of "
             "them, and initial='a label' in the states with that label"
         )
-    return marked / states.size
+    return marks[wanted] / states.size
 
 
 def with_loops(model: CheckerModel) -> Graph:
