@@ -121,7 +121,7 @@ def card_page(findings: Findings) -> str:
         )
     reason = "a check failed" if failed(findings.record.checks) else findings.verdict
     harm = harm_words(findings.record)
-    about = findings.record.description.get("about", {})
+    about = findings.record.about
     return (
         environment()
         .get_template("templates/card.html")

@@ -213,13 +213,12 @@ def visit_bins(visits: IntArray, n_wedge: int | None) -> list[VisitBin]:
     if n_wedge is not None and 0 < n_wedge < ends[-1]:
         apart = [end for end in ends[:-1] if max(end / n_wedge, n_wedge / end) >= FEWEST_BETWEEN]
         ends = sorted({*apart, n_wedge, ends[-1]})
-    bins = [VisitBin(0, 0, int((visits == 0).sum()))]
-    for high in ends:
-        low = bins[-1].high + 1
-        if low > largest:
-            break
-        bins.append(VisitBin(low, high, int(((visits >= low) & (visits <= high)).sum())))
-    return bins
+    begins = [0, 1, *(end + 1 for end in ends)]
+    return [
+        VisitBin(low, high, int(((visits >= low) & (visits <= high)).sum()))
+        for low, high in zip(begins, [0, *ends], strict=False)
+        if low <= largest
+    ]
 
 
 def gain_bins(
