@@ -125,7 +125,7 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
     ]
     keys = [least]
     if findings.changes:
-        keys.append(estimate_key(record, findings.gain))
+        keys.append(estimate_key(record, findings.estimated_gain))
         keys += [total_key(total, record) for total in record.totals]
     return Section(
         "answer",
@@ -424,13 +424,13 @@ def gain_picture(findings: Findings, claim: Certificate, *, doubted: bool = Fals
         return []
     lower = floored(claim.lower, DIGITS)
     least = f"{'at least' if lower > 0 else 'at worst'} {signed(lower, DIGITS)}"
-    guess = f"best guess {signed(findings.gain, DIGITS)}"
+    guess = f"best guess {signed(findings.estimated_gain, DIGITS)}"
     bar = Strip(
         "",
         min(lower, estimates["held_out_low"]),
         estimates["held_out_high"],
         inner=(estimates["held_out_low"], estimates["held_out_high"]),
-        point=findings.gain,
+        point=findings.estimated_gain,
         tone="grey" if doubted else "green" if lower > 0 else "orange",
         words=guess,
     )

@@ -44,9 +44,9 @@ def stress_test_section(findings: Findings, *, folded: bool = True) -> show.Sect
     worlds = f"There were {counted(rehearsal.member.size, 'world')} of {kinds}{with_data(size)}."
     more = more_data_words(rehearsal, findings.verdict)
     lower = findings.certificates[0].lower
-    pictures: list[show.Picture] = [gains_picture(findings.gain, lower, rehearsal)]
+    pictures: list[show.Picture] = [gains_picture(findings.estimated_gain, lower, rehearsal)]
     if len(by_kind) > 1:
-        pictures.append(kinds_picture(by_kind, flags_of(findings.gain, lower)))
+        pictures.append(kinds_picture(by_kind, flags_of(findings.estimated_gain, lower)))
     if len(by_size) > 1:
         pictures.append(power_picture(rehearsal, by_size))
     return show.Section(
