@@ -203,7 +203,7 @@ def verdict(
             f"{belief_words(believed, rehearsal, unit)} {settling}"
         )
         return Verdict(rung, "caution", f"Pilot it{whom}", why.strip())
-    said = not_shown(certificates, belief, record, rehearsal=rehearsal, awaited=awaited)
+    said = not_shown(certificates, belief, record, unit, rehearsal=rehearsal, awaited=awaited)
     return Verdict(
         rung,
         "bad" if is_useless(first, record) else "caution",
@@ -301,13 +301,13 @@ def not_shown(
     claims: Sequence[Certificate],
     belief: Certificate | None,
     record: Record | None,
+    unit: str,
     *,
     rehearsal: Rehearsal | None,
     awaited: bool,
 ) -> str:
     """Returns why a policy is not shown to be better; `belief` is a claim to believe in."""
     first = claims[0]
-    unit = PER_EPISODE if record is None else record.unit
     if first.lower is None:
         return claim_sentence(first, unit)
     words = "The data do not show that the new policy is better."
