@@ -189,9 +189,7 @@ def gaining_action(table: PolicyTable, state: int) -> int:
 
 def kept_states(findings: Findings) -> IntArray:
     """Returns the states in which nothing changes, sorted by their visits under π_b."""
-    kept = ~findings.table.quiet
-    kept[[change.state for change in findings.changes]] = False
-    states = np.flatnonzero(kept)
+    states = np.flatnonzero(~(findings.table.quiet | findings.table.changed))
     return states[np.argsort(-findings.behavior_occupancy[states], kind="stable")]
 
 
