@@ -156,7 +156,10 @@ class Conclusion:
     record: Record
 
     if TYPE_CHECKING:  # a field of both kinds, at the place that its constructor has for it
-        rehearsal: Rehearsal | None
+
+        @property
+        def rehearsal(self) -> Rehearsal | None:
+            """The stress test of the first certificate; None where none was made."""
 
     @property
     def estimated_gain(self) -> float:
