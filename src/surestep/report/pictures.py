@@ -81,13 +81,13 @@ class Axis(NamedTuple):
         return [(self.at(value), short(value)) for value in even_ticks(self.low, self.high)]
 
 
-def even_ticks(low: float, high: float, wanted: int = 5) -> list[float]:
-    """Returns multiples of a round step, about as many as wanted.
+def even_ticks(low: float, high: float) -> list[float]:
+    """Returns multiples of a round step, about five of them.
 
     >>> even_ticks(-0.3, 1.1)
     [0.0, 0.5, 1.0]
     """
-    step = round_width((high - low) / wanted)
+    step = round_width((high - low) / 5)
     return [
         float(f"{i * step:.12g}")
         for i in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)

@@ -32,11 +32,17 @@ def stress_test_section(findings: Findings, *, folded: bool = True) -> show.Sect
     )
     sentences = [WHAT, *claims_words(rehearsal)]
     if rehearsal.worlds == 0:
-        sentences.append(
-            "Only worlds without any benefit were simulated: the log is too large for others by "
-            f"default. {HOW}"
+        return show.Section(
+            "stress-test",
+            TITLE,
+            [
+                *sentences,
+                "Only worlds without any benefit were simulated: the log is too large for others "
+                f"by default. {HOW}",
+            ],
+            parts=[limits],
+            folded=folded,
         )
-        return show.Section("stress-test", TITLE, sentences, parts=[limits], folded=folded)
     size = own_size(rehearsal)
     kinds = counted(len(rehearsal.family), "kind")
     by_kind = {kind: rehearsal.summary(size, kind) for kind in rehearsal.family}
