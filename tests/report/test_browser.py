@@ -111,9 +111,9 @@ def extreme_findings():
     return replace(
         findings,
         certificates=(
-            replace(first, lower=findings.gain * 0.99),
+            replace(first, lower=findings.estimated_gain * 0.99),
             *others,
-            replace(others[0], lower=findings.gain),
+            replace(others[0], lower=findings.estimated_gain),
             replace(others[0], **published, parameters={"interval": "bernstein"}),
             replace(others[-1], parameters={"refusal": refusal}),
         ),

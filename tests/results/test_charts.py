@@ -123,7 +123,7 @@ def test_the_gain_is_what_the_new_policy_earns_more():
     findings = maintenance_findings()
     for policy, gain in ((5.0, 3.0), (-1.0, -3.0)):
         record = replace(findings.record, estimates={"behavior": 2.0, "policy": policy})
-        assert replace(findings, record=record).gain == gain
+        assert replace(findings, record=record).estimated_gain == gain
 
 
 HOSTILE = "<script>alert('$1')</script>"

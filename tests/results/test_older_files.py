@@ -23,7 +23,7 @@ from surestep._json import typed
 from surestep.io.counts.labelled import counts_digest
 from surestep.model import statements
 from surestep.pipeline import certify_result, verify_result
-from surestep.results import record, result
+from surestep.results import findings, record, result
 from surestep.results.result import certificates_from_json
 
 SAVED = Path(__file__).parents[1] / "data" / "saved"
@@ -79,7 +79,7 @@ def test_other_sentences_and_another_layout_leave_it_readable(saved, monkeypatch
     assert surestep.load(saved / "result").table == before.table
     of_another_release(monkeypatch)
     reworded(monkeypatch)
-    monkeypatch.setattr(result, "rung_of", lambda *claims, **more: "believed better")
+    monkeypatch.setattr(findings, "rung_of", lambda *claims, **more: "believed better")
     after = surestep.load(saved / "result")
     assert after.certificates == before.certificates
     assert str(after.certificate.assumptions[0]).startswith("Now: ")

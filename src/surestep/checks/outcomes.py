@@ -16,7 +16,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from surestep._arrays import IntArray
+from surestep._arrays import AnyArray, IntArray
 from surestep._words import listed
 from surestep.checks.check import Check, CheckKind
 from surestep.model.log import DecisionLog
@@ -24,11 +24,13 @@ from surestep.model.log import DecisionLog
 ALARMS = 1000  # one false alarm in so many columns
 
 
-def values_told_after(labels: Sequence[str], value: IntArray, offsets: IntArray) -> list[str]:
-    """Returns the values that occur in last rows only, too often for chance.
+def values_told_after(texts: Sequence[str], place: IntArray, offsets: IntArray) -> list[str]:
+    """Returns the values of a column that occur in last rows only, too often for chance.
 
-    `labels` [V] name the values [N], which are sorted by episodes with `offsets` [E+1].
+    `place` [N] is where each row has its text; rows are sorted by episodes with `offsets` [E+1].
     """
+    labels, code = np.unique(np.array(texts, str), return_inverse=True)
+    value = code[place]
     last = np.zeros(value.size, np.bool_)
     last[offsets[1:] - 1] = True
     times = np.bincount(value, minlength=len(labels))
@@ -36,11 +38,11 @@ def values_told_after(labels: Sequence[str], value: IntArray, offsets: IntArray)
     goes_on = ending < times
     share = max(float(last.mean()), float((ending / np.maximum(times, 1))[goes_on].max(initial=0)))
     enough = times * -math.log(share) >= math.log(ALARMS * np.count_nonzero(times))
-    after = [labels[v] for v in np.flatnonzero(~goes_on & enough).tolist()]
+    after = labels[~goes_on & enough].tolist()
     return [] if after and follows_step(labels, value, offsets) else after
 
 
-def follows_step(labels: Sequence[str], value: IntArray, offsets: IntArray) -> bool:
+def follows_step(labels: AnyArray, value: IntArray, offsets: IntArray) -> bool:
     """Tells whether the step determines the value, or numbers rise, or fall, with every step."""
     step = np.arange(value.size) - np.repeat(offsets[:-1], np.diff(offsets))
     if np.unique(step * np.int64(len(labels)) + value).size == np.unique(step).size:
@@ -59,10 +61,7 @@ def columns_told_after(
     `place` [N] is where each row has its text in a column; rows are sorted by episodes with
     `offsets` [E+1].
     """
-    told = dict[str, list[str]]()
-    for name, texts in columns.items():
-        labels, code = np.unique(np.array(texts, str), return_inverse=True)
-        told[name] = values_told_after(labels.tolist(), code[place], offsets)
+    told = {name: values_told_after(texts, place, offsets) for name, texts in columns.items()}
     return {name: values for name, values in told.items() if values}
 
 

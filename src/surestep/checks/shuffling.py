@@ -48,7 +48,6 @@ LEAST_IN_BLOCK = 25  # episodes; halves may have fewer
 EDGES = tuple(0.5 * i for i in range(-8, 9))  # standard deviations, of the bars of a picture
 SAME = 1e-9  # relative; numbers this close differ by rounding only
 
-CheckFigures = Mapping[str, float] | None
 DrawStatistics = Callable[
     [int, float], FloatArray
 ]  # (number, effect) → the statistic of the log, then of its shuffles
@@ -279,7 +278,7 @@ def permutation_check(
     seed: int,
     group: IntArray | None = None,
     finer: Sequence[IntArray] = (),
-    figures: CheckFigures = None,
+    figures: Mapping[str, float] | None = None,
 ) -> Check:
     """Checks whether the past [N] predicts the outcome [N], labels or numbers, within groups [N].
 
@@ -309,7 +308,11 @@ def permutation_check(
 
 
 def check_of(
-    code: str, shuffled: Shuffled | None, level: float, apart: bool, figures: CheckFigures = None
+    code: str,
+    shuffled: Shuffled | None,
+    level: float,
+    apart: bool,
+    figures: Mapping[str, float] | None = None,
 ) -> Check:
     """Returns the check of a permutation test, with the shuffles as bars of a picture."""
     if shuffled is None:

@@ -237,16 +237,16 @@ def check_structure(
     units = compared(log)
     tests = sum(unit.tests for unit in units)
     largest, worst = -math.inf, None
-    totals: list[arrays.FloatArray] = []
     for unit in units:
-        totals += [*unit.tables[-1][1].sum(axis=1)]  # every row lies in a block
         for variable, counts in unit.tables:
             evidence = log_e_values(variable, counts)
             if evidence.max(initial=-math.inf) > largest:
                 largest = float(evidence.max())
                 place = np.unravel_index(evidence.argmax(), evidence.shape)
                 worst = told(log.structure, unit, variable, counts, place)
-    totals.sort(key=lambda total: float(total.sum()))
+    # Every row lies in a block.
+    draws = [total for unit in units for total in unit.tables[-1][1].sum(axis=1)]
+    totals = sorted(draws, key=lambda total: float(total.sum()))
     bar = math.log(max(tests, 1) / LEVEL)
     walk = discount, start, seed
     return StructureTest(
@@ -304,9 +304,12 @@ def left_out(structure: Structure, columns: arrays.IntArray) -> list[Variable]:
         for place in range(width)
         if place not in own or number == 1
     ]
-    for place in structure.target[: columns[0]].tolist():
-        after = np.full(number, width + place)
-        variables.append(Variable(NEXT + names[place], structure.values[place], after, now=False))
+    variables += [
+        Variable(
+            NEXT + names[place], structure.values[place], np.full(number, width + place), now=False
+        )
+        for place in structure.target[: columns[0]].tolist()
+    ]
     near = [*range(1, NEAREST + 1), *range(number - NEAREST, number)]
     for offset in near if number > MANY else range(1, number):
         other = (member + offset) % number

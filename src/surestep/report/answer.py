@@ -125,7 +125,7 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
     ]
     keys = [least]
     if findings.changes:
-        keys.append(estimate_key(record, findings.gain))
+        keys.append(estimate_key(record, findings.estimated_gain))
         keys += [total_key(total, record) for total in record.totals]
     return Section(
         "answer",
@@ -203,7 +203,7 @@ def verdict(
             f"{belief_words(believed, rehearsal, unit)} {settling}"
         )
         return Verdict(rung, "caution", f"Pilot it{whom}", why.strip())
-    said = not_shown(certificates, belief, record, rehearsal=rehearsal, awaited=awaited)
+    said = not_shown(certificates, belief, record, unit, rehearsal=rehearsal, awaited=awaited)
     return Verdict(
         rung,
         "bad" if is_useless(first, record) else "caution",
@@ -301,13 +301,13 @@ def not_shown(
     claims: Sequence[Certificate],
     belief: Certificate | None,
     record: Record | None,
+    unit: str,
     *,
     rehearsal: Rehearsal | None,
     awaited: bool,
 ) -> str:
     """Returns why a policy is not shown to be better; `belief` is a claim to believe in."""
     first = claims[0]
-    unit = PER_EPISODE if record is None else record.unit
     if first.lower is None:
         return claim_sentence(first, unit)
     words = "The data do not show that the new policy is better."
@@ -424,13 +424,13 @@ def gain_picture(findings: Findings, claim: Certificate, *, doubted: bool = Fals
         return []
     lower = floored(claim.lower, DIGITS)
     least = f"{'at least' if lower > 0 else 'at worst'} {signed(lower, DIGITS)}"
-    guess = f"best guess {signed(findings.gain, DIGITS)}"
+    guess = f"best guess {signed(findings.estimated_gain, DIGITS)}"
     bar = Strip(
         "",
         min(lower, estimates["held_out_low"]),
         estimates["held_out_high"],
         inner=(estimates["held_out_low"], estimates["held_out_high"]),
-        point=findings.gain,
+        point=findings.estimated_gain,
         tone="grey" if doubted else "green" if lower > 0 else "orange",
         words=guess,
     )

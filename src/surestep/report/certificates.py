@@ -38,7 +38,7 @@ def certificates_section(findings: Findings) -> Section:
             for claim in claims
             if claim.lower is None
         ],
-        pictures=[claims_picture(findings.gain, claims, names)],
+        pictures=[claims_picture(findings.estimated_gain, claims, names)],
         tables=[claims_table(findings, claims, names)],
         parts=[
             of_one(claim, name, place)
@@ -130,7 +130,11 @@ def claims_table(findings: Findings, claims: Sequence[Certificate], names: Seque
         if claim.lower is None:
             rows.append([name, "refused", "–", "–", "–"])
             continue
-        share = claim.lower / findings.gain if findings.gain > 0 and claim.lower > 0 else 0.0
+        share = (
+            claim.lower / findings.estimated_gain
+            if findings.estimated_gain > 0 and claim.lower > 0
+            else 0.0
+        )
         rows.append(
             [
                 name,

@@ -15,8 +15,12 @@ MOST_MATTER = 3  # changes on the first screen
 MOST_ROWS = 5_000  # situations in the table
 MOST_MOVES = 4  # actions of a situation that are shown
 MEMORY = r"(.*) (\d+ steps? before)"  # matches the name of a column of the memory
-SIGNS = {"confirmed": "✓", "open": "?", "contradicted": "✗", None: "•"}
-MOODS: dict[str | None, Mood] = {"confirmed": "good", "contradicted": "bad"}
+SIGNS: dict[str | None, tuple[str, Mood]] = {
+    "confirmed": ("✓", "good"),
+    "open": ("?", "plain"),
+    "contradicted": ("✗", "bad"),
+    None: ("•", "plain"),
+}
 
 
 class Advice(NamedTuple):
@@ -55,8 +59,7 @@ def changed_items(findings: Findings, *, contradicted: bool = False) -> Iterator
             if worse
             else moves_words(table, [change.state for change in advice.changes]),
             seen,
-            sign="✗" if worse else SIGNS[evidence],
-            mood="bad" if worse else MOODS.get(evidence, "plain"),
+            *SIGNS["contradicted" if worse else evidence],
         )
 
 

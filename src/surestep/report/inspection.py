@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 import surestep.sections as show
 from surestep._words import counted, harmless, listed, number, percent
-from surestep.checks import failed
-from surestep.checks.words import summary
+from surestep.checks.words import failed, summary
 from surestep.errors import said
 from surestep.io.labels.vocabulary import called
 from surestep.io.logs.findings import Example
@@ -219,11 +218,14 @@ def suspicious(inspection: Inspection) -> list[show.Item]:
 def place(example: Example) -> str:
     """Names the place of a row, and the value there."""
     file, row, episode, step, value = example
-    parts = [] if file is None else [harmless(file, 200)]
-    parts.append(f"row {row:,}")
-    for name, text in (("episode", episode), ("step", step)):
-        parts += [] if text is None else [f"{name} {harmless(text)}"]
-    return f"{', '.join(parts)}: {'nothing there' if value is None else harmless(value)}"
+    parts = [
+        "" if file is None else harmless(file, 200),
+        f"row {row:,}",
+        "" if episode is None else f"episode {harmless(episode)}",
+        "" if step is None else f"step {harmless(step)}",
+    ]
+    there = "nothing there" if value is None else harmless(value)
+    return f"{', '.join(filter(None, parts))}: {there}"
 
 
 # ---- words --------------------------------------------------------------------------------------

@@ -81,13 +81,13 @@ class Axis(NamedTuple):
         return [(self.at(value), short(value)) for value in even_ticks(self.low, self.high)]
 
 
-def even_ticks(low: float, high: float, wanted: int = 5) -> list[float]:
-    """Returns multiples of a round step, about as many as wanted.
+def even_ticks(low: float, high: float) -> list[float]:
+    """Returns multiples of a round step, about five of them.
 
     >>> even_ticks(-0.3, 1.1)
     [0.0, 0.5, 1.0]
     """
-    step = round_width((high - low) / wanted)
+    step = round_width((high - low) / 5)
     return [
         float(f"{i * step:.12g}")
         for i in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
@@ -170,7 +170,6 @@ def strips(picture: Strips) -> tuple[float, Iterable[Markup]]:
 def histogram(picture: Histogram) -> tuple[float, Iterable[Markup]]:
     """Draws bars without gaps; those of a layer stand on those of the layer before."""
     edges = picture.edges
-    above = LINE * len(picture.flags)
     totals = [sum(times) for times in zip(*(layer.times for layer in picture.layers), strict=True)]
     across = Axis(edges[0], edges[-1], LEFT, END)
     up = Axis(0.0, 1.05 * max([*totals, 1]), FOOT, TOP)
@@ -189,9 +188,18 @@ def histogram(picture: Histogram) -> tuple[float, Iterable[Markup]]:
                     RECT.format(left + 0.5, top, width, height, f"bar tone-{layer.tone}", title)
                 )
             below[i] += many
-    drawn += flagged(picture.flags, across, 10.0, FOOT)
-    moved = Markup('<g transform="translate(0 {:g})">{}</g>').format(above, Markup("").join(drawn))
-    return HEIGHT + above, [moved]
+    return below_flags(picture.flags, across, drawn)
+
+
+def below_flags(
+    flags: Sequence[Flag], across: Axis, drawn: Iterable[Markup]
+) -> tuple[float, Iterable[Markup]]:
+    """Moves a drawing down, so that the words of its flags have room above; adds the flags."""
+    above = LINE * len(flags)
+    all_drawn = Markup("").join([*drawn, *flagged(flags, across, 10.0, FOOT)])
+    return HEIGHT + above, [
+        Markup('<g transform="translate(0 {:g})">{}</g>').format(above, all_drawn)
+    ]
 
 
 def frame(across: Axis, up: Axis, above: str, below: str) -> list[Markup]:
@@ -217,7 +225,6 @@ def frame(across: Axis, up: Axis, above: str, below: str) -> list[Markup]:
 
 def curves(picture: Curves) -> tuple[float, Iterable[Markup]]:
     """Draws lines; the words of a level stand at the right, just above it."""
-    above = LINE * len(picture.flags)
     points = [*chain(*picture.curves.values())]
     across = Axis.around((x for x, _ in points), LEFT, END)
     heights = [*(y for _, y in points), *(level.value for level in picture.levels)]
@@ -232,9 +239,7 @@ def curves(picture: Curves) -> tuple[float, Iterable[Markup]]:
             PATH.format(f"M{LEFT:g} {top:.1f}H{END:g}", "mark"),
             TEXT.format(END, top - 6, "note halo ends", level.text),
         ]
-    drawn += flagged(picture.flags, across, 10.0, FOOT)
-    moved = Markup('<g transform="translate(0 {:g})">{}</g>').format(above, Markup("").join(drawn))
-    return HEIGHT + above, [moved]
+    return below_flags(picture.flags, across, drawn)
 
 
 DRAWN = {Bars: bars, Strips: strips, Histogram: histogram, Curves: curves}

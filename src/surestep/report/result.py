@@ -67,8 +67,10 @@ def rehearsal_page(findings: Findings) -> str:
 def record_section(findings: Findings) -> Section:
     """Returns the command, the files, the settings and the versions that made a result."""
     record = findings.record
-    rows = [[file.role, file.name, f"{file.size:,}", file.sha256] for file in record.inputs]
-    rows.append(["counts", "what the log counts up to", "", record.counts_sha256])
+    rows = [
+        *([file.role, file.name, f"{file.size:,}", file.sha256] for file in record.inputs),
+        ["counts", "what the log counts up to", "", record.counts_sha256],
+    ]
     columns = [Column("Role"), Column("File"), *numbers("Bytes"), Column("SHA-256")]
     settings = [(name, setting(record, name)) for name in record.parameters.__struct_fields__]
     return Section(

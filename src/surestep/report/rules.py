@@ -3,16 +3,16 @@
 from surestep._words import counted, harmless, listed, percent, signed
 from surestep.checks import failed
 from surestep.io.labels.vocabulary import called
+from surestep.report.changes import SIGNS
 from surestep.report.groups import harm_words
 from surestep.report.page import asset, environment
 from surestep.report.signals import DIGITS
 from surestep.results.findings import Findings
 from surestep.results.rules import Rule, Rules
-from surestep.sections import Item, Mood, Section
+from surestep.sections import Item, Section
 
 MOST_ON_CARD = 24  # situations: more do not fit on a printed page
 SHOWN_EXCEPTIONS = 3
-SIGNS: dict[str, tuple[str, Mood]] = {"contradicted": ("✗", "bad"), "confirmed": ("✓", "good")}
 WARNINGS = {"proved better": "", "believed better": "Only for a pilot: believed, not proved."}
 
 
@@ -63,15 +63,14 @@ def rule_item(findings: Findings, rule: Rule) -> Item:
         part = percent(abs(rule.gain) / findings.chosen_gain)
         aside.append(f"{'costs' if rule.gain < 0 else 'brings'} {part} of the estimated gain")
     if rule.evidence:
-        judged = listed([f"{many:,} {word}" for word, many in rule.evidence.items()])
-        aside.append(f"situations by rows set aside: {judged}")
-    sign, mood = next((SIGNS[word] for word in SIGNS if word in rule.evidence), ("•", "plain"))
+        counts = listed([f"{many:,} {word}" for word, many in rule.evidence.items()])
+        aside.append(f"situations by rows set aside: {counts}")
+    judged = (word for word in ("contradicted", "confirmed") if word in rule.evidence)
     return Item(
         rule.text.removesuffix("."),
         exceptions(rule),
         f"{'; '.join(aside).capitalize()}.",
-        sign,
-        mood,
+        *SIGNS[next(judged, None)],
     )
 
 
@@ -121,7 +120,7 @@ def card_page(findings: Findings) -> str:
         )
     reason = "a check failed" if failed(findings.record.checks) else findings.verdict
     harm = harm_words(findings.record)
-    about = findings.record.description.get("about", {})
+    about = findings.record.about
     return (
         environment()
         .get_template("templates/card.html")

@@ -32,11 +32,17 @@ def stress_test_section(findings: Findings, *, folded: bool = True) -> show.Sect
     )
     sentences = [WHAT, *claims_words(rehearsal)]
     if rehearsal.worlds == 0:
-        sentences.append(
-            "Only worlds without any benefit were simulated: the log is too large for others by "
-            f"default. {HOW}"
+        return show.Section(
+            "stress-test",
+            TITLE,
+            [
+                *sentences,
+                "Only worlds without any benefit were simulated: the log is too large for others "
+                f"by default. {HOW}",
+            ],
+            parts=[limits],
+            folded=folded,
         )
-        return show.Section("stress-test", TITLE, sentences, parts=[limits], folded=folded)
     size = own_size(rehearsal)
     kinds = counted(len(rehearsal.family), "kind")
     by_kind = {kind: rehearsal.summary(size, kind) for kind in rehearsal.family}
@@ -44,9 +50,9 @@ def stress_test_section(findings: Findings, *, folded: bool = True) -> show.Sect
     worlds = f"There were {counted(rehearsal.member.size, 'world')} of {kinds}{with_data(size)}."
     more = more_data_words(rehearsal, findings.verdict)
     lower = findings.certificates[0].lower
-    pictures: list[show.Picture] = [gains_picture(findings.gain, lower, rehearsal)]
+    pictures: list[show.Picture] = [gains_picture(findings.estimated_gain, lower, rehearsal)]
     if len(by_kind) > 1:
-        pictures.append(kinds_picture(by_kind, flags_of(findings.gain, lower)))
+        pictures.append(kinds_picture(by_kind, flags_of(findings.estimated_gain, lower)))
     if len(by_size) > 1:
         pictures.append(power_picture(rehearsal, by_size))
     return show.Section(

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -145,20 +145,58 @@ class WantedPair(NamedTuple):
 DECLINED = "none was asked for"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
-    """Everything that the report on a result shows."""
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """A policy with its certificates and its record, on which there is a verdict."""
 
     table: PolicyTable
-    behavior_occupancy: FloatArray  # [S] share of discounted visits under π_b in M̂
-    changes: tuple[StateChange, ...]  # all changed states, the largest contribution first
     # Each at its own δ; the kind of the first was settled on before the data, and a refusal has the
     # kind no-claim.
     certificates: tuple[Certificate, ...]
+    record: Record
+
+    if TYPE_CHECKING:  # a field of both kinds, at the place that its constructor has for it
+
+        @property
+        def rehearsal(self) -> Rehearsal | None:
+            """The stress test of the first certificate; None where none was made."""
+
+    @property
+    def estimated_gain(self) -> float:
+        """Returns ρ of the new policy less that of π_b, estimated by a model.
+
+        If data were held out from choosing the policy, the estimate uses only these.
+        """
+        estimates = self.record.estimates
+        return estimates.get("held_out_gain", estimates["policy"] - estimates["behavior"])
+
+    @property
+    def awaits_stress_test(self) -> bool:
+        """Tells whether a stress test was planned and is not finished yet."""
+        return self.rehearsal is None and len(self.record.parameters.sizes) > 0
+
+    @property
+    def verdict(self) -> Rung:
+        """Returns the verdict on the result, such as 'proved better'."""
+        return rung_of(
+            self.certificates,
+            changed=bool(self.table.changed.any()),
+            rehearsal=self.rehearsal,
+            awaited=self.awaits_stress_test,
+            checks=self.record.checks,
+            groups=self.record.groups,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings(Conclusion):
+    """Everything that the report on a result shows."""
+
+    behavior_occupancy: FloatArray  # [S] share of discounted visits under π_b in M̂
+    changes: tuple[StateChange, ...]  # all changed states, the largest contribution first
     rehearsal: Rehearsal | None  # the stress test of the first; None where none was made
     no_rehearsal: str = DECLINED  # why there will be no stress test
     wanted: tuple[WantedPair, ...]  # most promising first
-    record: Record
     rules: Rules | None = None  # None if the policy follows no rules
     guideline: Mapping[Label, Label] = field(default_factory=dict)  # actions by states
 
@@ -168,33 +206,11 @@ class Findings:
         return self.record.estimates["policy"] - self.record.estimates["behavior"]
 
     @property
-    def gain(self) -> float:
-        """The estimated gain, from data that did not choose the policy if there are any."""
-        return self.record.estimates.get("held_out_gain", self.chosen_gain)
-
-    @property
     def changed_share(self) -> float:
         """The share of decisions, at the visits of π_b, that π_I makes differently."""
         table = self.table
         moved = run_sums(np.abs(table.probability - table.behavior), table.pairs.offsets) / 2
         return math.fsum(one.occupancy * float(moved[one.state]) for one in self.changes)
-
-    @property
-    def awaits_stress_test(self) -> bool:
-        """Tells whether a stress test was planned and has not been made yet."""
-        return self.rehearsal is None and len(self.record.parameters.sizes) > 0
-
-    @property
-    def verdict(self) -> Rung:
-        """Returns the verdict on the result, such as 'proved better'."""
-        return rung_of(
-            self.certificates,
-            changed=bool(self.changes),
-            rehearsal=self.rehearsal,
-            awaited=self.awaits_stress_test,
-            checks=self.record.checks,
-            groups=self.record.groups,
-        )
 
 
 # ---- the verdict --------------------------------------------------------------------------------

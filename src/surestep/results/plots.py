@@ -189,9 +189,7 @@ def gaining_action(table: PolicyTable, state: int) -> int:
 
 def kept_states(findings: Findings) -> IntArray:
     """Returns the states in which nothing changes, sorted by their visits under π_b."""
-    kept = ~findings.table.quiet
-    kept[[change.state for change in findings.changes]] = False
-    states = np.flatnonzero(kept)
+    states = np.flatnonzero(~(findings.table.quiet | findings.table.changed))
     return states[np.argsort(-findings.behavior_occupancy[states], kind="stable")]
 
 
@@ -213,13 +211,12 @@ def visit_bins(visits: IntArray, n_wedge: int | None) -> list[VisitBin]:
     if n_wedge is not None and 0 < n_wedge < ends[-1]:
         apart = [end for end in ends[:-1] if max(end / n_wedge, n_wedge / end) >= FEWEST_BETWEEN]
         ends = sorted({*apart, n_wedge, ends[-1]})
-    bins = [VisitBin(0, 0, int((visits == 0).sum()))]
-    for high in ends:
-        low = bins[-1].high + 1
-        if low > largest:
-            break
-        bins.append(VisitBin(low, high, int(((visits >= low) & (visits <= high)).sum())))
-    return bins
+    begins = [0, 1, *(end + 1 for end in ends)]
+    return [
+        VisitBin(low, high, int(((visits >= low) & (visits <= high)).sum()))
+        for low, high in zip(begins, [0, *ends], strict=False)
+        if low <= largest
+    ]
 
 
 def gain_bins(

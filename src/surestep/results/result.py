@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._files import read_path
+from surestep._files import read_path, write_folder
 from surestep._json import converted, typed
 from surestep._reprs import frame_of, short_repr
 from surestep._version import __version__
@@ -36,15 +36,15 @@ from surestep.io.logs.frames import column_names, is_frame, plain_values
 from surestep.io.logs.query import Keys, Query, prepared_case
 from surestep.io.logs.source import load_further
 from surestep.model import Certificate, Policy
-from surestep.model.certificate import VERDICT, Rung, read_unique_json
+from surestep.model.certificate import VERDICT, read_unique_json
 from surestep.rehearsal import Rehearsal, rehearsal_from_json
-from surestep.results.findings import PolicyTable, rung_of
+from surestep.results.findings import Conclusion, PolicyTable
 from surestep.results.groups import GroupGain
 from surestep.results.plots import changes_figure
 from surestep.results.policy_files import columns_of, policy_csv, policy_parquet, read_policy_csv
 from surestep.results.record import Record, Total
 from surestep.results.rules import Rules
-from surestep.results.unfinished import REHEARSAL, RUN, read_file, save
+from surestep.results.unfinished import REHEARSAL, RUN, read_file
 
 POLICY, PARQUET, CERTIFICATE, CERTIFICATES, REPORT = FILES = (
     "policy.csv",
@@ -106,7 +106,7 @@ class Decision(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class Result(Conclusion):
     """The answer of `improve`, which `load` reads again.
 
     Parameters
@@ -138,9 +138,6 @@ class Result:
     'wait'
     """
 
-    table: PolicyTable
-    certificates: tuple[Certificate, ...]
-    record: Record
     report: str = field(repr=False)
     rehearsal: Rehearsal | None = field(default=None, repr=False, compare=False)
     runs_query: bool = field(default=True, repr=False, compare=False)
@@ -178,15 +175,6 @@ class Result:
     def _repr_html_(self) -> str:
         """Returns the report in a frame, for notebooks."""
         return f'<iframe srcdoc="{escape(self.report)}" width="100%" height="700"></iframe>'
-
-    @property
-    def estimated_gain(self) -> float:
-        """Returns ρ of the new policy less that of π_b, estimated by a model.
-
-        If data were held out from choosing the policy, the estimate uses only these.
-        """
-        estimates = self.record.estimates
-        return estimates.get("held_out_gain", estimates["policy"] - estimates["behavior"])
 
     @property
     def totals(self) -> tuple[Total, ...]:
@@ -238,23 +226,6 @@ class Result:
     def policy(self) -> Policy:
         """The new policy (π_I) over numbered states and actions; `table.vocabulary` names these."""
         return self.table.policy
-
-    @property
-    def awaits_stress_test(self) -> bool:
-        """Tells whether a stress test was planned and is not finished yet."""
-        return self.rehearsal is None and len(self.record.parameters.sizes) > 0
-
-    @property
-    def verdict(self) -> Rung:
-        """Returns the verdict on the result, such as 'proved better'."""
-        return rung_of(
-            self.certificates,
-            changed=bool(self.table.changed.any()),
-            rehearsal=self.rehearsal,
-            awaited=self.awaits_stress_test,
-            checks=self.record.checks,
-            groups=self.groups,
-        )
 
     @property
     def memory_steps(self) -> int:
@@ -419,7 +390,7 @@ class Result:
         directory : str or path
             The folder, which must not be there.
         """
-        save(read_path(directory), self.files())
+        write_folder(read_path(directory), self.files())
 
 
 def as_action(label: Label) -> Action:
