@@ -13,8 +13,7 @@ import surestep._arrays as arrays
 from surestep.environments.benchmark import Benchmark, LegacySeed, Portion, mdp_from_rows
 from surestep.errors import InvalidParameter
 from surestep.model import FiniteMDP, MDPBatch, Pairs, Policy
-from surestep.planning import optimal, optimal_batch
-from surestep.planning.backups import Backup
+from surestep.planning import optimal, optimal_batch, q_values
 
 STATES = 50
 ACTIONS = 4
@@ -123,7 +122,7 @@ def draw_behavior(mdp: FiniteMDP, ratio: float, rng: np.random.RandomState) -> P
     plan = optimal(mdp)
     dense = mdp.dense()
     earned = mdp.pairs.dense(mdp.expected_reward)
-    q = mdp.pairs.dense(Backup.of(mdp).q(plan.value))
+    q = mdp.pairs.dense(q_values(mdp, plan.value))
     best = q.argmax(axis=1)
 
     def worth(table: arrays.FloatArray) -> float:
