@@ -34,6 +34,7 @@ import surestep._arrays as arrays
 from surestep._settings import check_setting
 from surestep.environments.benchmark import Benchmark, LegacySeed, Portion, Truth
 from surestep.environments.hidden import Merged, expected_visits
+from surestep.environments.random_mdp import draw_garnet
 from surestep.kernels.runs import discounted_returns
 from surestep.model import FiniteMDP, Pairs, Policy
 from surestep.model.log import UNKNOWN, DecisionLog
@@ -80,13 +81,10 @@ def draw_world(
     Each pair has random successors, with the gaps of sorted uniform numbers as chances. π_b is
     uniform on the simplex, state by state.
     """
-    rows = np.zeros((states, actions, states))
-    for state in range(states - 1):
-        for action in range(actions):
-            cuts = np.sort(rng.uniform(size=successors - 1))
-            targets = rng.choice(states, successors, replace=False)
-            rows[state, action, targets] = np.diff(cuts, prepend=0.0, append=1.0)
-    return rows, rng.dirichlet(np.ones(actions), size=states)
+    garnet = draw_garnet((states - 1) * actions, states, successors, rng)
+    rows = np.zeros((states * actions, states))
+    np.put_along_axis(rows[:-actions], garnet.successor, garnet.probability, axis=1)
+    return rows.reshape(states, actions, states), rng.dirichlet(np.ones(actions), size=states)
 
 
 def shrunk(
