@@ -204,10 +204,9 @@ class Bounded(NamedTuple):
     def of(cls, problem: Problem, n_wedge: int, price: float) -> "Bounded":
         """Returns the program of a problem."""
         state = problem.counts.pairs.state
-        unsafe = np.zeros(problem.num_states, np.bool_)
-        for signal in problem.signals:
-            if signal.problem.reach is not None:
-                unsafe |= signal.problem.reach.states
+        reaches = [signal.problem.reach for signal in problem.signals]
+        chances = [reach.states for reach in reaches if reach is not None]
+        unsafe = np.any([np.zeros(problem.num_states, np.bool_), *chances], axis=0)
         limits = (Limit.of(problem), *(Limit.of(problem, signal) for signal in problem.signals))
         over = unsafe[state]
         scarce = problem.counts.visits <= n_wedge

@@ -157,11 +157,15 @@ class Program:
         row = np.arange(states)
         d = np.arange(size)
         total = 2 * size + row
-        above = [(each, d, d), (-each, d, size + d), (-behavior.probability, d, total[state])]
-        for j, one in enumerate(rows):
-            above.append(
+        above = [
+            (each, d, d),
+            (-each, d, size + d),
+            (-behavior.probability, d, total[state]),
+            *(
                 (-one / (arrays.largest_magnitude(one) or 1.0), np.full(size, size + j), d)
-            )
+                for j, one in enumerate(rows)
+            ),
+        ]
         alike = np.flatnonzero(np.zeros(size, np.bool_) if kept is None else kept)
         last = 2 * states + np.arange(alike.size)
         flow = [
