@@ -133,8 +133,7 @@ def bandit(seed: LegacySeed = 1, arms: Arms = 10, effect: Portion = 0.2) -> Benc
     chance = rng.uniform(size=arms)
     behavior = rng.dirichlet(np.ones(arms), size=3)
     rows = np.zeros((3, arms, 3))
-    rows[0, :, 1] = chance
-    rows[0, :, 2] = 1 - chance
+    rows[0, :, 1:] = np.column_stack([chance, 1 - chance])
     return little_effect(
         "bandit", effect, rows, behavior, won=1, horizon=1, labels=("start", "won", "lost")
     )
@@ -417,8 +416,10 @@ def outcome_in_state(deadly: Portion = 0.2) -> Benchmark:
     """
     labels = ("in care", "died", "discharged", "over")
     rows = np.zeros((4, 2, 4))
-    rows[CARE, 0] = [0.9, 0.0, 0.1, 0.0]
-    rows[CARE, 1] = [0.9 * (1 - deadly), deadly, 0.1 * (1 - deadly), 0.0]
+    rows[CARE] = [
+        [0.9, 0.0, 0.1, 0.0],
+        [0.9 * (1 - deadly), deadly, 0.1 * (1 - deadly), 0.0],
+    ]
     earned = np.zeros((4, 2, 4))
     earned[CARE, 1] = [1.0, -10.0, 1.0, 0.0]
     ward = FiniteMDP.from_dense(rows, earned, DISCOUNT, state_labels=labels)
@@ -460,11 +461,9 @@ def stops_that_know(breaks: Portion = 0.2) -> Benchmark:
 
     def machines(broken: float) -> FiniteMDP:
         rows = np.zeros((3, 2, 3))
-        rows[:BROKEN, 0] = [0.5, 0.5, 0.0]
-        rows[:BROKEN, 1] = [0.5 * (1 - broken), 0.5 * (1 - broken), broken]
+        rows[:BROKEN] = [[0.5, 0.5, 0.0], [0.5 * (1 - broken), 0.5 * (1 - broken), broken]]
         earned = np.zeros((3, 2, 3))
-        earned[:BROKEN, 0] = 0.5
-        earned[:BROKEN, 1] = [1.0, 1.0, 0.0]
+        earned[:BROKEN] = [[0.5, 0.5, 0.5], [1.0, 1.0, 0.0]]
         return FiniteMDP.from_dense(
             rows, earned, 0.9, state_labels=("good", "worn", "broken"),
             action_labels=("service", "run"),

@@ -241,10 +241,9 @@ def barred_states(problem: Problem, unseen: arrays.IntArray) -> arrays.FloatArra
     open_states = (arrays.run_sums(counts.visits, counts.pairs.offsets) > 0) | counts.terminal
     if support is None:
         return np.where(open_states, 0.0, np.inf)
+    owner = arrays.run_owners(support.offsets)
+    mine = np.isin(owner, unseen)
     allowed = np.zeros((unseen.size, problem.num_states), np.bool_)
-    row = np.full(counts.pairs.num_pairs, -1)
-    row[unseen] = np.arange(unseen.size)
-    owner = row[arrays.run_owners(support.offsets)]
-    allowed[owner[owner >= 0], support.successor[owner >= 0]] = True
+    allowed[np.searchsorted(unseen, owner[mine]), support.successor[mine]] = True
     preferred = allowed & open_states
     return np.where(np.where(preferred.any(axis=1, keepdims=True), preferred, allowed), 0.0, np.inf)

@@ -273,9 +273,6 @@ def problem_of(problem: Problem, truth: FiniteMDP, data: Data) -> Problem:
         values = truth.reward[kept] if logged.known else data.earned[kept]
     else:
         values = logged.values if logged.known else arrays.run_sums(data.earned, truth.offsets)
-    behavior = problem.behavior
-    if behavior.estimated:  # but known, in every world
-        behavior = Policy(truth.pairs, behavior.probability)
     collected = Counts(
         truth.pairs,
         arrays.own(arrays.offsets_of(arrays.run_sums(kept.astype(np.int64), truth.offsets))),
@@ -287,7 +284,7 @@ def problem_of(problem: Problem, truth: FiniteMDP, data: Data) -> Problem:
     )
     return Problem(
         counts=collected,
-        behavior=behavior,
+        behavior=Policy(truth.pairs, problem.behavior.probability),  # known, in every world
         discount=problem.discount,
         value_bounds=problem.value_bounds,
         unseen=problem.unseen,
