@@ -148,9 +148,8 @@ class Program:
         state = estimate.pairs.state
         size = state.size
         states = value.size
-        cost = np.zeros(2 * size + states)
-        cost[:size] = -estimate.expected_reward
-        cost[size : 2 * size] = price * standard_errors(problem, estimate, value)
+        risk = price * standard_errors(problem, estimate, value)
+        cost = np.concatenate([-estimate.expected_reward, risk, np.zeros(states)])
         each = np.ones(size)
         every = np.ones(states)
         row = np.arange(states)
@@ -242,8 +241,7 @@ class Program:
         states = self.value.size
         enough = np.concatenate([np.zeros(limits.size), (self.slack - least) / self.scale])
         used = np.isfinite(enough)
-        inflow = np.zeros(self.flow.shape[0])
-        inflow[states : 2 * states] = self.estimate.initial
+        inflow = np.pad(self.estimate.initial, (states, self.flow.shape[0] - 2 * states))
         most = np.concatenate([limits, self.most_above, np.full(states, np.inf)])
         for method in ("highs-ipm", "highs-ds"):  # the first is by far the faster one
             solution = linprog(

@@ -520,16 +520,13 @@ def run_block(block: WorldBlock) -> Outcomes:
     """Runs the pipeline in every world of the block, at every size."""
     numbers = range(block.first, block.last)
     terms = block.plan.problem
-    if block.kind.is_one_world:
-        worlds = [block.kind.world(terms, block.rng(block.first, 0))] * len(numbers)
-    else:
-        worlds = [block.kind.world(terms, block.rng(world, 0)) for world in numbers]
-    truths = [world.truth for world in worlds]
-    models = MDPBatch.from_models(truths[:1] if block.kind.is_one_world else truths)
+    different = numbers[:1] if block.kind.is_one_world else numbers
+    worlds = [block.kind.world(terms, block.rng(number, 0)) for number in different]
+    models = MDPBatch.from_models([world.truth for world in worlds])
     sources = [
         Source(world, size, block.rng(number, 1 + z))
         for z, size in enumerate(block.sizes)
-        for number, world in zip(numbers, worlds, strict=True)
+        for number, world in zip(numbers, itertools.cycle(worlds), strict=False)
     ]
     parts = [judged(block.plan, several) for several in at_once(block.plan, sources)]
     policies, claim, draws, belief = map(np.concatenate, zip(*parts, strict=True))
