@@ -345,21 +345,19 @@ class Learner:
         visits = np.zeros(mdp.num_pairs, np.int64)
         total = np.zeros(mdp.num_pairs)
         best = [-1] * mdp.num_states  # the pair with the best record; −1: none was tried
-        taken: list[int] = []
-        lengths = np.empty(episodes, np.int64)
-        for episode in range(episodes):
-            first = len(taken)
+        taken: list[arrays.IntArray] = []  # by each episode
+        for _ in range(episodes):
+            transitions: list[int] = []
             chances = rng.random(3 * horizon + 1).tolist()
             state = begin.one(0, chances.pop())
-            while len(taken) - first < horizon and not over[state]:
+            while len(transitions) < horizon and not over[state]:
                 pair = best[state] if chances.pop() >= self.epsilon else -1
                 uniform = chances.pop()
                 pair = decide.one(state, uniform) if pair < 0 else pair
-                transition = move.one(pair, chances.pop())
-                taken.append(transition)
-                state = int(mdp.successor[transition])
-            lengths[episode] = len(taken) - first
-            steps = np.array(taken[first:], np.int64)
+                transitions.append(move.one(pair, chances.pop()))
+                state = int(mdp.successor[transitions[-1]])
+            steps = np.array(transitions, np.int64)
+            taken.append(steps)
             returned = np.empty(steps.size)
             discounted_returns(
                 np.array([0, steps.size]), mdp.reward[steps], mdp.discount[0], returned
@@ -372,7 +370,8 @@ class Learner:
             )
             tried = records.max(axis=1) > -np.inf
             best = np.where(tried, mdp.pairs.offsets[:-1] + records.argmax(axis=1), -1).tolist()
-        return log_of_transitions(mdp, over, arrays.offsets_of(lengths), np.array(taken, np.int64))
+        offsets = arrays.offsets_of(np.array([steps.size for steps in taken]))
+        return log_of_transitions(mdp, over, offsets, np.concatenate(taken))
 
 
 # ---- miswritten logs -----------------------------------------------------------------------------
