@@ -58,7 +58,7 @@ def test_dynamics_are_random_gaps_on_distinct_successors():
 
 @pytest.mark.parametrize("seed", [5, 11])
 def test_the_goal_is_the_hardest_state_within_reach(seed):
-    garnet = draw_garnet(np.random.RandomState(seed))
+    garnet = draw_garnet(200, 50, 4, np.random.RandomState(seed))
     P = np.zeros((50, 4, 50))
     for pair, (row, chances) in enumerate(zip(*garnet, strict=True)):
         P[pair // 4, pair % 4, row] = chances

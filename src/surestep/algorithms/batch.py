@@ -180,11 +180,9 @@ def bootstrapped_batches(
     policy, value, _, iterations = best_of_each(
         models, Allowed(behavior, counts.visits, least), plan, starts, "on data set"
     )
-    finite = np.isfinite(value).all(axis=1)
-    if not finite.all():
+    for i, _ in arrays.first_where(np.any(~np.isfinite(value), axis=1), "data set"):
         raise NotConverged(
-            f"the values of data set {int(np.argmin(finite)) % size} are too large for doubles; "
-            "scale the rewards down"
+            f"the values of data set {i % size} are too large for doubles; scale the rewards down"
         )
     parts = [slice(first, first + size) for first in range(0, len(starts), size)]
     return [

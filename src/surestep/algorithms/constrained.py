@@ -45,7 +45,7 @@ from surestep.algorithms.provable import (
 )
 from surestep.errors import NeverEnds
 from surestep.model import FiniteMDP, Improvement, Policy, Problem
-from surestep.model.problem import Reach, Signal, stopped
+from surestep.model.problem import Reach, stopped
 from surestep.planning.evaluation import evaluate_with_bound, occupancy
 
 TRIES = 8  # programs, each of which asks for more where the policy of the last one broke a limit
@@ -166,20 +166,19 @@ class Limit(NamedTuple):
     origin: float  # what a claim is relative to: ρ of π_b, or 0 where it is about π_I alone
 
     @classmethod
-    def of(cls, problem: Problem, signal: Signal | None = None) -> "Limit":
-        """Makes the limit of a signal, or of the first signal, which must not get worse."""
-        part = problem if signal is None else signal.problem
-        model = stopped(part).estimate()
-        reach = part.reach
+    def of(
+        cls, problem: Problem, name: str, margin: float, at_most: float | None = None
+    ) -> "Limit":
+        """Makes the limit of a signal by its problem and what it may lose, or cost at most."""
+        model = stopped(problem).estimate()
+        reach = problem.reach
         if reach is not None:
             model = replace(model, endless=0.0)  # who goes on for ever does not get there
-        value, error = values_with_error(model, reach, part.behavior)
+        value, error = values_with_error(model, reach, problem.behavior)
         before = float(model.initial @ value)
         origin = 0.0 if reach is not None and reach.alone else before
-        if signal is None:
-            return cls("", model, reach, value, error, before, origin)
-        least = before - signal.margin if signal.at_most is None else -signal.at_most
-        return cls(signal.name, model, reach, value, error, least, origin)
+        least = before - margin if at_most is None else -at_most
+        return cls(name, model, reach, value, error, least, origin)
 
     def found(self, policy: Policy) -> tuple[float, float]:
         """Returns ρ of a policy, or NEVER, and a bound on the errors of ρ and the limit."""
@@ -204,11 +203,13 @@ class Bounded(NamedTuple):
     def of(cls, problem: Problem, n_wedge: int, price: float) -> "Bounded":
         """Returns the program of a problem."""
         state = problem.counts.pairs.state
-        unsafe = np.zeros(problem.num_states, np.bool_)
-        for signal in problem.signals:
-            if signal.problem.reach is not None:
-                unsafe |= signal.problem.reach.states
-        limits = (Limit.of(problem), *(Limit.of(problem, signal) for signal in problem.signals))
+        reaches = [signal.problem.reach for signal in problem.signals]
+        chances = [reach.states for reach in reaches if reach is not None]
+        unsafe = np.any([np.zeros(problem.num_states, np.bool_), *chances], axis=0)
+        limits = (
+            Limit.of(problem, "", 0.0),  # the first signal, which must not get worse
+            *(Limit.of(one.problem, one.name, one.margin, one.at_most) for one in problem.signals),
+        )
         over = unsafe[state]
         scarce = problem.counts.visits <= n_wedge
         rows = [np.where(over, limit.value[state], limit.model.expected_reward) for limit in limits]

@@ -31,8 +31,7 @@ from surestep.offpolicy import (
     student_t,
 )
 from surestep.offpolicy.estimators import Estimator, returns
-from surestep.planning import evaluate, policy_iteration
-from surestep.planning.backups import Backup
+from surestep.planning import evaluate, policy_iteration, q_values
 
 BEHAVIOR_SHARES = tuple(tenth / 10 for tenth in range(10))  # λ of the candidates
 
@@ -129,19 +128,15 @@ class HCPI(Settings):
         estimator = ESTIMATORS[self.estimator]
         if self.estimator == "dr":
             estimator = partial(doubly_robust, q=q)
-        best = problem.behavior
-        promising = 0.0
-        for share in BEHAVIOR_SHARES:
-            candidate = greedy.mix(problem.behavior, share)
-            gains = differences(problem, train, candidate, estimator)
-            if gains is None:
-                continue
-            predicted = predicted_bound(gains, test.num_episodes, self.delta)
-            if predicted > promising:
-                best = candidate
-                promising = predicted
+        candidates = [greedy.mix(problem.behavior, share) for share in BEHAVIOR_SHARES]
+        in_training = [differences(problem, train, one, estimator) for one in candidates]
+        predicted = [
+            0.0 if gains is None else predicted_bound(gains, test.num_episodes, self.delta)
+            for gains in in_training
+        ]
+        best = candidates[int(np.argmax(predicted))]
         gains = differences(problem, test, best, estimator)
-        if best is problem.behavior or gains is None:
+        if max(predicted) <= 0 or gains is None:
             return problem.behavior
         if self.interval == "student-t":
             bound = student_t(gains, self.delta)
@@ -172,7 +167,7 @@ def trained(problem: Problem, train: DecisionLog) -> tuple[Policy, arrays.FloatA
     step = greedy_near(elsewhere, pairs.offsets, part.counts.visits > 0, move_free_mass)
     plan = policy_iteration(mdp, step, start=Policy(pairs, step(mdp.expected_reward)))
     policy = kept(problem, plan.policy)
-    return policy, Backup.of(mdp).q(evaluate(mdp, policy))
+    return policy, q_values(mdp, evaluate(mdp, policy))
 
 
 def differences(

@@ -292,9 +292,7 @@ def tree_rules(
     often = Counter(leaf.action for leaf in tree)
     rest = max(tree, key=lambda leaf: (often[leaf.action], int(leaf.states.sum()))).action
     rules: list[Rule] = []
-    for leaf in tree:
-        if leaf.action == rest:
-            continue
+    for leaf in (leaf for leaf in tree if leaf.action != rest):
         spans = []
         for c, name in enumerate(structure.columns):
             known = np.unique(state[:, c])
@@ -310,7 +308,8 @@ def tree_rules(
                     for a, b in edges.reshape(-1, 2)
                 ]
             )
-        for parts in itertools.product(*spans):
-            conditions = {key: value for part in parts for key, value in part.items()}
-            rules.append((conditions, actions[leaf.action - 1]))
+        rules += [
+            ({key: span for part in parts for key, span in part.items()}, actions[leaf.action - 1])
+            for parts in itertools.product(*spans)
+        ]
     return list_of(structure, rules, actions[rest - 1])

@@ -36,7 +36,6 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray
 from surestep._settings import Settings
 from surestep.algorithms.contract import Promise, improvement_of
 from surestep.errors import InvalidParameter, NotConverged
@@ -50,7 +49,7 @@ KAPPA = (0.5, 8.0)  # limits of κ; beyond them, errors of M̂ outweigh reads
 ACCURACY = 1e-10  # of the program, which has costs of 1 at most
 LEAST_VISITED = 1e-9  # discounted visits of a state below which it is not visited
 INFEASIBLE = 2  # the status in linprog
-ANYTHING: FloatArray = np.zeros(0)  # lower limits for no rows
+ANYTHING: arrays.FloatArray = np.zeros(0)  # lower limits for no rows
 SAME = 1e-6  # smaller changes of probabilities are errors of the solver
 
 
@@ -125,13 +124,13 @@ class Program:
 
     problem: Problem
     estimate: FiniteMDP
-    value: FloatArray  # V of π_b [S]
-    visits: FloatArray  # d of π_b [K]
-    cost: FloatArray
+    value: arrays.FloatArray  # V of π_b [S]
+    visits: arrays.FloatArray  # d of π_b [K]
+    cost: arrays.FloatArray
     above: csr_array  # d_k − u_k − π_b(k) Σ_a d(s,a) ≤ 0
     flow: csr_array  # the definition of Σ_a d, and the flow
-    most_above: FloatArray  # the limit of u [K]
-    rows: FloatArray  # [J, K]
+    most_above: arrays.FloatArray  # the limit of u [K]
+    rows: arrays.FloatArray  # [J, K]
 
     @classmethod
     def of(
@@ -139,8 +138,8 @@ class Program:
         problem: Problem,
         price: float,
         estimate: FiniteMDP | None = None,
-        rows: Sequence[FloatArray] = (),
-        kept: BoolArray | None = None,
+        rows: Sequence[arrays.FloatArray] = (),
+        kept: arrays.BoolArray | None = None,
     ) -> "Program":
         """Makes the program of a problem, in its estimated MDP unless another model is given."""
         behavior = problem.behavior
@@ -149,19 +148,22 @@ class Program:
         state = estimate.pairs.state
         size = state.size
         states = value.size
-        cost = np.zeros(2 * size + states)
-        cost[:size] = -estimate.expected_reward
-        cost[size : 2 * size] = price * standard_errors(problem, estimate, value)
+        risk = price * standard_errors(problem, estimate, value)
+        cost = np.concatenate([-estimate.expected_reward, risk, np.zeros(states)])
         each = np.ones(size)
         every = np.ones(states)
         row = np.arange(states)
         d = np.arange(size)
         total = 2 * size + row
-        above = [(each, d, d), (-each, d, size + d), (-behavior.probability, d, total[state])]
-        for j, one in enumerate(rows):
-            above.append(
+        above = [
+            (each, d, d),
+            (-each, d, size + d),
+            (-behavior.probability, d, total[state]),
+            *(
                 (-one / (arrays.largest_magnitude(one) or 1.0), np.full(size, size + j), d)
-            )
+                for j, one in enumerate(rows)
+            ),
+        ]
         alike = np.flatnonzero(np.zeros(size, np.bool_) if kept is None else kept)
         last = 2 * states + np.arange(alike.size)
         flow = [
@@ -188,7 +190,7 @@ class Program:
             np.array(rows).reshape(len(rows), size),
         )
 
-    def limits(self, rounds: float) -> FloatArray:
+    def limits(self, rounds: float) -> arrays.FloatArray:
         """Returns the largest d [K] that leaves m rounds."""
         n = self.problem.counts.visits
         read = self.reads()
@@ -199,7 +201,7 @@ class Program:
         slack = ACCURACY * (1 + self.visits)  # the error that the solver may make
         return np.where(n > 0, np.maximum(room, self.visits + slack), np.inf)
 
-    def reads(self) -> FloatArray:
+    def reads(self) -> arrays.FloatArray:
         """Returns the expected undiscounted visits of states [S] by π_b until a rollout is cut."""
         estimate = self.estimate
         discount = self.problem.single_discount
@@ -222,23 +224,24 @@ class Program:
         return read
 
     @property
-    def slack(self) -> FloatArray:
+    def slack(self) -> arrays.FloatArray:
         """Returns the amount by which a row [J] may miss its lower limit through solver error."""
-        slack: FloatArray = ACCURACY * (1 + self.visits.sum()) * self.scale
+        slack: arrays.FloatArray = ACCURACY * (1 + self.visits.sum()) * self.scale
         return slack
 
     @property
-    def scale(self) -> FloatArray:
+    def scale(self) -> arrays.FloatArray:
         """Returns the largest magnitude of each row [J]; 1 where there are only zeros."""
         return np.array([arrays.largest_magnitude(row) or 1.0 for row in self.rows])
 
-    def solved(self, limits: FloatArray, least: FloatArray = ANYTHING) -> FloatArray:
+    def solved(
+        self, limits: arrays.FloatArray, least: arrays.FloatArray = ANYTHING
+    ) -> arrays.FloatArray:
         """Solves for d [K] within limits, with each row [J] at least `least` (−∞: no limit)."""
         states = self.value.size
         enough = np.concatenate([np.zeros(limits.size), (self.slack - least) / self.scale])
         used = np.isfinite(enough)
-        inflow = np.zeros(self.flow.shape[0])
-        inflow[states : 2 * states] = self.estimate.initial
+        inflow = np.pad(self.estimate.initial, (states, self.flow.shape[0] - 2 * states))
         most = np.concatenate([limits, self.most_above, np.full(states, np.inf)])
         for method in ("highs-ipm", "highs-ds"):  # the first is by far the faster one
             solution = linprog(
@@ -259,7 +262,7 @@ class Program:
         else:
             failed = NoSolution if solution.status == INFEASIBLE else NotConverged
             raise failed(f"the linear program of provable was not solved: {solution.message}")
-        visits: FloatArray = np.maximum(solution.x[: limits.size], 0.0)
+        visits: arrays.FloatArray = np.maximum(solution.x[: limits.size], 0.0)
         return visits
 
 
@@ -280,12 +283,12 @@ def matrix(parts: Sequence[tuple[Any, Any, Any]], shape: tuple[int, int]) -> csr
     return csr_array((numbers, (row, column)), shape=shape)
 
 
-def free_pairs(problem: Problem) -> BoolArray:
+def free_pairs(problem: Problem) -> arrays.BoolArray:
     """Returns the pairs [K] that may be taken more often than by π_b: open, and seen."""
     return problem.open_pairs() & (problem.counts.visits > 0)
 
 
-def policy_with_visits(visits: FloatArray, problem: Problem) -> Policy:
+def policy_with_visits(visits: arrays.FloatArray, problem: Problem) -> Policy:
     """Returns the policy with these visits [K]; π_b in states with hardly any visits.
 
     To the last bit, no pair that is closed or was never seen is taken more often than by π_b. Where
@@ -307,7 +310,9 @@ def policy_with_visits(visits: FloatArray, problem: Problem) -> Policy:
     return Policy(pairs, np.where(moved[state] & (total > LEAST_VISITED), chances, behavior))
 
 
-def standard_errors(problem: Problem, estimate: FiniteMDP, value: FloatArray) -> FloatArray:
+def standard_errors(
+    problem: Problem, estimate: FiniteMDP, value: arrays.FloatArray
+) -> arrays.FloatArray:
     """Returns √(Var(r + γV(s′)) / n) of each pair [K]; never less than with half the usual spread.
 
     Of rewards that differ between visits of one transition, only the least and the greatest are
@@ -323,6 +328,6 @@ def standard_errors(problem: Problem, estimate: FiniteMDP, value: FloatArray) ->
     within = ((greatest - least) / 4) ** 2
     if counts.rewards.per == "transition":
         within = np.bincount(arrays.run_owners(counts.offsets), counts.times * within, n.size) / n
-    whole: FloatArray = variance + within
+    whole: arrays.FloatArray = variance + within
     usual = float(counts.visits @ whole) / max(int(counts.visits.sum()), 1)
     return np.sqrt(np.maximum(whole, usual / 4) / n)

@@ -25,8 +25,7 @@ from surestep.bounds import BOUNDS, Bound, ProblemSize
 from surestep.errors import InvalidParameter
 from surestep.kernels.soft import spend_budget, spend_budget_greedily
 from surestep.model import Improvement, Policy, Problem
-from surestep.planning.backups import Backup
-from surestep.planning.evaluation import evaluate, evaluate_with_bound
+from surestep.planning.evaluation import evaluate, evaluate_with_bound, q_values
 from surestep.planning.horizons import better_rows
 from surestep.planning.iteration import ITERATION_LIMIT, GreedyStep, policy_iteration
 from surestep.planning.total import ending_iteration
@@ -232,4 +231,4 @@ class SoftSPIBB:
 def q_of_behavior(problem: Problem) -> arrays.FloatArray:
     """Returns q of π_b [K] in the estimated MDP."""
     mdp = problem.estimate()
-    return Backup.of(mdp).q(evaluate(mdp, problem.behavior))
+    return q_values(mdp, evaluate(mdp, problem.behavior))

@@ -34,6 +34,7 @@ import surestep._arrays as arrays
 from surestep._settings import check_setting
 from surestep.environments.benchmark import Benchmark, LegacySeed, Portion, Truth
 from surestep.environments.hidden import Merged, expected_visits
+from surestep.environments.random_mdp import draw_garnet
 from surestep.kernels.runs import discounted_returns
 from surestep.model import FiniteMDP, Pairs, Policy
 from surestep.model.log import UNKNOWN, DecisionLog
@@ -80,13 +81,10 @@ def draw_world(
     Each pair has random successors, with the gaps of sorted uniform numbers as chances. π_b is
     uniform on the simplex, state by state.
     """
-    rows = np.zeros((states, actions, states))
-    for state in range(states - 1):
-        for action in range(actions):
-            cuts = np.sort(rng.uniform(size=successors - 1))
-            targets = rng.choice(states, successors, replace=False)
-            rows[state, action, targets] = np.diff(cuts, prepend=0.0, append=1.0)
-    return rows, rng.dirichlet(np.ones(actions), size=states)
+    garnet = draw_garnet((states - 1) * actions, states, successors, rng)
+    rows = np.zeros((states * actions, states))
+    np.put_along_axis(rows[:-actions], garnet.successor, garnet.probability, axis=1)
+    return rows.reshape(states, actions, states), rng.dirichlet(np.ones(actions), size=states)
 
 
 def shrunk(
@@ -135,8 +133,7 @@ def bandit(seed: LegacySeed = 1, arms: Arms = 10, effect: Portion = 0.2) -> Benc
     chance = rng.uniform(size=arms)
     behavior = rng.dirichlet(np.ones(arms), size=3)
     rows = np.zeros((3, arms, 3))
-    rows[0, :, 1] = chance
-    rows[0, :, 2] = 1 - chance
+    rows[0, :, 1:] = np.column_stack([chance, 1 - chance])
     return little_effect(
         "bandit", effect, rows, behavior, won=1, horizon=1, labels=("start", "won", "lost")
     )
@@ -348,21 +345,19 @@ class Learner:
         visits = np.zeros(mdp.num_pairs, np.int64)
         total = np.zeros(mdp.num_pairs)
         best = [-1] * mdp.num_states  # the pair with the best record; −1: none was tried
-        taken: list[int] = []
-        lengths = np.empty(episodes, np.int64)
-        for episode in range(episodes):
-            first = len(taken)
+        taken: list[arrays.IntArray] = []  # by each episode
+        for _ in range(episodes):
+            transitions: list[int] = []
             chances = rng.random(3 * horizon + 1).tolist()
             state = begin.one(0, chances.pop())
-            while len(taken) - first < horizon and not over[state]:
+            while len(transitions) < horizon and not over[state]:
                 pair = best[state] if chances.pop() >= self.epsilon else -1
                 uniform = chances.pop()
                 pair = decide.one(state, uniform) if pair < 0 else pair
-                transition = move.one(pair, chances.pop())
-                taken.append(transition)
-                state = int(mdp.successor[transition])
-            lengths[episode] = len(taken) - first
-            steps = np.array(taken[first:], np.int64)
+                transitions.append(move.one(pair, chances.pop()))
+                state = int(mdp.successor[transitions[-1]])
+            steps = np.array(transitions, np.int64)
+            taken.append(steps)
             returned = np.empty(steps.size)
             discounted_returns(
                 np.array([0, steps.size]), mdp.reward[steps], mdp.discount[0], returned
@@ -375,7 +370,8 @@ class Learner:
             )
             tried = records.max(axis=1) > -np.inf
             best = np.where(tried, mdp.pairs.offsets[:-1] + records.argmax(axis=1), -1).tolist()
-        return log_of_transitions(mdp, over, arrays.offsets_of(lengths), np.array(taken, np.int64))
+        offsets = arrays.offsets_of(np.array([steps.size for steps in taken]))
+        return log_of_transitions(mdp, over, offsets, np.concatenate(taken))
 
 
 # ---- miswritten logs -----------------------------------------------------------------------------
@@ -419,8 +415,10 @@ def outcome_in_state(deadly: Portion = 0.2) -> Benchmark:
     """
     labels = ("in care", "died", "discharged", "over")
     rows = np.zeros((4, 2, 4))
-    rows[CARE, 0] = [0.9, 0.0, 0.1, 0.0]
-    rows[CARE, 1] = [0.9 * (1 - deadly), deadly, 0.1 * (1 - deadly), 0.0]
+    rows[CARE] = [
+        [0.9, 0.0, 0.1, 0.0],
+        [0.9 * (1 - deadly), deadly, 0.1 * (1 - deadly), 0.0],
+    ]
     earned = np.zeros((4, 2, 4))
     earned[CARE, 1] = [1.0, -10.0, 1.0, 0.0]
     ward = FiniteMDP.from_dense(rows, earned, DISCOUNT, state_labels=labels)
@@ -462,11 +460,9 @@ def stops_that_know(breaks: Portion = 0.2) -> Benchmark:
 
     def machines(broken: float) -> FiniteMDP:
         rows = np.zeros((3, 2, 3))
-        rows[:BROKEN, 0] = [0.5, 0.5, 0.0]
-        rows[:BROKEN, 1] = [0.5 * (1 - broken), 0.5 * (1 - broken), broken]
+        rows[:BROKEN] = [[0.5, 0.5, 0.0], [0.5 * (1 - broken), 0.5 * (1 - broken), broken]]
         earned = np.zeros((3, 2, 3))
-        earned[:BROKEN, 0] = 0.5
-        earned[:BROKEN, 1] = [1.0, 1.0, 0.0]
+        earned[:BROKEN] = [[0.5, 0.5, 0.5], [1.0, 1.0, 0.0]]
         return FiniteMDP.from_dense(
             rows, earned, 0.9, state_labels=("good", "worn", "broken"),
             action_labels=("service", "run"),

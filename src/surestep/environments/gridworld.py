@@ -92,14 +92,11 @@ def gridworld_mdp(size: int) -> FiniteMDP:
     order = [2, 3, 1, 0]  # directions in the order of the states they lead to
     target = state + np.array([size, 1, -size, -1])
     slip = np.array([[SLIP[(d - a) % 4] for d in range(4)] for a in range(4)])  # [A, direction]
-    successor = np.empty((state.size, 1, 5), np.int32)
-    successor[:, 0, [0, 1, 3, 4]] = target[:, order]
-    successor[:, 0, 2] = state[:, 0]
-    probability = np.empty((state.size, 4, 5))
-    probability[:, :, [0, 1, 3, 4]] = (slip * ways[:, np.newaxis])[:, :, order]
-    probability[:, :, 2] = ~ways @ slip.T
+    # Who is held up stays, which comes between the ways down and up in the order of states.
+    successor = np.insert(target[:, order], 2, state[:, 0], axis=1)
+    probability = np.insert((slip * ways[:, np.newaxis])[:, :, order], 2, ~ways @ slip.T, axis=2)
     probability[goal] = 0.0
-    rows = np.broadcast_to(successor, probability.shape).reshape(-1, 5)
+    rows = np.broadcast_to(successor[:, np.newaxis], probability.shape).reshape(-1, 5)
     return mdp_from_rows(
         Pairs.full(state.size, 4, action_labels=ACTIONS),
         rows,

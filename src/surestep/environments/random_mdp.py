@@ -13,8 +13,7 @@ import surestep._arrays as arrays
 from surestep.environments.benchmark import Benchmark, LegacySeed, Portion, mdp_from_rows
 from surestep.errors import InvalidParameter
 from surestep.model import FiniteMDP, MDPBatch, Pairs, Policy
-from surestep.planning import optimal, optimal_batch
-from surestep.planning.backups import Backup
+from surestep.planning import optimal, optimal_batch, q_values
 
 STATES = 50
 ACTIONS = 4
@@ -57,7 +56,7 @@ def random_mdp_bad_egg(seed: LegacySeed = 1, ratio: Portion = 0.5) -> Benchmark:
 def draw_random_mdp(name: str, seed: int, ratio: float, egg: float | None = None) -> Benchmark:
     """Returns a Random MDP; with `egg`, a second state ends the episode with this reward."""
     rng = np.random.RandomState(seed)
-    garnet = draw_garnet(rng)
+    garnet = draw_garnet(STATES * ACTIONS, STATES, SUCCESSORS, rng)
     goal = hardest_goal(garnet)
     prizes = {goal: 1.0}
     behavior = draw_behavior(garnet.mdp(prizes), ratio, rng)
@@ -75,8 +74,8 @@ def draw_random_mdp(name: str, seed: int, ratio: float, egg: float | None = None
 class Garnet(NamedTuple):
     """Random dynamics, still without rewards and ends."""
 
-    successor: arrays.IntArray  # [K, 4]
-    probability: arrays.FloatArray  # [K, 4]
+    successor: arrays.IntArray  # [K, W]
+    probability: arrays.FloatArray  # [K, W]
 
     def mdp(self, prizes: dict[int, float]) -> FiniteMDP:
         """Returns the model in which entering a state of `prizes` pays its prize and ends."""
@@ -89,15 +88,15 @@ class Garnet(NamedTuple):
         return mdp_from_rows(pairs, self.successor, probability, prize[self.successor], DISCOUNT)
 
 
-def draw_garnet(rng: np.random.RandomState) -> Garnet:
+def draw_garnet(pairs: int, states: int, successors: int, rng: np.random.RandomState) -> Garnet:
     """Draws chances that are, for each pair, the gaps between sorted uniform numbers in [0, 1]."""
-    shape = (STATES * ACTIONS, SUCCESSORS)
+    shape = (pairs, successors)
     successor, probability = np.empty(shape, np.int64), np.empty(shape)
-    for pair in range(STATES * ACTIONS):
+    for pair in range(pairs):
         probability[pair] = np.diff(
-            np.sort(rng.uniform(size=SUCCESSORS - 1)), prepend=0.0, append=1.0
+            np.sort(rng.uniform(size=successors - 1)), prepend=0.0, append=1.0
         )
-        successor[pair] = rng.choice(STATES, SUCCESSORS, replace=False)
+        successor[pair] = rng.choice(states, successors, replace=False)
     return Garnet(successor, probability)
 
 
@@ -123,7 +122,7 @@ def draw_behavior(mdp: FiniteMDP, ratio: float, rng: np.random.RandomState) -> P
     plan = optimal(mdp)
     dense = mdp.dense()
     earned = mdp.pairs.dense(mdp.expected_reward)
-    q = mdp.pairs.dense(Backup.of(mdp).q(plan.value))
+    q = mdp.pairs.dense(q_values(mdp, plan.value))
     best = q.argmax(axis=1)
 
     def worth(table: arrays.FloatArray) -> float:

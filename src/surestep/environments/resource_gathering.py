@@ -147,9 +147,11 @@ def gathering_world(gold: int, gem: int) -> GatheringWorld:
         x,
     )
     attacked = (gold_left, gem_left, 0, 0, 1, HOME[1] - 1, HOME[0] - 1)
-    target = np.empty((*x.shape, 2), np.int32)  # [state, action, branch]
-    target[..., 0] = np.ravel_multi_index(attacked, shape)
-    target[..., 1] = np.ravel_multi_index(moved, shape, mode="clip")  # right for enabled moves
+    branches = np.broadcast_arrays(
+        np.ravel_multi_index(attacked, shape),
+        np.ravel_multi_index(moved, shape, mode="clip"),  # right for enabled moves
+    )
+    target = np.stack(branches, axis=-1, dtype=np.int32)  # [state, action, branch]
 
     ways = np.stack([enabled & enemy, enabled], axis=-1)
     offsets = arrays.offsets_of(np.count_nonzero(ways, axis=(1, 2)))

@@ -209,14 +209,14 @@ def run_claims(block: CellBlock) -> ColumnArrays:
     sizes = {spec: spec.episodes or block.episodes for spec in block.certifiers}
     for episodes in sorted({size for several in sizes.values() for size in several}):
         asked = [spec for spec in block.certifiers if episodes in sizes[spec]]
-        outcomes: dict[tuple[AlgorithmSpec, CertifierSpec], list[ProposedAndClaimed]] = {
-            meeting: [] for meeting in itertools.product(block.algorithms, asked)
-        }
-        for data in drawn_data(block, benchmark, episodes):
-            for meeting, so_far in outcomes.items():
-                so_far.append(outcome_of(block, episodes, data, *meeting))
+        meetings = list(itertools.product(block.algorithms, asked))
+        outcomes = [
+            [outcome_of(block, episodes, data, *meeting) for meeting in meetings]
+            for data in drawn_data(block, benchmark, episodes)
+        ]
         parts += [
-            claim_columns(block, episodes, *meeting, whole) for meeting, whole in outcomes.items()
+            claim_columns(block, episodes, *meeting, whole)
+            for meeting, whole in zip(meetings, zip(*outcomes, strict=True), strict=True)
         ]
     return joined_rows(parts)
 

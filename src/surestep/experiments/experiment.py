@@ -35,7 +35,7 @@ from surestep.certificates import Certifier
 from surestep.certificates.registry import SHELF, Asked, check_certifier, read_settings
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.environments import Benchmark, make
-from surestep.environments.registry import builder
+from surestep.environments.registry import builder, checked_benchmark
 from surestep.errors import InvalidParameter, SurestepError
 
 GivenSettings = tuple[tuple[str, Any], ...]
@@ -187,11 +187,8 @@ class EnvironmentSpec(Spec):
             return make(self.name, **self.parameters(repetition))
         if isinstance(self.own, Benchmark):
             return self.own
-        made: object = self.own(repetition) if self.changes else self.own()
-        if not isinstance(made, Benchmark):
-            name = function_of(self.own).__qualname__
-            raise InvalidParameter(f"{name} returns a {type(made).__name__}, expected a Benchmark")
-        return made
+        made = self.own(repetition) if self.changes else self.own()
+        return checked_benchmark(function_of(self.own).__qualname__, made)
 
     def parameters(self, repetition: int) -> dict[str, Any]:
         """Returns the parameters of the benchmark of a repetition."""

@@ -129,12 +129,10 @@ def tail_weights(size: int, tail: float) -> tuple[arrays.FloatArray, arrays.Floa
     short = np.count_nonzero(betaincinv(rank, beyond, miss / rank) < tail)
     most = max(1, int(inside))
     fewest = min(size, int(short) + 1)
-    above = np.ones(size + 1)
-    below = np.empty(size + 1)
-    above[:most] = betainccinv(rank[:most], beyond[:most], miss / most)
-    below[:fewest] = betaincinv(rank[:fewest], beyond[:fewest], miss / fewest)
-    below[fewest:size] = below[fewest - 1]
-    below[size] = 1.0
+    above = betainccinv(rank[:most], beyond[:most], miss / most)
+    above = np.pad(above, (0, size + 1 - most), constant_values=1.0)
+    below = betaincinv(rank[:fewest], beyond[:fewest], miss / fewest)
+    below = np.append(np.pad(below, (0, size - fewest), "edge"), 1.0)
     return (
         arrays.freeze(np.diff(np.minimum(above, tail) / tail, prepend=0.0)),
         arrays.freeze(np.diff(np.minimum(below, tail) / tail, prepend=0.0)),

@@ -192,8 +192,7 @@ def as_gains(columns: RunColumns) -> RunColumns:
 def gain_beyond_rounding(values: FloatArray, behavior: FloatArray) -> FloatArray:
     """Returns values − ρ(π_b); differences within rounding become 0."""
     gain = values - behavior
-    gain[np.abs(gain) <= ROUNDING * np.abs(behavior)] = 0.0
-    return gain
+    return np.where(np.abs(gain) <= ROUNDING * np.abs(behavior), 0.0, gain)
 
 
 def normalised(columns: RunColumns) -> RunColumns:

@@ -209,10 +209,13 @@ def plan_blocks(experiment: Experiment) -> list[CellBlock]:
     With certifiers, a block has all sizes, and all environments' first repetitions come first.
     """
     together = WITH_CLAIMS if experiment.certifiers else REPETITIONS
-    if not experiment.certifiers and device_in_use() != "cpu":
-        # A GPU takes more repetitions, if all algorithms need counts only.
-        counted = not any(needs_log(spec.make()) for spec in experiment.algorithms)
-        together = ON_GPU if counted else REPETITIONS
+    # A GPU takes more repetitions, if all algorithms need counts only.
+    if (
+        not experiment.certifiers
+        and device_in_use() != "cpu"
+        and not any(needs_log(spec.make()) for spec in experiment.algorithms)
+    ):
+        together = ON_GPU
     sizes: list[tuple[int, ...]] = [(size,) for size in sorted(experiment.episodes, reverse=True)]
     places = [
         (environment, episodes, first)

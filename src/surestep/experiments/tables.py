@@ -4,6 +4,7 @@ import csv
 import io
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -56,6 +57,12 @@ OF_CERTIFIERS = {  # settings that are named, as their value alone is unclear
 }
 LEFT_OUT = ("known_start", "draws", "starts", "reward_low", "reward_high", "horizon")
 OF_CLAIMS = {"violation": "P(Δ < L)", "positive": "P(L > 0)", "tightness": "tightness"}
+METRICS = {
+    "student": "Student (asymptotic): mean",
+    "better": "better than π_b",
+    "worse": "worse than π_b",
+    **OF_CLAIMS,
+}
 STREAM_OF_STEPS = "wet-chicken/heuristic"  # its data sets are streams of steps
 LETTERS = {"epsilon": "ε", "kappa": "κ", "delta": "δ", "xi": "ξ", "n_wedge": "N∧"}
 
@@ -81,11 +88,9 @@ def method_name(method: Method) -> str:
 
 def metric_name(metric: str) -> str:
     """Returns the name of a metric: 'mean', '10 % CVaR', 'better than π_b'."""
-    if metric == "student":
-        return "Student (asymptotic): mean"
     if metric.startswith("cvar"):
         return f"{metric.removeprefix('cvar')} % CVaR"
-    return f"{metric} than π_b" if metric in ("better", "worse") else OF_CLAIMS.get(metric, metric)
+    return METRICS.get(metric, metric)
 
 
 def counts_steps(label: str) -> bool:
@@ -154,10 +159,8 @@ def claim_names(summaries: Sequence[CellSummary]) -> list[str]:
         ", ".join(filter(None, [one.cell.certifier, settings_in_words(one.cell.certifier_setting)]))
         for one in summaries
     ]
-    meant: dict[str, set[str]] = {}
-    for name, full in zip(few, many, strict=True):
-        meant.setdefault(name, set()).add(full)
-    return [name if len(meant[name]) == 1 else full for name, full in zip(few, many, strict=True)]
+    meanings = Counter(name for name, _ in {*zip(few, many, strict=True)})
+    return [name if meanings[name] == 1 else full for name, full in zip(few, many, strict=True)]
 
 
 def certifier_name(summary: CellSummary) -> str:

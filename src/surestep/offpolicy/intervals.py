@@ -287,9 +287,13 @@ def predictable_stakes(data: arrays.FloatArray, log_level: float) -> arrays.Floa
     variance = np.maximum(
         np.append(0.0, np.cumsum(data**2)[:-1]) / number - (before / number) ** 2, 0.0
     )
-    stakes = np.zeros(data.size)
-    np.divide(2 * log_level / data.size, variance, out=stakes, where=variance > SMALLEST_VARIANCE)
-    return np.sqrt(stakes)
+    squares = np.divide(
+        2 * log_level / data.size,
+        variance,
+        out=np.zeros(data.size),
+        where=variance > SMALLEST_VARIANCE,
+    )
+    return np.sqrt(squares)
 
 
 def student_t(values: object, delta: float) -> float:

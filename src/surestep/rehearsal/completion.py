@@ -34,6 +34,11 @@ class CompletedRows(NamedTuple):
         return CompletedRows(*(np.concatenate(parts) for parts in zip(self, other, strict=True)))
 
 
+def numbered(pair: arrays.IntArray, successor: arrays.AnyArray, num_states: int) -> arrays.IntArray:
+    """Returns the numbers of transitions in a table of all pairs and states, in 64 bits."""
+    return pair * np.int64(num_states) + successor
+
+
 def completed(problem: Problem, fill: Fill) -> FiniteMDP:
     """Returns the MLE-MDP of the problem, in which unseen pairs have rows.
 
@@ -61,9 +66,9 @@ def within_support(problem: Problem, rows: CompletedRows, filled: arrays.IntArra
     if problem.support is None:
         return rows
     support = problem.support
-    size = np.int64(problem.num_states)
     owner = arrays.run_owners(support.offsets)
-    inside = np.isin(rows.pair * size + rows.successor, owner * size + support.successor)
+    possible = numbered(owner, support.successor, problem.num_states)
+    inside = np.isin(numbered(rows.pair, rows.successor, problem.num_states), possible)
     kept = CompletedRows(rows.pair[inside], rows.successor[inside], rows.probability[inside])
     total = np.bincount(kept.pair, kept.probability, problem.counts.pairs.num_pairs)
     kept = kept._replace(probability=kept.probability / total[kept.pair])
@@ -80,13 +85,13 @@ def actions_alike(problem: Problem) -> FiniteMDP:
     A state without recorded decisions leads back to itself, or ends the episode if γ = 1.
     """
     counts = problem.counts
-    pairs = problem.counts.pairs
+    pairs = counts.pairs
     seen = counts.times > 0
     owner = arrays.run_owners(counts.offsets)[seen]
-    size = np.int64(pairs.num_states)
-    cell, place = np.unique(pairs.state[owner] * size + counts.successor[seen], return_inverse=True)
+    key = numbered(pairs.state[owner], counts.successor[seen], pairs.num_states)
+    cell, place = np.unique(key, return_inverse=True)
     times = np.bincount(place, counts.times[seen])
-    state, successor = cell // size, cell % size
+    state, successor = np.divmod(cell, pairs.num_states)
     offsets = arrays.offsets_of(np.bincount(state, minlength=pairs.num_states))
     share = times / np.bincount(state, times, pairs.num_states)[state]
     going_on = np.flatnonzero(~counts.terminal[pairs.state])
@@ -98,10 +103,8 @@ def actions_alike(problem: Problem) -> FiniteMDP:
     mdp = mdp_of_rows(problem, rows)
     if counts.rewards.known:
         return mdp
-    _, mean = settled_rewards(counts)
-    mean = mean[owner] if counts.rewards.per == "pair" else mean[seen]
-    pooled = np.bincount(place, counts.times[seen] * mean) / times
-    key = pairs.state[arrays.run_owners(mdp.offsets)] * size + mdp.successor
+    pooled = np.bincount(place, counts.times[seen] * counts.mean_reward()[seen]) / times
+    key = numbered(pairs.state[arrays.run_owners(mdp.offsets)], mdp.successor, pairs.num_states)
     place = np.minimum(np.searchsorted(cell, key), cell.size - 1)
     return replace(mdp, reward=arrays.own(np.where(cell[place] == key, pooled[place], mdp.reward)))
 
@@ -125,12 +128,11 @@ def mdp_of_rows(problem: Problem, rows: CompletedRows) -> FiniteMDP:
     if not counts.visits.any():
         raise InvalidParameter("the data has no visits, expected some to make worlds from")
     pairs = counts.pairs
-    size = np.int64(pairs.num_states)
-    key = rows.pair * size + rows.successor
+    key = numbered(rows.pair, rows.successor, pairs.num_states)
     if counts.rewards.known and counts.rewards.per == "transition":
-        stored = arrays.run_owners(counts.offsets) * size + counts.successor
-        more = np.setdiff1d(stored[~counts.terminal[pairs.state[stored // size]]], key)
-        rows = rows.and_also(CompletedRows(more // size, more % size, np.zeros(more.size)))
+        stored = numbered(arrays.run_owners(counts.offsets), counts.successor, pairs.num_states)
+        more = np.setdiff1d(stored[~counts.terminal[pairs.state[stored // pairs.num_states]]], key)
+        rows = rows.and_also(CompletedRows(*np.divmod(more, pairs.num_states), np.zeros(more.size)))
         key = np.concatenate([key, more])
     order = np.argsort(key)
     pair, successor = rows.pair[order], rows.successor[order]
@@ -158,27 +160,19 @@ def rewards_at(
     The mean is that of all rewards on entering the same successor, or of all rewards if it was
     never entered.
     """
-    settled, value = settled_rewards(counts)
+    settled = (counts.observed > 0) | counts.rewards.known
+    value = counts.means()
     if counts.rewards.per == "pair":
         return np.where(settled[pair], value[pair], float(np.average(value, weights=counts.visits)))
-    size = np.int64(counts.pairs.num_states)
-    stored = (arrays.run_owners(counts.offsets) * size + counts.successor)[settled]
+    states = counts.pairs.num_states
+    stored = numbered(arrays.run_owners(counts.offsets), counts.successor, states)[settled]
     order = np.argsort(stored)
-    key = pair * size + successor
+    key = numbered(pair, successor, states)
     place = order[np.minimum(np.searchsorted(stored, key, sorter=order), stored.size - 1)]
-    into = np.bincount(counts.successor, counts.times, int(size))
-    earned = np.bincount(counts.successor, counts.times * value, int(size))
+    into = np.bincount(counts.successor, counts.times, states)
+    earned = np.bincount(counts.successor, counts.times * value, states)
     on_entry = np.where(into > 0, earned, earned.sum()) / np.where(into > 0, into, into.sum())
     return np.where(stored[place] == key, value[settled][place], on_entry[successor])
-
-
-def settled_rewards(counts: Counts) -> tuple[arrays.BoolArray, arrays.FloatArray]:
-    """Marks the known or observed rewards of pairs [K] or transitions [T], and returns them."""
-    rewards = counts.rewards
-    observed = counts.visits if rewards.per == "pair" else counts.times
-    if rewards.known:
-        return np.ones(observed.size, np.bool_), rewards.values
-    return observed > 0, rewards.values / np.maximum(observed, 1)
 
 
 # ---- filling in -------------------------------------------------------------------------------
@@ -247,10 +241,9 @@ def barred_states(problem: Problem, unseen: arrays.IntArray) -> arrays.FloatArra
     open_states = (arrays.run_sums(counts.visits, counts.pairs.offsets) > 0) | counts.terminal
     if support is None:
         return np.where(open_states, 0.0, np.inf)
+    owner = arrays.run_owners(support.offsets)
+    mine = np.isin(owner, unseen)
     allowed = np.zeros((unseen.size, problem.num_states), np.bool_)
-    row = np.full(counts.pairs.num_pairs, -1)
-    row[unseen] = np.arange(unseen.size)
-    owner = row[arrays.run_owners(support.offsets)]
-    allowed[owner[owner >= 0], support.successor[owner >= 0]] = True
+    allowed[np.searchsorted(unseen, owner[mine]), support.successor[mine]] = True
     preferred = allowed & open_states
     return np.where(np.where(preferred.any(axis=1, keepdims=True), preferred, allowed), 0.0, np.inf)

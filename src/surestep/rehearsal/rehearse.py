@@ -365,20 +365,23 @@ def claims_of_rank(
 
 def limits_of(problem: Problem, outside: arrays.BoolArray) -> tuple[str, ...]:
     """Returns sentences about the limits of the stress test."""
-    sentences = list(LIMITS)
-    if problem.behavior_is_estimated:
-        sentences.append("The behavior policy was estimated, but counts as known in every world.")
-    if problem.single_discount == 1:
-        sentences.append(
+    of_some = (
+        (
+            problem.behavior_is_estimated,
+            "The behavior policy was estimated, but counts as known in every world.",
+        ),
+        (
+            problem.single_discount == 1,
             "Worlds in which the behavior policy may never end are left out, and a new policy that "
-            "may never end counts as worth the lower value bound in every state."
-        )
-    if outside.any():
-        sentences.append(
+            "may never end counts as worth the lower value bound in every state.",
+        ),
+        (
+            outside.any(),
             f"In {np.count_nonzero(outside)} of {outside.size} cases a true value lay outside of "
-            "the given value bounds; a certificate that relies on them is not to blame there."
-        )
-    return tuple(sentences)
+            "the given value bounds; a certificate that relies on them is not to blame there.",
+        ),
+    )
+    return (*LIMITS, *(sentence for holds, sentence in of_some if holds))
 
 
 # ---- reading what a caller hands over ---------------------------------------------------------
@@ -517,16 +520,13 @@ def run_block(block: WorldBlock) -> Outcomes:
     """Runs the pipeline in every world of the block, at every size."""
     numbers = range(block.first, block.last)
     terms = block.plan.problem
-    if block.kind.is_one_world:
-        worlds = [block.kind.world(terms, block.rng(block.first, 0))] * len(numbers)
-    else:
-        worlds = [block.kind.world(terms, block.rng(world, 0)) for world in numbers]
-    truths = [world.truth for world in worlds]
-    models = MDPBatch.from_models(truths[:1] if block.kind.is_one_world else truths)
+    different = numbers[:1] if block.kind.is_one_world else numbers
+    worlds = [block.kind.world(terms, block.rng(number, 0)) for number in different]
+    models = MDPBatch.from_models([world.truth for world in worlds])
     sources = [
         Source(world, size, block.rng(number, 1 + z))
         for z, size in enumerate(block.sizes)
-        for number, world in zip(numbers, worlds, strict=True)
+        for number, world in zip(numbers, itertools.cycle(worlds), strict=False)
     ]
     parts = [judged(block.plan, several) for several in at_once(block.plan, sources)]
     policies, claim, draws, belief = map(np.concatenate, zip(*parts, strict=True))

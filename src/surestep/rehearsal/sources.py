@@ -15,7 +15,7 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep.certificates.episodes import over_at_last
 from surestep.model import Counts, DecisionLog, FiniteMDP, LoggedRewards, Policy, Problem
-from surestep.rehearsal.completion import completed
+from surestep.rehearsal.completion import completed, numbered
 from surestep.sampling import CountSampler, end_states, sample_log
 
 FEW = 10  # rewards of a transition or a pair, below which those of more are drawn from
@@ -199,10 +199,8 @@ World = Simulated | Resampled  # a model that counts as true, and a source of da
 
 def places_in(truth: FiniteMDP, log: DecisionLog) -> arrays.IntArray:
     """Returns the transition of the model that each step of the log takes [N]."""
-    size = np.int64(truth.num_states)
-    return np.searchsorted(
-        arrays.run_owners(truth.offsets) * size + truth.successor, log.pair * size + log.next_state
-    )
+    stored = numbered(arrays.run_owners(truth.offsets), truth.successor, truth.num_states)
+    return np.searchsorted(stored, numbered(log.pair, log.next_state, truth.num_states))
 
 
 # ---- from a world to data ----------------------------------------------------------------------
@@ -266,9 +264,8 @@ def problem_of(problem: Problem, truth: FiniteMDP, data: Data) -> Problem:
     logged = problem.counts.rewards
     kept = data.times > 0
     if logged.known and logged.per == "transition":
-        size = np.int64(truth.num_states)
         keys = [
-            arrays.run_owners(rows.offsets) * size + rows.successor
+            numbered(arrays.run_owners(rows.offsets), rows.successor, truth.num_states)
             for rows in (truth, problem.counts)
         ]
         kept |= np.isin(keys[0], keys[1])  # the counts store these, seen or not
@@ -276,9 +273,6 @@ def problem_of(problem: Problem, truth: FiniteMDP, data: Data) -> Problem:
         values = truth.reward[kept] if logged.known else data.earned[kept]
     else:
         values = logged.values if logged.known else arrays.run_sums(data.earned, truth.offsets)
-    behavior = problem.behavior
-    if behavior.estimated:  # but known, in every world
-        behavior = Policy(truth.pairs, behavior.probability)
     collected = Counts(
         truth.pairs,
         arrays.own(arrays.offsets_of(arrays.run_sums(kept.astype(np.int64), truth.offsets))),
@@ -290,7 +284,7 @@ def problem_of(problem: Problem, truth: FiniteMDP, data: Data) -> Problem:
     )
     return Problem(
         counts=collected,
-        behavior=behavior,
+        behavior=Policy(truth.pairs, problem.behavior.probability),  # known, in every world
         discount=problem.discount,
         value_bounds=problem.value_bounds,
         unseen=problem.unseen,

@@ -260,9 +260,7 @@ class ActionsAlike:
             The world.
         """
         truth = actions_alike(problem)
-        if self.noise is None:
-            return acting_anew(problem, truth)
-        return Simulated.of(truth, problem.behavior, self.noise)
+        return Simulated.of(truth, problem.behavior, self.noise or Residuals.of(problem, truth))
 
 
 WorldKind = Completed | DrawnFromPosterior | ActionsAlike
