@@ -93,8 +93,8 @@ from surestep.certificates.bets import (
     PLANNING_SEED,
     BetPlan,
     Fold,
+    best_plans,
     limits_of,
-    plans_at,
 )
 from surestep.certificates.episodes import split_of, too_few
 from surestep.certificates.node_law import (
@@ -236,54 +236,33 @@ class NodeStitched(common.WithRanges):
         list of BetPlan
             The bets; `score` is the L that is expected. It is no claim.
         """
+        if training.behavior is None and not self.practice:
+            raise InvalidParameter("practice is 0, but the behavior policy is not known")
         stacks = node_stacks(training.log)
+        returns = paid_node_returns(training) if self.practice else None
+        planning = [
+            Planning(
+                self,
+                stacks,
+                node_course(training, policy),
+                (1 - self.train_share) / self.train_share,
+                None if tails is None else tails.ravel(),
+                returns=returns,
+            )
+            for policy in policies
+        ]
+        # Against rollouts of π_b where it is known, and against its returns.
         folds = [
-            fold for policy in policies for fold in self.folds(training, stacks, policy, tails)
+            [
+                fold._replace(one_of=self.one_of)
+                for fold in one.folds()
+                if training.behavior is not None or fold.alone
+            ]
+            for one in planning
         ]
         draws = max(training.log.num_steps * training.structure.target.size, 1)
         runs = int(np.clip(PLANNED_DRAWS // draws, 1, MOST_PLANNING_RUNS))
-        plans = plans_at(folds, runs, tally_nodes, clearly=CLEARLY)
-        per_policy = len(plans) // len(policies)
-        several = [plans[first : first + per_policy] for first in range(0, len(plans), per_policy)]
-        return [max(ways, key=lambda plan: plan.score) for ways in several]
-
-    def folds(
-        self,
-        training: FactoredProblem,
-        stacks: NodeStacks,
-        policy: ColumnRules | Policy,
-        tails: arrays.FloatArray | None = None,
-    ) -> list[Fold]:
-        """Returns the folds that plan bets for a policy: against rollouts of π_b, or its returns.
-
-        Parameters
-        ----------
-        training : FactoredProblem
-            The part that may choose.
-        stacks : NodeStacks
-            Its stacks.
-        policy : ColumnRules or Policy
-            The new policy.
-        tails : array of float [2, S], optional
-            What may be left where rollouts are cut after some steps.
-
-        Returns
-        -------
-        list of Fold
-            Up to four: each without such tails, and with them.
-        """
-        if training.behavior is None and not self.practice:
-            raise InvalidParameter("practice is 0, but the behavior policy is not known")
-        planning = Planning(
-            self,
-            stacks,
-            node_course(training, policy),
-            (1 - self.train_share) / self.train_share,
-            None if tails is None else tails.ravel(),
-            returns=paid_node_returns(training) if self.practice else None,
-        )
-        folds = [fold._replace(one_of=self.one_of) for fold in planning.folds()]
-        return [fold for fold in folds if training.behavior is not None or fold.alone]
+        return best_plans(folds, runs, tally_nodes, clearly=CLEARLY)
 
     def certify(self, problem: FactoredProblem, policy: ColumnRules | Policy) -> Certificate:
         """Returns L by rounds on the part that judges, as the other part planned them.
