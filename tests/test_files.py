@@ -4,6 +4,7 @@ import os
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -84,27 +85,36 @@ def contents_of(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_a_folder_is_written_whole_or_not_at_all(tmp_path):
+def test_a_folder_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     target = tmp_path / "new" / "result"
-    write_folder(target, {"a": [b"one"], "b": [b"t", b"wo"]})
+    write_folder(target, {"a": b"one", "b": b"two"})
     assert contents_of(target) == {"a": b"one", "b": b"two"}
     assert [path.name for path in target.parent.iterdir()] == ["result"]
 
+    def stopping(path, content):
+        (error,) = stops
+        if path.name == "b":
+            raise error
+        path.touch()
+
+    monkeypatch.setattr(Path, "write_bytes", stopping)
+    stops = [FULL]
     with pytest.raises(SurestepError, match=r"other.*No space left on device"):
-        write_folder(tmp_path / "deep" / "er" / "other", {"a": [b"one"], "b": stopped(FULL)})
+        write_folder(tmp_path / "deep" / "er" / "other", {"a": b"one", "b": b"two"})
+    stops = [KeyboardInterrupt()]
     with pytest.raises(KeyboardInterrupt):
-        write_folder(tmp_path / "other", {"a": stopped(KeyboardInterrupt())})
+        write_folder(tmp_path / "other", {"a": b"one", "b": b"two"})
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new"]
 
 
 def test_an_empty_folder_is_filled_and_others_are_refused(tmp_path):
     (tmp_path / "empty").mkdir()
-    write_folder(tmp_path / "empty", {"a": [b"one"]})
+    write_folder(tmp_path / "empty", {"a": b"one"})
     assert (tmp_path / "empty" / "a").read_bytes() == b"one"
     with pytest.raises(SurestepError, match="is not empty"):
-        write_folder(tmp_path / "empty", {"a": [b"two"]})
+        write_folder(tmp_path / "empty", {"a": b"two"})
     with pytest.raises(SurestepError, match="is a file"):
-        write_folder(tmp_path / "empty" / "a", {"a": [b"two"]})
+        write_folder(tmp_path / "empty" / "a", {"a": b"two"})
     assert (tmp_path / "empty" / "a").read_bytes() == b"one"
 
 

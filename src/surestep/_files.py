@@ -97,12 +97,11 @@ def check_new_folder(path: Path) -> None:
             )
 
 
-def write_folder(path: Path, files: Mapping[str, Chunks]) -> None:
+def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
     """Writes a new folder with all of the files, or nothing."""
     with new_folder(path) as fresh, failing_to_write(path):
-        for name, chunks in files.items():
-            with (fresh / name).open("xb") as file:
-                file.writelines(chunks)
+        for name, content in files.items():
+            (fresh / name).write_bytes(content)
 
 
 @contextmanager

@@ -71,7 +71,7 @@ def pilot_command(
         check_new_folder(place)
     made = pilot(result, rows, plan=folder if rows else None, share=shares_of(shares), **how)
     if made.answer is None:
-        write_folder(place, {name: [content] for name, content in made.files.items()})
+        write_folder(place, made.files)
     else:
         with failing_to_write(place):
             place.mkdir(parents=True, exist_ok=True)

@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._files import read_path
+from surestep._files import read_path, write_folder
 from surestep._json import converted, typed
 from surestep._reprs import frame_of, short_repr
 from surestep._version import __version__
@@ -44,7 +44,7 @@ from surestep.results.plots import changes_figure
 from surestep.results.policy_files import columns_of, policy_csv, policy_parquet, read_policy_csv
 from surestep.results.record import Record, Total
 from surestep.results.rules import Rules
-from surestep.results.unfinished import REHEARSAL, RUN, read_file, save
+from surestep.results.unfinished import REHEARSAL, RUN, read_file
 
 POLICY, PARQUET, CERTIFICATE, CERTIFICATES, REPORT = FILES = (
     "policy.csv",
@@ -419,7 +419,7 @@ class Result:
         directory : str or path
             The folder, which must not be there.
         """
-        save(read_path(directory), self.files())
+        write_folder(read_path(directory), self.files())
 
 
 def as_action(label: Label) -> Action:

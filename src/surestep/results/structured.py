@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from surestep._arrays import generator
-from surestep._files import read_path, read_whole
+from surestep._files import read_path, read_whole, write_folder
 from surestep._json import converted, read_json
 from surestep._reprs import short_repr
 from surestep._words import listed
@@ -26,7 +26,7 @@ from surestep.model.certificate import Rung
 from surestep.rehearsal import Rate, Rehearsal, rehearsal_from_json
 from surestep.results.record import InputFile
 from surestep.results.result import STRUCTURED
-from surestep.results.unfinished import REHEARSAL, RUN, save
+from surestep.results.unfinished import REHEARSAL, RUN
 
 RULES, CERTIFICATE, REPORT = FILES = ("rules.json", "certificate.json", "report.html")
 BELIEF = "belief.json"  # not in results of older releases
@@ -224,7 +224,7 @@ class StructuredResult:
         directory : str or path
             The folder, which must not be there.
         """
-        save(read_path(directory), self.files())
+        write_folder(read_path(directory), self.files())
 
 
 def pretty(content: msgspec.Struct) -> bytes:

@@ -65,11 +65,6 @@ def check_can_begin(folder: Path, said: Mapping[str, Any] | None = None) -> None
         check_new_folder(folder)
 
 
-def save(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Writes a new folder with all of the files, or none of them."""
-    write_folder(folder, {name: [content] for name, content in files.items()})
-
-
 def begin(folder: Path, files: Mapping[str, bytes]) -> bool:
     """Saves the files before the stress test; returns whether the folder is already finished.
 
@@ -80,7 +75,7 @@ def begin(folder: Path, files: Mapping[str, bytes]) -> bool:
     check_can_begin(folder, now.get("description"))
     there = record_in(folder)
     if not there:
-        save(folder, files)
+        write_folder(folder, files)
         return False
     if not is_unfinished(folder):
         if there | {"outputs": {}} != now | {"outputs": {}}:
