@@ -67,11 +67,10 @@ class ConstrainedChoice(Choosing):
         inside = problem.within(self.limits.closed(problem.counts))
         bounded = self.algorithm.bounded(inside)
         judge = self.certifier
-        tried = [Tried(self.algorithm, problem.behavior)]
         plain = []
         for rounds in self.rounds:
             plain += candidate(bounded, replace(self.algorithm, rounds=rounds), {})
-        tried += [one for one, _ in plain]
+        tried = [Tried(self.algorithm, problem.behavior), *(one for one, _ in plain)]
         lower = bounds_of(judge, inside, tried[1:]).T if plain else ()
         for (one, algorithm), bounds in zip(plain, lower, strict=True):
             for caution in self.caution if problem.signals else ():
