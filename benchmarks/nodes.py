@@ -18,7 +18,7 @@ import time
 
 import numpy as np
 
-from surestep.algorithms.node_rules import NodeRules
+from surestep.algorithms.node_rules import find_rules
 from surestep.certificates import NodePosterior, NodeStitched
 from surestep.certificates.node_law import rolled_out
 from surestep.environments.sysadmin import GROUP, SysAdmin
@@ -91,8 +91,8 @@ def main() -> None:
         world = SysAdmin(machines)
         problem = world.problem(world.sample(world.first_failed(0.3), given.episodes, rng=0))
         began = time.perf_counter()
-        search = NodeRules(group=GROUP, action="reboot_@", default="nothing", certifier=certifier)
-        found = search.find(certifier.parts(problem)[0])
+        first, _ = certifier.parts(problem)
+        found = find_rules(first, certifier, {GROUP: ["reboot_@"]})
         searched = time.perf_counter()
         claim = certifier.certify(problem, found.policy)
         claimed = time.perf_counter()

@@ -261,9 +261,7 @@ def freeze(array: Kind) -> Kind:
     shared = owner is not None  # a writable array, or memory that is not NumPy's
     if isinstance(owner, mmap.mmap):
         shared = not memoryview(owner).readonly
-    result = array.copy(order="C") if shared or not array.flags.c_contiguous else array
-    result.flags.writeable = False
-    return result
+    return own(array.copy(order="C") if shared or not array.flags.c_contiguous else array)
 
 
 def own(array: Kind) -> Kind:

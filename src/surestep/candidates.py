@@ -5,13 +5,14 @@ over the columns of the state. Such policies are preferred where they promise ne
 """
 
 import dataclasses
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from surestep.algorithms import Algorithm
-from surestep.algorithms.contract import ROUNDING
+from surestep.algorithms.contract import NO_LIMITS, ROUNDING, Limits
 from surestep.algorithms.trees import StateColumn, Tree, grow
 from surestep.certificates.common import Bound, Certifier, unless_refused, usable
 from surestep.certificates.registry import CERTIFIERS, check_certifier
@@ -63,6 +64,31 @@ class Choice(NamedTuple):
     def best(self) -> Candidate:
         """Returns the chosen candidate."""
         return self.candidates[self.taken]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Choosing(ABC):
+    """What all that choose among candidates have: who judges these, and which ones there are.
+
+    `certifier` is what chooses, and where it promises no gain, `otherwise`. Candidates keep to the
+    `limits`. With `one_action` there are policies with one action in every state that they change,
+    and with `columns` trees over these of up to so many `rules`.
+    """
+
+    certifier: Certifier
+    otherwise: Certifier | None = None
+    limits: Limits = NO_LIMITS
+    one_action: bool = False
+    columns: tuple[StateColumn, ...] = ()
+    rules: int = 0
+
+    def improve(self, problem: Problem) -> Improvement:
+        """Returns the policy of the best candidate."""
+        return self.choose(problem).best.improvement
+
+    @abstractmethod
+    def choose(self, problem: Problem) -> Choice:
+        """Tries all candidates. All of the problem chooses."""
 
 
 def new_trees(

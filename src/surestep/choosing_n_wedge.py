@@ -25,14 +25,15 @@ import numpy as np
 import surestep._arrays as arrays
 from surestep.algorithms.batch import improve_batches
 from surestep.algorithms.coarser import spread, without_column
-from surestep.algorithms.contract import NO_LIMITS, Algorithm, Limits, improvement_of, limited
+from surestep.algorithms.contract import Algorithm, improvement_of, limited
 from surestep.algorithms.registry import is_algorithm
-from surestep.algorithms.trees import StateColumn, ends
+from surestep.algorithms.trees import ends
 from surestep.candidates import (
     MIXED,
     ONE_ACTION,
     Candidate,
     Choice,
+    Choosing,
     Tried,
     best_of,
     check_may_choose,
@@ -51,7 +52,7 @@ Judged = tuple[list[Tried], list[Bound], Certifier]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AutoNWedge:
+class AutoNWedge(Choosing):
     """The algorithm with the N∧ of a grid that has the largest lower bound, or one beside it.
 
     `algorithm` may have any N∧. `certifier` is what chooses; a posterior does so with other draws
@@ -67,15 +68,9 @@ class AutoNWedge:
     """
 
     algorithm: Algorithm
-    certifier: Certifier
     grid: tuple[int, ...] | None = None
     least: int = 1
-    otherwise: Certifier | None = None
-    limits: Limits = NO_LIMITS
     beside: tuple[Algorithm, ...] = ()
-    one_action: bool = False
-    columns: tuple[StateColumn, ...] = ()
-    rules: int = 0
 
     def __post_init__(self) -> None:
         if not is_algorithm(self.algorithm) or n_wedge_setting(self.algorithm) is None:
@@ -95,10 +90,6 @@ class AutoNWedge:
     def name(self) -> str:
         """Returns the name of the algorithm."""
         return self.algorithm.name
-
-    def improve(self, problem: Problem) -> Improvement:
-        """Returns the policy of the candidate with the largest lower bound."""
-        return self.choose(problem).best.improvement
 
     def choose(self, problem: Problem) -> Choice:
         """Tries all candidates; of equal bounds, the largest N∧ wins. Refuses if all are refused.

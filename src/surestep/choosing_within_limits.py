@@ -8,13 +8,14 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep.algorithms.constrained import Bounded, Constrained
-from surestep.algorithms.contract import NO_LIMITS, Limits, improvement_of
-from surestep.algorithms.trees import StateColumn, ends
+from surestep.algorithms.contract import improvement_of
+from surestep.algorithms.trees import ends
 from surestep.candidates import (
     NEARLY,
     ONE_ACTION,
     Candidate,
     Choice,
+    Choosing,
     Tried,
     in_numbers,
     new_trees,
@@ -23,7 +24,7 @@ from surestep.candidates import (
 from surestep.certificates.common import Certifier, unless_refused, usable
 from surestep.certificates.registry import certifier_for
 from surestep.errors import NeverEnds, NotConverged
-from surestep.model import Improvement, Problem
+from surestep.model import Problem
 
 
 class Outlook(NamedTuple):
@@ -35,7 +36,7 @@ class Outlook(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConstrainedChoice:
+class ConstrainedChoice(Choosing):
     """Chooses among constrained policies the one with the best bounds on all signals, or π_b.
 
     A limit that is just kept in the estimate can hardly be proved to be kept. So there are
@@ -52,20 +53,10 @@ class ConstrainedChoice:
     """
 
     algorithm: Constrained
-    certifier: Certifier
     rounds: tuple[float, ...] = (5, 20, 80)
     caution: tuple[float, ...] = (0.5, 1.25, 2.0)  # beside none: 1 would often just miss
-    otherwise: Certifier | None = None
-    limits: Limits = NO_LIMITS
-    one_action: bool = False
-    columns: tuple[StateColumn, ...] = ()
-    rules: int = 0
 
     name: ClassVar = Constrained.name
-
-    def improve(self, problem: Problem) -> Improvement:
-        """Returns the policy of the best candidate."""
-        return self.choose(problem).best.improvement
 
     def choose(self, problem: Problem) -> Choice:
         """Tries all candidates; refuses if the first signal has no bound for any.
@@ -76,11 +67,10 @@ class ConstrainedChoice:
         inside = problem.within(self.limits.closed(problem.counts))
         bounded = self.algorithm.bounded(inside)
         judge = self.certifier
-        tried = [Tried(self.algorithm, problem.behavior)]
         plain = []
         for rounds in self.rounds:
             plain += candidate(bounded, replace(self.algorithm, rounds=rounds), {})
-        tried += [one for one, _ in plain]
+        tried = [Tried(self.algorithm, problem.behavior), *(one for one, _ in plain)]
         lower = bounds_of(judge, inside, tried[1:]).T if plain else ()
         for (one, algorithm), bounds in zip(plain, lower, strict=True):
             for caution in self.caution if problem.signals else ():

@@ -122,11 +122,7 @@ def summed(
 
 def end_states(mdp: FiniteMDP) -> arrays.BoolArray:
     """Marks the states [S] without any successor, in which an episode is over."""
-    over: arrays.BoolArray = (
-        arrays.run_sums((arrays.run_lengths(mdp.offsets) > 0).astype(np.int64), mdp.pairs.offsets)
-        == 0
-    )
-    return over
+    return np.asarray(arrays.run_lengths(mdp.offsets[mdp.pairs.offsets]) == 0)
 
 
 def ends_without_decision(mdp: FiniteMDP, policy: Policy) -> arrays.BoolArray:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from surestep.algorithms.node_rules import NodeRules, returns_of
+from surestep.algorithms.node_rules import find_rules, returns_of
 from surestep.certificates import NodeStitched
 from surestep.certificates.node_law import estimated_law, stepped
 from surestep.environments.sysadmin import GROUP, SysAdmin
@@ -11,15 +11,17 @@ from surestep.environments.sysadmin import GROUP, SysAdmin
 CERTIFIER = NodeStitched()
 
 
-def search_for(machines, episodes, seed=1):
+def world_with_log(machines, episodes):
     world = SysAdmin(machines)
-    problem = world.problem(world.sample(world.first_failed(0.3), episodes, rng=seed))
-    search = NodeRules(group=GROUP, action="reboot_@", default="nothing", certifier=CERTIFIER)
-    return world, problem, search
+    return world, world.problem(world.sample(world.first_failed(0.3), episodes, rng=1))
+
+
+def rules_for(problem):
+    return find_rules(CERTIFIER.parts(problem)[0], CERTIFIER, {GROUP: ["reboot_@"]})
 
 
 def test_the_law_is_that_of_frequencies():
-    _, problem, _ = search_for(5, 400)
+    _, problem = world_with_log(5, 400)
     structure = problem.structure
     law = estimated_law(problem.log)
     free = np.flatnonzero(structure.known < 0)
@@ -29,7 +31,7 @@ def test_the_law_is_that_of_frequencies():
 
 
 def test_steps_and_returns_in_the_model_are_those_of_the_world():
-    world, problem, _ = search_for(4, 50)
+    world, problem = world_with_log(4, 50)
     structure = problem.structure
     law = estimated_law(problem.log)
     law[structure.known < 0, 0] = [0.65, 0.35, 0.05]  # the true law
@@ -49,8 +51,8 @@ def test_steps_and_returns_in_the_model_are_those_of_the_world():
 
 
 def test_rules_are_found_that_gain_nearly_as_much_as_the_best_ones_known():
-    world, problem, search = search_for(8, 300)
-    found = search.find(CERTIFIER.parts(problem)[0])
+    world, problem = world_with_log(8, 300)
+    found = rules_for(problem)
     assert len(found.rules) <= 8
     best, ours, before = (
         world.sample(policy, 400, rng=5, steps=120).returns(0.95).mean()
@@ -59,4 +61,4 @@ def test_rules_are_found_that_gain_nearly_as_much_as_the_best_ones_known():
     assert ours - before > 0.8 * (best - before)
     claim = CERTIFIER.certify(problem, found.policy)
     assert 0 < claim.lower < ours - before
-    assert search.find(CERTIFIER.parts(problem)[0]).rules == found.rules
+    assert rules_for(problem).rules == found.rules

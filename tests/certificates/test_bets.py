@@ -17,7 +17,7 @@ from support.bets import lower_limit, lower_limit_in_turn
 from support.problems import uniform_problem
 from surestep import Counts
 from surestep._arrays import offsets_of
-from surestep.certificates import Posterior, Stitched, stitched
+from surestep.certificates import Posterior, Stitched, bets, stitched
 from surestep.certificates.bets import (
     ONE_OF,
     READ_AT_LAST,
@@ -328,7 +328,7 @@ def test_robust_tails_are_taken_where_they_promise_more_at_their_smaller_level(
 ):
     asked = []
 
-    def plans_at(folds, runs):
+    def plans_at(folds, runs, *_):
         asked.extend((fold.course.tails, fold.delta) for fold in folds)
         return [
             BetPlan(Way(BOTH), fold, TURNS, 1.0 + gain * (fold.course.tails == "robust"))
@@ -339,7 +339,7 @@ def test_robust_tails_are_taken_where_they_promise_more_at_their_smaller_level(
         def _replace(self, tails):
             return Tailed(tails=tails)
 
-    monkeypatch.setattr(stitched, "plans_at", plans_at)
+    monkeypatch.setattr(bets, "plans_at", plans_at)
     certifier, course = Stitched(delta=0.1, tails=0.2), Tailed(tails="plain")
     plans = plans_of(
         [Planning(certifier, STACKS, course, 1.0, tails) for tails in (None, "robust", None)]
@@ -513,11 +513,11 @@ def test_of_a_long_log_fewer_series_and_draws_are_made():
 def test_long_stacks_are_planned_in_fewer_runs(entries, runs, last, monkeypatch):
     asked = []
 
-    def plans_at(folds, runs):
+    def plans_at(folds, runs, *_):
         asked.append(runs)
         return [BetPlan(Way(BOTH), fold, TURNS, 1.0) for fold in folds]
 
-    monkeypatch.setattr(stitched, "plans_at", plans_at)
+    monkeypatch.setattr(bets, "plans_at", plans_at)
     stacks = SimpleNamespace(sizes=np.array([entries - 1, 1]))
     one = Planning(Stitched(), stacks, COURSE, 1.0, None)
     few = one._replace(stacks=STACKS)

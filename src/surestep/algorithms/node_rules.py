@@ -14,7 +14,6 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -52,7 +51,32 @@ def find_rules(
 ) -> FoundRules:
     """Returns the best rules: local rules of groups, or trees over all columns if there are none.
 
-    `templates` has the actions of each group, such as `reboot_@`.
+    Parameters
+    ----------
+    training : FactoredProblem
+        The part of a log that may choose.
+    certifier : NodeStitched
+        The certificate by which candidates are judged.
+    templates : mapping from str to sequence of str
+        The actions of each group, with an @ for the member, such as `reboot_@`.
+    most : int, default 12
+        The most rules, that for all other states included.
+
+    Returns
+    -------
+    FoundRules
+        The rules, and the L that is expected of them.
+
+    Examples
+    --------
+    >>> from surestep.algorithms.node_rules import find_rules
+    >>> from surestep.certificates import NodeStitched
+    >>> from surestep.environments.sysadmin import SysAdmin
+    >>> world, certifier = SysAdmin(5), NodeStitched()
+    >>> problem = world.problem(world.sample(world.first_failed(0.3), 200, rng=1))
+    >>> first, _ = certifier.parts(problem)
+    >>> find_rules(first, certifier, {"machine_*": ["reboot_@"]}).rules[0]
+    ({'@': 'failed', '@left': 'works', '@right': 'works'}, 'reboot_@')
     """
     structure = training.structure
     law = estimated_law(training.log)
@@ -64,11 +88,13 @@ def find_rules(
         members = [[action.replace(HERE, star) for star in stars] for action in actions]
         idle = [action for action in frequent if not any(action in own for own in members)]
         for action, default in itertools.product(actions, (idle or frequent)[:MOST_DEFAULTS]):
-            search = NodeRules(group=group, action=action, default=default, certifier=certifier)
-            lists += search.lists(training, law)
+            start = list_of(structure, (), default, group)
+            lists += local_lists(training, law, start, action)
     if not lists:
         lists = tree_lists(training, law, frequent[:MOST_ACTIONS], most)
-    lists = scored(certifier, training, [one for one in lists if len(one.rules) < most])
+    lists = [one for one in lists if len(one.rules) < most]
+    plans = certifier.expected(training, [one.policy for one in lists])
+    lists = [one._replace(expected=x.score) for one, x in zip(lists, plans, strict=True)]
     best = max(one.expected for one in lists)
     enough = ENOUGH * best if best > 0 else best
     return min(
@@ -77,133 +103,64 @@ def find_rules(
     )
 
 
-def scored(
-    certifier: NodeStitched, training: FactoredProblem, lists: Sequence[FoundRules]
+def local_lists(
+    training: FactoredProblem,
+    law: arrays.FloatArray,
+    start: FoundRules,
+    action: str,
+    *,
+    rounds: int = 4,
 ) -> list[FoundRules]:
-    """Returns lists of rules with the L that the certificate expects of each."""
-    plans = certifier.expected(training, [one.policy for one in lists])
-    return [one._replace(expected=x.score) for one, x in zip(lists, plans, strict=True)]
+    """Returns the different lists of local rules of all rounds of policy iteration.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeRules:
-    """Settings of the search for local rules in the estimated model of nodes.
-
-    Parameters
-    ----------
-    group : str
-        The group of columns that rules look at, such as `machine_*`.
-    action : str
-        The action of a rule, with an @ for the member, such as `reboot_@`.
-    default : str
-        The action if no rule holds.
-    certifier : NodeStitched
-        The certificate by which candidates are judged.
-    rounds : int, default 4
-        The rounds of policy iteration.
-    states : int, default 150
-        The states of the log from which actions are tried.
-    tries : int, default 2
-        The rollouts for each of them.
-    seed : int, default 0
-        The seed of states and rollouts.
-
-    Examples
-    --------
-    >>> from surestep.algorithms.node_rules import NodeRules
-    >>> from surestep.certificates import NodeStitched
-    >>> from surestep.environments.sysadmin import SysAdmin
-    >>> world, certifier = SysAdmin(5), NodeStitched()
-    >>> problem = world.problem(world.sample(world.first_failed(0.3), 200, rng=1))
-    >>> search = NodeRules(
-    ...     group="machine_*", action="reboot_@", default="nothing", certifier=certifier)
-    >>> search.find(certifier.parts(problem)[0]).rules[0]
-    ({'@': 'failed', '@left': 'works', '@right': 'works'}, 'reboot_@')
+    They take one action, such as `reboot_@`, where `start` does what it does by default.
     """
-
-    group: str
-    action: str
-    default: str
-    certifier: NodeStitched
-    rounds: int = 4
-    states: int = 150
-    tries: int = 2
-    seed: int = 0
-
-    def find(self, training: FactoredProblem) -> FoundRules:
-        """Returns the rules of which the certificate expects the most.
-
-        Parameters
-        ----------
-        training : FactoredProblem
-            The part of a log that may choose.
-
-        Returns
-        -------
-        FoundRules
-            The rules, and the L that is expected of them.
-        """
-        lists = self.lists(training, estimated_law(training.log))
-        return max(scored(self.certifier, training, lists), key=lambda one: one.expected)
-
-    def lists(self, training: FactoredProblem, law: arrays.FloatArray) -> list[FoundRules]:
-        """Returns the different lists of all rounds, by the law of the nodes.
-
-        Parameters
-        ----------
-        training : FactoredProblem
-            The part of a log that may choose.
-        law : array of float [K, V]
-            The cumulated chances of the values of every node.
-
-        Returns
-        -------
-        list of FoundRules
-            The lists; nothing is expected of them yet.
-        """
-        rng = np.random.default_rng(self.seed)
-        found = [list_of(training.structure, (), self.default, self.group)]
-        for _ in range(self.rounds):
-            found.append(better_rules(self, training, law, found[-1].policy, rng))
-        return different(found[1:])
+    rng = np.random.default_rng(0)
+    found = [start]
+    for _ in range(rounds):
+        found.append(better_rules(training, law, found[-1], action, rng))
+    return different(found[1:])
 
 
 def better_rules(
-    search: NodeRules,
     training: FactoredProblem,
     law: arrays.FloatArray,
-    policy: ColumnRules,
+    current: FoundRules,
+    action: str,
     rng: np.random.Generator,
+    *,
+    states: int = 150,
+    tries: int = 2,
 ) -> FoundRules:
     """Returns a rule for every local situation in which its action gains, the best first.
 
     Both its action and the default are tried with the same random numbers, and the policy goes on.
     """
     structure, log = training.structure, training.log
-    labels = structure.values[structure.groups[search.group][0]]
+    labels = structure.values[current.policy.slots[0, 0]]
     situations: list[Rule] = [
-        (dict(zip((HERE, LEFT, RIGHT), values, strict=True)), search.action)
+        (dict(zip((HERE, LEFT, RIGHT), values, strict=True)), action)
         for values in itertools.product(labels, repeat=3)
     ]
     whole = np.flatnonzero((log.state >= 0).all(axis=1))
-    state = log.state[rng.choice(whole, search.states)].astype(np.int64)
-    single = [list_of(structure, [one], search.default, search.group) for one in situations]
+    state = log.state[rng.choice(whole, states)].astype(np.int64)
+    single = [list_of(structure, [one], current.default, current.group) for one in situations]
     deciding = [one.policy.deciding(state) for one in single]
     rows = [np.flatnonzero(rule == 0) for rule, _ in deciding]
-    idle = np.full(len(state), structure.actions.index(search.default))
-    taken = [action[there] for there, (_, action) in zip(rows, deciding, strict=True)]
-    index, action = np.concatenate([np.arange(len(state)), *rows]), np.concatenate([idle, *taken])
-    first = state[index], action, index
-    tries = [returns_of(training, law, policy, first, rng) for _ in range(search.tries)]
-    worth = np.sum(tries, axis=0)
+    idle = np.full(states, structure.actions.index(current.default))
+    taken = [chosen[there] for there, (_, chosen) in zip(rows, deciding, strict=True)]
+    index = np.concatenate([np.arange(states), *rows])
+    first = state[index], np.concatenate([idle, *taken]), index
+    worths = [returns_of(training, law, current.policy, first, rng) for _ in range(tries)]
+    worth = np.sum(worths, axis=0)
     gains = np.zeros(len(rows))
-    ends = len(state) + np.cumsum([there.size for there in rows])
+    ends = states + np.cumsum([there.size for there in rows])
     for i, (there, end) in enumerate(zip(rows, ends, strict=True)):
         gain = worth[end - there.size : end] - worth[there]
         if gain.size > 1 and gain.mean() > CLEARLY * gain.std() / math.sqrt(gain.size):
             gains[i] = gain.mean()
     rules = [situations[i] for i in np.argsort(-gains) if gains[i] > 0]
-    return list_of(structure, rules, search.default, search.group)
+    return list_of(structure, rules, current.default, current.group)
 
 
 def returns_of(

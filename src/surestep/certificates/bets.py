@@ -290,6 +290,17 @@ def plans_at(
     return [plans[f] for f in range(len(folds))]
 
 
+def best_plans(
+    each: Sequence[Sequence[Fold]],
+    runs: int,
+    tally: Tally = tally_pairs,
+    clearly: float = CLEARLY,
+) -> list[BetPlan]:
+    """Returns the best bet of each group of folds, all of which are planned together."""
+    plans = iter(plans_at([fold for several in each for fold in several], runs, tally, clearly))
+    return [max((next(plans) for _ in several), key=lambda plan: plan.score) for several in each]
+
+
 def plans_in_turn(
     folds: Sequence[Fold], ours: Sequence[Sequence[Way]], runs: int, tally: Tally
 ) -> list[BetPlan]:

@@ -96,8 +96,7 @@ def seen_draws(log: FactoredLog, prior: arrays.FloatArray | float) -> arrays.Flo
 def estimated_law(log: FactoredLog) -> arrays.FloatArray:
     """Returns the cumulative chances [K, V] of the values of every node, by their frequencies."""
     counts = seen_draws(log, PRIOR)
-    chances: arrays.FloatArray = counts.cumsum(axis=1) / counts.sum(axis=1, keepdims=True)
-    return chances
+    return np.asarray(counts.cumsum(axis=1) / counts.sum(axis=1, keepdims=True))
 
 
 def log_kt(counts: arrays.FloatArray) -> arrays.FloatArray:
@@ -107,8 +106,7 @@ def log_kt(counts: arrays.FloatArray) -> arrays.FloatArray:
     """
     size = counts.shape[-1]
     terms = gammaln(counts + 0.5).sum(axis=-1) - gammaln(counts.sum(axis=-1) + size / 2)
-    known: arrays.FloatArray = terms + gammaln(size / 2) - size * gammaln(0.5)
-    return known
+    return np.asarray(terms + gammaln(size / 2) - size * gammaln(0.5))
 
 
 def drawn_laws(
@@ -118,8 +116,7 @@ def drawn_laws(
     gammas = rng.standard_gamma(weights, (number, *weights.shape))
     # Tiny weights may all draw 0; then the first value is certain, which is as good as any.
     gammas[..., 0] += gammas.sum(axis=2) == 0
-    laws: arrays.FloatArray = gammas.cumsum(axis=2) / gammas.sum(axis=2, keepdims=True)
-    return laws
+    return np.asarray(gammas.cumsum(axis=2) / gammas.sum(axis=2, keepdims=True))
 
 
 def stepped(

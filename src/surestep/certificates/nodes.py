@@ -93,8 +93,8 @@ from surestep.certificates.bets import (
     PLANNING_SEED,
     BetPlan,
     Fold,
+    best_plans,
     limits_of,
-    plans_at,
 )
 from surestep.certificates.episodes import split_of
 from surestep.certificates.node_law import (
@@ -243,51 +243,33 @@ class NodeStitched(common.WithRanges):
         list of BetPlan
             The bets; `score` is the L that is expected. It is no claim.
         """
-        stacks = node_stacks(training.log)
-        folds = [self.folds(training, stacks, policy, tails) for policy in policies]
-        draws = max(training.log.num_steps * training.structure.target.size, 1)
-        runs = int(np.clip(PLANNED_DRAWS // draws, 1, MOST_PLANNING_RUNS))
-        every = [fold for several in folds for fold in several]
-        plans = iter(plans_at(every, runs, tally_nodes, clearly=CLEARLY))
-        return [max((next(plans) for _ in own), key=lambda plan: plan.score) for own in folds]
-
-    def folds(
-        self,
-        training: FactoredProblem,
-        stacks: NodeStacks,
-        policy: ColumnRules | Policy,
-        tails: arrays.FloatArray | None = None,
-    ) -> list[Fold]:
-        """Returns the folds that plan bets for a policy: against rollouts of π_b, or its returns.
-
-        Parameters
-        ----------
-        training : FactoredProblem
-            The part that may choose.
-        stacks : NodeStacks
-            Its stacks.
-        policy : ColumnRules or Policy
-            The new policy.
-        tails : array of float [2, S], optional
-            What may be left where rollouts are cut after some steps.
-
-        Returns
-        -------
-        list of Fold
-            Up to four: each without such tails, and with them.
-        """
         if training.behavior is None and not self.practice:
             raise InvalidParameter("practice is 0, but the behavior policy is not known")
-        planning = Planning(
-            self,
-            stacks,
-            node_course(training, policy),
-            (1 - self.train_share) / self.train_share,
-            None if tails is None else tails.ravel(),
-            returns=paid_node_returns(training) if self.practice else None,
-        )
-        folds = [fold._replace(one_of=self.one_of) for fold in planning.folds()]
-        return [fold for fold in folds if training.behavior is not None or fold.alone]
+        stacks = node_stacks(training.log)
+        returns = paid_node_returns(training) if self.practice else None
+        planning = [
+            Planning(
+                self,
+                stacks,
+                node_course(training, policy),
+                (1 - self.train_share) / self.train_share,
+                None if tails is None else tails.ravel(),
+                returns=returns,
+            )
+            for policy in policies
+        ]
+        # Against rollouts of π_b where it is known, and against its returns.
+        folds = [
+            [
+                fold._replace(one_of=self.one_of)
+                for fold in one.folds()
+                if training.behavior is not None or fold.alone
+            ]
+            for one in planning
+        ]
+        draws = max(training.log.num_steps * training.structure.target.size, 1)
+        runs = int(np.clip(PLANNED_DRAWS // draws, 1, MOST_PLANNING_RUNS))
+        return best_plans(folds, runs, tally_nodes, clearly=CLEARLY)
 
     def certify(self, problem: FactoredProblem, policy: ColumnRules | Policy) -> Certificate:
         """Returns L by rounds on the part that judges, as the other part planned them.

@@ -102,11 +102,11 @@ from surestep.certificates.bets import (
     Fold,
     ReturnsBet,
     Terms,
+    best_plans,
     case_of,
     kinds_of,
     least_of,
     limits_of,
-    plans_at,
 )
 from surestep.certificates.downside import worst_figures
 from surestep.certificates.practice import paid_returns
@@ -737,9 +737,7 @@ def plans_of(
     if len(fewer) > 1:
         return [plans_of([one], runs, read)[0] for one in planning]
     runs = min(fewer, default=runs)
-    folds = [one.folds() for one in planning]
-    plans = iter(plans_at([fold for several in folds for fold in several], runs) if folds else [])
-    return [max((next(plans) for _ in several), key=lambda plan: plan.score) for several in folds]
+    return best_plans([one.folds() for one in planning], runs)
 
 
 def lower_limits(

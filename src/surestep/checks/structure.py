@@ -358,8 +358,7 @@ def actions_of(structure: Structure, columns: arrays.IntArray) -> Variable:
 def log_ml(counts: arrays.FloatArray) -> arrays.FloatArray:
     """Returns ln ML of counts [..., V]."""
     rows = counts.sum(axis=-1)
-    known: arrays.FloatArray = xlogy(counts, counts).sum(axis=-1) - xlogy(rows, rows)
-    return known
+    return np.asarray(xlogy(counts, counts).sum(axis=-1) - xlogy(rows, rows))
 
 
 def log_e_value(there: arrays.FloatArray, total: arrays.FloatArray) -> arrays.FloatArray:

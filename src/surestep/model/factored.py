@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 
 import surestep._arrays as arrays
 from surestep._names import unknown
+from surestep._settings import Each, read_arrays
 from surestep.errors import InvalidLog, InvalidParameter, InvalidPolicy
 from surestep.model.noun import noun
 from surestep.model.policy import Policy
@@ -65,12 +67,12 @@ class FactoredLog(arrays.ByValue, arrays.Frozen, arrays.Remembering):
 
     structure: Structure
     state: arrays.IntArray
-    action: arrays.IntArray
+    action: Annotated[arrays.IntArray, Each("N", below="A")]
     next_state: arrays.IntArray
-    ended: arrays.BoolArray
+    ended: Annotated[arrays.BoolArray, Each("N")]
     offsets: arrays.IntArray
-    reward: arrays.FloatArray | None = None
-    propensity: arrays.FloatArray | None = None
+    reward: Annotated[arrays.FloatArray | None, Each("N")] = None
+    propensity: Annotated[arrays.FloatArray | None, Each("N")] = None
 
     def __post_init__(self) -> None:
         structure, sizes = self.structure, self.structure.sizes
@@ -84,10 +86,9 @@ class FactoredLog(arrays.ByValue, arrays.Frozen, arrays.Remembering):
                     f"{table[row, column]}, expected 0 to {sizes[column] - 1}, or -1 if missing"
                 )
             arrays.keep(self, **{name: table.astype(np.int16)})
+        read_arrays(self, InvalidLog, {"N": steps, "A": structure.num_actions}, {})
         arrays.keep(
             self,
-            action=arrays.indices("action", self.action, structure.num_actions, InvalidLog),
-            ended=arrays.booleans("ended", self.ended, (steps,), InvalidLog),
             offsets=arrays.read_full_offsets(
                 "offsets",
                 self.offsets,
@@ -96,10 +97,6 @@ class FactoredLog(arrays.ByValue, arrays.Frozen, arrays.Remembering):
                 (lambda episode: f"episode {episode + 1}", "step"),
             ),
         )
-        for name in ("reward", "propensity"):
-            given = getattr(self, name)
-            if given is not None:
-                arrays.keep(self, **{name: arrays.floats(name, given, (steps,), InvalidLog)})
         if self.ended.any() and not structure.has_end:
             raise InvalidLog(
                 f"row {self.ended.argmax() + 1} ends its episode, and the structure has no table "
