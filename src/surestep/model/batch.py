@@ -115,11 +115,6 @@ class MDPBatch(Transitions):
         """Returns B, the number of models."""
         return len(self.probability)
 
-    @property
-    def num_states(self) -> int:
-        """Returns |S|."""
-        return self.pairs.num_states
-
     def model(self, index: int) -> FiniteMDP:
         """Takes one model out of the batch.
 

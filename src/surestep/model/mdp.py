@@ -440,11 +440,6 @@ class FiniteMDP(Transitions, arrays.ByValue):
             raise InvalidModel(f"{path} holds no model: {problem}") from None
 
     @property
-    def num_states(self) -> int:
-        """Returns |S|."""
-        return self.pairs.num_states
-
-    @property
     def num_pairs(self) -> int:
         """Returns K, the number of enabled pairs."""
         return self.pairs.num_pairs

@@ -448,6 +448,11 @@ class Transitions:
     offsets: arrays.IntArray  # [K+1]
     successor: arrays.IndexArray  # [T]
 
+    @property
+    def num_states(self) -> int:
+        """Returns |S|."""
+        return self.pairs.num_states
+
     def keys(self) -> arrays.IntArray:
         """Numbers the transitions by pair and successor, among all that are possible.
 

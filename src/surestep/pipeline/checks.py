@@ -211,8 +211,8 @@ def worst_case(problem: Problem, models: Sequence[FiniteMDP], policy: Policy) ->
     batch = MDPBatch.from_models([altered(model, initial=first.initial) for model in models])
     counts = problem.counts
     owner = run_owners(batch.offsets)
-    stored = run_owners(counts.offsets) * batch.num_states + counts.successor
-    wanted = owner * batch.num_states + batch.successor
+    stored = counts.keys()
+    wanted = batch.keys()
     place = np.minimum(np.searchsorted(stored, wanted), stored.size - 1)
     seen = stored[place] == wanted
     mean, least, greatest = (one[place] for one in reward_moments(counts))

@@ -128,7 +128,7 @@ def mdp_of_rows(problem: Problem, rows: CompletedRows) -> FiniteMDP:
     size = np.int64(pairs.num_states)
     key = rows.pair * size + rows.successor
     if counts.rewards.known and counts.rewards.per == "transition":
-        stored = arrays.run_owners(counts.offsets) * size + counts.successor
+        stored = counts.keys()
         more = np.setdiff1d(stored[~counts.terminal[pairs.state[stored // size]]], key)
         rows = rows.and_also(CompletedRows(more // size, more % size, np.zeros(more.size)))
         key = np.concatenate([key, more])
@@ -162,7 +162,7 @@ def rewards_at(
     if counts.rewards.per == "pair":
         return np.where(settled[pair], value[pair], float(np.average(value, weights=counts.visits)))
     size = np.int64(counts.pairs.num_states)
-    stored = (arrays.run_owners(counts.offsets) * size + counts.successor)[settled]
+    stored = counts.keys()[settled]
     order = np.argsort(stored)
     key = pair * size + successor
     place = order[np.minimum(np.searchsorted(stored, key, sorter=order), stored.size - 1)]

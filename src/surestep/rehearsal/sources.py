@@ -200,9 +200,7 @@ World = Simulated | Resampled  # a model that counts as true, and a source of da
 def places_in(truth: FiniteMDP, log: DecisionLog) -> arrays.IntArray:
     """Returns the transition of the model that each step of the log takes [N]."""
     size = np.int64(truth.num_states)
-    return np.searchsorted(
-        arrays.run_owners(truth.offsets) * size + truth.successor, log.pair * size + log.next_state
-    )
+    return np.searchsorted(truth.keys(), log.pair * size + log.next_state)
 
 
 # ---- from a world to data ----------------------------------------------------------------------
@@ -266,12 +264,7 @@ def problem_of(problem: Problem, truth: FiniteMDP, data: Data) -> Problem:
     logged = problem.counts.rewards
     kept = data.times > 0
     if logged.known and logged.per == "transition":
-        size = np.int64(truth.num_states)
-        keys = [
-            arrays.run_owners(rows.offsets) * size + rows.successor
-            for rows in (truth, problem.counts)
-        ]
-        kept |= np.isin(keys[0], keys[1])  # the counts store these, seen or not
+        kept |= np.isin(truth.keys(), problem.counts.keys())  # these are stored, seen or not
     if logged.per == "transition":
         values = truth.reward[kept] if logged.known else data.earned[kept]
     else:
