@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._names import unknown
+from surestep._names import refuse_unknown
 from surestep.errors import InvalidLog, InvalidParameter, InvalidPolicy
 from surestep.model.noun import noun
 from surestep.model.policy import Policy
@@ -356,18 +356,16 @@ class ColumnRules(arrays.ByValue, arrays.Frozen, arrays.Remembering):
             stars = [star_of(group, structure.columns[c]) for c in slots[:, 0]]
             labels = 3 * [structure.values[slots[0, 0]]]
         sizes = np.array([len(several) for several in labels])
+        known = structure.columns if group is None else names
         low = np.zeros((len(rules), len(names)), np.int64)
         high = np.tile(sizes - 1, (len(rules), 1))
         for r, (conditions, _) in enumerate(rules):
             for name, wanted in conditions.items():
-                if name not in names:
-                    known = structure.columns if group is None else names
-                    raise unknown(f"rule {r + 1} has the condition {name!r}", name, known)
+                refuse_unknown(f"rule {r + 1} has the condition {name!r}", name, known)
                 slot = names.index(name)
                 ends = wanted if isinstance(wanted, tuple) else (wanted, wanted)
                 for label in ends:
-                    if str(label) not in labels[slot]:
-                        raise unknown(f"rule {r + 1}: {name} = {label!r}", str(label), labels[slot])
+                    refuse_unknown(f"rule {r + 1}: {name} = {label!r}", str(label), labels[slot])
                 low[r, slot], high[r, slot] = (labels[slot].index(str(label)) for label in ends)
         spelled = [*dict.fromkeys(action for _, action in rules)] or [default]
         return cls(
@@ -574,8 +572,7 @@ class ColumnRules(arrays.ByValue, arrays.Frozen, arrays.Remembering):
 
 def action_of(structure: Structure, name: str) -> int:
     """Returns the number of an action."""
-    if name not in structure.actions:
-        raise unknown(f"a rule takes {name!r}", name, structure.actions)
+    refuse_unknown(f"a rule takes {name!r}", name, structure.actions)
     return structure.actions.index(name)
 
 
