@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 
 import surestep._arrays as arrays
 from surestep._names import refuse_unknown
+from surestep._settings import Each, read_arrays
 from surestep.errors import InvalidLog, InvalidParameter, InvalidPolicy
 from surestep.model.noun import noun
 from surestep.model.policy import Policy
@@ -69,8 +71,8 @@ class FactoredLog(arrays.ByValue, arrays.Frozen, arrays.Remembering):
     next_state: arrays.IntArray
     ended: arrays.BoolArray
     offsets: arrays.IntArray
-    reward: arrays.FloatArray | None = None
-    propensity: arrays.FloatArray | None = None
+    reward: Annotated[arrays.FloatArray | None, Each("N")] = None
+    propensity: Annotated[arrays.FloatArray | None, Each("N")] = None
 
     def __post_init__(self) -> None:
         structure, sizes = self.structure, self.structure.sizes
@@ -96,10 +98,7 @@ class FactoredLog(arrays.ByValue, arrays.Frozen, arrays.Remembering):
                 (lambda episode: f"episode {episode + 1}", "step"),
             ),
         )
-        for name in ("reward", "propensity"):
-            given = getattr(self, name)
-            if given is not None:
-                arrays.keep(self, **{name: arrays.floats(name, given, (steps,), InvalidLog)})
+        read_arrays(self, InvalidLog, {"N": steps}, {})
         if self.ended.any() and not structure.has_end:
             raise InvalidLog(
                 f"row {self.ended.argmax() + 1} ends its episode, and the structure has no table "
@@ -627,14 +626,14 @@ class FactoredProblem(arrays.ByValue):
         arrays.read_discount(self.discount)
         rest: tuple[float, float] | None = self.rest_bounds
         if rest is None:
-            if self.discount == 1 and self.horizon is None:
+            steps = math.inf if self.horizon is None else float(self.horizon)
+            if self.discount < 1:
+                steps = 1 / (1 - self.discount) * (1 - self.discount**steps)
+            if steps == math.inf:
                 raise InvalidParameter(
                     "without a discount, `rest_bounds` or a horizon are needed: nothing else says "
                     "how much may be earned"
                 )
-            steps = float(self.horizon or 0) if self.discount == 1 else 1 / (1 - self.discount)
-            if self.horizon is not None and self.discount < 1:
-                steps *= 1 - self.discount**self.horizon
             low, high = (r * steps for r in self.structure.reward_range)
             ends = self.structure.has_end or self.horizon is not None
             rest = (min(low, 0.0), max(high, 0.0)) if ends else (low, high)
