@@ -48,12 +48,12 @@ class Sums(arrays.ByValue, arrays.Frozen):
     @staticmethod
     def joined(each: Sequence[Sums]) -> Sums:
         """Joins the places of several columns, or rewards."""
-
-        def line(name: str) -> arrays.IntArray:
-            return np.array([x for one in each for x in getattr(one, name)], np.int64)
-
-        offsets = arrays.offsets_of(np.array([one.place.size for one in each], np.int64))
-        return Sums(line("first"), offsets, line("place"), line("stride"), line("part"))
+        lines = {
+            name: np.array([x for one in each for x in getattr(one, name)], np.int64)
+            for name in ("first", "place", "stride", "part")
+        }
+        terms = np.array([one.place.size for one in each], np.int64)
+        return Sums(offsets=arrays.offsets_of(terms), **lines)
 
     def looked_at(self, d: int) -> arrays.IntArray:
         """Returns where the values lie that column d looks at."""
