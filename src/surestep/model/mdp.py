@@ -319,9 +319,8 @@ class FiniteMDP(Transitions, arrays.ByValue):
         """
         pairs = self.pairs
         lengths = arrays.run_lengths(self.offsets)
-        first = np.minimum(self.offsets[:-1], max(self.successor.size - 1, 0))
-        per_pair = self.reward[first] if self.reward.size else np.zeros(pairs.num_pairs)
-        per_pair = np.where(lengths > 0, per_pair, self.ending_reward)
+        per_pair = self.ending_reward.copy()
+        per_pair[lengths > 0] = self.reward[self.offsets[:-1][lengths > 0]]
         if np.array_equal(np.repeat(per_pair, lengths), self.reward):
             rewards = pairs.dense(per_pair)
         else:

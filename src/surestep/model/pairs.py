@@ -247,8 +247,7 @@ class Pairs(arrays.ByValue):
         if self.num_pairs == self.num_states * self.num_actions:
             return key
         keys = self.state * self.num_actions + self.action  # rising, as pairs are
-        place = np.minimum(np.searchsorted(keys, key), keys.size - 1)
-        return np.where(keys[place] == key, place, -1)
+        return arrays.places_among(keys, key)
 
     def flat(
         self, name: str, table: object, error: arrays.ErrorType, *, zero_elsewhere: bool = False

@@ -95,11 +95,7 @@ class Successors(Transitions, arrays.ByValue):
         array of int [T of the counts]
             The place of each transition in `successor`; −1 if it is missing.
         """
-        given, stored = self.keys(), counts.keys()
-        if given.size == 0:
-            return np.full(stored.size, -1)
-        place = np.minimum(np.searchsorted(given, stored), given.size - 1)
-        return np.where(given[place] == stored, place, -1)
+        return arrays.places_among(self.keys(), counts.keys())
 
     def times(self, counts: Counts) -> arrays.IntArray:
         """Counts the observations of each successor.

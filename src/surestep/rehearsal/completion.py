@@ -102,8 +102,8 @@ def actions_alike(problem: Problem) -> FiniteMDP:
     mean = mean[owner] if counts.rewards.per == "pair" else mean[seen]
     pooled = np.bincount(place, counts.times[seen] * mean) / times
     key = pairs.state[arrays.run_owners(mdp.offsets)] * size + mdp.successor
-    place = np.minimum(np.searchsorted(cell, key), cell.size - 1)
-    return replace(mdp, reward=arrays.own(np.where(cell[place] == key, pooled[place], mdp.reward)))
+    place = arrays.places_among(cell, key)
+    return replace(mdp, reward=arrays.own(np.where(place >= 0, pooled[place], mdp.reward)))
 
 
 def estimated_rows(counts: Counts) -> CompletedRows:
