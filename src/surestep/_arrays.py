@@ -378,6 +378,12 @@ def offsets_of(lengths: AnyArray) -> IntArray:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
 
 
+def places_among(keys: IntArray, wanted: IntArray) -> IntArray:
+    """Returns the place of each wanted number among rising keys, which are none below 0; or −1."""
+    place = np.searchsorted(keys, wanted)
+    return np.where(np.append(keys, -1)[place] == wanted, place, -1)
+
+
 def marked(places: AnyArray, size: int) -> BoolArray:
     """Returns a mask of this size that is true at these places only."""
     mask = np.zeros(size, np.bool_)

@@ -1,7 +1,7 @@
 """Refuses unknown names, and proposes known names that are similar."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from surestep.errors import InvalidParameter
 
@@ -19,6 +19,12 @@ def unknown(what: str, name: object, known: Iterable[str], more: str = "") -> In
     hint = f"{did_you_mean(near)} " if near else ""
     expected = f"expected one of {', '.join(names)}{more}" if names else "there are none"
     return InvalidParameter(f"{what}; {hint}{expected}")
+
+
+def refuse_unknown(what: str, name: object, known: Collection[str]) -> None:
+    """Refuses a name that is not among the known names; `what` begins the message."""
+    if name not in known:
+        raise unknown(what, name, known)
 
 
 def twice(keys: Iterable[object]) -> list[tuple[int, int]]:

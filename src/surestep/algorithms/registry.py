@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any, NamedTuple
 
 import surestep._arrays as arrays
-from surestep._names import unknown
+from surestep._names import refuse_unknown
 from surestep.algorithms.constrained import Constrained
 from surestep.algorithms.contract import Algorithm, Improver, Promise
 from surestep.algorithms.duipi import DUIPI
@@ -132,8 +132,7 @@ def make_algorithm(name: str, /, **settings: Any) -> Algorithm:
     given = FORMS.get(name, {}) | settings
     known = {field.name: field for field in dataclasses.fields(kind)}
     for setting in settings:
-        if setting not in known:
-            raise unknown(f"{name} has no setting {setting!r}", setting, known)
+        refuse_unknown(f"{name} has no setting {setting!r}", setting, known)
     needed = [x for x, field in known.items() if field.default is dataclasses.MISSING]
     if missing := [x for x in needed if x not in given]:
         raise InvalidParameter(f"{name} needs the setting {' and '.join(missing)}")

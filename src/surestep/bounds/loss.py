@@ -22,7 +22,7 @@ from msgspec import Meta
 from scipy.special import betainccinv, betaincinv
 
 import surestep._arrays as arrays
-from surestep._names import unknown
+from surestep._names import refuse_unknown
 from surestep._settings import Delta, Settings, check_setting, check_settings
 from surestep.errors import InvalidParameter
 from surestep.model.certificate import Standing
@@ -191,23 +191,16 @@ class SPIBBBound(Bound):
 class StandardSPI(SPIBBBound):
     """Standard SPI (Petrik et al. 2016; the paper's Eq. 2): ζ = 2γ V_max/(1 − γ) · radius.
 
-    The radius is that of SPIBB, but it asks for N visits of *every* pair.
+    The radius is that of SPIBB, but it asks for N visits of *every* pair. Table 1 prints its N
+    without the γ² that follows from this ζ: then `with_gamma` is False.
     """
 
+    with_gamma: bool = True
     bootstraps: ClassVar = False
 
     def loss_factor(self, discount: float) -> float:
-        """Returns 2γ/(1 − γ)."""
-        return 2 * discount / (1 - discount)
-
-
-@dataclass(frozen=True, slots=True)
-class StandardSPIWithoutGamma(StandardSPI):
-    """Standard SPI as Table 1 prints its N, without the γ² that follows from its ζ."""
-
-    def loss_factor(self, discount: float) -> float:
-        """Returns 2/(1 − γ)."""
-        return 2 / (1 - discount)
+        """Returns 2γ/(1 − γ), or 2/(1 − γ) without the γ."""
+        return 2 * (discount if self.with_gamma else 1) / (1 - discount)
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,7 +378,7 @@ def refuse_branching(size: ProblemSize) -> None:
 BoundName = Literal["spi", "spi-no-gamma", "spibb", "2s", "beta", "ks"]
 BOUNDS: dict[str, Bound] = {
     "spi": StandardSPI(),
-    "spi-no-gamma": StandardSPIWithoutGamma(),
+    "spi-no-gamma": StandardSPI(with_gamma=False),
     "spibb": SPIBBBound(),
     "2s": KSuccessor(2),
     "beta": BetaBound(),
@@ -397,8 +390,7 @@ def bound_of(method: str | Bound) -> Bound:
     """Returns the bound of that name, or the bound itself."""
     if not isinstance(method, str):
         return method
-    if method not in BOUNDS:
-        raise unknown(f"method is {method!r}", method, BOUNDS)
+    refuse_unknown(f"method is {method!r}", method, BOUNDS)
     return BOUNDS[method]
 
 

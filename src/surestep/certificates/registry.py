@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple
 
 import surestep._arrays as arrays
-from surestep._names import unknown
+from surestep._names import refuse_unknown, unknown
 from surestep._settings import Delta, Settings
 from surestep.certificates.apriori import APriori
 from surestep.certificates.common import Certifier, Needs, claim_of, values_statement
@@ -262,8 +262,7 @@ def read_asked(text: str) -> Asked:
         raise unknown(f"there is no kind of certificate {kind!r}", kind, kinds())
     asked = Asked(kind, settings)
     for name in asked.settings:
-        if name not in asked.takes:
-            raise unknown(f"{kind} has no setting {name!r}", name, asked.takes)
+        refuse_unknown(f"{kind} has no setting {name!r}", name, asked.takes)
     return asked
 
 

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import get_type_hints
 
-from surestep._names import unknown
+from surestep._names import refuse_unknown
 from surestep._settings import check_setting
 from surestep.environments import (
     families,
@@ -104,8 +104,7 @@ def builder(name: str, parameters: Mapping[str, object]) -> Callable[..., Benchm
     known = inspect.signature(build).parameters
     types = get_type_hints(build, include_extras=True) if name in ENVIRONMENTS else {}
     for given, value in parameters.items():
-        if given not in known:
-            raise unknown(f"{name} has no parameter {given!r}", given, known)
+        refuse_unknown(f"{name} has no parameter {given!r}", given, known)
         if given in types:
             check_setting(given, value, types[given])
     return build

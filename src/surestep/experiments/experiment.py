@@ -28,7 +28,7 @@ from msgspec import Meta, Struct
 
 from surestep._blocks import digest_of
 from surestep._json import converted
-from surestep._names import twice, unknown
+from surestep._names import refuse_unknown, twice, unknown
 from surestep.algorithms import make_algorithm
 from surestep.algorithms.registry import is_algorithm
 from surestep.certificates import Certifier
@@ -287,8 +287,7 @@ class CertifierSpec(Spec):
     def make(self, **more: Any) -> Certifier:
         """Returns the certifier, with more settings; settings of the experiment come first."""
         for given, _ in self.settings:
-            if given not in self.asked.takes:
-                raise unknown(f"{self.name} has no setting {given!r}", given, self.asked.takes)
+            refuse_unknown(f"{self.name} has no setting {given!r}", given, self.asked.takes)
         return self.asked.make(**more)
 
     @property

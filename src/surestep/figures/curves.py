@@ -185,14 +185,13 @@ def draw_layout(layout: Layout, kind: str, *, intervals: bool, bars: bool) -> by
     sizes = {point.size for panel in layout.panels for point in panel.points}
     height, width = layout.shape
     with pen.drawing(PANEL[0] * max(width, 1.5), PANEL[1] * height + 1.0) as figure:
-        grid = figure.subplots(height, width, sharex=True, squeeze=False)
-        for row in grid:
-            for axes in row:
-                axes.set_visible(False)
-                # Panels of one row have one scale, unless the row holds different things.
-                if axes is not row[0] and layout.columns not in (METRIC, "environment"):
-                    axes.sharey(row[0])
-                    axes.tick_params(labelleft=False)
+        # Panels of one row have one scale, unless the row holds different things.
+        one_scale = layout.columns not in (METRIC, "environment")
+        grid = figure.subplots(
+            height, width, sharex=True, sharey="row" if one_scale else "none", squeeze=False
+        )
+        for axes in grid.flat:
+            axes.set_visible(False)
         for panel in layout.panels:
             axes = grid[panel.row, panel.column]
             axes.set_visible(True)

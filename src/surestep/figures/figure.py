@@ -8,7 +8,7 @@ import surestep._drawing as pen
 import surestep.experiments as experiments
 import surestep.experiments.tables as tables
 from surestep._files import write_together
-from surestep._names import unknown
+from surestep._names import refuse_unknown
 from surestep.errors import FileFailure, InvalidParameter, said
 from surestep.experiments.metrics import SHARES, USUAL
 from surestep.experiments.runs import selected
@@ -122,10 +122,7 @@ def claim_points(cells: Sequence[experiments.CellSummary], request: Request) -> 
         )
     metrics = request.metrics or tuple(tables.OF_CLAIMS)
     for metric in metrics:
-        if metric not in tables.OF_CLAIMS:
-            raise unknown(
-                f"there is no metric {metric!r} of claims", metric, list(tables.OF_CLAIMS)
-            )
+        refuse_unknown(f"there is no metric {metric!r} of claims", metric, list(tables.OF_CLAIMS))
     nothing = float("nan")
     return [
         Point(

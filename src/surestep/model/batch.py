@@ -12,14 +12,14 @@ from surestep.errors import InvalidCounts, InvalidModel, ShapeMismatch, named_in
 from surestep.model.counts import LARGEST_TOTAL, Counts, LoggedRewards
 from surestep.model.mdp import FiniteMDP, read_initial
 from surestep.model.noun import noun
-from surestep.model.pairs import Pairs, check_same_pairs, read_noun, united
+from surestep.model.pairs import Transitions, check_same_pairs, read_noun, united
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem, UnseenRule, most_actions
 
 
 @noun("num_models", "num_states", "pairs.num_pairs", "discount")
 @dataclass(frozen=True, slots=True, eq=False)
-class MDPBatch:
+class MDPBatch(Transitions):
     """B models over one set of pairs and successors, for `evaluate_batch` and `optimal_batch`.
 
     Parameters
@@ -48,9 +48,6 @@ class MDPBatch:
            [6.]])
     """
 
-    pairs: Pairs
-    offsets: arrays.IntArray  # [K+1]
-    successor: arrays.IndexArray  # [T]
     probability: Annotated[arrays.FloatArray, Each("BT", 0)]
     expected_reward: Annotated[arrays.FloatArray, Each("BK")]
     discount: Annotated[arrays.FloatArray, Each("K", 0, 1)]
@@ -99,14 +96,14 @@ class MDPBatch:
             for what in ("discount", "initial"):
                 if not np.array_equal(getattr(model, what), getattr(first, what)):
                     raise ShapeMismatch(f"model {index} has another {what} than model 0")
-        offsets, successor, places = united(first.pairs, models)
-        probability = np.zeros((len(models), successor.size))
+        together, places = united(first.pairs, models)
+        probability = np.zeros((len(models), together.successor.size))
         for row, place, model in zip(probability, places, models, strict=True):
             row[place] = model.probability
         return cls(
             first.pairs,
-            offsets,
-            successor,
+            together.offsets,
+            together.successor,
             arrays.own(probability),
             arrays.own(np.stack([model.expected_reward for model in models])),
             first.discount,
@@ -117,11 +114,6 @@ class MDPBatch:
     def num_models(self) -> int:
         """Returns B, the number of models."""
         return len(self.probability)
-
-    @property
-    def num_states(self) -> int:
-        """Returns |S|."""
-        return self.pairs.num_states
 
     def model(self, index: int) -> FiniteMDP:
         """Takes one model out of the batch.
@@ -156,7 +148,7 @@ class MDPBatch:
 
 @noun("num_data_sets", "pairs.num_states", "pairs.num_pairs", "visits")
 @dataclass(frozen=True, slots=True, eq=False)
-class CountsBatch:
+class CountsBatch(Transitions):
     """The counts of B data sets over one set of pairs and successors.
 
     Parameters
@@ -190,9 +182,6 @@ class CountsBatch:
     CountsBatch(num_data_sets=2, num_states=1, num_pairs=1, visits=3…5)
     """
 
-    pairs: Pairs
-    offsets: arrays.IntArray  # [K+1]
-    successor: arrays.IndexArray  # [T]
     times: Annotated[arrays.IntArray, Each("BT", 0)]
     rewards: LoggedRewards
     starts: Annotated[arrays.IntArray, Each("BS", 0)]
@@ -346,8 +335,8 @@ class ProblemBatch:
                     raise ShapeMismatch(f"problem {index} has another {what} than problem 0")
             if not np.array_equal(problem.counts.terminal, first.counts.terminal):
                 raise ShapeMismatch(f"problem {index} has other ends of episodes than problem 0")
-        offsets, successor, places = united(pairs, every)
-        times = np.zeros((len(every), successor.size), np.int64)
+        together, places = united(pairs, every)
+        times = np.zeros((len(every), together.successor.size), np.int64)
         earned = np.zeros(times.shape)
         for b, (counts, place) in enumerate(zip(every, places, strict=True)):
             values = counts.rewards.values
@@ -362,8 +351,8 @@ class ProblemBatch:
         return cls(
             counts=CountsBatch(
                 pairs,
-                arrays.own(offsets),
-                successor,
+                arrays.own(together.offsets),
+                together.successor,
                 arrays.own(times),
                 rewards,
                 np.stack([counts.starts for counts in every]),

@@ -136,8 +136,8 @@ class CertificateFile(Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 @noun("kind", "standing", "lower", "delta", "span", "says_nothing")
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Certificate:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Certificate(arrays.ByValue):
     """The claim that ρ(π_I, M) − ρ(π_b, M) ≥ `lower` with confidence 1 − δ.
 
     It holds if the assumptions hold.
@@ -372,8 +372,6 @@ class Certificate:
     def __reduce__(self) -> tuple[object, ...]:
         """Pickles and copies as JSON, since a read-only mapping cannot be pickled."""
         return Certificate.from_json, (self.to_json(),)
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 def certificate_schema() -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Annotated, Literal
 
 import numpy as np
@@ -14,11 +13,9 @@ from surestep.model.mdp import dense_pairs
 from surestep.model.noun import noun
 from surestep.model.pairs import (
     Labels,
-    Pairs,
+    Transitions,
     check_same_pairs,
-    dense_cube,
     read_noun,
-    transition_name,
     united,
 )
 
@@ -87,7 +84,7 @@ class LoggedRewards(arrays.ByValue):
 
 @noun("pairs.num_states", "pairs.num_pairs", "visits", "rewards.known")
 @dataclass(frozen=True, slots=True, eq=False)
-class Counts(arrays.ByValue):
+class Counts(Transitions, arrays.ByValue):
     """The counts #_D(s,a,s') of a log: all its information about a Markov process.
 
     `first + second` merges the counts of two logs of the same states and actions.
@@ -130,9 +127,6 @@ class Counts(arrays.ByValue):
            [[0, 0]]])
     """
 
-    pairs: Pairs
-    offsets: arrays.IntArray  # [K+1]
-    successor: arrays.IndexArray  # [T]
     times: Annotated[arrays.IntArray, Each("T", 0)]
     rewards: LoggedRewards
     starts: Annotated[arrays.IntArray, Each("S", 0)]
@@ -303,7 +297,7 @@ class Counts(arrays.ByValue):
         """
         if self.rewards.per == "pair":
             return self.pairs.pair_name(index)
-        return transition_name(self.pairs, self.offsets, self.successor, index)
+        return self.transition_name(index)
 
     def unseen_reward(self) -> arrays.FloatArray:
         """Computes the rewards of pairs never visited.
@@ -324,7 +318,7 @@ class Counts(arrays.ByValue):
         array of int [S, A, S]
             The table `C` of `from_dense`.
         """
-        return dense_cube(self.pairs, self.offsets, self.successor, self.times)
+        return self.dense_cube(self.times)
 
     def __add__(self, other: "Counts") -> "Counts":
         """Returns the counts of both logs together."""
@@ -339,8 +333,8 @@ def merge(first: Counts, second: Counts) -> Counts:
         raise ShapeMismatch(
             f"the first counts have {describe_rewards(ours)}, the second {describe_rewards(theirs)}"
         )
-    offsets, successor, places = united(first.pairs, (first, second))
-    times: arrays.IntArray = np.zeros(successor.size, np.int64)
+    together, places = united(first.pairs, (first, second))
+    times: arrays.IntArray = np.zeros(together.successor.size, np.int64)
     for counts, place in zip((first, second), places, strict=True):
         times[place] += counts.times
 
@@ -350,20 +344,20 @@ def merge(first: Counts, second: Counts) -> Counts:
         """Returns two rows: the values of both counts for each pair or transition of either."""
         if ours.per == "pair":
             return np.stack([values, others])
-        spread = np.full((2, successor.size), absent)
+        spread = np.full((2, times.size), absent)
         spread[0, places[0]] = values
         spread[1, places[1]] = others
         return spread
 
     if ours.known:
         here, there = both(ours.values, theirs.values, np.nan)
-        name = partial(transition_name, first.pairs, offsets, successor)
+        name = first.pairs.pair_name if ours.per == "pair" else together.transition_name
         for i, others in arrays.first_where(
             (here != there) & ~np.isnan(here) & ~np.isnan(there), ours.per
         ):
             raise ShapeMismatch(
-                f"the known reward of {first.reward_name(i) if ours.per == 'pair' else name(i)} is "
-                f"{here[i]} in the first counts and {there[i]} in the second{others}"
+                f"the known reward of {name(i)} is {here[i]} in the first counts and {there[i]} in "
+                f"the second{others}"
             )
         values = np.where(np.isnan(here), there, here)
     else:
@@ -387,8 +381,8 @@ def merge(first: Counts, second: Counts) -> Counts:
             state_labels=first.pairs.state_labels or second.pairs.state_labels,
             action_labels=first.pairs.action_labels or second.pairs.action_labels,
         ),
-        offsets,
-        successor,
+        together.offsets,
+        together.successor,
         times,
         LoggedRewards(values, ours.per, ours.known, *ends),
         first.starts + second.starts,

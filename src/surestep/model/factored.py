@@ -10,7 +10,7 @@ from typing import Annotated
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._names import unknown
+from surestep._names import refuse_unknown
 from surestep._settings import Each, read_arrays
 from surestep.errors import InvalidLog, InvalidParameter, InvalidPolicy
 from surestep.model.noun import noun
@@ -353,18 +353,16 @@ class ColumnRules(arrays.ByValue, arrays.Frozen, arrays.Remembering):
             stars = [star_of(group, structure.columns[c]) for c in slots[:, 0]]
             labels = 3 * [structure.values[slots[0, 0]]]
         sizes = np.array([len(several) for several in labels])
+        known = structure.columns if group is None else names
         low = np.zeros((len(rules), len(names)), np.int64)
         high = np.tile(sizes - 1, (len(rules), 1))
         for r, (conditions, _) in enumerate(rules):
             for name, wanted in conditions.items():
-                if name not in names:
-                    known = structure.columns if group is None else names
-                    raise unknown(f"rule {r + 1} has the condition {name!r}", name, known)
+                refuse_unknown(f"rule {r + 1} has the condition {name!r}", name, known)
                 slot = names.index(name)
                 ends = wanted if isinstance(wanted, tuple) else (wanted, wanted)
                 for label in ends:
-                    if str(label) not in labels[slot]:
-                        raise unknown(f"rule {r + 1}: {name} = {label!r}", str(label), labels[slot])
+                    refuse_unknown(f"rule {r + 1}: {name} = {label!r}", str(label), labels[slot])
                 low[r, slot], high[r, slot] = (labels[slot].index(str(label)) for label in ends)
         spelled = [*dict.fromkeys(action for _, action in rules)] or [default]
         return cls(
@@ -571,8 +569,7 @@ class ColumnRules(arrays.ByValue, arrays.Frozen, arrays.Remembering):
 
 def action_of(structure: Structure, name: str) -> int:
     """Returns the number of an action."""
-    if name not in structure.actions:
-        raise unknown(f"a rule takes {name!r}", name, structure.actions)
+    refuse_unknown(f"a rule takes {name!r}", name, structure.actions)
     return structure.actions.index(name)
 
 
@@ -627,14 +624,14 @@ class FactoredProblem(arrays.ByValue):
         arrays.read_discount(self.discount)
         rest: tuple[float, float] | None = self.rest_bounds
         if rest is None:
-            if self.discount == 1 and self.horizon is None:
+            steps = math.inf if self.horizon is None else float(self.horizon)
+            if self.discount < 1:
+                steps = 1 / (1 - self.discount) * (1 - self.discount**steps)
+            if steps == math.inf:
                 raise InvalidParameter(
                     "without a discount, `rest_bounds` or a horizon are needed: nothing else says "
                     "how much may be earned"
                 )
-            steps = float(self.horizon or 0) if self.discount == 1 else 1 / (1 - self.discount)
-            if self.horizon is not None and self.discount < 1:
-                steps *= 1 - self.discount**self.horizon
             low, high = (r * steps for r in self.structure.reward_range)
             ends = self.structure.has_end or self.horizon is not None
             rest = (min(low, 0.0), max(high, 0.0)) if ends else (low, high)

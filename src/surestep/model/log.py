@@ -360,7 +360,6 @@ class Excerpt(DecisionLog):
 
     def whole(self) -> None:
         """Returns None: no episode is whole."""
-        return
 
     def _counts(self, table: arrays.AnyArray | None) -> Counts:
         """Returns the counts of all rows."""

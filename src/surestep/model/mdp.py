@@ -16,7 +16,7 @@ from surestep._json import converted, read_json
 from surestep._settings import Each
 from surestep.errors import InvalidModel
 from surestep.model.noun import noun
-from surestep.model.pairs import Labels, Pairs, dense_cube, index_of, places_of, read_noun
+from surestep.model.pairs import Labels, Pairs, Transitions, index_of, places_of, read_noun
 
 
 def read_matrices(name: str, matrices: Sequence[Any]) -> Any:
@@ -94,7 +94,7 @@ class FolderWords(Struct, kw_only=True):
 
 @noun("num_states", "num_pairs", "num_transitions", "discount")
 @dataclass(frozen=True, slots=True, eq=False)
-class FiniteMDP(arrays.ByValue):
+class FiniteMDP(Transitions, arrays.ByValue):
     """A finite MDP M = (S, A, ι, P, R, γ) with its own actions in each state and discounts by pair.
 
     V(s) = Σ_a π(a|s) Σ_s' P(s'|s,a) (R(s,a,s') + Γ(s,a) V(s')). A pair without successors earns
@@ -150,9 +150,6 @@ class FiniteMDP(arrays.ByValue):
     array([1.818, 0.   ])
     """
 
-    pairs: Pairs
-    offsets: arrays.IntArray  # [K+1]
-    successor: arrays.IndexArray  # [T]
     probability: Annotated[arrays.FloatArray, Each("T", 0)]
     reward: Annotated[arrays.FloatArray, Each("T")]
     discount: Annotated[arrays.FloatArray, Each("K", 0, 1)]
@@ -322,9 +319,8 @@ class FiniteMDP(arrays.ByValue):
         """
         pairs = self.pairs
         lengths = arrays.run_lengths(self.offsets)
-        first = np.minimum(self.offsets[:-1], max(self.successor.size - 1, 0))
-        per_pair = self.reward[first] if self.reward.size else np.zeros(pairs.num_pairs)
-        per_pair = np.where(lengths > 0, per_pair, self.ending_reward)
+        per_pair = self.ending_reward.copy()
+        per_pair[lengths > 0] = self.reward[self.offsets[:-1][lengths > 0]]
         if np.array_equal(np.repeat(per_pair, lengths), self.reward):
             rewards = pairs.dense(per_pair)
         else:
@@ -333,9 +329,9 @@ class FiniteMDP(arrays.ByValue):
                     f"{pairs.pair_name(k)} ends the episode with reward {per_pair[k]} while other "
                     f"pairs have a reward per successor: no one table holds both{others}"
                 )
-            rewards = dense_cube(pairs, self.offsets, self.successor, self.reward)
+            rewards = self.dense_cube(self.reward)
         return DenseMDP(
-            dense_cube(pairs, self.offsets, self.successor, self.probability),
+            self.dense_cube(self.probability),
             rewards,
             pairs.dense(self.discount),
             self.initial.copy(),
@@ -441,11 +437,6 @@ class FiniteMDP(arrays.ByValue):
             raise InvalidModel(f"{path} holds no model: {WORDS}: {problem}") from None
         except InvalidModel as problem:
             raise InvalidModel(f"{path} holds no model: {problem}") from None
-
-    @property
-    def num_states(self) -> int:
-        """Returns |S|."""
-        return self.pairs.num_states
 
     @property
     def num_pairs(self) -> int:

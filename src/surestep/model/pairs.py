@@ -247,8 +247,7 @@ class Pairs(arrays.ByValue):
         if self.num_pairs == self.num_states * self.num_actions:
             return key
         keys = self.state * self.num_actions + self.action  # rising, as pairs are
-        place = np.minimum(np.searchsorted(keys, key), keys.size - 1)
-        return np.where(keys[place] == key, place, -1)
+        return arrays.places_among(keys, key)
 
     def flat(
         self, name: str, table: object, error: arrays.ErrorType, *, zero_elsewhere: bool = False
@@ -430,6 +429,75 @@ def picked_labels(labels: Labels, places: arrays.IntArray) -> Labels:
     return LazyLabels(pick, places.size) if isinstance(labels, LazyLabels) else pick()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Transitions:
+    """A base of data types that have numbers for the transitions of pairs.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        The enabled actions of each state.
+    offsets : array of int [K+1]
+        Pair k owns the transitions `offsets[k]` … `offsets[k+1] − 1`.
+    successor : array of int [T]
+        The state that each transition leads to.
+    """
+
+    pairs: Pairs
+    offsets: arrays.IntArray  # [K+1]
+    successor: arrays.IndexArray  # [T]
+
+    @property
+    def num_states(self) -> int:
+        """Returns |S|."""
+        return self.pairs.num_states
+
+    def keys(self) -> arrays.IntArray:
+        """Numbers the transitions by pair and successor, among all that are possible.
+
+        Returns
+        -------
+        array of int [T]
+            k · |S| + s' for the transition of pair k to state s'.
+        """
+        return arrays.run_owners(self.offsets) * np.int64(self.pairs.num_states) + self.successor
+
+    def transition_name(self, index: int) -> str:
+        """Names a transition in a message.
+
+        Parameters
+        ----------
+        index : int
+            Its place.
+
+        Returns
+        -------
+        str
+            Such as "state 3, action 1 → state 5", or the same with labels.
+        """
+        pair = self.pairs.pair_name(arrays.owner(self.offsets, index))
+        return f"{pair} → {self.pairs.state_name(int(self.successor[index]))}"
+
+    def dense_cube(self, values: arrays.Kind) -> arrays.Kind:
+        """Spreads values of transitions over a table.
+
+        Parameters
+        ----------
+        values : array [T]
+            The value of each transition.
+
+        Returns
+        -------
+        array [S, A, S]
+            It has 0 elsewhere.
+        """
+        pairs = self.pairs
+        cube = np.zeros((pairs.num_states, pairs.num_actions, pairs.num_states), values.dtype)
+        pair = arrays.run_owners(self.offsets)
+        cube[pairs.state[pair], pairs.action[pair], self.successor] = values
+        return cube  # type: ignore[return-value]
+
+
 def read_noun(
     noun: Any,
     error: arrays.ErrorType,
@@ -445,7 +513,7 @@ def read_noun(
     arrays.expect("pairs", pairs, Pairs, error)
     sizes = {"S": pairs.num_states, "A": pairs.num_actions, "K": pairs.num_pairs, **sizes}
     names = {"S": pairs.state_name, "K": pairs.pair_name, **names}
-    if hasattr(noun, "successor"):
+    if isinstance(noun, Transitions):
         offsets = arrays.read_offsets(
             "transition offsets",
             noun.offsets,
@@ -469,42 +537,20 @@ def read_noun(
             )
         arrays.keep(noun, offsets=offsets, successor=successor)
         sizes["T"] = successor.size
-        names["T"] = lambda t: transition_name(pairs, offsets, successor, t)
+        names["T"] = noun.transition_name
     read_arrays(noun, error, sizes, names)
 
 
-def transition_name(
-    pairs: Pairs, offsets: arrays.IntArray, successor: arrays.IndexArray, index: int
-) -> str:
-    """Names a transition: 'state 3, action 1 → state 5', or the same with labels."""
-    pair = pairs.pair_name(arrays.owner(offsets, index))
-    return f"{pair} → {pairs.state_name(int(successor[index]))}"
-
-
-def dense_cube(
-    pairs: Pairs, offsets: arrays.IntArray, successor: arrays.IndexArray, values: arrays.Kind
-) -> arrays.Kind:
-    """Returns values per transition [T] as a table [S, A, S], 0 elsewhere."""
-    cube = np.zeros((pairs.num_states, pairs.num_actions, pairs.num_states), values.dtype)
-    pair = arrays.run_owners(offsets)
-    cube[pairs.state[pair], pairs.action[pair], successor] = values
-    return cube  # type: ignore[return-value]
-
-
-def united(
-    pairs: Pairs, parts: Sequence[Any]
-) -> tuple[arrays.IntArray, arrays.IndexArray, list[arrays.IntArray]]:
-    """Returns the offsets [K+1] and successors of several models or counts together.
+def united(pairs: Pairs, parts: Sequence[Transitions]) -> tuple[Transitions, list[arrays.IntArray]]:
+    """Returns the transitions of several models or counts together.
 
     The last value has, for each part, the places of its transitions among all transitions.
     """
-    size = np.int64(pairs.num_states)
-    keys = [arrays.run_owners(part.offsets) * size + part.successor for part in parts]
+    keys = [part.keys() for part in parts]
     union = np.concatenate(keys)
     if not (np.diff(union) > 0).all():  # the keys of a single model mostly rise
         union = np.unique(union)
-    return (
-        arrays.offsets_of(np.bincount(union // size, minlength=pairs.num_pairs)),
-        (union % size).astype(np.int32),
-        [np.searchsorted(union, key) for key in keys],
-    )
+    pair, successor = np.divmod(union, np.int64(pairs.num_states))
+    offsets = arrays.offsets_of(np.bincount(pair, minlength=pairs.num_pairs))
+    together = Transitions(pairs, offsets, successor.astype(np.int32))
+    return together, [np.searchsorted(union, key) for key in keys]

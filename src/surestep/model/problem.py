@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
@@ -28,7 +27,7 @@ from surestep.model.known import Known
 from surestep.model.log import DecisionLog, Excerpt, least_and_greatest
 from surestep.model.mdp import FiniteMDP
 from surestep.model.noun import noun
-from surestep.model.pairs import Pairs, check_same_pairs, transition_name, united
+from surestep.model.pairs import Pairs, check_same_pairs, united
 from surestep.model.policy import Plan, Policy, policy_of
 from surestep.model.statements import Statement, read_statements
 from surestep.model.successors import Successors, check_support
@@ -495,11 +494,11 @@ def check_counts_of_log(counts: Counts, log: DecisionLog) -> None:
     rewards = counts.rewards
     logged = log.counts()
     check_same_pairs("the counts", pairs, "the log", log.pairs)
-    offsets, successor, (ours, theirs) = united(pairs, (counts, logged))
-    times = np.zeros((2, successor.size), np.int64)
+    together, (ours, theirs) = united(pairs, (counts, logged))
+    times = np.zeros((2, together.successor.size), np.int64)
     times[0, ours] = counts.times
     times[1, theirs] = logged.times
-    check_against_log("count", partial(transition_name, pairs, offsets, successor), *times)
+    check_against_log("count", together.transition_name, *times)
     check_against_log("starts", pairs.state_name, counts.starts, logged.starts)
     ended = logged.terminal & counts.terminal  # the counts may know of further ends
     check_against_log(

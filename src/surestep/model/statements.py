@@ -348,8 +348,8 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+@dataclass(frozen=True, slots=True, eq=False)
+class Statement(arrays.ByValue):
     """An assumption of a claim, or a remark on it; `str` makes the sentence.
 
     Parameters
@@ -408,8 +408,6 @@ class Statement:
     def __reduce__(self) -> tuple[object, ...]:
         """Pickles and copies as a plain dict, since a read-only mapping cannot be pickled."""
         return Statement, (self.code, dict(self.values))
-
-    __hash__ = None  # type: ignore[assignment]
 
     def to_json(self) -> dict[str, Any]:
         """Makes the JSON object of the statement.

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._names import unknown
+from surestep._names import refuse_unknown, unknown
 from surestep.description import several
 from surestep.errors import InvalidParameter
 from surestep.model.noun import noun
@@ -48,12 +48,12 @@ class Sums(arrays.ByValue, arrays.Frozen):
     @staticmethod
     def joined(each: Sequence[Sums]) -> Sums:
         """Joins the places of several columns, or rewards."""
-
-        def line(name: str) -> arrays.IntArray:
-            return np.array([x for one in each for x in getattr(one, name)], np.int64)
-
-        offsets = arrays.offsets_of(np.array([one.place.size for one in each], np.int64))
-        return Sums(line("first"), offsets, line("place"), line("stride"), line("part"))
+        lines = {
+            name: np.array([x for one in each for x in getattr(one, name)], np.int64)
+            for name in ("first", "place", "stride", "part")
+        }
+        terms = np.array([one.place.size for one in each], np.int64)
+        return Sums(offsets=arrays.offsets_of(terms), **lines)
 
     def looked_at(self, d: int) -> arrays.IntArray:
         """Returns where the values lie that column d looks at."""
@@ -228,8 +228,7 @@ class Structure(arrays.ByValue, arrays.Frozen):
             For every member its own column, the one to its left and the one to its right; −1 beyond
             the ends of a row.
         """
-        if group not in self.groups:
-            raise unknown(f"the structure has no group {group!r}", group, self.groups)
+        refuse_unknown(f"the structure has no group {group!r}", group, self.groups)
         return neighbours(self.groups[group], is_row=self.edges[group] is not None)
 
 
@@ -382,10 +381,9 @@ class Reader:
         for number, named in enumerate(action.values(), start=1):
             for one in several(named):
                 spelled = str(one).replace(HERE, member.star)
-                if spelled not in self.actions:
-                    raise unknown(
-                        f"structure.{name} has the action {spelled!r}", spelled, self.actions
-                    )
+                refuse_unknown(
+                    f"structure.{name} has the action {spelled!r}", spelled, self.actions
+                )
                 part[self.actions.index(spelled)] = number
         return ["other", *map(str, action)], part
 
@@ -500,8 +498,7 @@ def neighbours(members: Sequence[int], *, is_row: bool) -> arrays.IntArray:
 def check_keys(name: str, entry: Mapping[str, Any] | str, keys: Sequence[str]) -> None:
     """Refuses keys that a table does not have, and a word in its place."""
     for key in [entry] if isinstance(entry, str) else entry:
-        if key not in keys:
-            raise unknown(f"structure.{name} has no key {key!r}", key, keys)
+        refuse_unknown(f"structure.{name} has no key {key!r}", key, keys)
 
 
 def options_of(sources: Sequence[Source]) -> Sequence[str]:

@@ -10,7 +10,7 @@ from surestep._settings import Each
 from surestep.errors import InvalidModel, ShapeMismatch
 from surestep.model.counts import Counts
 from surestep.model.noun import noun
-from surestep.model.pairs import Pairs, check_same_pairs, read_noun, transition_name
+from surestep.model.pairs import Transitions, check_same_pairs, read_noun
 from surestep.model.statements import Statement
 
 LIGHTEST = 1e-9  # the smallest and the largest weight in a prior
@@ -19,7 +19,7 @@ HEAVIEST = 10**9
 
 @noun("pairs.num_states", "pairs.num_pairs", "sizes")
 @dataclass(frozen=True, slots=True, eq=False)
-class Successors(arrays.ByValue):
+class Successors(Transitions, arrays.ByValue):
     """The states that each pair may lead to; a pair without any ends the episode.
 
     They must not depend on the data.
@@ -44,9 +44,6 @@ class Successors(arrays.ByValue):
     (array([2, 0]), array([False,  True]))
     """
 
-    pairs: Pairs
-    offsets: arrays.IntArray  # [K+1]
-    successor: arrays.IndexArray  # [T]
     weight: Annotated[arrays.FloatArray | None, Each("T", LIGHTEST, HEAVIEST)] = None
 
     def __post_init__(self) -> None:
@@ -54,9 +51,7 @@ class Successors(arrays.ByValue):
         for t, others in arrays.first_where(
             arrays.not_rising(self.successor, self.offsets), "successor"
         ):
-            listed, before = (
-                transition_name(self.pairs, self.offsets, self.successor, i) for i in (t, t - 1)
-            )
+            listed, before = map(self.transition_name, (t, t - 1))
             raise InvalidModel(
                 f"{listed} is listed after {before}; expected successors that rise{others}"
             )
@@ -100,14 +95,7 @@ class Successors(arrays.ByValue):
         array of int [T of the counts]
             The place of each transition in `successor`; −1 if it is missing.
         """
-        size = np.int64(self.pairs.num_states)
-        given, stored = (
-            arrays.run_owners(part.offsets) * size + part.successor for part in (self, counts)
-        )
-        if given.size == 0:
-            return np.full(stored.size, -1)
-        place = np.minimum(np.searchsorted(given, stored), given.size - 1)
-        return np.where(given[place] == stored, place, -1)
+        return arrays.places_among(self.keys(), counts.keys())
 
     def times(self, counts: Counts) -> arrays.IntArray:
         """Counts the observations of each successor.
@@ -136,7 +124,7 @@ def check_support(counts: Counts, support: Successors) -> None:
         (counts.times > 0) & (support.places(counts) < 0), "transition"
     ):
         raise ShapeMismatch(
-            f"{transition_name(pairs, counts.offsets, counts.successor, t)} was observed "
+            f"{counts.transition_name(t)} was observed "
             f"{counts.times[t]} times, but is not in the support; expected all that may "
             f"come{others}"
         )

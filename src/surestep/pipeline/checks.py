@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from surestep._arrays import BoolArray, altered, run_owners, run_sums
+from surestep._arrays import BoolArray, altered, places_among, run_owners, run_sums
 from surestep.certificates.drawn import drawn_models
 from surestep.certificates.episodes import split_of
 from surestep.certificates.posterior import (
@@ -211,10 +211,8 @@ def worst_case(problem: Problem, models: Sequence[FiniteMDP], policy: Policy) ->
     batch = MDPBatch.from_models([altered(model, initial=first.initial) for model in models])
     counts = problem.counts
     owner = run_owners(batch.offsets)
-    stored = run_owners(counts.offsets) * batch.num_states + counts.successor
-    wanted = owner * batch.num_states + batch.successor
-    place = np.minimum(np.searchsorted(stored, wanted), stored.size - 1)
-    seen = stored[place] == wanted
+    place = places_among(counts.keys(), batch.keys())
+    seen = place >= 0
     mean, least, greatest = (one[place] for one in reward_moments(counts))
     usual = batch.expected_reward[:, owner]
     differ = np.where(seen, mean - usual, 0.0)

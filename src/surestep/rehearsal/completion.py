@@ -105,8 +105,8 @@ def actions_alike(problem: Problem) -> FiniteMDP:
         return mdp
     pooled = np.bincount(place, counts.times[seen] * counts.mean_reward()[seen]) / times
     key = numbered(pairs.state[arrays.run_owners(mdp.offsets)], mdp.successor, pairs.num_states)
-    place = np.minimum(np.searchsorted(cell, key), cell.size - 1)
-    return replace(mdp, reward=arrays.own(np.where(cell[place] == key, pooled[place], mdp.reward)))
+    place = arrays.places_among(cell, key)
+    return replace(mdp, reward=arrays.own(np.where(place >= 0, pooled[place], mdp.reward)))
 
 
 def estimated_rows(counts: Counts) -> CompletedRows:
@@ -130,7 +130,7 @@ def mdp_of_rows(problem: Problem, rows: CompletedRows) -> FiniteMDP:
     pairs = counts.pairs
     key = numbered(rows.pair, rows.successor, pairs.num_states)
     if counts.rewards.known and counts.rewards.per == "transition":
-        stored = numbered(arrays.run_owners(counts.offsets), counts.successor, pairs.num_states)
+        stored = counts.keys()
         more = np.setdiff1d(stored[~counts.terminal[pairs.state[stored // pairs.num_states]]], key)
         rows = rows.and_also(CompletedRows(*np.divmod(more, pairs.num_states), np.zeros(more.size)))
         key = np.concatenate([key, more])
@@ -165,7 +165,7 @@ def rewards_at(
     if counts.rewards.per == "pair":
         return np.where(settled[pair], value[pair], float(np.average(value, weights=counts.visits)))
     states = counts.pairs.num_states
-    stored = numbered(arrays.run_owners(counts.offsets), counts.successor, states)[settled]
+    stored = counts.keys()[settled]
     order = np.argsort(stored)
     key = numbered(pair, successor, states)
     place = order[np.minimum(np.searchsorted(stored, key, sorter=order), stored.size - 1)]

@@ -199,8 +199,7 @@ World = Simulated | Resampled  # a model that counts as true, and a source of da
 
 def places_in(truth: FiniteMDP, log: DecisionLog) -> arrays.IntArray:
     """Returns the transition of the model that each step of the log takes [N]."""
-    stored = numbered(arrays.run_owners(truth.offsets), truth.successor, truth.num_states)
-    return np.searchsorted(stored, numbered(log.pair, log.next_state, truth.num_states))
+    return np.searchsorted(truth.keys(), numbered(log.pair, log.next_state, truth.num_states))
 
 
 # ---- from a world to data ----------------------------------------------------------------------
@@ -264,11 +263,7 @@ def problem_of(problem: Problem, truth: FiniteMDP, data: Data) -> Problem:
     logged = problem.counts.rewards
     kept = data.times > 0
     if logged.known and logged.per == "transition":
-        keys = [
-            numbered(arrays.run_owners(rows.offsets), rows.successor, truth.num_states)
-            for rows in (truth, problem.counts)
-        ]
-        kept |= np.isin(keys[0], keys[1])  # the counts store these, seen or not
+        kept |= np.isin(truth.keys(), problem.counts.keys())  # these are stored, seen or not
     if logged.per == "transition":
         values = truth.reward[kept] if logged.known else data.earned[kept]
     else:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from surestep._files import temporary_folder
-from surestep._names import unknown
+from surestep._names import refuse_unknown
 from surestep.errors import InvalidLog, InvalidParameter, said
 from surestep.io.sql import (
     as_texts,
@@ -456,8 +456,7 @@ def fill(database: Any, types: Mapping[str, str], rows: Sequence[Mapping[str, ob
     database.execute(f"CREATE TABLE {LOG} ({columns})")
     for number, row in enumerate(rows, 1):
         for name in row:
-            if name not in types:
-                raise unknown(f"row {number:,}: the log has no column {name!r}", name, types)
+            refuse_unknown(f"row {number:,}: the log has no column {name!r}", name, types)
         values = {name: number if name == ROW else duckdb_value(row.get(name)) for name in types}
         try:
             for name, value in values.items():

@@ -15,7 +15,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 import surestep.io.logs.tables as tables
-from surestep._names import unknown
+from surestep._names import refuse_unknown
 from surestep._reprs import short_html, short_repr
 from surestep.description import Bin, Description, SignalRule, described, given_as, several
 from surestep.errors import InvalidLog, InvalidParameter, named_in_errors, said
@@ -219,8 +219,7 @@ class LogSource:
         LogSource
             The log of this signal.
         """
-        if rule.column not in self.types:
-            raise unknown(f"there is no column {rule.column!r}", rule.column, self.types)
+        refuse_unknown(f"there is no column {rule.column!r}", rule.column, self.types)
         return replace(self, columns=replace(self.columns, reward=rule.column), cost=rule.cost)
 
     def counts(self) -> LabelledCounts:
