@@ -281,9 +281,6 @@ def node_rounds(
         run = Run(the_case, 0, 0, turns[way], horizons[2 * way : 2 * way + 2], task, 0)
         fill(desk.base, 0)
         fill(desk.reads, 0)
-        outcome.complete[task] = 0
-        outcome.cuts[task] = 0
-        fill(outcome.moments[task], 0.0)
         run_word = joined(joined(mixed(np.uint64(world.seed) + GOLDEN), purpose), task % runs)
         for i in range(world.rounds):
             word = joined(run_word, i)
