@@ -51,7 +51,7 @@ from surestep.certificates.stacks import (
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS, THEIRS
 from surestep.model import Statement
-from surestep.planning.rectangular import Earnings, L1Rows, RectangularSet
+from surestep.planning.rectangular import Earnings, RectangularSet, rows_in_balls
 
 HALF = Fraction(1, 2)
 WIDE = (-100.0, 100.0)
@@ -581,7 +581,7 @@ def test_a_course_has_the_starts_the_ends_and_what_cuts_count_for():
 def test_robust_tails_are_what_a_set_proves_within_the_bounds_of_values(monkeypatch):
     # State 0 earns 1 to 2 and goes to state 1; there, one way goes on and one is over.
     pairs, zeros = Pairs(np.array([0, 1, 3]), np.array([0, 0, 1]), 2), np.zeros(3)
-    rows = L1Rows.of(
+    rows = rows_in_balls(
         np.array([0, 1, 2, 2]),
         np.array([1, 0], np.int32),
         np.ones(2),

@@ -33,7 +33,7 @@ import surestep._arrays as arrays
 from surestep._arrays import BoolArray, FloatArray
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.kernels.backup import difference_range
-from surestep.kernels.robust import ExtremeRows, Step
+from surestep.kernels.robust import ExtremeRows, Step, Trees
 from surestep.kernels.robust_batch import Answer, Game
 from surestep.kernels.types import RoomSize
 from surestep.model.mdp import FiniteMDP
@@ -52,11 +52,10 @@ from surestep.planning.proof import (
 from surestep.planning.rectangular import (
     SETTLE,
     Earnings,
-    L1Rows,
     RectangularSet,
-    TreeRows,
     empty_rows,
     joined_rows,
+    rows_in_balls,
 )
 
 ENOUGH = 0.5  # if a step of both sides leaves more of the residual than this, they take turns
@@ -89,7 +88,7 @@ def l1_ball(
     return RectangularSet(
         center.pairs,
         center.discount,
-        L1Rows.of(center.offsets, center.successor, center.probability, radius, ends),
+        rows_in_balls(center.offsets, center.successor, center.probability, radius, ends),
         low,
         high,
     )
@@ -345,7 +344,7 @@ def settle_together(
         np.empty((size, sets[0].pairs.num_states)), np.empty((size, 2)), np.empty(size, np.int64)
     )
     rows = joined_rows([models.rows for models in sets])
-    room = RoomSize(ints=rows.first.size if isinstance(rows, TreeRows) else answer.value.shape[1])
+    room = RoomSize(ints=rows.first.size if isinstance(rows, Trees) else answer.value.shape[1])
     SETTLE[type(rows)].all(size, room, game, rows, step, empty_rows(rows.room), answer)
     return answer
 
