@@ -166,8 +166,7 @@ def eliminate(model: DrawnModel, policy: FloatArray, matrix: FloatArray, value: 
                 value[j] -= factor * value[i]
                 for c in range(i + 1, size):
                     row[c] -= factor * upper[c]
-    for back in range(size):
-        i = size - 1 - back
+    for i in range(size - 1, -1, -1):
         total = value[i]
         for c in range(i + 1, size):
             total -= matrix[i * size + c] * value[c]

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import surestep._arrays as arrays
-from surestep._arrays import FloatArray, IntArray
+from surestep._arrays import FloatArray, IntArray, offsets_of, run_lengths
 from surestep.kernels._compile import borrowing, helper, inlined, kernel, tasks
 from surestep.kernels.random_streams import BITS_12, GOLDEN, first_above, mixed
 from surestep.kernels.records import fill, line, part, places
@@ -56,7 +55,7 @@ class Stacks(NamedTuple):
     @property
     def sizes(self) -> IntArray:
         """Returns the number of visits of each pair [K]."""
-        return arrays.run_lengths(self.offsets)
+        return run_lengths(self.offsets)
 
 
 class Tails(NamedTuple):
@@ -104,7 +103,7 @@ class Cases(NamedTuple):
         logs = {id(case.stacks): case.stacks for case in cases}
         number = {key: place for place, key in enumerate(logs)}
         stacks, courses = [*logs.values()], [case.course for case in cases]
-        offsets = arrays.offsets_of(line(one.sizes for one in stacks))
+        offsets = offsets_of(line(one.sizes for one in stacks))
         tails = Tails(*map(line, zip(*(course.tails for course in courses), strict=True)))
         of_all: dict[str, Any] = {
             name: line(getattr(course, name) for course in courses)
