@@ -175,7 +175,7 @@ def test_steps_are_bounded_by_what_is_proven(found, residual, scale, steps, monk
         *_, performance = given
         performance.mean[:], performance.residual[:], performance.scale[:] = found, residual, scale
 
-    monkeypatch.setattr(drawn, "eliminate_drawn", SimpleNamespace(all=solve))
+    monkeypatch.setattr(drawn, "solve_drawn", SimpleNamespace(all=solve))
     counts = SimpleNamespace(pairs=Pairs.full(2, 1))
     models = SimpleNamespace(counts=counts, discount=1.0, horizon=None)
     chunk = drawn.Chunk(*(np.zeros((1, 1)) for _ in range(5)))

@@ -38,7 +38,6 @@ from surestep.certificates.episodes import training_for, training_part
 from surestep.certificates.stacks import (
     Case,
     Course,
-    Rounds,
     Stacks,
     Tails,
     Way,
@@ -52,7 +51,7 @@ from surestep.certificates.stacks import (
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.kernels.stitched import BOTH, OURS, THEIRS
 from surestep.model import Statement
-from surestep.planning.rectangular import Earnings, L1Rows, RectangularSet
+from surestep.planning.rectangular import Earnings, RectangularSet, rows_in_balls
 
 HALF = Fraction(1, 2)
 WIDE = (-100.0, 100.0)
@@ -582,7 +581,7 @@ def test_a_course_has_the_starts_the_ends_and_what_cuts_count_for():
 def test_robust_tails_are_what_a_set_proves_within_the_bounds_of_values(monkeypatch):
     # State 0 earns 1 to 2 and goes to state 1; there, one way goes on and one is over.
     pairs, zeros = Pairs(np.array([0, 1, 3]), np.array([0, 0, 1]), 2), np.zeros(3)
-    rows = L1Rows.of(
+    rows = rows_in_balls(
         np.array([0, 1, 2, 2]),
         np.array([1, 0], np.int32),
         np.ones(2),
@@ -613,11 +612,6 @@ def test_robust_tails_are_what_a_set_proves_within_the_bounds_of_values(monkeypa
     expected = [[1 - 1.5, 1 + 0.375, 1.0], [2 + 2.0, 2 + 1.375, 2.0]]
     expected = np.array(expected) + slack * np.array([[-1.0] * 3, [0.0, 1.0, 1.0]])
     np.testing.assert_allclose(tails.at_pair, expected, rtol=0, atol=1e-12)
-
-
-def test_values_are_those_of_complete_rounds():
-    rounds = Rounds(np.arange(8.0).reshape(2, 4), np.array([1, 3]), np.zeros(2, int))
-    assert rounds.values.tolist() == [0.0, 4.0, 5.0, 6.0]
 
 
 @pytest.mark.parametrize(

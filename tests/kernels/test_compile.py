@@ -190,7 +190,7 @@ def test_machine_code_that_cannot_be_read_is_made_again(suffix, kept):
         path.write_bytes(damaged)
         assert add_one()(1.0) == 2.0
         assert path.read_bytes() != damaged
-        made = add_one().code(parallel=False)  # only reads what was made again
+        made = add_one().code(False)  # only reads what was made again
         assert sum(made.stats.cache_hits.values()) == 1
 
 
@@ -226,13 +226,13 @@ def test_one_thread_two_threads_and_no_threading_at_all_give_the_same_bits():
 def test_threads_are_woken_for_large_arrays_only(monkeypatch):
     asked = []
 
-    def compile_nothing(parallel):
+    def compile_nothing(kernel, parallel):
         asked.append(parallel)
         return lambda values: None
 
+    monkeypatch.setattr(_compile.Kernel, "compiled", compile_nothing)
     for threads_from, expected in ((10, [False, True]), (None, [False])):
         watched = _compile.Kernel(lambda values: None, threads_from)
-        monkeypatch.setattr(watched, "compile", compile_nothing)
         for size in (1, 9, 10, 99, 9):
             watched(np.zeros(size))
         assert asked == expected
@@ -269,7 +269,7 @@ def test_an_error_in_a_task_is_raised(monkeypatch):
         raise OverflowError(f"task {first_task}")
 
     failing = _compile.Tasks(fail, 0)
-    monkeypatch.setattr(failing, "compile", lambda parallel: fail)
+    monkeypatch.setattr(failing, "code", lambda parallel: fail)
     monkeypatch.setattr(numba, "get_num_threads", lambda: 2)
     with pytest.raises(OverflowError, match="task 0"):
         failing.all(10, RoomSize(), np.zeros(10))
@@ -316,7 +316,7 @@ def test_records_are_one_type_whether_what_they_read_is_frozen_or_not(kept):
             result = np.zeros(2)
             assert scale(kind(Inner(numbers), 2.0, shift, result), True) == 2
             assert result.tolist() == [3.0, 5.0]
-    assert len(scale.code(parallel=False).overloads) == 1
+    assert len(scale.code(False).overloads) == 1
     with pytest.raises(TypeError):  # what is written cannot be frozen
         scale(Outer(Inner(frozen), 2.0, (0.0, 1.0), frozen), True)
     with pytest.raises(TypeError):  # nor is another record the same for having the same fields

@@ -84,7 +84,7 @@ def test_without_the_extra_everything_is_as_ever_without_a_word(no_extra):
         assert usable_gpu() is None
         assert device_in_use() == "cpu"
         assert not gpu_is_for(10**9, (np.zeros(1),))
-        assert machine_for_tasks(10**9) is PROCESSOR
+        assert machine_for_tasks(10**9) == PROCESSOR
         arrays = (np.zeros(10**7),)
         assert machine_for(arrays) == (PROCESSOR, arrays)
 

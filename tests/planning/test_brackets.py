@@ -11,7 +11,7 @@ from surestep.errors import InvalidParameter, NotConverged
 from surestep.planning import horizons, proof, robust, value_iteration
 from surestep.planning.horizons import certified_steps, horizon_of, longest_horizon, rule_for_all
 from surestep.planning.proof import Bracket, Horizon, StoppingRule, most_terms, refuse
-from surestep.planning.rectangular import Earnings, L1Rows, RectangularSet
+from surestep.planning.rectangular import Earnings, RectangularSet, rows_in_balls
 from surestep.planning.robust import enough_for, rule_of, ties_of, worst_values
 
 EXCESS = 3 * ROUNDING_SLACK  # how far a row may sum above or below 1
@@ -164,7 +164,7 @@ def ball(discount, ends=(False, False), radius=0.5):
     size = int(lengths.sum())
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     successor = np.tile([0, 1], 2)[:size].astype(np.int32)
-    rows = L1Rows.of(offsets, successor, np.full(size, 0.5), np.full(2, radius), np.array(ends))
+    rows = rows_in_balls(offsets, successor, np.full(size, 0.5), np.full(2, radius), np.array(ends))
     low = Earnings(np.full(size, -4.0), np.full(2, -5.0), np.zeros(2))
     high = Earnings(np.full(size, 1.0), np.full(2, 2.0), np.zeros(2))
     return RectangularSet(Pairs.full(2, 1), np.array(discount), rows, low, high)
@@ -185,7 +185,7 @@ def test_worst_cases_are_judged_by_their_room():
     assert (ending.horizon.low, ending.horizon.uniform) == (1.0, False)
     assert not rule_of(ball([0.5, 0.75]), None, None).horizon.uniform
     there, nothing = np.array([1, 0], np.int32), np.zeros(2)
-    swap = L1Rows.of(np.arange(3), there, np.ones(2), nothing, np.zeros(2, bool), closed=True)
+    swap = rows_in_balls(np.arange(3), there, np.ones(2), nothing, np.zeros(2, bool), closed=True)
     earnings = Earnings(nothing, nothing, nothing)
     alone = RectangularSet(Pairs.full(2, 1), np.full(2, 0.75), swap, earnings, earnings)
     assert rule_of(alone, None, None).horizon.uniform  # one successor is enough to go on

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from support.oracles import best_bounded_row, solved, worst_row
 from surestep.planning.rectangular import (
     Earnings,
-    IntervalRows,
-    L1Rows,
-    TreeRows,
     joined_rows,
+    passes,
+    rows_along_trees,
+    rows_in_balls,
+    rows_in_intervals,
     worst_rows,
 )
 
@@ -67,7 +68,7 @@ def test_the_worst_row_of_an_l1_ball_is_that_of_the_linear_program(data, radius)
     row = Row(data.draw)
     times = row.times + (row.times.sum() == 0)
     center = times / max(times.sum(), 1)
-    rows = L1Rows.of(row.offsets, row.stored, center, np.array([radius]), GOES_ON)
+    rows = rows_in_balls(row.offsets, row.stored, center, np.array([radius]), GOES_ON)
     whole = np.zeros(row.states)
     whole[row.stored] = center
     if row.stored.size == 0:  # nothing was seen: any row
@@ -87,7 +88,7 @@ def test_the_worst_row_of_intervals_is_that_of_the_linear_program(data):
     )
     low, high = center * low, center + (1 - center) * high
     elsewhere = 1.0 if size == 0 else data.draw(st.sampled_from([1e-3, 0.07, 0.3, 1.0]))
-    rows = IntervalRows.of(
+    rows = rows_in_intervals(
         row.offsets, row.stored, low, high, np.array([elsewhere]), ends=GOES_ON, support=row.states
     )
     least, most = np.zeros(row.states), np.full(row.states, elsewhere)
@@ -109,8 +110,8 @@ def tree_cuts(first, last):
 @given(data=st.data())
 def test_the_worst_row_of_a_tree_is_that_of_the_linear_program(data):
     row = Row(data.draw, max_states=9)
-    trees = TreeRows.of(row.offsets, row.stored, GOES_ON, row.states)
-    passed, left = trees.counts(row.times)
+    trees = rows_along_trees(row.offsets, row.stored, GOES_ON, row.states)
+    passed, left = passes(trees, row.times)
     share = left / np.maximum(passed, 1)
     width = data.draw(st.sampled_from([0.0, 0.1, 0.4, 1.0]))
     low = np.where(passed > 0, share * (1 - width), 0.0)
@@ -139,11 +140,11 @@ def test_the_worst_row_of_a_tree_is_that_of_the_linear_program(data):
 @given(data=st.data())
 def test_trees_hold_as_many_nodes_as_stored_successors_need(data):
     row = Row(data.draw, max_states=40)
-    trees = TreeRows.of(row.offsets, row.stored, GOES_ON, row.states)
+    trees = rows_along_trees(row.offsets, row.stored, GOES_ON, row.states)
     kept = set(row.stored.tolist())
     needed = [cut for cut in tree_cuts(0, row.states) if kept & set(range(cut[0], cut[2]))]
     assert trees.child.shape[0] == len(needed)
-    passed, left = trees.counts(row.times)
+    passed, left = passes(trees, row.times)
     times = np.zeros(row.states, int)
     times[row.stored] = row.times
     assert passed.tolist() == [times[a:c].sum() for a, _, c in needed]
@@ -153,10 +154,10 @@ def test_trees_hold_as_many_nodes_as_stored_successors_need(data):
 def test_pairs_that_end_the_episode_are_worth_their_end():
     offsets, nothing, ends = np.array([0, 0, 1]), np.zeros(1), np.array([True, True])
     stored = np.array([0], np.int32)
-    trees = TreeRows.of(offsets, stored, ends, 2)
+    trees = rows_along_trees(offsets, stored, ends, 2)
     for rows in (
-        L1Rows.of(offsets, stored, nothing + 1, np.zeros(2), ends),
-        IntervalRows.of(offsets, stored, nothing, nothing + 1, np.ones(2), ends=ends, support=2),
+        rows_in_balls(offsets, stored, nothing + 1, np.zeros(2), ends),
+        rows_in_intervals(offsets, stored, nothing, nothing + 1, np.ones(2), ends=ends, support=2),
         trees,
     ):
         earnings = Earnings(nothing, np.full(2, 9.0), np.array([7.0, -3.0]))
@@ -171,7 +172,7 @@ def test_rows_of_many_pairs_do_not_mix():
     size = 2000
     offsets, stored = np.arange(size + 1), np.arange(size, dtype=np.int32)
     value = np.random.default_rng(0).permutation(size).astype(float)
-    rows = IntervalRows.of(
+    rows = rows_in_intervals(
         offsets, stored, np.full(size, 0.9), np.ones(size), np.full(size, 0.1),
         ends=np.zeros(size, bool), support=size,
     )  # fmt: skip
@@ -184,7 +185,7 @@ def test_closed_rows_have_no_room_elsewhere():
     offsets, ends = np.array([0, 2, 3, 3]), np.array([False, False, True])
     successor, center = np.array([0, 1, 1], np.int32), np.array([0.5, 0.5, 1.0])
     for closed, lengths in ((False, [3, 2, 0]), (True, [2, 1, 0])):
-        rows = L1Rows.of(offsets, successor, center, np.full(3, 0.5), ends, closed=closed)
+        rows = rows_in_balls(offsets, successor, center, np.full(3, 0.5), ends, closed=closed)
         assert np.diff(rows.room).tolist() == lengths
 
 
@@ -200,7 +201,7 @@ def test_closed_rows_have_no_room_elsewhere():
 def test_intervals_have_room_for_the_states_that_their_mass_can_fill(
     left, elsewhere, support, room
 ):
-    rows = IntervalRows.of(
+    rows = rows_in_intervals(
         np.array([0, 2]),
         np.array([0, 1], np.int32),
         np.full(2, (1 - left) / 2),
@@ -215,7 +216,7 @@ def test_intervals_have_room_for_the_states_that_their_mass_can_fill(
 @pytest.mark.parametrize(("states", "nodes"), [(1, 2), (2, 4), (5, 16), (8, 16), (9, 32)])
 def test_the_common_tree_has_a_node_for_every_segment(states, nodes):
     stored = np.array([0], np.int32)
-    trees = TreeRows.of(np.array([0, 1]), stored, GOES_ON, states)
+    trees = rows_along_trees(np.array([0, 1]), stored, GOES_ON, states)
     assert trees.first.size == trees.last.size == nodes
     assert (trees.first[1], trees.last[1]) == (0, states)
 
@@ -224,7 +225,7 @@ def test_closed_trees_are_over_the_stored_successors_of_each_pair():
     stored = [[0, 2, 3], [1], [0, 1, 4, 5, 6]]
     offsets = np.cumsum([0, *map(len, stored)])
     successor = np.array([s for row in stored for s in row], np.int32)
-    trees = TreeRows.of(offsets, successor, np.zeros(3, bool), 7, closed=True)
+    trees = rows_along_trees(offsets, successor, np.zeros(3, bool), 7, closed=True)
     cuts = [
         [start + cut for cut in node]
         for start, row in zip(offsets.tolist(), stored, strict=False)
@@ -239,11 +240,11 @@ def test_trees_that_are_joined_count_as_they_did_alone():
     for stored in ([[0, 2, 3], [1]], [[4], [0, 1, 2, 3, 4]]):
         offsets = np.cumsum([0, *map(len, stored)])
         successor = np.array([s for row in stored for s in row], np.int32)
-        parts.append(TreeRows.of(offsets, successor, np.zeros(2, bool), 5))
+        parts.append(rows_along_trees(offsets, successor, np.zeros(2, bool), 5))
         times.append(np.arange(1, successor.size + 1))
     joined = joined_rows(parts)
-    alone = [part.counts(each) for part, each in zip(parts, times, strict=True)]
-    together = joined.counts(np.concatenate(times))
+    alone = [passes(part, each) for part, each in zip(parts, times, strict=True)]
+    together = passes(joined, np.concatenate(times))
     for found, expected in zip(together, zip(*alone, strict=True), strict=True):
         assert found.tolist() == np.concatenate(expected).tolist()
     first = joined_rows(parts[:1])

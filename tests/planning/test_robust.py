@@ -22,10 +22,10 @@ from surestep.errors import InvalidParameter, NotConverged
 from surestep.planning import robust
 from surestep.planning.rectangular import (
     Earnings,
-    IntervalRows,
-    L1Rows,
     RectangularSet,
-    TreeRows,
+    rows_along_trees,
+    rows_in_balls,
+    rows_in_intervals,
 )
 from surestep.planning.robust import (
     best_value,
@@ -195,7 +195,7 @@ def interval_sets(draw, max_states=3, least=0.0):
     elsewhere = np.maximum(np.where(stored, 0.0, high).max(axis=1), 0.01)
     low, high = np.where(stored, low, 0.0), np.where(stored, high, elsewhere[:, np.newaxis])
     pair, successor = np.nonzero(stored)
-    rows = IntervalRows.of(
+    rows = rows_in_intervals(
         np.concatenate([[0], np.cumsum(stored.sum(axis=1))]),
         successor.astype(np.int32),
         low[pair, successor],
@@ -261,7 +261,7 @@ def test_without_a_discount_sweeps_from_the_floor_rise_to_the_worst_of_all_verti
     over = pairs.state == 2
     center = rng.dirichlet(np.ones(3), pairs.num_pairs)
     low, high = np.maximum(center - width, 0.05), np.minimum(center + width, 1.0)
-    rows = IntervalRows.of(
+    rows = rows_in_intervals(
         np.concatenate([[0], np.cumsum(np.where(over, 0, 3))]),
         np.tile(np.arange(3), 4).astype(np.int32),
         *(ends[~over].ravel() for ends in (low, high)),
@@ -285,7 +285,7 @@ def test_without_a_discount_sweeps_from_the_floor_rise_to_the_worst_of_all_verti
 
 
 def test_without_a_discount_or_a_floor_there_is_no_worst_case():
-    rows = L1Rows.of(
+    rows = rows_in_balls(
         np.array([0, 1]), np.zeros(1, np.int32), np.ones(1), np.zeros(1), np.zeros(1, bool)
     )
     earnings = Earnings.of_pairs(np.ones(1), rows.offsets)
@@ -350,7 +350,7 @@ def test_few_rounds_are_enough_for_discounts_near_1(discount):
     size = states * actions
     center = rng.dirichlet(np.ones(width), size)
     successor = (np.repeat(np.arange(states), actions)[:, np.newaxis] + np.arange(4)) % states
-    rows = IntervalRows.of(
+    rows = rows_in_intervals(
         np.arange(size + 1) * width,
         successor.ravel().astype(np.int32),
         np.maximum(center - 0.1, 0).ravel(),
@@ -378,7 +378,7 @@ NEAR_ONE = [
 
 def staying(discount, reward):
     """One state that is never left, or to another one that is worth the same."""
-    rows = L1Rows.of(
+    rows = rows_in_balls(
         np.array([0, 1]), np.zeros(1, np.int32), np.ones(1), np.ones(1), np.zeros(1, bool)
     )
     earnings = Earnings.of_pairs(np.array([float(reward)]), rows.offsets)
@@ -466,7 +466,7 @@ def test_robust_policies_near_discount_1_take_few_rounds_or_are_refused(discount
     for _ in range(5):
         states, size = 12, 36
         center = rng.dirichlet(np.full(states, 0.3), size)
-        rows = L1Rows.of(
+        rows = rows_in_balls(
             np.arange(size + 1) * states,
             np.tile(np.arange(states), size).astype(np.int32),
             center.ravel(),
@@ -499,13 +499,15 @@ def random_set(pairs, kind, rng, discount):
     center = (center / np.maximum(center.sum(axis=1, keepdims=True), 1e-300))[pair, successor]
     if kind == "l1":
         radius = np.where(stored.any(axis=1), rng.random(size) * width, 2.0)
-        rows = L1Rows.of(offsets, successor.astype(np.int32), center, np.minimum(radius, 2), ends)
+        rows = rows_in_balls(
+            offsets, successor.astype(np.int32), center, np.minimum(radius, 2), ends
+        )
     elif kind == "trees":
-        trees = TreeRows.of(offsets, successor.astype(np.int32), ends, states)
+        trees = rows_along_trees(offsets, successor.astype(np.int32), ends, states)
         chance = rng.random(trees.node_offsets[-1])
         rows = trees._replace(low=np.maximum(chance - width, 0), high=np.minimum(chance + width, 1))
     else:
-        rows = IntervalRows.of(
+        rows = rows_in_intervals(
             offsets,
             successor.astype(np.int32),
             np.maximum(center - width, 0),

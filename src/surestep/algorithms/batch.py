@@ -9,13 +9,13 @@ import surestep._arrays as arrays
 from surestep.algorithms.contract import Improver, Limited
 from surestep.algorithms.spibb import SPIBB, BasicRL, BetaSPIBB, TwoSuccessorSPIBB, used_n_wedge
 from surestep.errors import InvalidParameter, NotConverged
-from surestep.kernels.elimination import Allowed, evaluate_each, room_to_evaluate
+from surestep.kernels.elimination import Allowed
 from surestep.kernels.records import EliminationPlan, Models
 from surestep.model import Problem, ProblemBatch
 from surestep.model.counts import LARGEST_TOTAL
 from surestep.model.mdp import spread_discount
 from surestep.model.noun import noun
-from surestep.planning.batch import plan_elimination
+from surestep.planning.batch import plan_elimination, values_by_plan
 from surestep.planning.optimum import TRUST_ALL, best_of_each
 
 COMPILED = (BasicRL, SPIBB, TwoSuccessorSPIBB, BetaSPIBB)  # whose data sets are planned at once
@@ -171,10 +171,7 @@ def bootstrapped_batches(
         problems.expected_reward(),
     )
     behavior = problems.behavior.probability
-    start = np.empty((size, pairs.num_states))
-    evaluate_each.all(
-        size, room_to_evaluate(plan), models, behavior[np.newaxis], plan, start, np.empty(size)
-    )
+    start, _ = values_by_plan(models, behavior[np.newaxis], plan)
     least = np.array([int(min(n_wedge, LARGEST_TOTAL)) for n_wedge in n_wedges])  # of visits
     starts = np.tile(start, (len(n_wedges), 1))
     policy, value, _, iterations = best_of_each(

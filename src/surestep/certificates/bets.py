@@ -433,10 +433,10 @@ def bets_in_turn(levels: Levels, tallies: Tallies) -> ExpectedBets:
 
 def kinds_of(who: int, rounds: Rounds) -> list[FloatArray]:
     """Returns the outcomes of complete rounds, flat; of rounds in turn, first π_I's, then π_b's."""
-    if who <= OURS:
-        return [rounds.values]
     place = np.arange(rounds.differences.shape[1])
     there = place < rounds.complete[:, np.newaxis]
+    if who <= OURS:
+        return [rounds.differences[there]]
     return [
         rounds.differences[there & (place % who == 0)],
         rounds.differences[there & (place % who > 0)],

@@ -18,14 +18,14 @@ from surestep.certificates.common import refused
 from surestep.errors import CertificateRefused, NotConverged
 from surestep.kernels.devices import PROCESSOR, Machine, brought_home, machine_for_tasks, usable_gpu
 from surestep.kernels.drawn import (
+    ENDLESS,
     PARTS,
     VALUES_BESIDE,
     Chunk,
     Performance,
-    count_steps_drawn,
-    eliminate_drawn,
     iterate_drawn,
-    room_to_eliminate,
+    room_to_solve,
+    solve_drawn,
     step_drawn,
 )
 from surestep.kernels.posterior import (
@@ -232,13 +232,14 @@ def evaluated(
         chunk = Chunk(*map(brought_home, chunk))
     performance = Performance(*np.zeros((3, size, max(map(len, everyone)))))
     asked = (line(everyone), places(everyone), performance)
-    if models.horizon is not None:  # all of a large model is too much for one thread of a GPU
-        count = count_steps_drawn.all if small else count_steps_drawn.on_processor
-        count(size, RoomSize(3 * pairs.num_states), pairs.offsets, models.horizon, chunk, *asked)
-    elif small:
-        eliminate_drawn.all(size, room_to_eliminate(pairs.num_states), *model, *asked)
-    else:
+    if models.horizon is None and not small:
         iterate_drawn.all(size, RoomSize(), *model, everyone[0], accuracy, steps, performance)
+        return performance
+    counted = ENDLESS if models.horizon is None else models.horizon
+    # All of a large model is too much for one thread of a GPU.
+    solve = solve_drawn.all if small else solve_drawn.on_processor
+    room = room_to_solve(pairs.num_states, counted)
+    solve(size, room, pairs.offsets, models.discount, counted, chunk, *asked)
     return performance
 
 

@@ -51,7 +51,7 @@ from surestep.model import (
     Structure,
     Successors,
 )
-from surestep.planning.rectangular import Earnings, IntervalRows, RectangularSet
+from surestep.planning.rectangular import Earnings, RectangularSet, rows_in_intervals
 
 MOST_ROWS = 2**21  # of one level of all trees, before equal subtrees are joined
 MOST_TAILS = 2**12  # pairs of a world for which tails are computed beside rollouts
@@ -353,7 +353,7 @@ def possible_tables(table: NodeTable, certifier: Robust) -> Uncertainty:
     low, high = chance_interval(times, visits, level, strict=True)
     low[certain] = high[certain] = 1.0
     ends = counts.terminal[counts.pairs.state]
-    rows = IntervalRows.of(
+    rows = rows_in_intervals(
         counts.offsets,
         counts.successor,
         low,

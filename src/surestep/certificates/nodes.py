@@ -469,12 +469,7 @@ def roll_out_nodes(
 ) -> Tallied:
     """Rolls out a world in several ways, the runs of each one after the other."""
     number = len(ways) * runs
-    tallied = Tallied(
-        np.zeros(number, np.int64),
-        np.zeros(number, np.int64),
-        np.zeros((number, 4)),
-        np.zeros((number, world.rounds if keep else 1)),
-    )
+    tallied = Tallied.empty(number, world.rounds if keep else 1)
     turns = np.array([way.who for way in ways])
     # A rollout through nodes that are known reads nothing, and might never end.
     course = world.course

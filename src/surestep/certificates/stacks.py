@@ -182,12 +182,8 @@ def roll_out_group(
     """Rolls out cases over the same pairs, the ways of each and their runs one after the other."""
     number = len(each) * len(ways[0]) * runs
     longest = max(case.rounds for case in each)
-    tallied = Tallied(
-        np.zeros(number, np.int64),
-        np.zeros(number, np.int64),
-        np.zeros((number, 4)),
-        np.zeros((number, longest if keep else 1)),  # a table that goes to a GPU is never empty
-    )
+    # A table that goes to a GPU is never empty.
+    tallied = Tallied.empty(number, longest if keep else 1)
     every = [way for several in ways for way in several]
     turns = np.array([way.who for way in every])
     steps = np.array([FOREVER if most is None else most for way in every for most in way[1:]])

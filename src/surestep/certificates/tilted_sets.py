@@ -29,8 +29,9 @@ from surestep.certificates.robust import (
     floor_of,
     with_lower,
 )
+from surestep.kernels.robust import Intervals
 from surestep.model import Policy, Problem
-from surestep.planning.rectangular import Earnings, IntervalRows, RectangularSet
+from surestep.planning.rectangular import Earnings, RectangularSet, rows_in_intervals
 from surestep.planning.robust import best_value, worst_value
 from surestep.planning.tilted import chance_taken
 
@@ -88,7 +89,7 @@ def scaled(case: Case, kept: arrays.FloatArray, most: arrays.FloatArray) -> Rect
     """Returns the set of all laws within [αl, βu], with the least rewards that α [K] allows."""
     worlds = case.models.models
     rows = worlds.rows
-    assert isinstance(rows, IntervalRows)
+    assert isinstance(rows, Intervals)
     owner = arrays.run_owners(rows.offsets)
     low = worlds.low
     if not case.problem.counts.rewards.known and case.certifier.reward_low is not None:
@@ -98,7 +99,7 @@ def scaled(case: Case, kept: arrays.FloatArray, most: arrays.FloatArray) -> Rect
             kept * low.outside + lost,
             kept * low.ending + lost,
         )
-    wide = IntervalRows.of(
+    wide = rows_in_intervals(
         rows.offsets,
         rows.successor,
         kept[owner] * rows.low,

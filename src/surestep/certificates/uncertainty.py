@@ -43,11 +43,12 @@ from surestep.certificates.refuting import check_reward_bounds
 from surestep.model import Counts, Problem, Successors
 from surestep.planning.rectangular import (
     Earnings,
-    IntervalRows,
-    L1Rows,
     RectangularSet,
     SetRows,
-    TreeRows,
+    passes,
+    rows_along_trees,
+    rows_in_balls,
+    rows_in_intervals,
     worst_rows,
 )
 
@@ -313,17 +314,17 @@ def set_rows(observed: Observed, num_states: int, share: float, terms: SetTerms)
             1.0 / np.maximum(arrays.run_lengths(offsets), 1)[owner],
         )
         radius = np.where(seen, radius, 2.0)
-        return L1Rows.of(offsets, successor, center, radius, ends, closed=closed)
+        return rows_in_balls(offsets, successor, center, radius, ends, closed=closed)
     if terms.set == "two-successor":
-        trees = TreeRows.of(offsets, successor, ends, num_states, closed=closed)
-        passed, left = trees.counts(times)
+        trees = rows_along_trees(offsets, successor, ends, num_states, closed=closed)
+        passed, left = passes(trees, times)
         level = (share / np.maximum(sizes - 1, 1))[arrays.run_owners(trees.node_offsets)]
         low, high = chance_interval(left, passed, level, strict=terms.strict)
         return trees._replace(low=low, high=high)
     level = share / np.maximum(sizes, 1)
     low, high = chance_interval(times, visits[owner], level[owner], strict=terms.strict)
     _, elsewhere = chance_interval(np.zeros_like(visits), visits, level, strict=terms.strict)
-    return IntervalRows.of(offsets, successor, low, high, elsewhere, ends=ends, support=sizes)
+    return rows_in_intervals(offsets, successor, low, high, elsewhere, ends=ends, support=sizes)
 
 
 def over_support(earned: Earnings, counts: Counts, support: Successors | None) -> Earnings:

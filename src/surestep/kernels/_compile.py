@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from itertools import pairwise
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
 import numba
-import numpy as np
 
 from surestep.kernels._code_cache import keep_code
 from surestep.kernels.devices import any_there, at_home, gpu_is_for, on_gpu, require_gpu, run_on_gpu
@@ -31,7 +31,7 @@ class Kernel(Generic[Arguments, Result]):
         self.function = function
         self.threads_from = threads_from  # entries of the largest array; None: never parallel
         self.__doc__ = function.__doc__
-        self._compiled: dict[bool, Callable[Arguments, Result]] = {}
+        self.code = cache(self.compiled)  # for one thread, or parallel
 
     def __call__(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         """Runs the machine code; the first call compiles it or reads it from disk.
@@ -45,13 +45,7 @@ class Kernel(Generic[Arguments, Result]):
             *args, **kwargs
         )
 
-    def code(self, parallel: bool) -> Callable[Arguments, Result]:
-        """Returns the machine code; the first call compiles it or reads it from disk."""
-        if parallel not in self._compiled:
-            self._compiled[parallel] = self.compile(parallel)
-        return self._compiled[parallel]
-
-    def compile(self, parallel: bool) -> Callable[Arguments, Result]:
+    def compiled(self, parallel: bool) -> Callable[Arguments, Result]:
         """Compiles the function, or reads its machine code from disk; stores it there."""
         dispatcher = numba.njit(parallel=parallel, nogil=True)(self.function)
         keep_code(dispatcher, "threads" if parallel else "thread")
@@ -97,7 +91,7 @@ class Tasks(Kernel[Concatenate[int, int, Room, Arguments], None]):
 
     def on_processor(self, number: int, size: RoomSize, *args: Any, **kwargs: Any) -> None:
         """Does the tasks 0, …, number − 1 on the processor; uses all cores if arrays are large."""
-        run = self.code(parallel=False)
+        run = self.code(False)
         threads = 1
         if self.threads_from is not None and largest_size(args) >= self.threads_from:
             threads = min(numba.get_num_threads(), number)
@@ -116,13 +110,10 @@ class Tasks(Kernel[Concatenate[int, int, Room, Arguments], None]):
 
 def largest_size(args: tuple[object, ...]) -> int:
     """Returns the size of the largest array; arrays inside records count, too."""
-    largest = 0
-    for value in args:
-        if isinstance(value, np.ndarray):
-            largest = max(largest, value.size)
-        elif isinstance(value, tuple):
-            largest = max(largest, largest_size(value))
-    return largest
+    sizes = (
+        largest_size(arg) if isinstance(arg, tuple) else getattr(arg, "size", 0) for arg in args
+    )
+    return max(sizes, default=0)
 
 
 def kernel(

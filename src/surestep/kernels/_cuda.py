@@ -14,6 +14,7 @@ import warnings
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from types import FunctionType
 from typing import Annotated, Any, get_args, get_origin
 
@@ -80,7 +81,6 @@ class Gpu:
 
     name: str
     arrays: Any  # cupy, or the stand-in of the tests
-    programs: dict[Callable[..., None], Any] = field(default_factory=dict)
     kept: dict[tuple[int, bool], Any] = field(default_factory=dict)  # copies of frozen arrays
 
     def run(
@@ -106,7 +106,7 @@ class Gpu:
         if SIMULATED:
             room = np.asarray(room[0]), np.asarray(room[1])
         blocks, threads = -(-lanes // THREADS_A_BLOCK), min(THREADS_A_BLOCK, lanes)
-        self.program(doing_tasks, function)[blocks, threads](number, room, sent)
+        program(doing_tasks, function)[blocks, threads](number, room, sent)
         for there, here in back:
             self.arrays.ascontiguousarray(there).get(out=here)
         return True
@@ -117,7 +117,7 @@ class Gpu:
             self.send(*pair, [])
             for pair in zip(args, list(annotations_of(function).values())[:-1], strict=True)
         )
-        self.program(looping, function)[LOOP_BLOCKS, LOOP_THREADS](sent)
+        program(looping, function)[LOOP_BLOCKS, LOOP_THREADS](sent)
 
     def moved(self, arrays: Any) -> Any:
         """Copies the arrays of a record to the GPU; returns None if its memory is too small."""
@@ -186,19 +186,17 @@ class Gpu:
             weakref.finalize(array, self.kept.pop, place, None)
         return there
 
-    def program(self, form: Callable[..., Any], function: Callable[..., Any]) -> Any:
-        """Returns the GPU program of a function in this form; it is compiled on its first run."""
-        if function not in self.programs:
-            # `do` is a global, no closure variable: Numba's cache would miss with a new closure.
-            made = cuda.jit(
-                FunctionType(
-                    form.__code__, {**globals(), "do": device_form(form, function)}, form.__name__
-                )
-            )
-            if not SIMULATED:
-                keep_code(made, f"{function.__module__}.{function.__name__}")
-            self.programs[function] = made
-        return self.programs[function]
+
+@cache
+def program(form: Callable[..., Any], function: Callable[..., Any]) -> Any:
+    """Returns the GPU program of a function in this form; it is compiled on its first run."""
+    # `do` is a global, no closure variable: Numba's cache would miss with a new closure.
+    made = cuda.jit(
+        FunctionType(form.__code__, {**globals(), "do": device_form(form, function)}, form.__name__)
+    )
+    if not SIMULATED:
+        keep_code(made, f"{function.__module__}.{function.__name__}")
+    return made
 
 
 def device_form(form: Callable[..., Any], function: Callable[..., Any]) -> Any:

@@ -93,12 +93,12 @@ def any_there(args: tuple[Any, ...]) -> bool:
 
 def gpu_is_for(number: int, args: tuple[Any, ...]) -> bool:
     """Tells whether the GPU should do `number` tasks: if they are many, or arrays are there."""
-    if any_there(args):
-        return True
-    wanted = chosen_device()
-    if wanted == "cpu" or (wanted == "auto" and number < LEAST_TASKS):
-        return False
-    return usable_gpu() is not None
+    return any_there(args) or gpu_for(number, LEAST_TASKS) is not None
+
+
+def gpu_for(size: int, least: int) -> Gpu | None:
+    """Returns the GPU if it should do work of this size, that is, if it was chosen or pays off."""
+    return None if chosen_device() == "auto" and size < least else usable_gpu()
 
 
 def usable_gpu() -> Gpu | None:
@@ -173,19 +173,17 @@ PROCESSOR = Machine(None)
 
 def machine_for_tasks(number: int) -> Machine:
     """Returns the machine that should do `number` tasks."""
-    return Machine(usable_gpu()) if gpu_is_for(number, ()) else PROCESSOR
+    return Machine(gpu_for(number, LEAST_TASKS))
 
 
 def machine_for(model: Arrays) -> tuple[Machine, Arrays]:
     """Returns the machine for a model of this size, and the model's arrays on it."""
-    wanted, size = chosen_device(), max(array.size for array in model)
-    if wanted == "cuda" or (wanted == "auto" and size >= LEAST_ENTRIES):
-        gpu = usable_gpu()
-        if gpu is not None:
-            there = gpu.moved(model)
-            if there is not None:
-                return Machine(gpu), there
-            say_too_small(gpu.name)
+    gpu = gpu_for(max(array.size for array in model), LEAST_ENTRIES)
+    if gpu is not None:
+        there = gpu.moved(model)
+        if there is not None:
+            return Machine(gpu), there
+        say_too_small(gpu.name)
     return PROCESSOR, model
 
 

@@ -30,6 +30,7 @@ CHUNK_THREADS = 1_000  # entries of all models together
 MIXED = 5  # earlier sweeps that a sweep is mixed with, and one place for the next
 VALUES_BESIDE = 6 + 2 * MIXED  # for every state, on each core that evaluates a large model
 PATIENCE = 1_000  # mixed sweeps in which the change must halve
+ENDLESS = -1  # stands for the number of steps if all of them count
 PARTS = 8  # threads that share the sum of one state on a GPU
 
 
@@ -165,8 +166,7 @@ def eliminate(model: DrawnModel, policy: FloatArray, matrix: FloatArray, value: 
                 value[j] -= factor * value[i]
                 for c in range(i + 1, size):
                     row[c] -= factor * upper[c]
-    for back in range(size):
-        i = size - 1 - back
+    for i in range(size - 1, -1, -1):
         total = value[i]
         for c in range(i + 1, size):
             total -= matrix[i * size + c] * value[c]
@@ -251,36 +251,35 @@ def sweep_until_near(
             take_off(images[i], moves[i], lengths[i], change, value)
 
 
-def room_to_eliminate(num_states: int) -> RoomSize:
-    """Returns the room that `eliminate_drawn` needs: a matrix, and some values."""
-    return RoomSize(num_states * num_states + 3 * num_states)
+def room_to_solve(num_states: int, steps: int) -> RoomSize:
+    """Returns the room that `solve_drawn` needs: some values, and a matrix to eliminate."""
+    return RoomSize(3 * num_states + (num_states * num_states if steps == ENDLESS else 0))
 
 
 @tasks(threads_from=CHUNK_THREADS)
-def eliminate_drawn(
+def solve_drawn(
     first_task: int,
     end_task: int,
     room: Room,
     pair_offsets: IntsIn,
     discount: float,
+    steps: int,
     models: Chunk,
     policy: TableIn,
     firsts: IntsIn,
     performance: Performance,
 ) -> None:
-    """Writes ρ of policies in each drawn model, by elimination; for models with few states.
+    """Writes ρ of policies in each drawn model, over a number of steps or over ENDLESS ones.
 
-    D data sets have equally many models each. Those of data set d are evaluated under the policies
-    `policy`[firsts[d]:firsts[d+1]].
+    The latter is done by elimination, for models with few states. D data sets have equally many
+    models each. Those of data set d are evaluated under the policies
+    `policy`[firsts[d]:firsts[d+1]]. The `performance` is 0 at first.
     """
     ends, target, share, reward, initial = models
-    num_states = pair_offsets.size - 1
-    cells = num_states * num_states
-    matrix, following = room.floats[:cells], room.floats[cells : cells + num_states]
-    nothing = matrix[:num_states]  # once all is eliminated
-    earned = room.floats[cells + num_states : cells + 2 * num_states]
-    value = room.floats[cells + 2 * num_states : cells + 3 * num_states]
-    models_each = len(ends) // (firsts.size - 1)
+    size, models_each = pair_offsets.size - 1, len(ends) // (firsts.size - 1)
+    earned, value = room.floats[:size], room.floats[size : 2 * size]
+    following, matrix = room.floats[2 * size : 3 * size], room.floats[3 * size :]
+    nothing = matrix[:size]  # once all is eliminated
     for b in range(first_task, end_task):
         model = DrawnModel(pair_offsets, discount, ends[b], target[b], share[b])
         first = firsts[b // models_each]
@@ -288,45 +287,14 @@ def eliminate_drawn(
             chances = policy[first + p]
             most = earn(pair_offsets, reward[b], chances, earned)
             copy_into(value, earned)
-            eliminate(model, chances, matrix, value)
-            performance.residual[b, p] = residual_of(
-                model, chances, earned, value, nothing, following
-            )
-            performance.scale[b, p] = most + largest_of(value)
-            performance.mean[b, p] = mean_over(initial[b], value)
-
-
-@tasks(threads_from=CHUNK_THREADS)
-def count_steps_drawn(
-    first_task: int,
-    end_task: int,
-    room: Room,
-    pair_offsets: IntsIn,
-    steps: int,
-    models: Chunk,
-    policy: TableIn,
-    firsts: IntsIn,
-    performance: Performance,
-) -> None:
-    """Writes ρ of policies in each drawn model over `steps` steps, without discounting.
-
-    Only ends earn rewards. Data sets choose their policies as in `eliminate_drawn`. The room is
-    that of three values a state.
-    """
-    ends, target, share, reward, initial = models
-    size, models_each = pair_offsets.size - 1, len(ends) // (firsts.size - 1)
-    earned, value = room.floats[:size], room.floats[size : 2 * size]
-    following = room.floats[2 * size : 3 * size]
-    for b in range(first_task, end_task):
-        model = DrawnModel(pair_offsets, 1.0, ends[b], target[b], share[b])
-        first = firsts[b // models_each]
-        for p in range(firsts[b // models_each + 1] - first):
-            most = earn(pair_offsets, reward[b], policy[first + p], earned)
-            copy_into(value, earned)
             for _ in range(steps):
-                add_what_follows(model, policy[first + p], earned, value, following)
+                add_what_follows(model, chances, earned, value, following)
                 copy_into(value, following)
-            performance.residual[b, p] = 0.0
+            if steps == ENDLESS:
+                eliminate(model, chances, matrix, value)
+                performance.residual[b, p] = residual_of(
+                    model, chances, earned, value, nothing, following
+                )
             performance.scale[b, p] = most + largest_of(value)
             performance.mean[b, p] = mean_over(initial[b], value)
 

@@ -83,8 +83,7 @@ def solve_policy(
         right[i] = total
         for u in range(upper_offsets[i], upper_offsets[i + 1]):
             factor[u] = row[upper[u]]
-    for back in range(order.size):
-        i = order.size - 1 - back
+    for i in range(order.size - 1, -1, -1):
         total = right[i]
         for u in range(upper_offsets[i], upper_offsets[i + 1]):
             total -= factor[u] * right[upper[u]]

@@ -28,8 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-import surestep._arrays as arrays
-from surestep._arrays import FloatArray, IndexArray, IntArray
+from surestep._arrays import FloatArray, IndexArray, IntArray, run_lengths
 from surestep.kernels._compile import borrowing, inlined, tasks
 from surestep.kernels.drawn import Chunk
 from surestep.kernels.random_streams import Words, beta, first_above, gamma, start_stream, uniform
@@ -508,7 +507,7 @@ def draw_block(
 def room_to_draw(posteriors: Posteriors) -> RoomSize:
     """Returns the room that `draw_models` needs: a `Desk`."""
     num_priors, num_states = posteriors.priors, posteriors.pair_offsets.size - 1
-    sizes = arrays.run_lengths(posteriors.atoms) + arrays.run_lengths(posteriors.groups) - 1
+    sizes = run_lengths(posteriors.atoms) + run_lengths(posteriors.groups) - 1
     together = np.add.reduceat(sizes[posteriors.members], posteriors.firsts[:-1])
     return RoomSize(int(together.max()), 2 * num_priors + (num_priors + 1) * num_states)
 

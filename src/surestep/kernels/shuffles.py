@@ -78,16 +78,14 @@ def shuffled_information(
     """
     size = room.ints.size // 3
     shuffled, in_run, in_group = room.ints[:size], room.ints[size : 2 * size], room.ints[2 * size :]
-    for i in range(size):
-        in_run[i], in_group[i] = 0, 0
+    fill(room.ints[size:], 0)
     for draw in range(first, last):
         total = 0.0
         for g in range(groups.size - 1):
             begin = runs[groups[g]]
             rows = runs[groups[g + 1]] - begin
             words = start_stream(seed, draw, g)
-            for i in range(rows):
-                shuffled[i] = outcome[begin + i]
+            copy_into(shuffled[:rows], outcome[begin : begin + rows])
             if draw > 0:
                 words = shuffle(shuffled, rows, words)
             for j in range(groups[g], groups[g + 1]):

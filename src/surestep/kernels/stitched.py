@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import surestep._arrays as arrays
-from surestep._arrays import FloatArray, IntArray
+from surestep._arrays import FloatArray, IntArray, offsets_of, run_lengths
 from surestep.kernels._compile import borrowing, helper, inlined, kernel, tasks
 from surestep.kernels.random_streams import BITS_12, GOLDEN, first_above, mixed
 from surestep.kernels.records import fill, line, part, places
@@ -56,7 +55,7 @@ class Stacks(NamedTuple):
     @property
     def sizes(self) -> IntArray:
         """Returns the number of visits of each pair [K]."""
-        return arrays.run_lengths(self.offsets)
+        return run_lengths(self.offsets)
 
 
 class Tails(NamedTuple):
@@ -104,7 +103,7 @@ class Cases(NamedTuple):
         logs = {id(case.stacks): case.stacks for case in cases}
         number = {key: place for place, key in enumerate(logs)}
         stacks, courses = [*logs.values()], [case.course for case in cases]
-        offsets = arrays.offsets_of(line(one.sizes for one in stacks))
+        offsets = offsets_of(line(one.sizes for one in stacks))
         tails = Tails(*map(line, zip(*(course.tails for course in courses), strict=True)))
         of_all: dict[str, Any] = {
             name: line(getattr(course, name) for course in courses)
@@ -141,11 +140,6 @@ class Rounds(NamedTuple):
     complete: IntArray  # [runs] the number of rounds for which the log had all entries
     cuts: IntArray  # [runs] the number of cut rollouts in complete rounds
 
-    @property
-    def values(self) -> FloatArray:
-        """Returns the outcomes of the complete rounds of all runs, as a flat array."""
-        return self.differences[np.arange(self.differences.shape[1]) < self.complete[:, np.newaxis]]
-
 
 class Tallied(NamedTuple):
     """The outcomes of runs, a row for each: the number of rounds, and means and squares by kind.
@@ -158,6 +152,12 @@ class Tallied(NamedTuple):
     cuts: IntsOut  # [runs] the number of cut rollouts in complete rounds
     moments: TableOut  # [runs, 4]: mean and squares of the first kind, and of the second
     differences: BatchOut  # [runs, M]
+
+    @classmethod
+    def empty(cls, runs: int, kept: int) -> Tallied:
+        """Returns the outcomes of runs without any rounds, with room for the first ones."""
+        complete, cuts = np.zeros((2, runs), np.int64)
+        return cls(complete, cuts, np.zeros((runs, 4)), np.zeros((runs, kept)))
 
 
 @helper
@@ -243,18 +243,14 @@ def desk_in(room: Room, num_pairs: int, num_states: int) -> Desk:
 
 
 @borrowing
-def start_run(run: Run, cases: Cases, desk: Desk, out: Tallied) -> None:
-    """Begins a run: nothing has been read yet, and no round is complete."""
+def start_run(run: Run, cases: Cases, desk: Desk) -> None:
+    """Begins a run: nothing has been read yet."""
     num_pairs, offsets = desk.base.size, cases.stacks.offsets
     fill(desk.base, 0)
     fill(desk.reads, 0)
     for m in range(run.members.size):
         log = cases.log[run.members[m]]
         desk.shift[m] = offsets[log * num_pairs] - offsets[run.log * num_pairs]
-        row = run.row + run.members[m] * run.apart
-        out.complete[row] = 0
-        out.cuts[row] = 0
-        fill(out.moments[row], 0.0)
 
 
 @borrowing
@@ -414,7 +410,7 @@ def stitched_rounds(
         cut_after = horizons[2 * way : 2 * way + 2]
         row, apart = task - walk * ways * runs, ways * runs
         run = Run(members, case, cases.log[case], turns[way], cut_after, row, apart)
-        start_run(run, cases, desk, outcome)
+        start_run(run, cases, desk)
         run_word = joined(joined(mixed(np.uint64(cases.seed[case]) + GOLDEN), purpose), task % runs)
         for i in range(cases.rounds[case]):
             word = joined(run_word, i)

@@ -112,13 +112,18 @@ def eliminated(
     if plan is None or (around and endless_members(batch, probability).any()):
         return None
     steps = steps_under(batch, probability, plan) if around else most_steps(batch)
-    size = max(batch.num_models, len(probability))
-    value = np.empty((size, batch.num_states))
-    residual = np.empty(size)
-    evaluate_each.all(
-        size, room_to_evaluate(plan), models_of(batch), probability, plan, value, residual
-    )
+    value, residual = values_by_plan(models_of(batch), probability, plan)
     return value, residual, proven_errors(batch, value, residual, steps, 0.0)
+
+
+def values_by_plan(
+    models: Models, probability: FloatArray, plan: EliminationPlan
+) -> tuple[FloatArray, FloatArray]:
+    """Returns values [B, S] and residuals [B] of policies, one for all models or one for each."""
+    size = max(len(models.probability), len(probability))
+    value, residual = np.empty((size, plan.order.size)), np.empty(size)
+    evaluate_each.all(size, room_to_evaluate(plan), models, probability, plan, value, residual)
+    return value, residual
 
 
 def may_go_round(batch: MDPBatch) -> bool:
@@ -152,12 +157,8 @@ def steps_under(batch: MDPBatch, probability: FloatArray, plan: EliminationPlan)
     Every policy must end for certain in its model.
     """
     clock = models_of(batch)._replace(reward=np.ones((1, batch.pairs.num_pairs)))
-    size = max(batch.num_models, len(probability))
-    room = room_to_evaluate(plan)
-    steps = np.empty((size, batch.num_states))
-    residual = np.empty(size)
     try:
-        evaluate_each.all(size, room, clock, probability, plan, steps, residual)
+        steps, residual = values_by_plan(clock, probability, plan)
     except ZeroDivisionError:  # a chain is singular, up to rounding
         raise NotConverged(TOO_MANY_STEPS) from None
     most = steps.max(axis=1)

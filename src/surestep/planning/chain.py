@@ -15,8 +15,16 @@ from scipy.sparse import csr_array, identity
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import bicgstab, splu
 
-import surestep._arrays as arrays
-from surestep._arrays import FloatArray, IndexArray, IntArray
+from surestep._arrays import (
+    FloatArray,
+    IndexArray,
+    IntArray,
+    offsets_of,
+    ranges,
+    run_lengths,
+    run_owners,
+    run_sums,
+)
 from surestep.errors import NotConverged
 from surestep.kernels.backup import chain_step, difference_range
 from surestep.kernels.components import Order, leads_ahead, settle_components, strong_components
@@ -73,16 +81,16 @@ class Chain:
 
     def part(self, states: IndexArray, value: FloatArray) -> "Chain":
         """Returns the chain among `states`, given the values of all other states."""
-        lengths = arrays.run_lengths(self.offsets)[states]
-        taken = arrays.ranges(self.offsets[states], lengths)
+        lengths = run_lengths(self.offsets)[states]
+        taken = ranges(self.offsets[states], lengths)
         place = np.full(self.reward.size, -1, np.int32)
         place[states] = np.arange(states.size)
         successor, weight = self.successor[taken], self.weight[taken]
         inside = place[successor] >= 0
-        row = arrays.run_owners(arrays.offsets_of(lengths))
+        row = run_owners(offsets_of(lengths))
         known = np.where(inside, 0.0, weight * value[successor])
         return Chain(
-            arrays.offsets_of(np.bincount(row[inside], minlength=states.size)),
+            offsets_of(np.bincount(row[inside], minlength=states.size)),
             place[successor[inside]],
             weight[inside],
             self.reward[states] + np.bincount(row, known, minlength=states.size),
@@ -114,11 +122,11 @@ def policy_chain(mdp: RowModel, policy: FloatArray) -> Chain:
     """Makes the chain of a policy [K], of the transitions that the policy takes."""
     pairs = mdp.pairs
     goes_on = (policy > 0) & (mdp.discount > 0)
-    lengths = arrays.run_lengths(mdp.offsets)
+    lengths = run_lengths(mdp.offsets)
     taken = np.repeat(goes_on, lengths)
     share = np.repeat((policy * mdp.discount)[goes_on], lengths[goes_on])
     return Chain(
-        arrays.offsets_of(arrays.run_sums(lengths * goes_on, pairs.offsets)),
+        offsets_of(run_sums(lengths * goes_on, pairs.offsets)),
         mdp.successor[taken],
         share * mdp.probability[taken],
         averaged(pairs, policy, mdp.expected_reward),
@@ -128,7 +136,7 @@ def policy_chain(mdp: RowModel, policy: FloatArray) -> Chain:
 def solve_dense(chain: Chain) -> FloatArray:
     """Solves by LAPACK's dense LU: S² memory, S³ time."""
     system = np.eye(chain.reward.size)
-    np.subtract.at(system, (arrays.run_owners(chain.offsets), chain.successor), chain.weight)
+    np.subtract.at(system, (run_owners(chain.offsets), chain.successor), chain.weight)
     return np.linalg.solve(system, chain.reward)
 
 
@@ -217,7 +225,7 @@ def predicted_fill(chain: Chain) -> int:
     matrix = chain.matrix()
     pattern = (matrix + matrix.T).tocsr()
     place = np.argsort(reverse_cuthill_mckee(pattern, symmetric_mode=True))
-    row = place[arrays.run_owners(pattern.indptr.astype(np.int64))]
+    row = place[run_owners(pattern.indptr.astype(np.int64))]
     reach = np.zeros(size, np.int64)
     np.maximum.at(reach, row, row - place[pattern.indices])
     return int(2 * reach.sum() + size)

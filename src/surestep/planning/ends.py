@@ -19,8 +19,17 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
-import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray, IndexArray, IntArray
+from surestep._arrays import (
+    BoolArray,
+    FloatArray,
+    IndexArray,
+    IntArray,
+    marked,
+    offsets_of,
+    run_lengths,
+    run_owners,
+    run_sums,
+)
 from surestep.errors import NeverEnds
 from surestep.kernels.components import Order, strike_out
 from surestep.model import FiniteMDP, Pairs, Policy
@@ -45,7 +54,7 @@ class Edges(NamedTuple):
     @classmethod
     def of(cls, model: RowModel, pairs: BoolArray) -> "Edges":
         """Returns the edges of the pairs marked [K]."""
-        pair = arrays.run_owners(model.offsets)
+        pair = run_owners(model.offsets)
         possible = pairs[pair] & (model.probability > 0)
         pair = pair[possible]
         return cls(pair, model.pairs.state[pair], model.successor[possible])
@@ -54,21 +63,21 @@ class Edges(NamedTuple):
         """Returns the states by strongly connected component."""
         return order_by_component(
             np.arange(num_states + 1),
-            arrays.offsets_of(np.bincount(self.source, minlength=num_states)),
+            offsets_of(np.bincount(self.source, minlength=num_states)),
             self.target,
         )
 
 
 def numbered(order: Order) -> IntArray:
     """Returns the number of each state's component [S]."""
-    return arrays.run_owners(order.starts)[order.place]
+    return run_owners(order.starts)[order.place]
 
 
 def lasting(model: RowModel) -> BoolArray:
     """Returns the pairs [K] after which the episode goes on for certain, undiscounted."""
-    possible = arrays.run_lengths(model.offsets)
+    possible = run_lengths(model.offsets)
     if not (model.probability > 0).all():
-        possible = arrays.run_sums((model.probability > 0).astype(np.int64), model.offsets)
+        possible = run_sums((model.probability > 0).astype(np.int64), model.offsets)
     result: BoolArray = (possible > 0) & (model.discount == 1.0)
     return result
 
@@ -79,7 +88,7 @@ def idle(mdp: FiniteMDP) -> BoolArray:
     There are none if the model gives another worth to endless episodes.
     """
     earns = (mdp.reward != 0) & (mdp.probability > 0)
-    earning = arrays.marked(arrays.run_owners(mdp.offsets)[earns], mdp.num_pairs)
+    earning = marked(run_owners(mdp.offsets)[earns], mdp.num_pairs)
     return lasting(mdp) & ~earning & (mdp.endless == 0)
 
 
@@ -114,7 +123,7 @@ def ending_policy(model: RowModel, goes_on: BoolArray) -> Policy:
     `goes_on` marks all lasting pairs, or only the lasting pairs in which no policy may rest.
     """
     pairs = model.pairs
-    chosen = steps_towards(model, goes_on, arrays.marked(pairs.state[~goes_on], pairs.num_states))
+    chosen = steps_towards(model, goes_on, marked(pairs.state[~goes_on], pairs.num_states))
     last = np.flatnonzero(~goes_on)
     chosen[pairs.state[last][::-1]] = last[::-1]
     if (chosen < 0).any():
@@ -124,7 +133,7 @@ def ending_policy(model: RowModel, goes_on: BoolArray) -> Policy:
             f"{names(pairs, circle)} never ends under any policy: all actions lead back, at "
             "discount 1; expected a way to an end from every state, or a discount below 1"
         )
-    return Policy(pairs, arrays.marked(chosen, pairs.num_pairs).astype(np.float64))
+    return Policy(pairs, marked(chosen, pairs.num_pairs).astype(np.float64))
 
 
 def refuse_endless(model: RowModel, policy: FloatArray) -> None:
@@ -150,7 +159,7 @@ def endless_circle(model: RowModel, policy: FloatArray) -> IntArray:
 
 def leaving(model: RowModel, taken: BoolArray) -> BoolArray:
     """Marks the states [S] in which one of the pairs `taken` [K] does not last."""
-    return arrays.marked(model.pairs.state[taken & ~lasting(model)], model.pairs.num_states)
+    return marked(model.pairs.state[taken & ~lasting(model)], model.pairs.num_states)
 
 
 def resting(mdp: FiniteMDP, policy: FloatArray, chain: Chain) -> Chain:
@@ -159,7 +168,7 @@ def resting(mdp: FiniteMDP, policy: FloatArray, chain: Chain) -> Chain:
     Refuses a policy that goes round for ever in other states.
     """
     taken = policy > 0
-    row = arrays.run_owners(chain.offsets)
+    row = run_owners(chain.offsets)
     possible = chain.weight > 0
     edges = Edges(row, row, chain.successor)
     if not possible.all():
@@ -168,7 +177,7 @@ def resting(mdp: FiniteMDP, policy: FloatArray, chain: Chain) -> Chain:
     if circle.max() < 0:
         return replace(chain, by_component=order)
     # The last place, −1, is for states in no circle.
-    earns = arrays.marked(circle[mdp.pairs.state[taken & ~idle(mdp)]], mdp.num_states + 1)
+    earns = marked(circle[mdp.pairs.state[taken & ~idle(mdp)]], mdp.num_states + 1)
     earns[-1] = False
     refuse_circle(mdp.pairs, first_of(np.where(earns[circle], circle, -1)))
     return replace(
@@ -187,7 +196,7 @@ def circles(edges: Edges, ends: BoolArray) -> tuple[IntArray, Order]:
     component = numbered(order)
     inside = np.bincount(source[component[source] == component[target]], minlength=ends.size)
     leaves = ends | (inside == 0) | (inside < np.bincount(source, minlength=ends.size))
-    left = arrays.marked(component[leaves], ends.size)
+    left = marked(component[leaves], ends.size)
     return np.where(left[component], -1, component), order
 
 
@@ -212,10 +221,10 @@ def staying(model: RowModel, allowed: BoolArray) -> tuple[BoolArray, BoolArray]:
     owner, states = model.pairs.state, model.pairs.num_states
     pair, _, target = Edges.of(model, allowed)
     left = np.bincount(owner[allowed], minlength=states)
-    entries = arrays.offsets_of(np.bincount(target, minlength=states))
+    entries = offsets_of(np.bincount(target, minlength=states))
     strike_out(entries, pair[np.argsort(target, kind="stable")], owner, left)
     safe = left > 0
-    return safe, allowed & ~arrays.marked(pair[~safe[target]], owner.size)
+    return safe, allowed & ~marked(pair[~safe[target]], owner.size)
 
 
 def end_components(model: RowModel, pairs: BoolArray) -> EndComponents:
@@ -234,7 +243,7 @@ def end_components(model: RowModel, pairs: BoolArray) -> EndComponents:
         if leaving.size == 0:
             break
         inner[leaving] = False
-    return EndComponents(np.where(arrays.marked(source, states), component, -1), inner)
+    return EndComponents(np.where(marked(source, states), component, -1), inner)
 
 
 def missing(model: RowModel) -> EndComponents:
@@ -248,7 +257,7 @@ def missing(model: RowModel) -> EndComponents:
     ends = ~lasting(model)
     kept = np.ones_like(ends)
     while True:
-        goals = arrays.marked(state[kept & ends], model.pairs.num_states)
+        goals = marked(state[kept & ends], model.pairs.num_states)
         near = goals | (steps_towards(model, kept, goals) >= 0)
         safe, further = staying(model, kept & near[state])
         if np.array_equal(kept, further):
@@ -268,7 +277,7 @@ def entered_from(source: IntArray, target: IntArray, start: BoolArray) -> IntArr
     states = start.size
     lengths = np.append(np.bincount(source, minlength=states), np.count_nonzero(start))
     after = np.append(target[np.argsort(source, kind="stable")], np.flatnonzero(start))
-    return breadth_first(arrays.offsets_of(lengths), after.astype(np.int32), states)[1][:-1]
+    return breadth_first(offsets_of(lengths), after.astype(np.int32), states)[1][:-1]
 
 
 def breadth_first(

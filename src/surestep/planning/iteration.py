@@ -8,6 +8,7 @@ as soon as the bracket is small, and otherwise brings v nearer to V^π.
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -31,7 +32,6 @@ from surestep.planning.chain import (
 )
 from surestep.planning.ends import refuse_endless
 from surestep.planning.evaluation import (
-    Evaluation,
     check_inputs,
     evaluate_as_proven,
     evaluate_with_bound,
@@ -126,10 +126,7 @@ def policy_iteration(
     arrays.expect_count("limit", limit)
     if may_last(mdp):
         refuse_endless(mdp, check_inputs(mdp, start).probability)
-
-        def evaluated(policy: Policy) -> Evaluation:
-            return evaluate_with_bound(mdp, policy, method=method, tolerance=tolerance)
-
+        evaluated = partial(evaluate_with_bound, mdp, method=method, tolerance=tolerance)
         return ending_iteration(mdp, greedy_step, start, evaluated, limit)
     rule = rule_for_all(mdp, tolerance)
     value = evaluate_as_proven(mdp, start, method, tolerance).value

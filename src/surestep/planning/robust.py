@@ -29,11 +29,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray
+from surestep._arrays import BoolArray, FloatArray, first_where, run_lengths
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.kernels.backup import difference_range
-from surestep.kernels.robust import ExtremeRows, Step
+from surestep.kernels.robust import ExtremeRows, Step, Trees
 from surestep.kernels.robust_batch import Answer, Game
 from surestep.kernels.types import RoomSize
 from surestep.model.mdp import FiniteMDP
@@ -52,11 +51,10 @@ from surestep.planning.proof import (
 from surestep.planning.rectangular import (
     SETTLE,
     Earnings,
-    L1Rows,
     RectangularSet,
-    TreeRows,
     empty_rows,
     joined_rows,
+    rows_in_balls,
 )
 
 ENOUGH = 0.5  # if a step of both sides leaves more of the residual than this, they take turns
@@ -79,17 +77,17 @@ def l1_ball(
     pair without successors is worth `lowest` [K] at worst and `highest` [K] at best. Refuses
     discounts under which the worst case need not be finite.
     """
-    for k, others in arrays.first_where(center.discount == 1.0, "pair"):
+    for k, others in first_where(center.discount == 1.0, "pair"):
         raise InvalidParameter(
             f"discount of {center.pairs.pair_name(k)} is 1, expected less: mass may go to any "
             f"state, so that at worst episodes never end{others}"
         )
-    ends = arrays.run_lengths(center.offsets) == 0
+    ends = run_lengths(center.offsets) == 0
     low, high = (Earnings(center.reward, outside_reward, ending) for ending in (lowest, highest))
     return RectangularSet(
         center.pairs,
         center.discount,
-        L1Rows.of(center.offsets, center.successor, center.probability, radius, ends),
+        rows_in_balls(center.offsets, center.successor, center.probability, radius, ends),
         low,
         high,
     )
@@ -250,7 +248,7 @@ class Operator:
             extreme.earned,
         )
         chain = policy_chain(rows, ours.policy)
-        chain.weight[np.repeat(ours.held, arrays.run_lengths(chain.offsets))] = 0.0
+        chain.weight[np.repeat(ours.held, run_lengths(chain.offsets))] = 0.0
         return replace(chain, reward=np.where(ours.held, self.floor, chain.reward))
 
 
@@ -263,7 +261,7 @@ def rule_of(
     for its worth. Under a given policy no ties are broken, and the error is smaller by their cost;
     the residual to stop at is the same.
     """
-    room = arrays.run_lengths(models.rows.room)
+    room = run_lengths(models.rows.room)
     least, most = float(models.discount.min()), float(models.discount.max())
     endless = floor is None and bool((room > 0).all())
     bounds = [np.abs(part).max(initial=0.0) for part in (*models.low, *models.high)]
@@ -274,7 +272,7 @@ def rule_of(
         if most < 1
         else Horizon(1.0, np.inf, uniform=False),
         float(max(bounds)),
-        3 * int(room.max()) + int(arrays.run_lengths(models.pairs.offsets).max()) + 8,
+        3 * int(room.max()) + int(run_lengths(models.pairs.offsets).max()) + 8,
         None,
         leeway=TIE_TOLERANCE if policy else 0.0,
     )
@@ -345,7 +343,7 @@ def settle_together(
         np.empty((size, sets[0].pairs.num_states)), np.empty((size, 2)), np.empty(size, np.int64)
     )
     rows = joined_rows([models.rows for models in sets])
-    room = RoomSize(ints=rows.first.size if isinstance(rows, TreeRows) else answer.value.shape[1])
+    room = RoomSize(ints=rows.first.size if isinstance(rows, Trees) else answer.value.shape[1])
     SETTLE[type(rows)].all(size, room, game, rows, step, empty_rows(rows.room), answer)
     return answer
 

@@ -128,7 +128,7 @@ def best_ending(mdp: FiniteMDP, tolerance: float | None, best: BestOfAll) -> Pla
 def ending_iteration(
     mdp: FiniteMDP,
     greedy_step: Callable[[arrays.FloatArray], arrays.FloatArray],
-    start: Policy,
+    policy: Policy,
     evaluated: Callable[[Policy], Evaluation],
     limit: int,
 ) -> Plan:
@@ -139,9 +139,8 @@ def ending_iteration(
     """
     pairs = mdp.pairs
     model = Backup.of(mdp)
-    policy = start
-    evaluation = evaluated(policy)
     for iteration in range(1, limit + 1):
+        evaluation = evaluated(policy)
         q = model.q(evaluation.value)
         tie = TIE_TOLERANCE * float(np.abs(q).max())
         after, better = better_rows(
@@ -156,7 +155,6 @@ def ending_iteration(
                 "more, at discount 1; expected a discount below 1, or other rewards"
             )
         policy = Policy(pairs, after)
-        evaluation = evaluated(policy)
     raise NotConverged(f"policy iteration stopped after {limit} rounds, the limit")
 
 
