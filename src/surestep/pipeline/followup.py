@@ -45,7 +45,7 @@ from surestep.model import DecisionLog, Pairs
 from surestep.model.statements import STOPPING
 from surestep.pipeline.certify import SavedPolicy
 from surestep.pipeline.new_rows import NewRows, measures_of, new_rows
-from surestep.pipeline.verify import Verification
+from surestep.pipeline.verify import Verification, same_files
 from surestep.rehearsal import DrawnFromPosterior, Rate
 from surestep.rehearsal.sources import Residuals, Simulated, size_of
 from surestep.report.followup import answer_sections, plan_sections, watch_sections
@@ -276,10 +276,7 @@ def verify_pilot(
         allow_query=allow_query,
         memory_limit=memory_limit,
     )
-    for name, content in made.files.items():
-        if read_whole(folder / name) != content:
-            return Verification("refuted", f"{name} comes out otherwise")
-    return Verification("same bytes", compared=("the plan", "the result", "the rows"))
+    return same_files(folder, made.files, ("the plan", "the result", "the rows"))
 
 
 def read_plan(folder: str | Path) -> Pilot:
@@ -540,11 +537,11 @@ def verify_watch(file: Path, log: object, **how: Any) -> Verification:
     if result is None:
         raise InvalidResult(f"{file} watches the result {name!r}; expected it beside the file")
     watched = watch(result, log, **asked, **how)
-    page = file.with_suffix(".html")
-    for path, content in ((file, watch_json(watched, settings)), (page, watched.report.encode())):
-        if read_whole(path) != content:
-            return Verification("refuted", f"{path.name} comes out otherwise")
-    return Verification("same bytes", compared=("the result", "the rows"))
+    made = {
+        file.name: watch_json(watched, settings),
+        file.with_suffix(".html").name: watched.report.encode(),
+    }
+    return same_files(file.parent, made, ("the result", "the rows"))
 
 
 def old_files(record: Record, result: object) -> list[str] | None:

@@ -13,7 +13,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 import surestep.description as keys
-from surestep._files import read_path, read_whole
+from surestep._files import read_path
 from surestep._progress import Progress, telling
 from surestep._version import __version__
 from surestep.algorithms.learnt_structure import drafted, learn_structure
@@ -32,7 +32,7 @@ from surestep.pipeline.current_policy import check_there, current_policy
 from surestep.pipeline.evidence import open_source
 from surestep.pipeline.rules import values_in_order
 from surestep.pipeline.terms import usual_train_share
-from surestep.pipeline.verify import Verification
+from surestep.pipeline.verify import Verification, same_files
 from surestep.rehearsal import rehearse_nodes
 from surestep.report.structured import structured_page
 from surestep.results.record import InputFile
@@ -43,7 +43,6 @@ from surestep.results.structured import (
     WrittenRules,
     load_structured,
 )
-from surestep.results.unfinished import RUN
 
 USED = (  # keys that mean something beside [structure]
     *(
@@ -356,8 +355,5 @@ def verify_structured(
     for name in sorted({*own, *saved.record.description}):
         if own.get(name) != saved.record.description.get(name):
             raise ResultMismatch(f"{name}: your description says another thing than the result")
-    made: dict[str, Any] = improve_structured(description, memory_limit=memory_limit).files()
-    for name in sorted(made, key=RUN.__eq__):
-        if read_whole(folder / name) != made[name]:
-            return Verification("refuted", f"{name} comes out otherwise")
-    return Verification("same bytes", compared=tuple(own))
+    made = improve_structured(description, memory_limit=memory_limit)
+    return same_files(folder, made.files(), tuple(own))

@@ -219,6 +219,14 @@ def comparison(folder: Path, saved: Result, made: Result, moved: str) -> Verific
     return Verification("same values", moved or f"{changed[0]} has other bytes")
 
 
+def same_files(folder: Path, files: Mapping[str, bytes], compared: tuple[str, ...]) -> Verification:
+    """Compares files that were made again with those in a folder, byte by byte."""
+    for name, content in files.items():
+        if read_whole(folder / name) != content:
+            return Verification("refuted", f"{name} comes out otherwise")
+    return Verification("same bytes", compared=compared)
+
+
 def check_nothing_else(folder: Path, saved: Result | None = None) -> None:
     """Refuses an unfinished stress test, and files that do not belong to the result.
 
