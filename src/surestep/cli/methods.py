@@ -103,8 +103,7 @@ def bounds_section(
     if visits is not None:
         columns += [*numbers("ζ"), Column("says")]
         captions.append(f"ζ of {visits:,} visits")
-        for row, answer in zip(rows, answers, strict=True):
-            row += says(answer)
+        rows = [[*row, *says(answer)] for row, answer in zip(rows, answers, strict=True)]
     if zeta is not None:
         columns += numbers("visits")
         captions.append(f"visits for ζ = {zeta:g}")
