@@ -146,8 +146,7 @@ def watch_command(
     surestep watch result new.csv
     surestep watch result new.csv --within 5000 --holdout arm before
     """
-    from surestep.pipeline import watch
-    from surestep.pipeline.followup import WATCH_SETTINGS, watch_json
+    from surestep.pipeline.followup import WATCH_SETTINGS, watch, watch_json
     from surestep.report.followup import watch_sections
 
     page = output or Path("watch.html")

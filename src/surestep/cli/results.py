@@ -37,7 +37,7 @@ def verify_command(output: Path, description: Description, **how: Any) -> None:
     surestep verify pilot new.csv
     surestep verify watch.json new.csv
     """
-    from surestep.pipeline import verify_pilot, verify_result
+    from surestep.pipeline import verify_pilot, verify_result, verify_structured
     from surestep.pipeline.followup import verify_watch
     from surestep.results.structured import is_structured
 
@@ -45,8 +45,6 @@ def verify_command(output: Path, description: Description, **how: Any) -> None:
         if (output / "answer.json").is_file():  # of a pilot
             verification = verify_pilot(output, description, **how)
         elif is_structured(output):
-            from surestep.pipeline.structured import verify_structured
-
             verification = verify_structured(output, description, memory_limit=how["memory_limit"])
         elif output.suffix == ".json":
             verification = verify_watch(output, description, **how)
