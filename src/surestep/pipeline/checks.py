@@ -1,6 +1,7 @@
 """Runs the checks that tell whether a claim can rest on its log, for `inspect` and for results."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -37,6 +38,7 @@ from surestep.model import (
 )
 from surestep.model.numbering import by_appearance
 from surestep.pipeline.evidence import Evidence
+from surestep.pipeline.findings import decision_visits
 from surestep.pipeline.stress_test import Assignment
 from surestep.pipeline.terms import splitting
 from surestep.planning import occupancy, performance
@@ -258,10 +260,9 @@ def practice(question: Assignment, table: PolicyTable) -> GivenPractice | str:
     late = late[np.isin(run_owners(log.episode_offsets), looked_at(log, given.seed))]
     model = judging.estimate()
     recent = estimate_behavior(judging.counts)
-    try:
+    gain = None
+    with suppress(NeverEnds):  # in what the rest of the log shows
         gain = performance(model, table.policy) - performance(model, recent)
-    except NeverEnds:  # in what the rest of the log shows
-        gain = None
     return GivenPractice(given, late, gain)
 
 
@@ -285,7 +286,6 @@ def given_policy(table: PolicyTable, model: FiniteMDP) -> GivenPolicy | None:
     """Returns the new policy with its state visits in a model; None if it changes nothing."""
     if not table.changed.any():
         return None
-    time = run_sums(occupancy(model, table.policy), table.pairs.offsets)
     return GivenPolicy(
         pairs=table.pairs,
         probability=table.probability,
@@ -293,7 +293,7 @@ def given_policy(table: PolicyTable, model: FiniteMDP) -> GivenPolicy | None:
         visits=table.visits,
         held_out_visits=table.held_out_visits,
         decided=table.decided,
-        time=np.where(table.quiet, 0.0, time),
+        time=decision_visits(model, table.policy, table),
         is_open=in_open_bins(table.vocabulary),
         names=state_names(table.vocabulary),
     )
