@@ -72,7 +72,6 @@ class Guess(NamedTuple):
 
 BY_NAME = "a guess by its name"
 TOGETHER = 20  # columns in one statement: its time grows faster than their number
-NOTHING = Guess((), "")
 
 
 def describe(description: Description, folder: Path) -> str:
@@ -168,7 +167,7 @@ def guess(columns: Sequence[Column]) -> dict[str, Guess]:
         if likely:
             guesses[role] = Guess((likely[0].name,), BY_NAME)
             free.pop(likely[0].name)
-        elif role == "step" and guesses.get("episode", NOTHING).why == BY_NAME:
+        elif role == "step" and "episode" in guesses and guesses["episode"].why == BY_NAME:
             named = guesses.pop("episode").columns  # of no use without steps
             free |= {column.name: column for column in columns if column.name in named}
     if "state" not in guesses:
