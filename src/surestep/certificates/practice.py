@@ -53,8 +53,7 @@ def paid_returns(problem: Problem, log: DecisionLog, high: float) -> arrays.Floa
     """Returns Y of every episode that begins in the log; `high` is the greatest return."""
     offsets = log.episode_offsets
     last = log.episode_offsets[1:] - 1
-    earned = np.empty(log.num_steps)
-    discounted_returns(offsets, log.reward, problem.single_discount, earned)
+    earned = discounted_returns(offsets, log.reward, problem.single_discount)
     at_end = np.maximum.reduceat(problem.counts.unseen_reward(), problem.counts.pairs.offsets[:-1])
     over = log.terminated[last]
     led = log.next_state[last]

@@ -109,9 +109,8 @@ def check_returns(
     low, high = bounds
     offsets = log.episode_offsets
     slack = SAME * max(abs(low), abs(high), SAME)
-    earned = np.empty(log.num_steps)
+    earned = discounted_returns(offsets, log.reward, problem.single_discount)
     later = np.ones(log.num_steps, np.bool_)
-    discounted_returns(offsets, log.reward, problem.single_discount, earned)
     later[offsets[:-1]] = False
     least, most = np.where(later, min(low, 0.0), low), np.where(later, max(high, 0.0), high)
     over = np.repeat(over_at_last(log), arrays.run_lengths(offsets)) & (rests | ~later)

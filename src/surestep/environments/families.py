@@ -358,9 +358,8 @@ class Learner:
                 state = int(mdp.successor[transitions[-1]])
             steps = np.array(transitions, np.int64)
             taken.append(steps)
-            returned = np.empty(steps.size)
-            discounted_returns(
-                np.array([0, steps.size]), mdp.reward[steps], mdp.discount[0], returned
+            returned = discounted_returns(
+                np.array([0, steps.size]), mdp.reward[steps], mdp.discount[0]
             )
             np.add.at(visits, owner[steps], 1)
             np.add.at(total, owner[steps][::-1], returned[::-1])

@@ -78,8 +78,15 @@ def simulate(
     return lengths.size
 
 
+def discounted_returns(offsets: IntArray, reward: FloatArray, discount: float) -> FloatArray:
+    """Returns G_t = r_t + γ G_{t+1} of every step [N], within each episode."""
+    returns = np.empty(reward.size)
+    write_returns(offsets, reward, discount, returns)
+    return returns
+
+
 @kernel()
-def discounted_returns(
+def write_returns(
     episode_offsets: IntsIn, reward: FloatsIn, discount: float, returns: FloatsOut
 ) -> None:
     """Writes G_t = r_t + γ G_{t+1} within each episode, into `returns` [N]."""
@@ -96,8 +103,7 @@ def shares_of_rest(offsets: IntArray, probability: FloatArray, share: FloatArray
 
     The last element of positive probability has the share 1, so that no trajectory is lost.
     """
-    rest = np.empty(probability.size)
-    discounted_returns(offsets, probability, 1.0, rest)
+    rest = discounted_returns(offsets, probability, 1.0)
     share.fill(0.0)
     np.divide(probability, rest, out=share, where=probability > 0.0)
 

@@ -197,8 +197,7 @@ def with_learnt_states(log: LogSource, discount: float) -> LogSource:
         episode = rows["surestep episode"]
         values = np.stack([rows[column] for column in columns], axis=1)
         begins = np.flatnonzero(np.diff(episode, prepend=0, append=0))  # episodes count from 1
-        returns = np.empty(episode.size)
-        discounted_returns(begins, rows["surestep reward"], discount, returns)
+        returns = discounted_returns(begins, rows["surestep reward"], discount)
         log = log.with_states(learn(name, rule, values, returns, episode))
     return log
 

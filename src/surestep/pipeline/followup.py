@@ -360,8 +360,7 @@ def worlds_of(saved: Result, measure: Measure, past: NewRows) -> list[World]:
             log = Simulated.of(truth, policy, noise).record(DRAWN, steps, rng).log
             assert log is not None
             offsets = log.episode_offsets
-            earned = np.empty(log.num_steps)
-            discounted_returns(offsets, log.reward, measure.discount, earned)
+            earned = discounted_returns(offsets, log.reward, measure.discount)
             left = measure.discount ** run_lengths(offsets) * ~log.terminated[offsets[1:] - 1]
             whole = earned[offsets[:-1]] + cuts * left * rest
             drawn.append(np.clip(whole, measure.low, measure.high))

@@ -194,8 +194,7 @@ def returns_of(
     rules = [None, *[*description.signals.values()][1:]]
     for one, rule in zip(measures_of(record), rules, strict=False):
         log = steps if rule is None else source.of_signal(rule).load(steps.pairs, stopped=True)
-        earned = np.empty(steps.num_steps)
-        discounted_returns(steps.episode_offsets, log.reward, one.discount, earned)
+        earned = discounted_returns(steps.episode_offsets, log.reward, one.discount)
         so_far = earned[steps.episode_offsets[:-1]]
         left = np.where(cut, one.discount**lengths, 0.0)
         low, high = with_zero((one.low, one.high))

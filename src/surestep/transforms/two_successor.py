@@ -116,13 +116,6 @@ class SplitChains(arrays.Frozen):
         return np.append(values, np.full(self.num_auxiliary, auxiliary, values.dtype))  # type: ignore[return-value]
 
 
-def sums_from(values: arrays.FloatArray, offsets: arrays.IntArray) -> arrays.FloatArray:
-    """Returns the sum of each value [T] and all that follow it in its run, from the last on."""
-    sums = np.empty(values.size)
-    discounted_returns(offsets, values, 1.0, sums)
-    return sums
-
-
 def split_pairs(pairs: Pairs, auxiliary: arrays.IntArray) -> Pairs:
     """Returns the pairs of the split model: the original pairs, then τ for each auxiliary state."""
     total = int(auxiliary.sum())
@@ -313,10 +306,11 @@ def two_successor(model: FiniteMDP | Counts) -> SplitMDP | SplitCounts:
 def split_mdp(model: FiniteMDP) -> SplitMDP:
     """Returns M^2s; the reward of a child of a pair is the mean over all below it."""
     chains = SplitChains.of(model.pairs, model.offsets, model.successor)
-    below = sums_from(model.probability, model.offsets)
+    # The sum of each value and all that follow it in its run.
+    below = discounted_returns(model.offsets, model.probability, 1.0)
     # Off the last reward of its row, the mean of rewards that are all equal is exact.
     last = model.reward[np.repeat(model.offsets[1:] - 1, arrays.run_lengths(model.offsets))]
-    off = sums_from(model.probability * (model.reward - last), model.offsets)
+    off = discounted_returns(model.offsets, model.probability * (model.reward - last), 1.0)
     mean = last + np.divide(off, below, out=np.zeros_like(off), where=below > 0)
     mdp = FiniteMDP(
         chains.pairs,
@@ -348,7 +342,7 @@ def split_counts(model: Counts) -> SplitCounts:
         earned = rewards.values[seen]
         with np.errstate(over="ignore"):  # `Counts` refuses an infinite sum by name
             earned = earned * times if rewards.known else earned
-        sums = chains.of_pairs(earned, sums_from(earned, offsets))
+        sums = chains.of_pairs(earned, discounted_returns(offsets, earned, 1.0))
         rewards = LoggedRewards(sums, "transition", False)
     counts = Counts(
         chains.pairs,

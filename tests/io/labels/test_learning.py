@@ -149,8 +149,7 @@ def test_returns_are_those_of_the_definition(episodes, discount):
     ]
     earned = np.array([reward for each in episodes for reward in each], float)
     begins = np.cumsum([0, *map(len, episodes)])
-    found = np.empty(earned.size)
-    discounted_returns(begins, earned, discount, found)
+    found = discounted_returns(begins, earned, discount)
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
