@@ -31,12 +31,13 @@ def algorithms_command(name: str | None, as_json: bool) -> None:
     console = terminal(highlight=False)
     for entry in entries:
         console.print(f"[bold]{entry.name}[/]  {', '.join(entry.settings) or 'no settings'}")
-        lines = [entry.summary, f"[dim]{entry.source}[/]"]
-        if SHELF.source_of(entry.name):
-            lines[-1] = f"[dim]by extension {SHELF.source_of(entry.name)}: {entry.source}[/]"
-        if entry.constraint:
-            lines.insert(1, f"always: {entry.constraint}")
-        lines[-1:-1] = [f"promises: {promise}" for promise in entry.promises]
+        extension = SHELF.source_of(entry.name)
+        lines = [
+            entry.summary,
+            *([f"always: {entry.constraint}"] if entry.constraint else []),
+            *(f"promises: {promise}" for promise in entry.promises),
+            f"[dim]{f'by extension {extension}: ' if extension else ''}{entry.source}[/]",
+        ]
         console.print(Padding("\n".join(lines), (0, 0, 1, 4)))
 
 
