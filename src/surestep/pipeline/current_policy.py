@@ -9,6 +9,7 @@ import numpy as np
 from surestep._files import read_path, read_whole
 from surestep._json import converted, read_json
 from surestep._words import listed
+from surestep.description import WORDS_FOR_BEHAVIOR
 from surestep.errors import InvalidLog, InvalidParameter, named_in_errors
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.label_tables import read_pairs, table_in
@@ -22,7 +23,7 @@ from surestep.model.factored import action_of
 from surestep.results.structured import WrittenRules
 
 KNOWN = Statement("behavior-known")
-WORDS = (None, "estimate", "uniform", "propensities", "row-propensities")  # all else are files
+WORDS = (None, *WORDS_FOR_BEHAVIOR)  # all else are files
 INSTEAD = (
     "name a table or rules, or leave behavior.policy out: then the claim compares with what the "
     "episodes of the log returned"

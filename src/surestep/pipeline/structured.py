@@ -28,7 +28,7 @@ from surestep.io.logs.source import LogSource
 from surestep.model import Certificate, ColumnRules, FactoredLog, FactoredProblem, Structure
 from surestep.model.log import UNKNOWN
 from surestep.model.structure import HERE, LEARN
-from surestep.pipeline.current_policy import check_there, current_policy
+from surestep.pipeline.current_policy import WORDS, check_there, current_policy
 from surestep.pipeline.evidence import open_source
 from surestep.pipeline.rules import values_in_order
 from surestep.pipeline.terms import usual_train_share
@@ -315,7 +315,7 @@ def inputs_of(description: keys.Description, source: LogSource) -> list[InputFil
     """Returns the fingerprints of the files that went into a result."""
     files = [InputFile.of(f"log {place}", path) for place, path in enumerate(source.files, start=1)]
     policy = description.behavior.policy
-    if policy not in (None, *keys.WORDS_FOR_BEHAVIOR):
+    if policy not in WORDS:
         files.append(InputFile.of("behavior", read_path(policy)))
     return files
 
