@@ -185,8 +185,7 @@ def with_learnt_states(log: LogSource, discount: float) -> LogSource:
     """Returns the log with the states that measurements teach, by the part that chooses."""
     for name, rule in log.to_learn.items():
         columns = keys.several(rule.columns)
-        missing = next((column for column in columns if column not in log.types), None)
-        if missing is not None:
+        for missing in (column for column in columns if column not in log.types):
             raise unknown(f"there is no column {missing!r} to learn from", missing, log.types)
         if log.columns.episode is None:
             raise InvalidParameter(
