@@ -32,6 +32,7 @@ from surestep.certificates import Robust, Stitched
 from surestep.certificates.bets import (
     Bet,
     case_of,
+    kinds_of,
     limits_of,
     log_goal,
     on_one_mean,
@@ -192,7 +193,8 @@ def by_lead(
         case = Case(in_steps, wide, seen, seed, rounds)
         (found,) = roll_out_each([case], [Way(side, steps, steps)], 2, 24)
         least = least_path(benchmark, who, sign * step)
-        spread = max(float(found.values.var()) if found.complete.any() else 0.0, 1e-12)
+        (outcomes,) = kinds_of(side, found)
+        spread = max(float(outcomes.var()) if outcomes.size else 0.0, 1e-12)
         stake = stake_for(log_goal(DELTA / 4), max(float(found.complete.mean()), 1.0) * spread)
         bet = Bet(found.differences, found.complete, DELTA / 4, on_one_mean(stake, least - 1e-9))
         lower += limits_of([bet])[0]

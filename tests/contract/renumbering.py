@@ -10,7 +10,6 @@ import numpy as np
 from surestep import Counts, Plan, Policy, Problem, evaluate_with_bound
 from surestep.algorithms.contract import valued_at_lowest
 from surestep.algorithms.pessimistic import ball_around
-from surestep.model.pairs import dense_cube
 from surestep.planning import Evaluation, optimal, q_values
 from surestep.planning.robust import worst_value
 
@@ -24,13 +23,10 @@ def renumbered(problem: Problem, states: np.ndarray, actions: np.ndarray) -> Pro
         result[np.ix_(*(states, actions, states)[: table.ndim])] = table
         return result
 
-    def cube(per_transition):
-        return dense_cube(pairs, counts.offsets, counts.successor, per_transition)
-
     per_pair = counts.rewards.per == "pair"
-    rewards = moved((pairs.dense if per_pair else cube)(counts.rewards.values))
+    rewards = moved((pairs.dense if per_pair else counts.dense_cube)(counts.rewards.values))
     again = Counts.from_dense(
-        moved(cube(counts.times)),
+        moved(counts.dense_cube(counts.times)),
         **{"rewards" if counts.rewards.known else "reward_sums": rewards},
         starts=moved(counts.starts),
         enabled=moved(pairs.enabled()),

@@ -105,8 +105,8 @@ def actions_alike(problem: Problem) -> FiniteMDP:
         return mdp
     pooled = np.bincount(place, counts.times[seen] * counts.mean_reward()[seen]) / times
     key = numbered(pairs.state[arrays.run_owners(mdp.offsets)], mdp.successor, pairs.num_states)
-    place = arrays.places_among(cell, key)
-    return replace(mdp, reward=arrays.own(np.where(place >= 0, pooled[place], mdp.reward)))
+    known = arrays.places_among(cell, key)
+    return replace(mdp, reward=arrays.own(np.where(known >= 0, pooled[known], mdp.reward)))
 
 
 def estimated_rows(counts: Counts) -> CompletedRows:
