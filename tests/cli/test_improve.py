@@ -142,14 +142,14 @@ def test_folders_that_cannot_be_written(logs, tmp_path, monkeypatch):
     assert_refused(tmp_path, arguments, ["is a file"], tmp_path / "full" / "precious")
     below = tmp_path / "full" / "precious" / "out"
     assert_refused(tmp_path, arguments, ["Not a directory"], below)
-    opened = Path.open
+    write = Path.write_bytes
 
-    def full(self, mode="r", *rest, **options):
-        if mode == "xb" and self.name == "report.html":
+    def full(self, content):
+        if self.name == "report.html":
             raise OSError(28, "No space left on device")
-        return opened(self, mode, *rest, **options)
+        return write(self, content)
 
-    monkeypatch.setattr(Path, "open", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     assert_refused(tmp_path, arguments, ["cannot be written: No space left on device"])
     monkeypatch.undo()
 
