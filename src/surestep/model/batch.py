@@ -12,7 +12,7 @@ from surestep.errors import InvalidCounts, InvalidModel, ShapeMismatch, named_in
 from surestep.model.counts import LARGEST_TOTAL, Counts, LoggedRewards
 from surestep.model.mdp import FiniteMDP, read_initial
 from surestep.model.noun import noun
-from surestep.model.pairs import Transitions, check_same_pairs, read_noun, united
+from surestep.model.pairs import Transitions, check_same_pairs, read_noun, spread_rows, united
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem, UnseenRule, most_actions
 
@@ -97,9 +97,8 @@ class MDPBatch(Transitions):
                 if not np.array_equal(getattr(model, what), getattr(first, what)):
                     raise ShapeMismatch(f"model {index} has another {what} than model 0")
         together, places = united(first.pairs, models)
-        probability = np.zeros((len(models), together.successor.size))
-        for row, place, model in zip(probability, places, models, strict=True):
-            row[place] = model.probability
+        size = together.successor.size
+        probability = spread_rows([model.probability for model in models], places, size)
         return cls(
             first.pairs,
             together.offsets,
@@ -336,15 +335,14 @@ class ProblemBatch:
             if not np.array_equal(problem.counts.terminal, first.counts.terminal):
                 raise ShapeMismatch(f"problem {index} has other ends of episodes than problem 0")
         together, places = united(pairs, every)
-        times = np.zeros((len(every), together.successor.size), np.int64)
-        earned = np.zeros(times.shape)
-        for b, (counts, place) in enumerate(zip(every, places, strict=True)):
-            values = counts.rewards.values
-            times[b, place] = counts.times
-            if rewards.per == "transition":
-                earned[b, place] = counts.times * values if rewards.known else values
+        size = together.successor.size
+        times = spread_rows([counts.times for counts in every], places, size)
         if rewards.per == "transition":
-            rewards = LoggedRewards(earned, "transition", False)
+            earned = [
+                counts.times * counts.rewards.values if rewards.known else counts.rewards.values
+                for counts in every
+            ]
+            rewards = LoggedRewards(spread_rows(earned, places, size), "transition", False)
         elif not rewards.known:
             values = np.stack([counts.rewards.values for counts in every])
             rewards = LoggedRewards(values, "pair", False)

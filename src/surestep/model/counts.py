@@ -16,6 +16,7 @@ from surestep.model.pairs import (
     Transitions,
     check_same_pairs,
     read_noun,
+    spread_rows,
     united,
 )
 
@@ -334,9 +335,8 @@ def merge(first: Counts, second: Counts) -> Counts:
             f"the first counts have {describe_rewards(ours)}, the second {describe_rewards(theirs)}"
         )
     together, places = united(first.pairs, (first, second))
-    times: arrays.IntArray = np.zeros(together.successor.size, np.int64)
-    for counts, place in zip((first, second), places, strict=True):
-        times[place] += counts.times
+    size = together.successor.size
+    times = spread_rows([first.times, second.times], places, size).sum(axis=0)
 
     def both(
         values: arrays.FloatArray, others: arrays.FloatArray, absent: float
@@ -344,10 +344,7 @@ def merge(first: Counts, second: Counts) -> Counts:
         """Returns two rows: the values of both counts for each pair or transition of either."""
         if ours.per == "pair":
             return np.stack([values, others])
-        spread = np.full((2, times.size), absent)
-        spread[0, places[0]] = values
-        spread[1, places[1]] = others
-        return spread
+        return spread_rows([values, others], places, size, absent)
 
     if ours.known:
         here, there = both(ours.values, theirs.values, np.nan)

@@ -554,3 +554,13 @@ def united(pairs: Pairs, parts: Sequence[Transitions]) -> tuple[Transitions, lis
     offsets = arrays.offsets_of(np.bincount(pair, minlength=pairs.num_pairs))
     together = Transitions(pairs, offsets, successor.astype(np.int32))
     return together, [np.searchsorted(union, key) for key in keys]
+
+
+def spread_rows(
+    parts: Sequence[arrays.Kind], places: Sequence[arrays.IntArray], size: int, absent: float = 0
+) -> arrays.Kind:
+    """Returns a row [size] for each part: its values at its places, and `absent` elsewhere."""
+    rows = np.full((len(parts), size), absent, parts[0].dtype)
+    for row, place, values in zip(rows, places, parts, strict=True):
+        row[place] = values
+    return rows  # type: ignore[return-value]

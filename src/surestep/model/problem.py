@@ -27,7 +27,7 @@ from surestep.model.known import Known
 from surestep.model.log import DecisionLog, Excerpt, least_and_greatest
 from surestep.model.mdp import FiniteMDP
 from surestep.model.noun import noun
-from surestep.model.pairs import Pairs, check_same_pairs, united
+from surestep.model.pairs import Pairs, check_same_pairs, spread_rows, united
 from surestep.model.policy import Plan, Policy, policy_of
 from surestep.model.statements import Statement, read_statements
 from surestep.model.successors import Successors, check_support
@@ -495,9 +495,7 @@ def check_counts_of_log(counts: Counts, log: DecisionLog) -> None:
     logged = log.counts()
     check_same_pairs("the counts", pairs, "the log", log.pairs)
     together, (ours, theirs) = united(pairs, (counts, logged))
-    times = np.zeros((2, together.successor.size), np.int64)
-    times[0, ours] = counts.times
-    times[1, theirs] = logged.times
+    times = spread_rows([counts.times, logged.times], [ours, theirs], together.successor.size)
     check_against_log("count", together.transition_name, *times)
     check_against_log("starts", pairs.state_name, counts.starts, logged.starts)
     ended = logged.terminal & counts.terminal  # the counts may know of further ends
