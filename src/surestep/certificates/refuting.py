@@ -10,7 +10,7 @@ from surestep.certificates.episodes import over_at_last, with_ends
 from surestep.errors import RefutedBounds
 from surestep.kernels.runs import discounted_returns
 from surestep.model import Counts, Problem
-from surestep.model.log import DecisionLog, Excerpt, row_name
+from surestep.model.log import DecisionLog, Excerpt, least_and_greatest, row_name
 
 SAME = 1e-9  # relative to the larger bound: what adding up rewards may be off
 
@@ -85,15 +85,12 @@ def always_alike(counts: Counts, slack: float) -> bool:
 
 
 def exact_means(counts: Counts) -> tuple[arrays.FloatArray, arrays.FloatArray]:
-    """Returns the least and the greatest reward of each pair [K], where rewards never vary."""
+    """Returns the least and the greatest reward of each visited pair [K], if rewards never vary."""
     mean = counts.means()
     seen = counts.observed > 0
     size = counts.pairs.num_pairs
     owner = np.arange(size) if counts.rewards.per == "pair" else arrays.run_owners(counts.offsets)
-    smallest, largest = np.full(size, np.inf), np.full(size, -np.inf)
-    np.minimum.at(smallest, owner[seen], mean[seen])
-    np.maximum.at(largest, owner[seen], mean[seen])
-    return smallest, largest
+    return least_and_greatest(mean[seen], owner[seen], size)
 
 
 def check_returns(

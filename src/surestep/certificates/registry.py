@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple
 
 import surestep._arrays as arrays
-from surestep._names import refuse_unknown, unknown
+from surestep._names import refuse_unknown, twice, unknown
 from surestep._settings import Delta, Settings
 from surestep.certificates.apriori import APriori
 from surestep.certificates.common import Certifier, Needs, claim_of, values_statement
@@ -249,9 +249,10 @@ def read_settings(text: str) -> tuple[str, dict[str, Any]]:
     """
     name, _, rest = text.partition(":")
     given = [*map(read_setting, rest.split(","))] if rest else []
-    twice = next((key for key, _ in given if [n for n, _ in given].count(key) > 1), None)
-    if twice is not None:
-        raise InvalidParameter(f"the setting {twice} of {name} is given twice, expected once")
+    for first, _ in twice(key for key, _ in given):
+        raise InvalidParameter(
+            f"the setting {given[first][0]} of {name} is given twice, expected once"
+        )
     return name, dict(given)
 
 
