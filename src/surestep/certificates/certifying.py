@@ -27,7 +27,7 @@ that were planned for δ. All of m signals have δ/m, with two exceptions:
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import surestep._arrays as arrays
@@ -240,12 +240,9 @@ def accepted(claim: Certificate, certifier: Certifier, problem: Problem) -> Cert
             f"{type(certifier).__name__} makes a certificate of the kind {claim.kind!r}, expected "
             f"its own, {certifier.name!r}"
         )
-    standing = standing_of(claim)
     premises = premises_of(certifier, problem) + premises_of_signals(problem)
-    if standing == claim.standing and not premises:
-        return claim
     return dataclasses.replace(
-        claim, standing=standing, assumptions=(*claim.assumptions, *premises)
+        claim, standing=standing_of(claim), assumptions=(*claim.assumptions, *premises)
     )
 
 
@@ -353,12 +350,11 @@ def certifier_of(certificate: Certificate) -> Certifier:
         known = ", ".join(SHELF.everything())
         raise refused("unknown-kind", kind=certificate.kind, known=known)
     names = [field.name for field in dataclasses.fields(kind)]
-    parameters: Mapping[str, Any] = certificate.parameters
-    for name in (*names, *parameters):
-        if not (name in names and name in parameters):
+    for name in (*names, *certificate.parameters):
+        if not (name in names and name in certificate.parameters):
             wrong = "is missing" if name in names else f"is no setting of {certificate.kind}"
             raise InvalidCertificate(f"parameters.{name} {wrong}; expected {', '.join(names)}")
-    certifier: Certifier = kind(**parameters)
+    certifier: Certifier = kind(**certificate.parameters)
     return certifier
 
 

@@ -107,8 +107,7 @@ def check_returns(
     offsets = log.episode_offsets
     slack = SAME * max(abs(low), abs(high), SAME)
     earned = discounted_returns(offsets, log.reward, problem.single_discount)
-    later = np.ones(log.num_steps, np.bool_)
-    later[offsets[:-1]] = False
+    later = ~arrays.marked(offsets[:-1], log.num_steps)
     least, most = np.where(later, min(low, 0.0), low), np.where(later, max(high, 0.0), high)
     over = np.repeat(over_at_last(log), arrays.run_lengths(offsets)) & (rests | ~later)
     beyond = over & ((earned < least - slack) | (earned > most + slack))

@@ -21,6 +21,7 @@ from surestep._arrays import (
     IndexArray,
     IntArray,
     offsets_of,
+    ranges,
     run_lengths,
     run_sums,
 )
@@ -128,7 +129,7 @@ def rows_along_trees(
     width: IntArray = np.full_like(ends, num_states, np.int64)
     if closed:
         width = run_lengths(offsets)
-        place = (np.arange(successor.size) - np.repeat(offsets[:-1], width)).astype(np.int32)
+        place = ranges(0, width).astype(np.int32)
     depth = (num_states - 1).bit_length()
     most = int(offsets[-1]) * depth  # each inner node is above a stored successor
     child = np.empty((most, 2), np.int64)
