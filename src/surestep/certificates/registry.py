@@ -149,8 +149,10 @@ class Asked(NamedTuple):
             raise InvalidParameter(f"{reason}; or a name, one of {', '.join(kinds())}") from None
         if isinstance(given, NoClaim):
             raise InvalidParameter(f"a certifier is {given!r}, expected one that claims something")
-        names = [field.name for field in fields(given)]  # type: ignore[arg-type]
-        values = {name: arrays.as_python(getattr(given, name)) for name in names}
+        values = {
+            field.name: arrays.as_python(getattr(given, field.name))
+            for field in fields(given)  # type: ignore[arg-type]
+        }
         said = {name: value for name, value in values.items() if value is not None}
         own = None if type(given) in CERTIFIERS.values() else type(given)
         return cls(given.name, said, own)  # type: ignore[attr-defined]

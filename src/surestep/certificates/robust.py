@@ -374,14 +374,13 @@ def check_value_bounds(problem: Problem, least: arrays.FloatArray, most: arrays.
     sides = (least > high, least, "at least"), (most < low, most, "at most")
     for wrong, value, side in sides:
         for s, others in arrays.first_where(wrong, "state"):
-            state = problem.counts.pairs.state_name(s)
             raise common.refused(
                 "values-beyond-bounds",
                 RefutedBounds,
                 low=low,
                 high=high,
                 side=side,
-                state=state,
+                state=problem.counts.pairs.state_name(s),
                 value=value[s],
                 others=others,
             )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep.model.log import DecisionLog
+from surestep.model.log import UNKNOWN, DecisionLog
 from surestep.model.pairs import Pairs, picked_labels
 from surestep.model.policy import Policy
 from surestep.model.problem import Problem
@@ -50,15 +50,12 @@ class Numbering(NamedTuple):
     def log(self, log: DecisionLog) -> DecisionLog:
         """Returns the log with the new numbers; it was checked with the former ones."""
         state, action, pair = map(np.argsort, (self.state, self.action, self.pair))
-        known = log.next_state >= 0  # the next states of other rows are unknown
         return arrays.altered(
             log,
             pairs=self.pairs,
             state=state[log.state].astype(log.state.dtype),
             action=action[log.action].astype(log.action.dtype),
-            next_state=np.where(known, state[log.next_state], log.next_state).astype(
-                log.next_state.dtype
-            ),
+            next_state=np.append(state, UNKNOWN)[log.next_state].astype(log.next_state.dtype),
             pair=pair[log.pair],
         )
 
@@ -114,9 +111,7 @@ def merged_log(log: DecisionLog, group: arrays.IntArray) -> tuple[DecisionLog, a
         log,
         pairs=merged,
         state=group[log.state].astype(log.state.dtype),
-        next_state=np.where(log.next_state >= 0, group[log.next_state], log.next_state).astype(
-            log.next_state.dtype
-        ),
+        next_state=np.append(group, UNKNOWN)[log.next_state].astype(log.next_state.dtype),
         pair=pair[log.pair],
     )
     return moved, pair
