@@ -40,7 +40,7 @@ from scipy.special import ndtri
 from surestep._arrays import FloatArray, freeze, run_owners, run_sums
 from surestep.certificates.practice import BehaviorDoubt
 from surestep.model import Counts, DecisionLog, FiniteMDP, Policy, Problem
-from surestep.model.log import UNKNOWN
+from surestep.model.log import UNKNOWN, least_and_greatest
 from surestep.planning import evaluate, occupancy, performance
 
 SMALLEST_TAIL = 1e-300  # for smaller tails, normal quantiles are infinite
@@ -236,10 +236,8 @@ def ends_by_state(
     """
     seen = counts.times > 0
     state = counts.pairs.state[run_owners(counts.offsets)][seen]
-    low = np.full(counts.pairs.num_states, np.inf)
-    high = np.full(counts.pairs.num_states, -np.inf)
-    np.minimum.at(low, state, least[seen])
-    np.maximum.at(high, state, greatest[seen])
+    low, _ = least_and_greatest(least[seen], state, counts.pairs.num_states)
+    _, high = least_and_greatest(greatest[seen], state, counts.pairs.num_states)
     alike = low >= high
     everywhere = (least[seen].min(), greatest[seen].max()) if seen.any() else (0.0, 0.0)
     return np.where(alike, everywhere[0], low), np.where(alike, everywhere[1], high)
