@@ -31,7 +31,7 @@ that: who is still there was selected by it, so the law that the log shows is of
 
 import numpy as np
 
-from surestep._arrays import FloatArray, IntArray, altered, run_owners, run_sums
+from surestep._arrays import FloatArray, IntArray, altered, run_owners, run_sums, weighted_rows
 from surestep.model import MDPBatch, Policy
 from surestep.planning.evaluation import evaluate_batch
 
@@ -73,14 +73,9 @@ class WorstCase:
         self.taken = chance_taken(policy, behavior)[self.pair]
         ends = run_sums(models.probability, models.offsets) == 0
         self.ending_reward = np.where(ends, models.expected_reward, 0.0)
-        self.usual = self.at_start(evaluate_batch(models, behavior).value)
+        self.usual = weighted_rows(evaluate_batch(models, behavior).value, starts)
         self.value = evaluate_batch(models, policy).value
-        self.plain_gains = self.at_start(self.value) - self.usual  # at Γ = 1
-
-    def at_start(self, value: FloatArray) -> FloatArray:
-        """Returns the mean [B] of values [B, S] over the starts of each model."""
-        mean: FloatArray = (self.starts * value).sum(axis=1)
-        return mean
+        self.plain_gains = weighted_rows(self.value, starts) - self.usual  # at Γ = 1
 
     def gains(self, odds: float) -> FloatArray:
         """Returns ρ of the policy in the worst case at Γ = `odds`, at least 1, less ρ(π_b) [B].
@@ -102,7 +97,7 @@ class WorstCase:
             self.value = evaluate_batch(worst, self.policy).value
             if np.abs(self.value - last).max() <= SETTLED * (1 + np.abs(last).max()):
                 break
-        return self.at_start(self.value) - self.usual
+        return weighted_rows(self.value, self.starts) - self.usual
 
     def lowest(self, worth: FloatArray, tail: float) -> FloatArray:
         """Returns the law [2, B, T] of the lowest outcomes of each pair: `tail` of all of them."""
