@@ -29,6 +29,9 @@ from surestep.kernels.robust import (
 )
 from surestep.kernels.types import FloatsIn, IntsIn, IntsOut, Room, TableIn, TableOut
 
+ENOUGH = 0.5  # if a step of both sides leaves more of the residual than this, they take turns
+MOST_ROUNDS = 1_000  # many times the largest number seen
+
 
 class Game(NamedTuple):
     """The policies and floors to solve the sets for, and the accuracy.
@@ -41,9 +44,7 @@ class Game(NamedTuple):
     floor: TableIn  # [B, S]
     enough: FloatsIn  # [B]
     reward_scale: FloatsIn  # [B]
-    half: float  # the share of a residual that a step of both sides may leave
     tie_tolerance: float
-    limit: int  # the most rounds
 
 
 class Answer(NamedTuple):
@@ -146,7 +147,7 @@ def settling(rank: Callable[..., None], worst_rows: Callable[..., None]) -> Call
         answer: Answer,
     ) -> None:
         """Brings the values of set b near their fixed point, from 0."""
-        pair_offsets, policies, floors, enough, reward_scale, half, tie_tolerance, limit = game
+        pair_offsets, policies, floors, enough, reward_scale, tie_tolerance = game
         value, q, last = answer.value[b], extreme.q, (b + 1) * policies.shape[1]
         one = OneSet(b * policies.shape[1], pair_offsets, policies[b], floors[b])
         size = value.size
@@ -159,9 +160,9 @@ def settling(rank: Callable[..., None], worst_rows: Callable[..., None]) -> Call
             worst_rows(one.first, last, room, rows, step, value, room.ints, extreme)
             low, high, scale = residuals_of(one, q, value)
             residual, scale = max(-low, high), reward_scale[b] + scale
-            if residual <= enough[b] * scale or not residual < np.inf or rounds >= limit:
+            if residual <= enough[b] * scale or not residual < np.inf or rounds >= MOST_ROUNDS:
                 break
-            together = together and residual <= half * before
+            together = together and residual <= ENOUGH * before
             before = residual
             tie = 0.0 if together else tie_tolerance * scale
             if together or gained(one, held, q, value) <= tie:

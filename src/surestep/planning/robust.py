@@ -33,7 +33,7 @@ from surestep._arrays import BoolArray, FloatArray, first_where, run_lengths
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.kernels.backup import difference_range
 from surestep.kernels.robust import ExtremeRows, Step, Trees
-from surestep.kernels.robust_batch import Answer, Game
+from surestep.kernels.robust_batch import ENOUGH, MOST_ROUNDS, Answer, Game
 from surestep.kernels.types import RoomSize
 from surestep.model.mdp import FiniteMDP
 from surestep.model.policy import Plan, Policy, negated
@@ -57,9 +57,7 @@ from surestep.planning.rectangular import (
     rows_in_balls,
 )
 
-ENOUGH = 0.5  # if a step of both sides leaves more of the residual than this, they take turns
 INEXACT = 0.01  # the part of the residual that an iterative solution leaves: rounds are dear
-MOST_ROUNDS = 1_000  # many times the largest number seen
 MOST_SWEEPS = 10_000  # without a discount: more sweeps hardly raise a lower bound
 SMALL = 128  # states up to which a set is one task, with a dense elimination
 
@@ -334,9 +332,7 @@ def settle_together(
         np.stack(floors),
         np.array([enough_for(rule) for rule in rules]),
         np.array([rule.reward_scale for rule in rules]),
-        ENOUGH,
         TIE_TOLERANCE,
-        MOST_ROUNDS,
     )
     size = len(sets)
     answer = Answer(
