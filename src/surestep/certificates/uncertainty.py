@@ -234,37 +234,30 @@ class Observed(NamedTuple):
     sizes: arrays.IntArray  # [K]
     closed: bool  # the stored successors are all that may come
 
-    @classmethod
-    def of(cls, counts: Counts, ends: arrays.BoolArray, support: Successors | None) -> "Observed":
-        """Returns the rows of the counts, over all states or over the given successors."""
-        if support is not None:
-            return cls(
-                support.offsets, support.successor, support.times(counts), ends, support.sizes, True
-            )
-        return cls(
-            counts.offsets,
-            counts.successor,
-            counts.times,
-            ends,
-            np.full(ends.size, counts.pairs.num_states),
-            False,
-        )
-
 
 def uncertainty_of(problem: Problem, terms: SetTerms) -> Uncertainty:
     """Returns the set of all MDPs that are possible at 1 − δ, given the counts."""
     counts = sorted_counts(problem.counts)
     ends = counts.terminal[counts.pairs.state]
     refuse_unusable(problem, ends, terms)
-    observed = Observed.of(counts, ends, problem.support)
+    support = problem.support
+    stored = counts if support is None else support
+    times = counts.times if support is None else support.times(counts)
+    observed = Observed(
+        stored.offsets,
+        stored.successor,
+        times,
+        ends,
+        problem.support_sizes(),
+        closed=support is not None,
+    )
     parts = sum(unknown_parts(problem, known_start=terms.known_start))
     share = terms.delta / max(parts, 1)
     size = counts.pairs.num_states
     smallest = SMALLEST_LEVEL * size * max(parts, 1)
     common.check_delta(terms.delta, f"the {parts} parts that share it", smallest)
     low, high = (
-        over_support(earned, counts, problem.support)
-        for earned in earnings(counts, ends, share, terms)
+        over_support(earned, counts, support) for earned in earnings(counts, ends, share, terms)
     )
     models = RectangularSet(
         counts.pairs,
