@@ -28,7 +28,7 @@ from surestep.experiments.metrics import (
 from surestep.experiments.runs import Run, Selection, method_is, method_text, selected
 
 USUAL = ("mean", "cvar10", "cvar1", "better", "worse")
-UNKNOWN = Interval(float("nan"), float("nan"), float("nan"))
+UNKNOWN = Interval(float("nan"))
 
 
 class Difference(NamedTuple):
