@@ -75,7 +75,7 @@ def drawn_before(path):
     }
 
 
-def only_numbers(run, path, request):
+def only_numbers(run, path):
     """The table beside a figure, whose picture takes long and is tested elsewhere."""
     return {
         path: b"a picture",
