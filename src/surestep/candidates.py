@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surestep.algorithms import Algorithm
-from surestep.algorithms.contract import NO_LIMITS, ROUNDING, Limits
+from surestep.algorithms.contract import ROUNDING, Limits
 from surestep.algorithms.trees import StateColumn, Tree, grow
 from surestep.certificates.common import Bound, Certifier, unless_refused, usable
 from surestep.certificates.registry import CERTIFIERS, check_certifier
@@ -72,7 +72,7 @@ class Choosing(ABC):
 
     certifier: Certifier
     otherwise: Certifier | None = None
-    limits: Limits = NO_LIMITS
+    limits: Limits = dataclasses.field(default_factory=Limits)
     one_action: bool = False
     columns: tuple[StateColumn, ...] = ()
     rules: int = 0
