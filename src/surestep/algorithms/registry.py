@@ -160,7 +160,7 @@ def settings_of(algorithm: Algorithm) -> dict[str, Any]:
     return settings
 
 
-def algorithm_of(settings: Any) -> Algorithm:
+def algorithm_of(settings: dict[str, Any]) -> Algorithm:
     """Returns the algorithm that `settings_of` describes."""
     match settings:
         case {"algorithm": name, **own}:
