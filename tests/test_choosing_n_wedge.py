@@ -13,7 +13,14 @@ from support.problems import logged_problem
 from surestep import Counts, FiniteMDP, Policy, Problem, certify, sample_log
 from surestep.algorithms import SPIBB, BasicRL, BetaSPIBB, Constrained, Provable
 from surestep.algorithms.contract import Limits
-from surestep.candidates import MIXED, ONE_ACTION, Tried, best_of, with_one_action
+from surestep.candidates import (
+    MIXED,
+    ONE_ACTION,
+    Tried,
+    best_of,
+    n_wedge_of,
+    with_one_action,
+)
 from surestep.certificates import (
     APriori,
     Posterior,
@@ -112,7 +119,7 @@ def test_another_judge_chooses_only_where_no_candidate_promises_a_gain():
     spibb = SPIBB(n_wedge=1)
     alone = AutoNWedge(algorithm=spibb, certifier=proof, grid=grid).choose(problem)
     assert max(each.lower for each in alone.candidates) == 0  # that of π_b
-    assert alone.best.n_wedge == 10**6
+    assert n_wedge_of(alone.best.tried.algorithm) == 10**6
     both = AutoNWedge(algorithm=spibb, certifier=proof, grid=grid, otherwise=belief)
     believed = AutoNWedge(algorithm=spibb, certifier=belief, grid=grid).choose(problem)
     found = both.choose(problem)
@@ -174,10 +181,11 @@ def test_an_algorithm_that_chooses_gives_what_its_best_candidate_gives():
     problem, certifier = arms(), Posterior(starts="known", draws=99)
     auto = AutoNWedge(algorithm=SPIBB(n_wedge=7), certifier=certifier)
     choice = auto.choose(problem)
-    assert [each.n_wedge for each in choice.candidates] == [*usual_grid(max(VISITS))]
+    tried = [n_wedge_of(each.tried.algorithm) for each in choice.candidates]
+    assert tried == [*usual_grid(max(VISITS))]
     assert choice.candidates[-1].improvement.policy == problem.behavior
     assert choice.candidates[-1].lower == 0.0 <= choice.best.lower  # π_b is a candidate
-    best = SPIBB(n_wedge=choice.best.n_wedge).improve(problem)
+    best = choice.best.tried.algorithm.improve(problem)
     assert auto.improve(problem).policy == best.policy == choice.best.improvement.policy
     assert auto.name == "spibb"
 
@@ -186,7 +194,7 @@ def test_converted_n_wedges_are_chosen_too():
     auto = AutoNWedge(
         algorithm=BetaSPIBB(spibb_n_wedge=1), certifier=Robust(known_start=True), grid=(10, 10**6)
     )
-    assert auto.choose(arms()).best.n_wedge == 10**6
+    assert n_wedge_of(auto.choose(arms()).best.tried.algorithm) == 10**6
 
 
 @pytest.mark.parametrize(
@@ -239,7 +247,8 @@ def test_candidates_beside_are_scored_with_one_action_too():
     for each in choice.candidates:
         gained = each.improvement.policy.probability - part.behavior.probability
         assert (gained <= 1e-9)[limits.closed(part.counts)].all()
-        assert (each.n_wedge is None) == (each.tried.algorithm.name == "provable")
+        algorithm = each.tried.algorithm
+        assert (n_wedge_of(algorithm) is None) == (algorithm.name == "provable")
     assert choice.best.lower > 0
     # Many data sets at once choose as each by itself does.
     batch = ProblemBatch.from_problems([part, part])
@@ -313,7 +322,7 @@ def test_where_one_beside_finds_nothing_the_current_policy_stands_in_for_it(monk
     choice = auto.choose(part)
     stands_in = [each for each in choice.candidates if each.tried.algorithm.name == "provable"]
     assert [each.improvement.policy for each in stands_in] == [part.behavior] * 2
-    assert choice.best.n_wedge is not None
+    assert n_wedge_of(choice.best.tried.algorithm) is not None
     with pytest.raises(NotConverged):
         auto.improvement(replace(auto.beside[0], rounds=3), part)
 

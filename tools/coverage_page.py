@@ -43,7 +43,7 @@ from surestep.experiments.metrics import FAMILY_WISE, first_certified, without_s
 from surestep.experiments.run import Store
 from surestep.experiments.tables import certifier_name, task_name
 from surestep.figures.curves import draw_layout, layout_of
-from surestep.figures.figure import Request, claim_points, draw_run, write_files
+from surestep.figures.figure import claim_points, draw_run, write_files
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 BENCHMARKS = (
@@ -88,7 +88,7 @@ def write_coverage_page(
     for run, mine, pooled in zip((*runs, *beside), cells, families, strict=True):
         title = Store(run).read_manifest().title.removeprefix("Coverage: ")
         picture = figures / f"{run.name}.svg"
-        written += write_files([draw_run(read_run(run), picture, Request())])
+        written += write_files([draw_run(read_run(run), picture)])
         tables = [figures / kind / f"{run.name}.csv" for kind in ("by-certifier", "by-size")]
         for path, rows in zip(tables, (overview(mine), details(pooled)), strict=True):
             write_csv(path, rows)
@@ -105,7 +105,7 @@ def redraw(folder: Path) -> Iterator[Path]:
     """Draws each figure of a folder anew from the tables beside it, and yields the pictures."""
     for table in sorted(folder.glob("*.csv")):
         cells = pooled_cells(table, folder / "by-size" / table.name)
-        layout = layout_of(claim_points(cells, Request()))
+        layout = layout_of(claim_points(cells))
         picture = table.with_suffix(".svg")
         picture.write_bytes(draw_layout(layout, "svg", intervals=True, bars=True))
         yield picture

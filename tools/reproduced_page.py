@@ -22,7 +22,7 @@ from figure_3 import SETTING, ZETA, draw_n_wedge
 from surestep._files import write_together
 from surestep.bounds import n_wedge
 from surestep.experiments import read_run
-from surestep.figures.figure import Request, draw_run, write_files
+from surestep.figures.figure import draw_run, write_files
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGE, FOLDER = DOCS / "reproduced.md", DOCS / "reproduced"
@@ -102,7 +102,7 @@ def draw_all(runs: Path, folder: Path) -> list[Path]:
     lines = ["environment,repetitions,seconds"]
     for name, figure in FIGURES.items():
         run = read_run(runs / name)
-        figures.append(draw_run(run, folder / f"{figure}.svg", Request()))
+        figures.append(draw_run(run, folder / f"{figure}.svg"))
         lines.append(f"{name},{run.manifest.repetitions},{run.manifest.seconds:.1f}")
     times = folder / "times.csv"
     write_together({times: ["\n".join([*lines, ""]).encode()]})

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surestep.algorithms import Algorithm
-from surestep.algorithms.contract import NO_LIMITS, ROUNDING, Limits
+from surestep.algorithms.contract import ROUNDING, Limits
 from surestep.algorithms.trees import StateColumn, Tree, grow
 from surestep.certificates.common import Bound, Certifier, unless_refused, usable
 from surestep.certificates.registry import CERTIFIERS, check_certifier
@@ -47,11 +47,6 @@ class Candidate(NamedTuple):
     improvement: Improvement
     lower: Bound
 
-    @property
-    def n_wedge(self) -> int | None:
-        """Returns the N∧ in the settings of the algorithm; None if it has none."""
-        return n_wedge_of(self.tried.algorithm)
-
 
 class Choice(NamedTuple):
     """All candidates, the grid first; the place of the best, and the certifier that chose it."""
@@ -77,7 +72,7 @@ class Choosing(ABC):
 
     certifier: Certifier
     otherwise: Certifier | None = None
-    limits: Limits = NO_LIMITS
+    limits: Limits = dataclasses.field(default_factory=Limits)
     one_action: bool = False
     columns: tuple[StateColumn, ...] = ()
     rules: int = 0

@@ -128,14 +128,10 @@ class AutoNWedge(Choosing):
             if self.one_action:
                 several += [with_one_action(policy, problem.behavior) for policy in several]
             tried.append(self.tried(several, problem, algorithms))
-        taken = []
-        for (those, lower, _), problem in zip(
-            self.judged(problems, algorithms, tried), problems, strict=True
-        ):
-            try:
-                taken.append(those[best_of(those, lower)].policy.probability)
-            except CertificateRefused:
-                taken.append(problem.behavior.probability)
+        taken = [problem.behavior.probability for problem in problems]
+        for b, (those, lower, _) in enumerate(self.judged(problems, algorithms, tried)):
+            with suppress(CertificateRefused):
+                taken[b] = those[best_of(those, lower)].policy.probability
         return np.stack(taken)
 
     def lighter(self) -> Self:

@@ -67,9 +67,11 @@ class ConstrainedChoice(Choosing):
         inside = problem.within(self.limits.closed(problem.counts))
         bounded = self.algorithm.bounded(inside)
         judge = self.certifier
-        plain = []
-        for rounds in self.rounds:
-            plain += candidate(bounded, replace(self.algorithm, rounds=rounds), {})
+        plain = [
+            made
+            for rounds in self.rounds
+            for made in candidate(bounded, replace(self.algorithm, rounds=rounds), {})
+        ]
         tried = [Tried(self.algorithm, problem.behavior), *(one for one, _ in plain)]
         lower = bounds_of(judge, inside, tried[1:]).T if plain else ()
         for (one, algorithm), bounds in zip(plain, lower, strict=True):
@@ -135,8 +137,10 @@ def bounds_of(certifier: Certifier, problem: Problem, tried: Sequence[Tried]) ->
     Refused where the first signal has no bound for any policy.
     """
     policies = [one.policy for one in tried]
-    judges = [(certifier, problem)]
-    judges += [(certifier_for(certifier, signal), signal.problem) for signal in problem.signals]
+    judges = [
+        (certifier, problem),
+        *((certifier_for(certifier, signal), signal.problem) for signal in problem.signals),
+    ]
     bounds = [
         judge.choosing_bounds([part], [policies], lambda _: policies)[0] for judge, part in judges
     ]

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from surestep import Certificate, Policy, certify
 from surestep.algorithms import SPIBB
+from surestep.candidates import n_wedge_of
 from surestep.certificates.episodes import training_for
 from surestep.choosing_n_wedge import AutoNWedge
 from surestep.errors import CertificateRefused
@@ -24,7 +25,7 @@ def chosen_spibb(problem, certifier, grid=None):
     policy = choice.best.improvement.policy
     lower = [each.lower for each in choice.candidates]
     return Chosen(
-        choice.best.n_wedge,
+        n_wedge_of(choice.best.tried.algorithm),
         policy,
         certify(problem, policy, certifier),
         tuple(None if isinstance(each, CertificateRefused) else each for each in lower),

@@ -10,8 +10,8 @@ import reproduced_page
 from reproduced_page import CAPTIONS, FIGURES, FOLDER, PAGE, Curve, around_block, blocks, curves_of
 from support.made_runs import made_run
 from surestep.experiments import summaries
+from surestep.experiments.comparison import USUAL
 from surestep.experiments.tables import as_csv, row_of
-from surestep.figures.figure import ALWAYS_TOLD
 
 
 def test_the_page_says_what_its_tables_say():
@@ -75,11 +75,11 @@ def drawn_before(path):
     }
 
 
-def only_numbers(run, path, request):
+def only_numbers(run, path):
     """The table beside a figure, whose picture takes long and is tested elsewhere."""
     return {
         path: b"a picture",
-        path.with_suffix(".csv"): as_csv(map(row_of, summaries(run.columns, ALWAYS_TOLD))).encode(),
+        path.with_suffix(".csv"): as_csv(map(row_of, summaries(run.columns, USUAL))).encode(),
     }
 
 

@@ -203,13 +203,12 @@ class Bounded(NamedTuple):
     def of(cls, problem: Problem, n_wedge: int, price: float) -> "Bounded":
         """Returns the program of a problem."""
         state = problem.counts.pairs.state
-        reaches = [signal.problem.reach for signal in problem.signals]
-        chances = [reach.states for reach in reaches if reach is not None]
-        unsafe = np.any([np.zeros(problem.num_states, np.bool_), *chances], axis=0)
         limits = (
             Limit.of(problem, "", 0.0),  # the first signal, which must not get worse
             *(Limit.of(one.problem, one.name, one.margin, one.at_most) for one in problem.signals),
         )
+        chances = [limit.reach.states for limit in limits[1:] if limit.reach is not None]
+        unsafe = np.any([np.zeros(problem.num_states, np.bool_), *chances], axis=0)
         over = unsafe[state]
         scarce = problem.counts.visits <= n_wedge
         rows = [np.where(over, limit.value[state], limit.model.expected_reward) for limit in limits]

@@ -239,9 +239,6 @@ class Limits(arrays.ByValue):
         scarce: arrays.BoolArray = counts.visits < self.least_visits
         return scarce if self.allowed is None else scarce | ~self.allowed
 
-    def __hash__(self) -> int:  # type: ignore[override]
-        return hash((self.least_visits, None if self.allowed is None else self.allowed.tobytes()))
-
 
 NO_LIMITS = Limits()
 

@@ -131,6 +131,7 @@ class Program:
     flow: csr_array  # the definition of Σ_a d, and the flow
     most_above: arrays.FloatArray  # the limit of u [K]
     rows: arrays.FloatArray  # [J, K]
+    scale: arrays.FloatArray  # the largest magnitude of each row [J]; 1 where there are only zeros
 
     @classmethod
     def of(
@@ -155,14 +156,12 @@ class Program:
         row = np.arange(states)
         d = np.arange(size)
         total = 2 * size + row
+        scale = np.array([arrays.largest_magnitude(one) or 1.0 for one in rows])
         above = [
             (each, d, d),
             (-each, d, size + d),
             (-behavior.probability, d, total[state]),
-            *(
-                (-one / (arrays.largest_magnitude(one) or 1.0), np.full(size, size + j), d)
-                for j, one in enumerate(rows)
-            ),
+            *((-one / scale[j], np.full(size, size + j), d) for j, one in enumerate(rows)),
         ]
         alike = np.flatnonzero(np.zeros(size, np.bool_) if kept is None else kept)
         last = 2 * states + np.arange(alike.size)
@@ -188,6 +187,7 @@ class Program:
             matrix(flow, (2 * states + alike.size, cost.size)),
             np.where(free_pairs(problem), np.inf, 0.0),
             np.array(rows).reshape(len(rows), size),
+            scale,
         )
 
     def limits(self, rounds: float) -> arrays.FloatArray:
@@ -228,11 +228,6 @@ class Program:
         """Returns the amount by which a row [J] may miss its lower limit through solver error."""
         slack: arrays.FloatArray = ACCURACY * (1 + self.visits.sum()) * self.scale
         return slack
-
-    @property
-    def scale(self) -> arrays.FloatArray:
-        """Returns the largest magnitude of each row [J]; 1 where there are only zeros."""
-        return np.array([arrays.largest_magnitude(row) or 1.0 for row in self.rows])
 
     def solved(
         self, limits: arrays.FloatArray, least: arrays.FloatArray = ANYTHING

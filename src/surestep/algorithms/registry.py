@@ -160,9 +160,9 @@ def settings_of(algorithm: Algorithm) -> dict[str, Any]:
     return settings
 
 
-def algorithm_of(settings: object) -> Algorithm:
+def algorithm_of(settings: dict[str, Any]) -> Algorithm:
     """Returns the algorithm that `settings_of` describes."""
-    if not isinstance(settings, dict) or "algorithm" not in settings:
-        raise InvalidParameter('the settings have no name, expected {"algorithm": …, …}')
-    own = {name: value for name, value in settings.items() if name != "algorithm"}
-    return make_algorithm(settings["algorithm"], **own)
+    match settings:
+        case {"algorithm": name, **own}:
+            return make_algorithm(name, **own)
+    raise InvalidParameter('the settings have no name, expected {"algorithm": …, …}')

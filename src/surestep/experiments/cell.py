@@ -389,7 +389,7 @@ def told_of_log(
         every = problem.log.reward
         ranges = None
     least, greatest = problem.counts.observed_rewards()
-    bounds = float(min(0.0, every.min())), float(max(0.0, every.max()))
+    bounds = with_zero((every.min(), every.max()))
     known = Known(
         ranges=ranges,
         rewards_seen=None if problem.counts.rewards.known else bounds,

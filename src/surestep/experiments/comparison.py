@@ -7,7 +7,7 @@ differences, order statistics for the CVaR, and Clopper and Pearson for shares (
 Student's intervals, for whoever asks for them, promise less.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,20 +16,19 @@ from surestep.errors import InvalidParameter, said
 from surestep.experiments.intervals import Interval, mean_interval, student_interval
 from surestep.experiments.metrics import (
     ROUNDING,
-    Group,
     Method,
     RunColumns,
     Summary,
     method_groups,
     share_with_interval,
-    summary_of_group,
+    summary_of,
     valued,
     values_in,
 )
 from surestep.experiments.runs import Run, Selection, method_is, method_text, selected
 
 USUAL = ("mean", "cvar10", "cvar1", "better", "worse")
-UNKNOWN = Interval(float("nan"), float("nan"), float("nan"))
+UNKNOWN = Interval(float("nan"))
 
 
 class Difference(NamedTuple):
@@ -169,11 +168,12 @@ def compare_run(
             f"{run.directory} holds claims of certifiers, expected a run without"
         )
     groups = list(method_groups(valued(selected(run, selection), value)))
-    other = reference(list(dict.fromkeys(group.method for group in groups)), against)
-    together: dict[tuple[str, int], list[Group]] = {}
-    for group in groups:
-        together.setdefault((group.environment, group.episodes), []).append(group)
-    return [compared(mine, metrics, other) for mine in together.values()]
+    other = reference(list(dict.fromkeys(method for method, _ in groups)), against)
+    together: dict[tuple[str, int], dict[Method, RunColumns]] = {}
+    for method, rows in groups:
+        place = str(rows["environment"][0]), int(rows["episodes"][0])
+        together.setdefault(place, {})[method] = rows
+    return [compared(*place, mine, metrics, other) for place, mine in together.items()]
 
 
 def reference(methods: Sequence[Method], against: str | None) -> Method:
@@ -190,25 +190,27 @@ def reference(methods: Sequence[Method], against: str | None) -> Method:
     return fitting[0]
 
 
-def compared(groups: Sequence[Group], metrics: Sequence[str], other: Method) -> Comparison:
-    """Compares the methods of one environment at one data size."""
-    first = groups[0]
-    base = next((group.rows for group in groups if group.method == other), None)
-    if base is None:
+def compared(
+    environment: str,
+    episodes: int,
+    groups: Mapping[Method, RunColumns],
+    metrics: Sequence[str],
+    other: Method,
+) -> Comparison:
+    """Compares the methods of one environment at one data size, by the rows of each."""
+    if other not in groups:
         raise InvalidParameter(
-            f"{first.environment} at the data size {first.episodes} has no rows of "
-            f"{method_text(other)}, which others are compared with"
+            f"{environment} at the data size {episodes} has no rows of {method_text(other)}, which "
+            "others are compared with"
         )
     methods = tuple(
         Compared(
-            summary_of_group(group, metrics),
-            None if group.method == other else paired_difference(group.rows, base),
+            summary_of(method, rows, metrics),
+            None if method == other else paired_difference(rows, groups[other]),
         )
-        for group in groups
+        for method, rows in groups.items()
     )
-    return Comparison(
-        first.environment, first.episodes, methods[0].summary.repetitions, other, methods
-    )
+    return Comparison(environment, episodes, methods[0].summary.repetitions, other, methods)
 
 
 def paired_difference(rows: RunColumns, base: RunColumns) -> Difference:

@@ -109,7 +109,7 @@ def asks_for_repetition(source: Callable[..., Benchmark]) -> bool:
     )
 
 
-CATALOG = files("surestep.experiments") / "catalog"
+CATALOG = Path(str(files("surestep.experiments") / "catalog"))
 PER_REPETITION = "repetition"  # as the seed of an environment: each repetition has another seed
 AUTO = "auto"  # as N∧: the certificate chooses it
 CONTENT = "content"  # the parameter of an environment that holds the digest of a given object
@@ -398,8 +398,9 @@ def list_experiments() -> list[str]:
     >>> "paper/gridworld" in list_experiments()
     True
     """
-    root = Path(str(CATALOG))
-    return sorted(str(path.relative_to(root).with_suffix("")) for path in root.rglob("*.toml"))
+    return sorted(
+        str(path.relative_to(CATALOG).with_suffix("")) for path in CATALOG.rglob("*.toml")
+    )
 
 
 def read_experiments(name: str) -> list[Experiment]:
@@ -427,7 +428,7 @@ def read_experiments(name: str) -> list[Experiment]:
     ['comparison/random-mdps', 'comparison/wet-chicken']
     """
     if inside := in_catalog(name):
-        return [read_experiment(Path(str(CATALOG)) / f"{entry}.toml", entry) for entry in inside]
+        return [read_experiment(CATALOG / f"{entry}.toml", entry) for entry in inside]
     if name.endswith(".toml"):
         return [read_experiment(Path(name), Path(name).stem)]
     more = ", a folder of them, or the path of a .toml file"

@@ -43,6 +43,7 @@ from surestep.errors import InvalidParameter
 from surestep.offpolicy import betting, student_t
 
 CONFIDENCE = 0.95
+MISS = (1 - CONFIDENCE) / 2  # the chance with which each end may miss
 
 
 class Interval(NamedTuple):
@@ -52,10 +53,10 @@ class Interval(NamedTuple):
     ----------
     value : float
         The estimate.
-    low : float
-        The lower end.
-    high : float
-        The upper end.
+    low : float, optional
+        The lower end; NaN by default.
+    high : float, optional
+        The upper end; NaN by default.
 
     Examples
     --------
@@ -65,8 +66,8 @@ class Interval(NamedTuple):
     """
 
     value: float
-    low: float
-    high: float
+    low: float = np.nan
+    high: float = np.nan
 
 
 def cvar(values: arrays.FloatArray, tail: float) -> float:
@@ -121,17 +122,16 @@ def tail_weights(size: int, tail: float) -> tuple[arrays.FloatArray, arrays.Floa
 
     Those of the lower end are for a, X₍₁₎, …, X₍ₙ₎, those of the upper end for X₍₁₎, …, X₍ₙ₎, b.
     """
-    miss = (1 - CONFIDENCE) / 2
     rank = np.arange(1, size + 1)
     beyond = size + 1 - rank
     # Only ranks with hᵢ < c count, and with lᵢ up to the first ≥ c: others only cost confidence.
-    inside = np.count_nonzero(betainccinv(rank, beyond, miss / rank) < tail)
-    short = np.count_nonzero(betaincinv(rank, beyond, miss / rank) < tail)
+    inside = np.count_nonzero(betainccinv(rank, beyond, MISS / rank) < tail)
+    short = np.count_nonzero(betaincinv(rank, beyond, MISS / rank) < tail)
     most = max(1, int(inside))
     fewest = min(size, int(short) + 1)
-    above = betainccinv(rank[:most], beyond[:most], miss / most)
+    above = betainccinv(rank[:most], beyond[:most], MISS / most)
     above = np.pad(above, (0, size + 1 - most), constant_values=1.0)
-    below = betaincinv(rank[:fewest], beyond[:fewest], miss / fewest)
+    below = betaincinv(rank[:fewest], beyond[:fewest], MISS / fewest)
     below = np.append(np.pad(below, (0, size - fewest), "edge"), 1.0)
     return (
         arrays.freeze(np.diff(np.minimum(above, tail) / tail, prepend=0.0)),
@@ -173,7 +173,7 @@ def refuted_mean(values: arrays.FloatArray, bound: float) -> float:
     """Returns the largest mean that the values refute; NaN if it is not above the bound."""
     if not np.isfinite(bound):
         return float("nan")
-    low = betting(values, bound, (1 - CONFIDENCE) / 2)
+    low = betting(values, bound, MISS)
     return low if low > bound else float("nan")
 
 
@@ -201,9 +201,8 @@ def student_interval(values: arrays.FloatArray) -> Interval:
     0.50 [0.48, 0.52]
     """
     if values.size == 1:
-        return Interval(float(values[0]), float("nan"), float("nan"))
-    miss = (1 - CONFIDENCE) / 2
-    return Interval(float(values.mean()), student_t(values, miss), -student_t(-values, miss))
+        return Interval(float(values[0]))
+    return Interval(float(values.mean()), student_t(values, MISS), -student_t(-values, MISS))
 
 
 # ---- rates ---------------------------------------------------------------------------------------
@@ -222,9 +221,8 @@ def upper_limit(successes: int, trials: int, level: float) -> float:
 
 def binomial_interval(successes: int, trials: int) -> Interval:
     """Returns a rate with its two-sided Clopper–Pearson interval at 95 %."""
-    tail = (1 - CONFIDENCE) / 2
     return Interval(
         successes / trials,
-        lower_limit(successes, trials, tail),
-        upper_limit(successes, trials, tail),
+        lower_limit(successes, trials, MISS),
+        upper_limit(successes, trials, MISS),
     )

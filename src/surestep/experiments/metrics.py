@@ -175,9 +175,10 @@ def as_gains(columns: RunColumns) -> RunColumns:
     If each repetition has its own environment, ρ(π_b) varies between the bounds as ρ does.
     """
     behavior = float_column(columns, "behavior_performance")
-    _, where = np.unique(np.asarray(columns["environment"]).astype(str), return_inverse=True)
-    first = behavior[np.unique(where, return_index=True)[1]]
-    same = np.bincount(where, np.abs(behavior - first[where])) == 0
+    _, first, where = np.unique(
+        np.asarray(columns["environment"]).astype(str), return_index=True, return_inverse=True
+    )
+    same = np.bincount(where, np.abs(behavior - behavior[first[where]])) == 0
     low, high = (float_column(columns, name) for name in BOUNDS)
     return {
         **columns,
@@ -235,25 +236,13 @@ VALUES: dict[str, Callable[[RunColumns], RunColumns]] = {
 # ---- summaries ---------------------------------------------------------------------------------
 
 
-class Group(NamedTuple):
-    """The rows of one method in one environment at one data size."""
-
-    environment: str
-    episodes: int
-    method: Method
-    rows: RunColumns
-
-
-def method_groups(columns: RunColumns) -> Iterator[Group]:
-    """Yields the groups of a table, in its order."""
+def method_groups(columns: RunColumns) -> Iterator[tuple[Method, RunColumns]]:
+    """Yields each method in each environment at each data size with its rows, in their order."""
     for rows in rows_by_key(
         columns, ("environment", "episodes", "algorithm", "setting", "n_wedge")
     ):
-        first = {name: column[0] for name, column in rows.items()}
-        method = Method(
-            str(first["algorithm"]), str(first["setting"]), whole_or_none(first["n_wedge"])
-        )
-        yield Group(str(first["environment"]), int(first["episodes"]), method, rows)
+        n_wedge = whole_or_none(float_column(rows, "n_wedge")[0])
+        yield Method(str(rows["algorithm"][0]), str(rows["setting"][0]), n_wedge), rows
 
 
 def rows_by_key(columns: RunColumns, names: Sequence[str]) -> Iterator[RunColumns]:
@@ -291,20 +280,20 @@ def summaries(columns: RunColumns, metrics: Sequence[str] = USUAL) -> list[Summa
     >>> [(one.episodes, *one.metrics) for one in summaries(run.columns, ["mean", "worse"])]
     [(20, 'mean', 'worse'), (50, 'mean', 'worse')]
     """
-    return [summary_of_group(group, metrics) for group in method_groups(columns)]
+    return [summary_of(method, rows, metrics) for method, rows in method_groups(columns)]
 
 
-def summary_of_group(group: Group, metrics: Sequence[str]) -> Summary:
-    """Returns the summary of the rows of one group."""
-    values = values_in(group.rows)
+def summary_of(method: Method, rows: RunColumns, metrics: Sequence[str]) -> Summary:
+    """Returns the summary of the rows of a method in one environment at one data size."""
+    values = values_in(rows)
     return Summary(
-        group.environment,
-        group.episodes,
-        group.method,
-        whole_or_none(group.rows["n_wedge_used"][0]),
+        str(rows["environment"][0]),
+        int(rows["episodes"][0]),
+        method,
+        whole_or_none(float_column(rows, "n_wedge_used")[0]),
         values.reached.size,
         float(values.behavior.mean()),
-        float(float_column(group.rows, "optimal_performance").mean()),
+        float(float_column(rows, "optimal_performance").mean()),
         {name: metric_of(name, values) for name in metrics},
     )
 
@@ -326,19 +315,13 @@ def values_in(rows: RunColumns) -> Values:
 
 
 def float_column(columns: RunColumns, name: str) -> FloatArray:
-    """Returns a column as numbers."""
+    """Returns a column as numbers, NaN where one is missing."""
     return np.ma.filled(np.ma.asarray(columns[name], np.float64), np.nan)
 
 
-def number_or_nan(value: object) -> float:
-    """Returns a number of a column; NaN if it is missing."""
-    return float("nan") if value is None or np.ma.is_masked(value) else float(value)  # type: ignore[arg-type]
-
-
-def whole_or_none(value: object) -> int | None:
-    """Returns a whole number of a column; None if it is missing."""
-    written = number_or_nan(value)
-    return None if np.isnan(written) else int(written)
+def whole_or_none(number: float) -> int | None:
+    """Returns a whole number of a column; None for NaN."""
+    return None if np.isnan(number) else int(number)
 
 
 # ---- claims ------------------------------------------------------------------------------------
@@ -507,7 +490,7 @@ def claim_groups(columns: RunColumns, *, pooled: bool) -> Iterator[tuple[Cell, R
     keys = [name for name in Cell._fields if not (pooled and name == "environment")]
     for rows in rows_by_key(columns, keys):
         first = {name: rows[name][0] for name in Cell._fields}
-        first["n_wedge"] = number_or_nan(first["n_wedge"])
+        first["n_wedge"] = float(float_column(rows, "n_wedge")[0])
         first["episodes"] = int(first["episodes"])
         if pooled:
             first["environment"] = ""

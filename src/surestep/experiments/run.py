@@ -241,9 +241,11 @@ def plan_blocks(experiment: Experiment) -> list[CellBlock]:
 
 def brought_to(block: CellBlock) -> dict[str, str]:
     """Maps the plug-ins and the user's own modules in a block to their versions."""
-    specs: list[tuple[Shelf[Any], Any]] = [(environments.SHELF, block.environment)]
-    specs += [(algorithms.SHELF, spec) for spec in block.algorithms]
-    specs += [(certificates.SHELF, spec) for spec in block.certifiers]
+    specs: list[tuple[Shelf[Any], Any]] = [
+        (environments.SHELF, block.environment),
+        *((algorithms.SHELF, spec) for spec in block.algorithms),
+        *((certificates.SHELF, spec) for spec in block.certifiers),
+    ]
     own = {module_of(thing): version_of(thing) for _, spec in specs for thing in spec.code}
     return own | versions_of((shelf, spec.name) for shelf, spec in specs if spec.own is None)
 

@@ -252,7 +252,8 @@ def selected(run: Run, selection: Selection) -> RunColumns:
     columns = run.columns
     names = [str(name) for name in columns["environment"]]
     kept = among("environment", selection.environments, names, environment_is)
-    parts = zip(columns["algorithm"], columns["setting"], columns["n_wedge"], strict=True)
+    n_wedges = float_column(columns, "n_wedge")
+    parts = zip(columns["algorithm"], columns["setting"], n_wedges, strict=True)
     methods = [
         Method(str(name), str(setting), whole_or_none(n_wedge)) for name, setting, n_wedge in parts
     ]

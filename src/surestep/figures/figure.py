@@ -1,11 +1,12 @@
 """Draws the figures of a run by its name, and writes the table of each beside the picture."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import surestep._drawing as pen
 import surestep.experiments as experiments
+import surestep.experiments.comparison as comparison
 import surestep.experiments.tables as tables
 from surestep._files import write_together
 from surestep._names import refuse_unknown
@@ -14,43 +15,29 @@ from surestep.experiments.metrics import SHARES, USUAL
 from surestep.experiments.runs import selected
 from surestep.figures.curves import Point, draw_layout, layout_of
 
-ALWAYS_TOLD = ("mean", "cvar10", "cvar1", "better", "worse")  # in the table beside the picture
 SCALES = {
     "performance": "performance ρ",
     "gain": "gain ρ − ρ(π_b)",
     "normalised": "normalised performance",
 }
 SHARE = "share of repetitions"
+EVERYTHING = experiments.Selection()
 Files = dict[Path, bytes]  # a picture, and the table beside it
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """The content of a figure; empty fields and None get defaults that suit the run."""
-
-    selection: experiments.Selection = field(default_factory=experiments.Selection)
-    metrics: Sequence[str] = ()
-    value: str | None = None  # performance, gain or normalised
-    columns: str | None = None  # the part by which columns of panels differ: metric, n-wedge, …
-    rows: str | None = None
-    bands: bool = True  # draw 95 % intervals
-
-
-def draw(
-    name: str, directory: Path | None, output: Path, request: Request | None = None
-) -> list[Path]:
+def draw(name: str, directory: Path | None, output: Path, **asked: Any) -> list[Path]:
     """Writes the figures of a name to `output`, with tables beside them, all or none.
 
     Returns the paths of the pictures and tables. The name is an experiment of the catalog, a folder
     of it, a .toml file, or the folder of a run. With several runs, each picture gets the name of
-    its run: figure-gridworld.png.
+    its run: figure-gridworld.png. `draw_run` says what may be `asked` of a picture.
     """
     if not output.parent.is_dir():  # checked first, as drawing takes time
         raise FileFailure(f"{output} cannot be written: {output.parent} is no folder")
     runs = [experiments.read_run(path) for path in experiments.find_runs(name, directory)]
     own = [output.with_stem(f"{output.stem}-{Path(run.name).name}") for run in runs]
     places = [output] if len(runs) == 1 else own
-    return write_files(map(draw_run, runs, places, [request or Request()] * len(runs)))
+    return write_files(draw_run(run, path, **asked) for run, path in zip(runs, places, strict=True))
 
 
 def write_files(figures: Iterable[Files]) -> list[Path]:
@@ -60,26 +47,38 @@ def write_files(figures: Iterable[Files]) -> list[Path]:
     return list(files)
 
 
-def draw_run(run: experiments.Run, path: Path, request: Request) -> Files:
-    """Draws the metrics, or the claims, of a run for `path`, and the table beside it."""
+def draw_run(
+    run: experiments.Run,
+    path: Path,
+    *,
+    selection: experiments.Selection = EVERYTHING,
+    metrics: Sequence[str] = (),
+    value: str | None = None,
+    columns: str | None = None,
+    rows: str | None = None,
+    bands: bool = True,
+) -> Files:
+    """Draws the metrics, or the claims, of a run for `path`, and the table beside it.
+
+    What is empty or None gets a default that suits the run. `value` is performance, gain or
+    normalised. `columns` and `rows` are the parts by which panels differ: metric, n-wedge, …
+    `bands` draws 95 % intervals.
+    """
     kind = pen.picture_format(path)
-    rows = selected(run, request.selection)
+    chosen = selected(run, selection)
     if run.holds_claims:
-        points = claim_points(experiments.family_summaries(rows), request)
-        table = tables.claim_rows(experiments.cell_summaries(rows))
+        points = claim_points(experiments.family_summaries(chosen), metrics, value)
+        table = tables.claim_rows(experiments.cell_summaries(chosen))
     else:
-        metrics = request.metrics or USUAL
-        value = request.value or "performance"
+        drawn = metrics or USUAL
+        of = value or "performance"
         reached = experiments.summaries(
-            experiments.valued(rows, value), [*dict.fromkeys([*ALWAYS_TOLD, *metrics])]
+            experiments.valued(chosen, of), [*dict.fromkeys([*comparison.USUAL, *drawn])]
         )
-        points = value_points(reached, metrics, SCALES[value])
+        points = value_points(reached, drawn, SCALES[of])
         table = [*map(tables.row_of, reached)]
     picture = draw_layout(
-        layout_of(points, request.columns, request.rows),
-        kind,
-        intervals=request.bands,
-        bars=run.holds_claims,
+        layout_of(points, columns, rows), kind, intervals=bands, bars=run.holds_claims
     )
     return {path: picture, path.with_suffix(".csv"): tables.as_csv(table).encode()}
 
@@ -110,27 +109,26 @@ def value_points(
     ]
 
 
-def claim_points(cells: Sequence[experiments.CellSummary], request: Request) -> list[Point]:
+def claim_points(
+    cells: Sequence[experiments.CellSummary], metrics: Sequence[str] = (), value: str | None = None
+) -> list[Point]:
     """Returns points for claims: the rate of wrong ones, of certified gains, and the tightness.
 
     The MDPs of a family are pooled.
     """
-    if request.value is not None:
+    if value is not None:
         raise InvalidParameter(
-            f"{said('value', '--value')} is {request.value!r}, but the run holds claims of "
-            "certifiers, expected none"
+            f"{said('value', '--value')} is {value!r}, but the run holds claims of certifiers, "
+            "expected none"
         )
-    metrics = request.metrics or tuple(tables.OF_CLAIMS)
+    metrics = metrics or tuple(tables.OF_CLAIMS)
     for metric in metrics:
         refuse_unknown(f"there is no metric {metric!r} of claims", metric, list(tables.OF_CLAIMS))
-    nothing = float("nan")
     return [
         Point(
             one.cell.episodes,
             {"task": tables.task_name(one), "claim": name, "metric": metric},
-            experiments.Interval(one.tightness, nothing, nothing)
-            if metric == "tightness"
-            else getattr(one, metric),
+            experiments.Interval(one.tightness) if metric == "tightness" else getattr(one, metric),
             "mean max(L, 0) / mean Δ" if metric == "tightness" else SHARE,
             {f"δ = {one.delta:g}": one.delta} if metric == "violation" else {},
             one.cell.family,
