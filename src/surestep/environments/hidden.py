@@ -175,6 +175,6 @@ def course_of_patients() -> arrays.FloatArray:
     after = np.zeros((PLACES, SEVERITIES, PLACES))
     for ward in range(WARDS):
         targets = [ward + 1, ward, max(ward - 1, 0), DIED]  # of which two may be the same
-        np.add.at(after[ward], (slice(None), targets), COURSE)
+        np.add.at(after[ward].T, targets, np.transpose(COURSE))
     flat = np.repeat(after.reshape(-1, PLACES) / SEVERITIES, SEVERITIES, axis=1)
     return np.repeat(flat[:, np.newaxis], len(DECISIONS), axis=1)
