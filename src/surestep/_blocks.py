@@ -97,10 +97,10 @@ def versions_here() -> dict[str, str]:
 def code_here() -> str:
     """Returns a digest of the package's sources and of `versions_here`."""
     package = Path(__file__).parent
-    sources = {path.relative_to(package): path for path in package.rglob("*.py")}
+    names = sorted(path.relative_to(package) for path in package.rglob("*.py"))
     counted = [
-        (name.as_posix(), sources[name].read_bytes())
-        for name in sorted(sources)
+        (name.as_posix(), (package / name).read_bytes())
+        for name in names
         if name.parts[0] not in ABOVE
     ]
     return digest_of((counted, versions_here()))

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -99,7 +98,12 @@ def log_of_transitions(
 
 def process_of(mdp: FiniteMDP, policy: Policy, over: arrays.BoolArray, chances: Chances) -> Process:
     """Returns the model under the policy as a record for kernels, with `chances` of every run."""
-    of = partial(summed, chances=chances)
+
+    def of(offsets: arrays.IntArray, probability: arrays.FloatArray) -> arrays.FloatArray:
+        written = np.empty(probability.size)
+        chances(offsets, probability, written)
+        return written
+
     return Process(
         mdp.pairs.offsets,
         of(mdp.pairs.offsets, policy.probability),
@@ -109,15 +113,6 @@ def process_of(mdp: FiniteMDP, policy: Policy, over: arrays.BoolArray, chances: 
         over,
         of(np.array([0, mdp.num_states]), mdp.initial),
     )
-
-
-def summed(
-    offsets: arrays.IntArray, probability: arrays.FloatArray, chances: Chances = running_sums
-) -> arrays.FloatArray:
-    """Returns the running sums of each run of probabilities, or its other `chances`."""
-    sums = np.empty(probability.size)
-    chances(offsets, probability, sums)
-    return sums
 
 
 def end_states(mdp: FiniteMDP) -> arrays.BoolArray:

@@ -149,17 +149,9 @@ def true_gains(
         endless = endless_members(models, policies)
     ending = np.where(endless[:, np.newaxis], behavior.probability, policies)
     ours = np.where(endless[:, np.newaxis], low, evaluate_batch(models, ending).value)
-    theirs = evaluate_batch(models, behavior).value
-    performance, greatest, least = (
-        np.resize(figure, len(policies))
-        for figure in (
-            arrays.weighted_rows(theirs, models.initial),
-            theirs.max(axis=1),
-            theirs.min(axis=1),
-        )
-    )
+    theirs = np.resize(evaluate_batch(models, behavior).value, ours.shape)
+    performance = arrays.weighted_rows(theirs, models.initial)
     gain = arrays.weighted_rows(ours, models.initial) - performance
     gain[(policies == behavior.probability).all(axis=1)] = 0.0
-    highest = np.maximum(ours.max(axis=1), greatest) - high
-    lowest = low - np.minimum(ours.min(axis=1), least)
-    return TrueGains(gain, performance, np.maximum(0.0, np.maximum(highest, lowest)))
+    beyond = np.maximum(np.maximum(ours, theirs) - high, low - np.minimum(ours, theirs))
+    return TrueGains(gain, performance, beyond.max(axis=1, initial=0.0))

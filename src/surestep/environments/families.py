@@ -35,10 +35,10 @@ from surestep._settings import check_setting
 from surestep.environments.benchmark import Benchmark, LegacySeed, Portion, Truth
 from surestep.environments.hidden import Merged, expected_visits
 from surestep.environments.random_mdp import draw_garnet
-from surestep.kernels.runs import discounted_returns
+from surestep.kernels.runs import discounted_returns, running_sums
 from surestep.model import FiniteMDP, Pairs, Policy
 from surestep.model.log import UNKNOWN, DecisionLog
-from surestep.sampling import ends_without_decision, log_of_transitions, sample_log, summed
+from surestep.sampling import ends_without_decision, log_of_transitions, process_of, sample_log
 
 STATES = 20
 ACTIONS = 4
@@ -338,9 +338,11 @@ class Learner:
         """Returns the log of a learner that begins with the policy, episode after episode."""
         mdp = self.truth.mdp
         over = ends_without_decision(mdp, policy)
-        decide = RunDraws(mdp.pairs.offsets, policy.probability)
-        move = RunDraws(mdp.offsets, mdp.probability)
-        begin = RunDraws(np.array([0, mdp.num_states]), mdp.initial)
+        sums = process_of(mdp, policy, over, running_sums)
+        # As lists, of which Python takes one element faster.
+        pair_offsets, decide, offsets, successor, move, ended, begin = (
+            part.tolist() for part in sums
+        )
         owner = arrays.run_owners(mdp.offsets)
         visits = np.zeros(mdp.num_pairs, np.int64)
         total = np.zeros(mdp.num_pairs)
@@ -349,13 +351,13 @@ class Learner:
         for _ in range(episodes):
             transitions: list[int] = []
             chances = rng.random(3 * horizon + 1).tolist()
-            state = begin.one(0, chances.pop())
-            while len(transitions) < horizon and not over[state]:
+            state = element_at([0, mdp.num_states], begin, 0, chances.pop())
+            while len(transitions) < horizon and not ended[state]:
                 pair = best[state] if chances.pop() >= self.epsilon else -1
                 uniform = chances.pop()
-                pair = decide.one(state, uniform) if pair < 0 else pair
-                transitions.append(move.one(pair, chances.pop()))
-                state = int(mdp.successor[transitions[-1]])
+                pair = element_at(pair_offsets, decide, state, uniform) if pair < 0 else pair
+                transitions.append(element_at(offsets, move, pair, chances.pop()))
+                state = successor[transitions[-1]]
             steps = np.array(transitions, np.int64)
             taken.append(steps)
             returned = discounted_returns(
@@ -369,8 +371,14 @@ class Learner:
             )
             tried = records.max(axis=1) > -np.inf
             best = np.where(tried, mdp.pairs.offsets[:-1] + records.argmax(axis=1), -1).tolist()
-        offsets = arrays.offsets_of(np.array([steps.size for steps in taken]))
-        return log_of_transitions(mdp, over, offsets, np.concatenate(taken))
+        lengths = np.array([steps.size for steps in taken])
+        return log_of_transitions(mdp, over, arrays.offsets_of(lengths), np.concatenate(taken))
+
+
+def element_at(offsets: list[int], sums: list[float], run: int, uniform: float) -> int:
+    """Returns the element of the run at which its running sums pass `uniform`."""
+    first, last = offsets[run], offsets[run + 1]
+    return bisect_right(sums, uniform * sums[last - 1], first, last - 1)
 
 
 # ---- miswritten logs -----------------------------------------------------------------------------
@@ -488,16 +496,3 @@ def stopped_at_the_end(log: DecisionLog) -> DecisionLog:
         next_state=np.where(log.terminated, UNKNOWN, log.next_state),
         terminated=np.zeros(log.num_steps, np.bool_),
     )
-
-
-class RunDraws:
-    """Draws one element at a time from runs of probabilities, by uniform numbers."""
-
-    def __init__(self, offsets: arrays.IntArray, probability: arrays.FloatArray) -> None:
-        self.offsets = offsets.tolist()
-        self.sums = summed(offsets, probability).tolist()
-
-    def one(self, run: int, uniform: float) -> int:
-        """Returns the element of the run at which its running sums pass `uniform`."""
-        first, last = self.offsets[run], self.offsets[run + 1]
-        return bisect_right(self.sums, uniform * self.sums[last - 1], first, last - 1)

@@ -174,9 +174,7 @@ def course_of_patients() -> arrays.FloatArray:
     """Returns P [(ward, severity), action, (ward, severity)]; decisions have no effect."""
     after = np.zeros((PLACES, SEVERITIES, PLACES))
     for ward in range(WARDS):
-        back = max(ward - 1, 0)
-        for severity, course in enumerate(COURSE):
-            for target, chance in zip((ward + 1, ward, back, DIED), course, strict=True):
-                after[ward, severity, target] += chance
+        targets = [ward + 1, ward, max(ward - 1, 0), DIED]  # of which two may be the same
+        np.add.at(after[ward].T, targets, np.transpose(COURSE))
     flat = np.repeat(after.reshape(-1, PLACES) / SEVERITIES, SEVERITIES, axis=1)
     return np.repeat(flat[:, np.newaxis], len(DECISIONS), axis=1)

@@ -100,8 +100,9 @@ class SysAdmin:
         ColumnRules
             The policy.
         """
-        rules = FEWEST_FAILED[-1:]
-        return ColumnRules.of(self.structure(), rules, "nothing", group=GROUP, chance=chance)
+        return ColumnRules.of(
+            self.structure(), FEWEST_FAILED[-1:], "nothing", group=GROUP, chance=chance
+        )
 
     def fewest_failed_neighbours(self, chance: float = 0.0) -> ColumnRules:
         """Returns the rules that reboot the failed machine with the fewest failed neighbours.

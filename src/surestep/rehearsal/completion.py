@@ -220,14 +220,13 @@ def extreme_rows(sign: float, problem: Problem, unseen: arrays.IntArray) -> Comp
     seen = estimated_rows(counts)
     for _ in range(MOST_ROUNDS):
         value = evaluate(mdp_of_rows(problem, seen.and_also(rows)), problem.behavior)
-        worth = earned + sign * problem.single_discount * value
-        best = np.broadcast_to(np.argmax(worth, axis=1), unseen.shape)
+        worth = earned + sign * problem.single_discount * value  # of each pair, or of all alike
         every = np.broadcast_to(worth, (unseen.size, problem.num_states))
-        row = np.arange(unseen.size)
-        better = every[row, best] > every[row, rows.successor] + TIE * np.abs(value).max()
+        now = every[np.arange(unseen.size), rows.successor]
+        better = worth.max(axis=1) > now + TIE * np.abs(value).max()
         if not better.any():
             break
-        rows = rows._replace(successor=np.where(better, best, rows.successor))
+        rows = rows._replace(successor=np.where(better, worth.argmax(axis=1), rows.successor))
     return rows
 
 

@@ -170,12 +170,19 @@ def rehearse(
         for block in blocks
     }
     blocks.sort(key=lambda block: due[block.key])
-    kept = None
-    if folder is not None:
-        kept = KeptBlocks(BlockFolder(folder), digest_of((made_with, code_here(), plan[:4])))
+    kept = None if folder is None else BlockFolder(folder)
+    if kept is not None:
+        made_with = digest_of((made_with, code_here(), plan[:4]))
     function = partial(run_elsewhere, code_here()) if engine == "ray" else run_block
     mapped = partial(map_as_done, function, engine=engine, workers=workers, address=address)
-    outcomes = run_blocks(blocks, kept, mapped, progress, time_limit)
+    outcomes = run_blocks(
+        blocks,
+        mapped,
+        kept=kept,
+        made_with=made_with,
+        progress=progress,
+        time_limit=time_limit,
+    )
     reached = worlds if len(outcomes) == len(blocks) else due[blocks[len(outcomes)].key]
     if time_limit is not None and reached < min(least_worlds, worlds):
         raise OutOfTime(
@@ -183,20 +190,25 @@ def rehearse(
             f"{worlds} worlds of each kind, expected at least {least_worlds}, and all in which "
             "luck alone is seen"
         )
-    by_key = {block.key: outcome for block, outcome in zip(blocks, outcomes, strict=False)}
-    plan = plan._replace(worlds=reached)
-    alike = alike._replace(worlds=max(reached, least_lucky))
+    done = sorted(
+        zip(blocks, outcomes, strict=False), key=lambda each: (each[0].member, each[0].first)
+    )
 
-    def of_stage(part: RehearsalPlan, stage: int) -> list[Outcomes]:
-        # The last block may have been planned for more worlds than there are after a time limit.
+    def of_stage(stage: int, number: int) -> list[Outcomes]:
+        # After a time limit there may be fewer worlds of a kind than were planned, or done.
         return [
-            Outcomes(*(values[: block.last - block.first] for values in by_key[block.key]))
-            for block in part.blocks(stage, ())
+            Outcomes(*(values[: number - block.first] for values in outcome))
+            for block, outcome in done
+            if block.stage == stage and block.first < number
         ]
 
     tolerance = tolerance_of(problem)
-    calibration = calibrated(plan, of_stage(plan, CALIBRATING), tolerance) if calibrates else None
-    reported, lucky = of_stage(plan, REPORTING), of_stage(alike, LUCK)
+    plan = plan._replace(worlds=reached)
+    calibration = (
+        calibrated(plan, of_stage(CALIBRATING, reached), tolerance) if calibrates else None
+    )
+    reported = of_stage(REPORTING, reached)
+    lucky = of_stage(LUCK, max(reached, least_lucky))
 
     def in_worlds(name: str) -> arrays.FloatArray:
         parts = [getattr(outcome, name) for outcome in reported]
@@ -230,14 +242,25 @@ def rehearse(
 
 def run_blocks(
     blocks: Sequence[WorldBlock],
-    kept: KeptBlocks | None,
     mapped: Callable[[Sequence[WorldBlock]], Generator[tuple[int, Outcomes], None, None]],
+    *,
+    kept: BlockFolder | None,
+    made_with: str,
     progress: Progress | None,
     time_limit: float | None,
 ) -> list[Outcomes]:
-    """Returns the outcomes of the blocks in order, up to the first one unfinished in time."""
+    """Returns the outcomes of the blocks in order, up to the first one unfinished in time.
+
+    `kept` has finished blocks, each with a digest of `made_with` and of all else that decides it.
+    """
     until = math.inf if time_limit is None else monotonic() + time_limit
-    outcomes = [None if kept is None else kept.read(block) for block in blocks]
+
+    def code_of(block: WorldBlock) -> str:
+        return digest_of((made_with, block.plan.seed, block[1:]))
+
+    outcomes = [
+        None if kept is None else kept_outcomes(kept, block.key, code_of(block)) for block in blocks
+    ]
     missing = [place for place, outcome in enumerate(outcomes) if outcome is None]
     worlds = np.array([block.last - block.first for block in blocks])
     # Closed here: what interrupts the end of the workers is raised, as anywhere else.
@@ -251,9 +274,17 @@ def run_blocks(
             number, outcome = next(made)
             place = missing[number]
             if kept is not None:
-                kept.write(blocks[place], outcome)
+                kept.write(blocks[place].key, code_of(blocks[place]), outcome._asdict())
             outcomes[place] = outcome
     return list(itertools.takewhile(lambda outcome: outcome is not None, outcomes))  # type: ignore[arg-type]
+
+
+def kept_outcomes(folder: BlockFolder, key: str, code: str) -> Outcomes | None:
+    """Returns the outcomes of a block; None where the folder does not have them by this code."""
+    kept = folder.read(key)
+    if kept is None or kept.made_by != code:
+        return None
+    return Outcomes(**kept.arrays)
 
 
 def run_elsewhere(code: str, block: WorldBlock) -> Outcomes:
@@ -616,28 +647,3 @@ def claims_and_draws(
     )
     draws.sort(axis=1)
     return draws[:, first.rank - 1], draws
-
-
-# ---- finished blocks ---------------------------------------------------------------------------
-
-
-class KeptBlocks(NamedTuple):
-    """A folder that keeps the finished blocks of a stress test; see `rehearse`."""
-
-    folder: BlockFolder
-    made_with: str  # a digest of all else that decides outcomes, such as versions and sources
-
-    def read(self, block: WorldBlock) -> Outcomes | None:
-        """Returns the outcomes of a block; None where the folder does not have them."""
-        kept = self.folder.read(block.key)
-        if kept is None or kept.made_by != self.made_by(block):
-            return None
-        return Outcomes(**kept.arrays)
-
-    def write(self, block: WorldBlock, outcomes: Outcomes) -> None:
-        """Writes the outcomes of a block."""
-        self.folder.write(block.key, self.made_by(block), outcomes._asdict())
-
-    def made_by(self, block: WorldBlock) -> str:
-        """Returns a digest of everything that the outcomes of a block depend on."""
-        return digest_of((self.made_with, block.plan.seed, block[1:]))

@@ -435,11 +435,8 @@ class Rehearsal:
         if enough.size == 0:
             return None
         z = int(enough[0])
-        needed = math.log(self.sizes[z])
-        if z > 0:
-            part = (chance - power[z - 1]) / (power[z] - power[z - 1])
-            before = math.log(self.sizes[z - 1])
-            needed = before + float(part) * (needed - before)
+        around = slice(max(z - 1, 0), z + 1)
+        needed = np.interp(chance, power[around], np.log(self.sizes[around]))
         return max(0, math.ceil((math.exp(needed) - 1) * self.own_episodes - 1e-6))
 
     def to_json(self) -> str:

@@ -246,16 +246,16 @@ def horizon_for(mdp: FiniteMDP, policy: Policy, mean_length: float) -> int:
     pair = arrays.run_owners(mdp.offsets)
     source = mdp.pairs.state[pair]
     weight = policy.probability[pair] * mdp.probability
-    here = mdp.initial.copy()
-    expected = 0.0
-    horizon = 0
     limit = int(np.ceil(MOST_TIMES * mean_length))
-    while expected < NEARLY_ALL * mean_length and horizon < limit:
-        alive: arrays.FloatArray = here * going_on
-        expected = expected + float(alive.sum())
-        horizon = horizon + 1
+    here: arrays.FloatArray = mdp.initial
+    expected = 0.0
+    for horizon in range(1, limit):
+        alive = here * going_on
+        expected += float(alive.sum())
+        if expected >= NEARLY_ALL * mean_length:
+            return horizon
         here = np.bincount(mdp.successor, alive[source] * weight, mdp.num_states).astype(float)
-    return max(1, horizon)
+    return limit
 
 
 def problem_of(problem: Problem, truth: FiniteMDP, data: Data) -> Problem:

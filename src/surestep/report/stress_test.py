@@ -233,15 +233,13 @@ def rates_table(by_kind: Mapping[str, SizeSummary], by_size: Sequence[SizeSummar
 def power_picture(rehearsal: Rehearsal, by_size: Sequence[SizeSummary]) -> show.Strips:
     """Returns the share of worlds with a certified gain, for each amount of data."""
     noun = "times the steps" if rehearsal.own_episodes == 1 else "episodes"
-    strips = []
-    for one in by_size:
-        rate = certified_rate(one)
-        name = f"{number(one.size * rehearsal.own_episodes)} {noun}"
-        strips.append(
-            show.Strip(
-                name, 100 * rate.low, 100 * rate.high, 100 * rate.share, words=percent(rate.share)
-            )
+    names = [f"{number(one.size * rehearsal.own_episodes)} {noun}" for one in by_size]
+    strips = [
+        show.Strip(
+            name, 100 * rate.low, 100 * rate.high, 100 * rate.share, words=percent(rate.share)
         )
+        for name, rate in zip(names, map(certified_rate, by_size), strict=True)
+    ]
     return show.Strips(
         show.Caption(
             "power-picture",
