@@ -52,9 +52,9 @@ TEMPLATES = Environment(
 TEMPLATES.filters |= {"sql": sql_name, "text": sql_text}
 
 
-def limits_of(most: int, share: float) -> tuple[int, int]:
-    """Returns the most entries of a stack in each part: in the proportion of the parts."""
-    return max(1, round(most * share / (1 - share))), most
+def first_limit(most: int, share: float) -> int:
+    """Returns the most entries of a stack in the first part: `most`, in proportion of the parts."""
+    return max(1, round(most * share / (1 - share)))
 
 
 def queries_for(source: LogSource, dialect: str, *, table: str, most: int) -> str:
@@ -70,8 +70,7 @@ def queries_for(source: LogSource, dialect: str, *, table: str, most: int) -> st
         )
     check_can_be_asked(source)
     files = source.columns_in_files
-    given = source.description.method.train_share
-    share = USUAL_SHARE if given is None else given
+    share = source.description.method.train_share or USUAL_SHARE
     template = TEMPLATES.get_template("warehouse.sql.jinja")
     made = {
         query: sqlglot.transpile(
@@ -88,7 +87,7 @@ def queries_for(source: LogSource, dialect: str, *, table: str, most: int) -> st
                 form_column=FORM,
                 share=share,
                 most=most,
-                first=limits_of(most, share)[0],
+                first=first_limit(most, share),
             ),
             read="duckdb",
             write=dialect,
@@ -252,7 +251,7 @@ def check_tables(database: Any, roles: RoleSql) -> tuple[float, bool]:
             f"{odd:,} rows of the log cannot be used: a value is missing, steps have gaps, or an "
             "episode goes on after its end; `surestep inspect` of whole episodes shows which"
         )
-    first, most = limits_of(most, share)
+    first = first_limit(most, share)
     keys = ", ".join(["part", "most", "train_share", *roles.names("state"), *roles.names("action")])
     (different,) = database.execute(
         f"SELECT count(*) FROM (SELECT {keys}, least(sum(times), if(part = 'choosing', {first}, "
