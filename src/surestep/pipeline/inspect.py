@@ -98,7 +98,7 @@ def inspect(
         columns=roles,
         n_wedge=n_wedge,
         rows=facts.rows,
-        unfinished=facts.unfinished,
+        unfinished=int((facts.taken - facts.visits).sum()),
         states=len(facts.states),
         states_only_reached=facts.only_reached,
         actions=actions,

@@ -67,11 +67,6 @@ class LogFacts:
     suspicions: tuple[Suspicion, ...]
     binnings: Mapping[str, Binning]  # by column
 
-    @property
-    def unfinished(self) -> int:
-        """Returns the number of rows without a known next state."""
-        return int(self.taken.sum() - self.visits.sum())
-
 
 def inspect_log(source: LogSource) -> LogFacts:
     """Reads every row of a log; returns its facts and suspicions."""
