@@ -141,7 +141,7 @@ def episode_lengths(look: Look) -> EpisodeLengths | None:
     ).fetchall()
     if not rows:
         return None
-    lengths, times, *ends = np.array(rows, np.int64).T
+    lengths, times, terminated, truncated, without_end = np.array(rows, np.int64).T
     upto = np.cumsum(times)
     low, high = int(lengths[0]), int(lengths[-1])
     median = int(lengths[np.searchsorted(2 * upto, upto[-1])])
@@ -149,7 +149,10 @@ def episode_lengths(look: Look) -> EpisodeLengths | None:
     edges = np.arange(low - 0.5, high + width, width)
     bins, _ = np.histogram(lengths, edges, weights=times)
     return EpisodeLengths(
-        *(int(number.sum()) for number in (times, *ends)),
+        number=int(times.sum()),
+        terminated=int(terminated.sum()),
+        truncated=int(truncated.sum()),
+        without_end=int(without_end.sum()),
         lowest=low,
         median=median,
         highest=high,
