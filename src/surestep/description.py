@@ -584,8 +584,8 @@ def with_first_signal(description: Description) -> Description:
             "columns.reward": rule.column,
             "stakes.running": None,
             "stakes.ending": None,
+            **{f"stakes.{key}": value for key, value in rule.stakes.items()},
         }
-        told |= {f"stakes.{key}": value for key, value in rule.stakes.items()}
         for path, ours in told.items():
             theirs = at(description, path)
             if theirs not in (None, ours):
@@ -802,8 +802,7 @@ def with_files(content: Mapping[str, Any], renamed: Callable[[str], Any]) -> dic
             return [*map(each, value)]
         return renamed(value) if isinstance(value, str) else value
 
-    moved = dict(content)
-    moved |= {name: each(moved[name]) for name in ("files", "tables") if name in moved}
+    moved = {x: each(y) if x in ("files", "tables") else y for x, y in content.items()}
     for path in FILE_KEYS:
         table, _, name = path.partition(".")
         said = moved.get(table)

@@ -4,7 +4,6 @@ Random numbers, ties and the order of sums depend on the numbers of states and a
 numbers must not depend on names, if results are not to depend on names.
 """
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,11 +12,10 @@ import surestep._arrays as arrays
 from surestep.model.log import UNKNOWN, DecisionLog
 from surestep.model.pairs import Pairs, picked_labels
 from surestep.model.policy import Policy
-from surestep.model.problem import Problem
 
 
 class Numbering(NamedTuple):
-    """Other numbers for the states, actions and pairs of a problem.
+    """Other numbers for the states, actions and pairs of a log.
 
     The arrays hold the former number of each state, action and pair; `former[numbering.state]` puts
     values over states into the order of the new numbers.
@@ -57,16 +55,6 @@ class Numbering(NamedTuple):
             action=action[log.action].astype(log.action.dtype),
             next_state=np.append(state, UNKNOWN)[log.next_state].astype(log.next_state.dtype),
             pair=pair[log.pair],
-        )
-
-    def problem(self, problem: Problem, log: DecisionLog) -> Problem:
-        """Returns the problem of the counts of this log, with the new numbers."""
-        moved = self.log(log)
-        return replace(
-            problem,
-            log=None if problem.log is None else moved,
-            counts=moved.counts(),
-            behavior=self.policy(problem.behavior),
         )
 
     def policy(self, policy: Policy) -> Policy:

@@ -494,14 +494,9 @@ def behavior_table_of(saved: Result) -> PairTable:
 def pairs_in(saved: Result) -> PairTable:
     """Returns the pairs of a saved result in states with a decision, with their labels."""
     table = saved.table
-    words = table.vocabulary
     state = table.pairs.state[table.decided]
     actions, action = np.unique(table.pairs.action[table.decided], return_inverse=True)
-    known = replace(
-        words,
-        states=words.states[: table.num_deciding],
-        actions=tuple(words.actions[a] for a in actions),
-    )
+    known = table.vocabulary.picked(np.arange(table.num_deciding), actions)
     pairs = known.pairs_of(np.stack([state, action], axis=1))
     return PairTable(POLICY, known, pairs, np.ones(pairs.num_pairs))
 

@@ -96,9 +96,9 @@ def log_of_facts(
     source: LogSource, facts: LogFacts
 ) -> tuple[DecisionLog, LogSource] | tuple[str, None]:
     """Loads the log, and returns it with its source; or the reason why it cannot be tested."""
-    if facts.episodes is None:
+    if source.columns.episode is None:
         return "no-episodes", None
-    if any(suspicion.refused for suspicion in facts.suspicions):
+    if facts.episodes is None or any(suspicion.refused for suspicion in facts.suspicions):
         return "refused", None
     part = log_or_sample(source, facts.rows, facts.episodes.number, facts.binnings)
     if part is None:

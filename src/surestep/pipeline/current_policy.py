@@ -118,8 +118,7 @@ def table_rules(
             f"{path} has no column of the state; expected at least one of "
             f"{', '.join(columns.state)}, or rules (behavior.policy)"
         )
-    bins = {name: binnings[name] for name in (*named, *columns.action) if name in binnings}
-    table = read_pairs(path, named, columns.action, bins, policy=True)
+    table = read_pairs(path, named, columns.action, binnings, policy=True)
     words = table.vocabulary
     law = np.zeros((len(words.states) + 1, structure.num_actions))
     with named_in_errors(table.name, InvalidParameter):

@@ -21,7 +21,6 @@ from surestep.pipeline.evidence import with_learnt_states
 from surestep.results.plots import VisitBin, visit_bins
 
 BUSIEST = 30  # states whose visits are listed
-LENGTH_BINS = 24
 MANY = 100  # different numbers in a column, or states, from which on bins are proposed
 SOME = 10  # different numbers in a column, from which on it is a measurement
 RARE_SHARE = 0.01  # of a state's rows
@@ -99,11 +98,11 @@ def inspect(
         columns=roles,
         n_wedge=n_wedge,
         rows=facts.rows,
-        unfinished=facts.unfinished,
+        unfinished=int((facts.taken - facts.visits).sum()),
         states=len(facts.states),
         states_only_reached=facts.only_reached,
         actions=actions,
-        episodes=episode_lengths(facts),
+        episodes=facts.episodes,
         rewards=facts.rewards,
         coverage=coverage(facts, n_wedge),
         states_by_tried=by_tried,
@@ -153,22 +152,6 @@ def busiest_states(facts: LogFacts) -> Iterator[results.StateUse]:
         pairs = slice(*np.searchsorted(facts.state, (state, state + 1)))
         row = sums_by(facts.action[pairs], facts.visits[pairs], len(facts.actions))
         yield results.StateUse(facts.states[state], tuple(row.tolist()))
-
-
-def episode_lengths(facts: LogFacts) -> results.EpisodeLengths | None:
-    """Counts the episodes by length, in bins of equal width; None without whole episodes."""
-    episodes = facts.episodes
-    if episodes is None or not episodes.lengths.size:
-        return None
-    lengths = episodes.lengths
-    upto = np.cumsum(episodes.times)
-    low, high = int(lengths[0]), int(lengths[-1])
-    median = int(lengths[np.searchsorted(2 * upto, upto[-1])])
-    width = -(-(high - low + 1) // LENGTH_BINS)
-    edges = np.arange(low - 0.5, high + width, width)
-    bins, _ = np.histogram(lengths, edges, weights=episodes.times)
-    spread = tuple(edges.tolist()), tuple(bins.astype(int).tolist())
-    return results.EpisodeLengths(*episodes[:4], low, median, high, *spread)
 
 
 # ---- what this means ----------------------------------------------------------------------------

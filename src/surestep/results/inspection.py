@@ -7,7 +7,7 @@ from surestep.checks import Check
 from surestep.io.labels.vocabulary import Label, Names
 from surestep.io.logs.columns import ColumnMapping
 from surestep.io.logs.findings import Suspicion
-from surestep.io.logs.inspection import Rewards
+from surestep.io.logs.inspection import EpisodeLengths, Rewards
 from surestep.model.noun import noun
 from surestep.results.plots import VisitBin
 
@@ -20,20 +20,6 @@ class Coverage(NamedTuple):
     trusted: int  # pairs with more than N∧ visits
     visits_trusted: int  # visits to the trusted pairs
     histogram: tuple[VisitBin, ...]  # numbers of pairs by their visits; one bin ends at N∧
-
-
-class EpisodeLengths(NamedTuple):
-    """The number of episodes, how they end, and how many rows they have."""
-
-    number: int
-    terminated: int
-    truncated: int
-    without_end: int
-    lowest: int
-    median: int
-    highest: int
-    edges: tuple[float, ...]  # edges of the bins of lengths, halfway between whole numbers
-    histogram: tuple[int, ...]
 
 
 class ActionUse(NamedTuple):

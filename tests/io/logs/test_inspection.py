@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from itertools import pairwise
+from statistics import median_low
 
 import numpy as np
 import pytest
@@ -52,10 +53,14 @@ def test_a_sound_log_is_counted_as_counting_counts_it(log, kind, columns, rng, f
     taken = Counter(((row["state"],), (row["action"],)) for row in rows)
     assert pairs_of(facts, facts.taken) == taken
     assert facts.rows == len(rows)
-    assert facts.unfinished == sum(counts.dropped.values())
-    lengths = Counter(Counter(row["episode"] for row in rows).values())
+    assert (facts.taken - facts.visits).sum() == sum(counts.dropped.values())
+    lengths = sorted(Counter(row["episode"] for row in rows).values())
     episodes = facts.episodes
-    assert dict(zip(episodes.lengths, episodes.times, strict=True)) == lengths
+    assert episodes.number == len(lengths)
+    spread = (episodes.lowest, episodes.median, episodes.highest)
+    assert spread == (lengths[0], median_low(lengths), lengths[-1])
+    between = [sum(low < x < high for x in lengths) for low, high in pairwise(episodes.edges)]
+    assert list(episodes.histogram) == between
     terminated = sum(row["terminated"] for row in rows)
     ends = (terminated, log.num_episodes - terminated, 0)
     assert (episodes.terminated, episodes.truncated, episodes.without_end) == ends
@@ -297,8 +302,7 @@ def test_a_log_without_any_usable_row_is_still_shown(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("episode,step,state,action,reward\n,,,,\n,,,,\n")
     facts = inspect_log(read_log(path))
-    assert (facts.rows, facts.states, facts.rewards) == (2, (), None)
-    assert facts.episodes.number == 0
+    assert (facts.rows, facts.states, facts.rewards, facts.episodes) == (2, (), None, None)
     assert found_in(facts) == {"unusable value": 10}
 
 

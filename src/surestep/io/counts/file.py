@@ -359,7 +359,6 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
             raise ValueError(
                 "a sum of rewards is not between the least and the greatest, times visits"
             )
-    ended = manifest.episodes
     counts = LabelledCounts(
         manifest.state_columns,
         manifest.action_columns,
@@ -371,7 +370,7 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
         manifest.rows_read,
         manifest.rows_dropped,
         begun["decided"],
-        Episodes(ended["recorded"], ended["terminated"], ended["truncated"]),
+        Episodes(*(manifest.episodes[name] for name in Episodes._fields)),
         manifest.bins,
         manifest.sources,
         manifest.dropped_rewards,

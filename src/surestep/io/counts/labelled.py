@@ -19,6 +19,7 @@ from surestep.errors import InvalidCounts, ShapeMismatch
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.vocabulary import Label, joined
 from surestep.model import Counts, LoggedRewards, Pairs
+from surestep.model.known import hull
 from surestep.model.noun import noun
 
 END_LABEL = "(end)"
@@ -376,7 +377,7 @@ def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
         Episodes(*map(sum, zip(*(part.episodes for part in parts), strict=True))),
         first.binnings,
         sources,
-        merged_ends(part.dropped_rewards for part in parts),
+        merged_ends([part.dropped_rewards for part in parts]),
         {name: merge_counts([part.signals[name] for part in parts]) for name in first.signals},
         first.edges if len(parts) == 1 else (),
     )
@@ -419,14 +420,10 @@ def merged_sources(parts: Sequence[LabelledCounts]) -> tuple[str, ...]:
     return tuple(sorted(holder))
 
 
-def merged_ends(parts: Iterable[Mapping[str, Ends]]) -> dict[str, Ends]:
+def merged_ends(parts: Sequence[Mapping[str, Ends]]) -> dict[str, Ends]:
     """Merges the ranges of dropped rewards; returns the least and the greatest one by reason."""
-    merged = dict[str, Ends]()
-    for part in parts:
-        for why, (low, high) in sorted(part.items()):
-            least, greatest = merged.get(why, (low, high))
-            merged[why] = min(low, least), max(high, greatest)
-    return merged
+    reasons = dict.fromkeys(why for part in parts for why in sorted(part))
+    return {why: hull(part[why] for part in parts if why in part) for why in reasons}
 
 
 def in_units(sums: arrays.AnyArray, unit: int) -> arrays.FloatArray:

@@ -63,7 +63,7 @@ class Binning:
         if self.edges is not None:
             return np.searchsorted(np.array(self.edges), numbers, side="right")
         grid = Multiples.of(self.width)
-        inside = np.clip(numbers, grid.edge(-grid.last - 1), grid.edge(grid.last))
+        inside = np.clip(numbers, grid.edges(-grid.last - 1), grid.edges(grid.last))
         near: arrays.IntArray = np.floor(inside / grid.width).astype(np.int64)
         reached = (grid.edges(near) <= inside).astype(np.int64) + (grid.edges(near + 1) <= inside)
         return near - 1 + reached
@@ -109,7 +109,7 @@ class Binning:
         """Returns the lower edge of a bin that has one."""
         if self.edges is not None:
             return self.edges[index - 1]
-        return Multiples.of(self.width).edge(index)
+        return float(Multiples.of(self.width).edges(index))
 
     def sql(self, expression: str) -> str:
         """Returns SQL for the bin (BIGINT) of a DOUBLE expression; NULL if it is not finite."""
@@ -143,20 +143,16 @@ class Multiples:
         """Returns the number of the last bin."""
         return LARGEST_MULTIPLE // self.digits
 
-    def edges(self, index: arrays.IntArray) -> arrays.FloatArray:
+    def edges(self, index: arrays.IntArray | int) -> arrays.FloatArray:
         """Returns i · digits · 10^power, rounded once: all factors are exact."""
-        units: arrays.FloatArray = (index * self.digits).astype(np.float64)
+        units = np.asarray(index * self.digits, np.float64)
         shift = 10.0 ** abs(self.power)
         return units * shift if self.power >= 0 else units / shift
 
-    def edge(self, index: int) -> float:
-        """Returns the edge with this index."""
-        return float(self.edges(np.array([index]))[0])
-
     def sql(self, value: str) -> str:
         """Returns SQL for the bin of a value, with the same operations as `Binning.indices`."""
-        low = literal(self.edge(-self.last - 1))
-        inside = f"least(greatest({value}, {low}), {literal(self.edge(self.last))})"
+        low = literal(float(self.edges(-self.last - 1)))
+        inside = f"least(greatest({value}, {low}), {literal(float(self.edges(self.last)))})"
         near = f"CAST(floor({inside} / {literal(self.width)}) AS BIGINT)"
         operation = f"{'*' if self.power >= 0 else '/'} {literal(10.0 ** abs(self.power))}"
 

@@ -105,11 +105,11 @@ def read_pairs(
     """Reads the pairs in a file (CSV, Parquet, JSON lines) or a table in memory.
 
     States and actions are in the columns of the log, or in a column of a usual name; a `policy` has
-    π(a|s) in a column such as `probability`. Other columns are ignored. A binned column has numbers
-    or labels of bins.
+    π(a|s) in a column such as `probability`. Other columns are ignored, and so are their bins. A
+    binned column has numbers or labels of bins.
     """
     roles = {"state": states, "action": actions}
-    bins = binnings or {}
+    bins = {x: rule for x, rule in (binnings or {}).items() if x in (*states, *actions)}
     last = {"probability": PROBABILITY[:1]} if policy else {}
     table = read_label_table(source, {**roles, **last}, bins)
     known = [tuple(in_order(table.labels[role], roles[role], bins)) for role in roles]
@@ -152,8 +152,7 @@ def read_lifted(
         there = types_of(database)
     if not columns.memory or any(name in there for name in columns.state[len(present) :]):
         return read_pairs(source, columns.state, columns.action, binnings, policy=policy)
-    bins = {x: binnings[x] for x in (*present, *columns.action) if x in binnings}
-    table = read_pairs(source, present, columns.action, bins, policy=policy)
+    table = read_pairs(source, present, columns.action, binnings, policy=policy)
     words = table.vocabulary
     width = len(present)
     if not policy:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -90,6 +90,14 @@ class Vocabulary:
     def action_name(self, action: int) -> Label:
         """Returns the display name of an action, one text a column."""
         return called(self.actions[action], self.action_columns, self.names)
+
+    def picked(self, states: arrays.IntArray, actions: arrays.IntArray) -> Self:
+        """Returns the vocabulary of these states and actions, in this order."""
+        return replace(
+            self,
+            states=tuple(self.states[s] for s in states),
+            actions=tuple(self.actions[a] for a in actions),
+        )
 
     def index(self, role: str, given: Given) -> int:
         """Returns the number of a state or an action, given as text, texts, or a row of columns.

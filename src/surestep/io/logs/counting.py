@@ -178,8 +178,10 @@ class CountQuery:
         if self.roles.next_state:
             there = [f"{name} IS NULL" for name in self.roles.names("next")]
             wholly = f"({' AND '.join(there)})"
-            lacks.append(f"({' OR '.join(there)}) AND NOT {wholly}")
-            lacks.append(f"{wholly} AND kind & {TERMINATED | TRUNCATED} = 0")
+            lacks += [
+                f"({' OR '.join(there)}) AND NOT {wholly}",
+                f"{wholly} AND kind & {TERMINATED | TRUNCATED} = 0",
+            ]
         return " OR ".join(f"({condition})" for condition in lacks)
 
 

@@ -339,9 +339,11 @@ class Look:
         """
         episode = self.roles.episode
         step = self.roles.mapping.step
-        texts = ["NULL" if episode is None else usable_code(episode)]
-        texts += ["NULL" if step is None else sql_name(step)]
-        texts += [" || ', ' || ".join(as_texts([name]) for name in columns) or NOTE]
+        texts = [
+            "NULL" if episode is None else usable_code(episode),
+            "NULL" if step is None else sql_name(step),
+            " || ', ' || ".join(as_texts([name]) for name in columns) or NOTE,
+        ]
         listed = ", ".join(f"CAST({sql} AS VARCHAR)" for sql in texts)
         rows = self.database.execute(
             f"SELECT {ROW}, {listed} FROM log JOIN (SELECT row AS {ROW}, note AS {NOTE} "

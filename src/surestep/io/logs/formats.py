@@ -48,8 +48,15 @@ class Header(NamedTuple):
         """Returns SQL that reads files with this first line; `also` names settings to pass on."""
         quote = sql_text(self.reader.quote or '"')
         nothing = ", ".join(map(sql_text, ("", *several(self.reader.nullstr))))
-        given = [f"delim={sql_text(self.delimiter)}", f"quote={quote}", f"escape={quote}"]
-        given += [f"nullstr=[{nothing}]", "header=true", f"skip={self.reader.skip or 0}", *options]
+        given = [
+            f"delim={sql_text(self.delimiter)}",
+            f"quote={quote}",
+            f"escape={quote}",
+            f"nullstr=[{nothing}]",
+            "header=true",
+            f"skip={self.reader.skip or 0}",
+            *options,
+        ]
         told = {name: getattr(self.reader, name) for name in ("encoding", *also)}
         given += [f"{name}={sql_text(value)}" for name, value in told.items() if value is not None]
         return f"read_csv({file_list(files)}, {', '.join(given)})"

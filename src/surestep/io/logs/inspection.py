@@ -19,6 +19,7 @@ from surestep.io.logs.source import LogSource
 from surestep.io.logs.tables import connected
 
 REWARD_BINS = 24
+LENGTH_BINS = 24
 FAR = 10  # interquartile ranges beyond the quartiles: a value further out may be an outlier
 RARE = 1000  # outliers are at most one row in 1,000, or a single row
 
@@ -35,15 +36,18 @@ class Rewards(NamedTuple):
     bins: tuple[int, ...]
 
 
-class EpisodeFacts(NamedTuple):
-    """The number of episodes of a log, their ends, and their lengths."""
+class EpisodeLengths(NamedTuple):
+    """The number of episodes, how they end, and how many rows they have."""
 
     number: int
     terminated: int
     truncated: int
     without_end: int
-    lengths: arrays.IntArray  # [L] rising
-    times: arrays.IntArray  # [L] how many episodes are that long
+    lowest: int
+    median: int
+    highest: int
+    edges: tuple[float, ...]  # edges of the bins of lengths, halfway between whole numbers
+    histogram: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,15 +62,10 @@ class LogFacts:
     taken: arrays.IntArray  # [K] rows, at least 1
     visits: arrays.IntArray  # [K] rows with a known next state or end
     only_reached: int  # next states in which no row decides
-    episodes: EpisodeFacts | None
+    episodes: EpisodeLengths | None
     rewards: Rewards | None  # None where no reward is a number
     suspicions: tuple[Suspicion, ...]
     binnings: Mapping[str, Binning]  # by column
-
-    @property
-    def unfinished(self) -> int:
-        """Returns the number of rows without a known next state."""
-        return int(self.taken.sum() - self.visits.sum())
 
 
 def inspect_log(source: LogSource) -> LogFacts:
@@ -89,23 +88,13 @@ def inspect_log(source: LogSource) -> LogFacts:
                 f"SELECT count(*) FROM (SELECT DISTINCT {', '.join(following)} FROM seen "
                 f"WHERE {known} EXCEPT SELECT {', '.join(look.roles.names('state'))} FROM visited)"
             ).fetchone()
-        episodes = None
-        if source.columns.episode is not None:
-            numbers = database.execute(
-                "SELECT count(*), count_if(terminated), count_if(truncated AND NOT terminated), "
-                "count_if(NOT terminated AND NOT truncated) FROM episodes"
-            ).fetchone()
-            lengths = database.execute(
-                "SELECT rows, count(*) FROM episodes GROUP BY rows ORDER BY rows"
-            ).fetchall()
-            episodes = EpisodeFacts(*numbers, *np.array(lengths, np.int64).reshape(-1, 2).T)
         return LogFacts(
             rows,
             states,
             actions,
             **pairs,
             only_reached=only_reached,
-            episodes=episodes,
+            episodes=episode_lengths(look),
             rewards=rewards,
             suspicions=(*unusable, *look.ask(look.of_episodes() | OF_LABELS, low=low, high=high)),
             binnings=look.roles.binnings,
@@ -142,6 +131,34 @@ def count_pairs(
         f"JOIN action_codes act USING ({act}) GROUP BY ALL ORDER BY ALL"
     ).fetchnumpy()
     return states, actions, {name: arrays.own(x.astype(np.int64)) for name, x in pairs.items()}
+
+
+def episode_lengths(look: Look) -> EpisodeLengths | None:
+    """Returns how many rows episodes have, in bins of equal width; None without episodes."""
+    rows = look.database.execute(
+        "SELECT rows, count(*), count_if(terminated), count_if(truncated AND NOT terminated), "
+        "count_if(NOT terminated AND NOT truncated) FROM episodes GROUP BY rows ORDER BY rows"
+    ).fetchall()
+    if not rows:
+        return None
+    lengths, times, terminated, truncated, without_end = np.array(rows, np.int64).T
+    upto = np.cumsum(times)
+    low, high = int(lengths[0]), int(lengths[-1])
+    median = int(lengths[np.searchsorted(2 * upto, upto[-1])])
+    width = -(-(high - low + 1) // LENGTH_BINS)
+    edges = np.arange(low - 0.5, high + width, width)
+    bins, _ = np.histogram(lengths, edges, weights=times)
+    return EpisodeLengths(
+        number=int(times.sum()),
+        terminated=int(terminated.sum()),
+        truncated=int(truncated.sum()),
+        without_end=int(without_end.sum()),
+        lowest=low,
+        median=median,
+        highest=high,
+        edges=tuple(edges.tolist()),
+        histogram=tuple(bins.astype(int).tolist()),
+    )
 
 
 def reward_facts(look: Look) -> Rewards | None:

@@ -310,8 +310,12 @@ def plain_numbers(told: Description, mapping: ColumnMapping, types: Types) -> li
     A text that is no number in that notation stays none, and is refused later.
     """
     following = dict(zip(mapping.next_state, mapping.state, strict=False))
-    numbers = {mapping.reward, mapping.step, mapping.propensity}
-    numbers |= {name for rule in told.bins.values() for name in several(rule.columns)}
+    numbers = {
+        mapping.reward,
+        mapping.step,
+        mapping.propensity,
+        *(name for rule in told.bins.values() for name in several(rule.columns)),
+    }
     texts = {
         sql_name(name): plain_text(told, name)
         for name, kind in types.items()

@@ -52,9 +52,9 @@ TEMPLATES = Environment(
 TEMPLATES.filters |= {"sql": sql_name, "text": sql_text}
 
 
-def limits_of(most: int, share: float) -> tuple[int, int]:
-    """Returns the most entries of a stack in each part: in the proportion of the parts."""
-    return max(1, round(most * share / (1 - share))), most
+def first_limit(most: int, share: float) -> int:
+    """Returns the most entries of a stack in the first part: `most`, in proportion of the parts."""
+    return max(1, round(most * share / (1 - share)))
 
 
 def queries_for(source: LogSource, dialect: str, *, table: str, most: int) -> str:
@@ -70,8 +70,7 @@ def queries_for(source: LogSource, dialect: str, *, table: str, most: int) -> st
         )
     check_can_be_asked(source)
     files = source.columns_in_files
-    given = source.description.method.train_share
-    share = USUAL_SHARE if given is None else given
+    share = source.description.method.train_share or USUAL_SHARE
     template = TEMPLATES.get_template("warehouse.sql.jinja")
     made = {
         query: sqlglot.transpile(
@@ -88,7 +87,7 @@ def queries_for(source: LogSource, dialect: str, *, table: str, most: int) -> st
                 form_column=FORM,
                 share=share,
                 most=most,
-                first=limits_of(most, share)[0],
+                first=first_limit(most, share),
             ),
             read="duckdb",
             write=dialect,
@@ -129,9 +128,9 @@ class WarehouseTables(NamedTuple):
     """The counts and the first entries of a log, which a warehouse made."""
 
     counts: LabelledCounts
-    parts: tuple[LabelledCounts, LabelledCounts]  # of both parts, numbered like `counts`
+    # Of both parts, numbered like `counts`, with the states in which the first episodes began.
+    parts: Sequence[tuple[LabelledCounts, arrays.IntArray]]
     rows: dict[str, arrays.AnyArray]  # of entries, over the labels of `counts`
-    starts: tuple[arrays.IntArray, arrays.IntArray]  # the first states of each part
     share: float  # of the episodes: of the first part
     complete: bool  # every row and every start is there
 
@@ -146,8 +145,7 @@ class WarehouseTables(NamedTuple):
         pairs = log.pairs
         place = known_places("state", [*map(joined, self.counts.states)], pairs.state_labels)
         one, other = (
-            Seen(part.to_counts(pairs, self.counts), place[starts])
-            for part, starts in zip(self.parts, self.starts, strict=True)
+            Seen(part.to_counts(pairs, self.counts), place[starts]) for part, starts in self.parts
         )
         whole = self.counts.to_counts(pairs)
         whole = replace(whole, starts=one.counts.starts + other.counts.starts)  # as rows are loaded
@@ -212,17 +210,17 @@ def tables_of(database: Any, roles: RoleSql) -> WarehouseTables:
     )
     whole = counts_of(database, roles, scale)
     whole = replace(whole, sources=(counts_digest(whole),))
-    parts, starts = [], []
+    parts = list[tuple[LabelledCounts, arrays.IntArray]]()
     for part in ("choosing", "judging"):
         transitions, times, _ = numbered_transitions(
             database, roles, len(whole.states), f"kept AND part = '{part}'"
         )
-        parts.append(replace(whole, transitions=transitions, scale=scale, starts=times))
+        counts = replace(whole, transitions=transitions, scale=scale, starts=times)
         begun = database.execute(
             "SELECT here.number AS state FROM entered JOIN state_codes AS here USING "
             f"({', '.join(roles.names('state'))}) WHERE starts AND part = '{part}' ORDER BY episode"
         ).fetchnumpy()
-        starts.append(np.asarray(begun["state"], np.int64))
+        parts.append((counts, np.asarray(begun["state"], np.int64)))
     answer = database.execute(
         f"SELECT here.number AS state, act.number AS action, coalesce(there.number, {END}) AS "
         "next_state, terminated, reward, episode, place, chooses FROM (FROM entered WHERE NOT "
@@ -232,9 +230,7 @@ def tables_of(database: Any, roles: RoleSql) -> WarehouseTables:
     rows = {name: np.asarray(values) for name, values in answer.items()}
     if not complete:
         rows |= {name: np.arange(rows["state"].size) for name in ("episode", "place")}
-    return WarehouseTables(
-        whole, (parts[0], parts[1]), rows, (starts[0], starts[1]), share, complete
-    )
+    return WarehouseTables(whole, parts, rows, share, complete)
 
 
 def check_tables(database: Any, roles: RoleSql) -> tuple[float, bool]:
@@ -252,7 +248,7 @@ def check_tables(database: Any, roles: RoleSql) -> tuple[float, bool]:
             f"{odd:,} rows of the log cannot be used: a value is missing, steps have gaps, or an "
             "episode goes on after its end; `surestep inspect` of whole episodes shows which"
         )
-    first, most = limits_of(most, share)
+    first = first_limit(most, share)
     keys = ", ".join(["part", "most", "train_share", *roles.names("state"), *roles.names("action")])
     (different,) = database.execute(
         f"SELECT count(*) FROM (SELECT {keys}, least(sum(times), if(part = 'choosing', {first}, "
