@@ -42,7 +42,7 @@ from surestep.pipeline.evidence import (
     policy_of,
 )
 from surestep.pipeline.improve import prepared
-from surestep.pipeline.posing import check_declared, problem_of, with_signals
+from surestep.pipeline.posing import problem_of, with_signals
 from surestep.pipeline.recording import terms_of
 from surestep.pipeline.terms import DataFacts, Terms, certified, with_algorithm
 from surestep.pipeline.verify import check_said, open_again
@@ -396,8 +396,7 @@ class SavedPolicy:
             [certifier.name for certifier in certifiers if needs_episodes(certifier)],
             of_rows=record.parameters.behavior == ROW_PROPENSITIES,
         )
-        problem = problem_of(parts, terms, facts)
-        check_declared(terms, problem, counts, log, parts.log)
+        problem = problem_of(parts, terms, facts, counts, log)
         problem = with_signals(problem, described(record.description), source, parts, terms)
         if not same_log:
             how = Statement("log-partly-known" if shares_files else "log-unknown")

@@ -35,13 +35,22 @@ NO_CONDITION = re.compile(
 )
 
 
-def problem_of(parts: Assembly, terms: Terms, facts: DataFacts) -> Problem:
-    """Builds the problem under the terms; its premises list all that was assumed."""
+def problem_of(
+    parts: Assembly,
+    terms: Terms,
+    facts: DataFacts,
+    counts: LabelledCounts,
+    source: LogSource | None,
+) -> Problem:
+    """Builds the problem under the terms; its premises list all that was assumed.
+
+    Refuses declared ranges of rewards and returns that the counts or the log contradict.
+    """
     premises = parts.premises + terms.premises(facts)
     log = parts.log if parts.looked_at else None
     if log is not None and log.order is not None and not parts.has_times:
         premises += (Statement("file-order-is-decision-order"),)
-    return Problem(
+    problem = Problem(
         counts=parts.counts,
         behavior=parts.behavior,
         discount=terms.discount,
@@ -50,6 +59,8 @@ def problem_of(parts: Assembly, terms: Terms, facts: DataFacts) -> Problem:
         log=log,
         premises=premises,
     )
+    check_declared(terms, problem, counts, source, parts.log)
+    return problem
 
 
 def with_signals(
@@ -98,8 +109,7 @@ def further_signal(
     pairs = parts.counts.pairs
     steps = None if log is None or parts.log is None else log.load(pairs, counts)
     visits = counts.to_counts(pairs) if steps is None else steps.counts()
-    problem = problem_of(replace(parts, counts=visits, log=steps), own, facts)
-    check_declared(own, problem, counts, log, steps)
+    problem = problem_of(replace(parts, counts=visits, log=steps), own, facts, counts, log)
     if own.discount == 1 != terms.discount:
         try:
             refuse_endless(problem.estimate(), problem.behavior.probability)
