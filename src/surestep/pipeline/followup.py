@@ -653,9 +653,10 @@ def followed_in(saved: Result, rows: NewRows, among: BoolArray) -> dict[tuple[st
     ours = among[run_owners(rows.log.episode_offsets)]
     decisions = np.bincount(rows.log.state[ours], minlength=some.size)
     as_advised = np.bincount(rows.log.state[ours & rows.advised], minlength=some.size)
-    rates = dict[tuple[str, ...], Rate]()
-    for s in np.flatnonzero(some & ~table.quiet & (decisions[: some.size] > 0)).tolist():
-        rates[table.vocabulary.state_name(s)] = Rate.of(np.arange(decisions[s]) < as_advised[s])
+    rates = {
+        table.vocabulary.state_name(s): Rate.of(np.arange(decisions[s]) < as_advised[s])
+        for s in np.flatnonzero(some & ~table.quiet & (decisions[: some.size] > 0)).tolist()
+    }
     return dict(sorted(rates.items(), key=lambda one: one[1].happened - one[1].total))
 
 
