@@ -175,8 +175,7 @@ def pilot(
     if frame is None:
         name = "" if in_memory else read_path(result).resolve().name
         made = planned(saved, {"digest": digest, "result": name} | given, read(found(there)))
-        sections = plan_sections(made, saved.record)
-        return replace(made, report=page(sections[0].title, "Plan of a pilot", sections))
+        return replace(made, report=page("Plan of a pilot", plan_sections(made, saved.record)))
     if given or plan is None:
         raise InvalidParameter(
             f"{next(iter(given), 'no plan')} is given beside new rows; expected rows and the plan "
@@ -206,11 +205,10 @@ def pilot(
         today or datetime.now(UTC).date().isoformat(),
         drift,
     )
-    sections = answer_sections(answer, saved.record)
     return Pilot(
         plan=terms,
         toml=fixed.toml,
-        report=page(sections[0].title, "A pilot", sections),
+        report=page("A pilot", answer_sections(answer, saved.record)),
         answer=answer,
     )
 
@@ -348,7 +346,7 @@ def worlds_of(saved: Result, measure: Measure, past: NewRows) -> list[World]:
     """
     rng = np.random.default_rng(SEED)
     whole_episodes = [Asked.of(Stitched.name)]  # a kind that looks at them, so that rewards vary
-    made = SavedPolicy.of(saved, past.source, whole_episodes, None)
+    made = SavedPolicy.of(saved, past.source, whole_episodes, {})
     problem = made.problem
     steps = size_of(problem).horizon
     cuts = bool((past.episodes.lowest[0] < past.episodes.highest[0]).any())
@@ -514,8 +512,7 @@ def watch(
             **{path.name: InputFile.of("log", path).sha256 for path in rows.source.files},
         },
     )
-    sections = watch_sections(answer)
-    return replace(answer, report=page(sections[0].title, "Watching an adopted policy", sections))
+    return replace(answer, report=page("Watching an adopted policy", watch_sections(answer)))
 
 
 def watch_json(watched: Watch, settings: Mapping[str, Any]) -> bytes:
