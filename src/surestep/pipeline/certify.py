@@ -493,7 +493,10 @@ def behavior_table_of(saved: Result) -> PairTable:
 
 
 def pairs_in(saved: Result) -> PairTable:
-    """Returns the pairs of a saved result in states with a decision, with their labels."""
+    """Returns the pairs of a saved result in states with a decision, with their labels.
+
+    These states come first in the table of the result, so that pairs have its numbers.
+    """
     table = saved.table
     words = table.vocabulary
     state = table.pairs.state[table.decided]
