@@ -5,7 +5,7 @@ Ranges that a user declared are held against the data before anything rests on t
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
 
@@ -183,12 +183,10 @@ def number_or_text(database: duckdb.DuckDBPyConnection, name: str) -> str:
     return column if database.execute(texts).fetchall()[0][0] else number
 
 
-def some(labels: Iterable[str], most: int = 5) -> Iterator[str]:
-    """Yields the first `most` distinct labels, and '…' if there are more."""
+def some(labels: Iterable[str]) -> list[str]:
+    """Returns the first five distinct labels, and '…' if there are more."""
     different = [*dict.fromkeys(labels)]
-    yield from different[:most]
-    if len(different) > most:
-        yield "…"
+    return [*different[:5], *(["…"] if len(different) > 5 else [])]
 
 
 # ---- declared ranges ----------------------------------------------------------------------------
