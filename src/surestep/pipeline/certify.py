@@ -498,15 +498,9 @@ def pairs_in(saved: Result) -> PairTable:
     These states come first in the table of the result, so that pairs have its numbers.
     """
     table = saved.table
-    words = table.vocabulary
-    state = table.pairs.state[table.decided]
-    actions, action = np.unique(table.pairs.action[table.decided], return_inverse=True)
-    known = replace(
-        words,
-        states=words.states[: table.num_deciding],
-        actions=tuple(words.actions[a] for a in actions),
-    )
-    pairs = known.pairs_of(np.stack([state, action], axis=1))
+    known = replace(table.vocabulary, states=table.vocabulary.states[: table.num_deciding])
+    enabled = np.stack([table.pairs.state, table.pairs.action], axis=1)[table.decided]
+    pairs = known.pairs_of(enabled)
     return PairTable(POLICY, known, pairs, np.ones(pairs.num_pairs))
 
 
