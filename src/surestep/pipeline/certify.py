@@ -405,7 +405,7 @@ class SavedPolicy:
             problem = problem.moved(lambda p: replace(p, premises=(*p.premises, how)))
         if parts.numbering is not None:
             policy = parts.numbering.policy(policy)
-            visits = visits[parts.numbering.pair] if same_log else visits
+            visits = visits[parts.numbering.pair]
         return cls(
             terms=terms,
             certifiers=certifiers,

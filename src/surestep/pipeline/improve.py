@@ -542,13 +542,12 @@ def earned(question: Assignment, value: FloatArray, model: float) -> Baseline | 
     log = question.problem.episodes
     if log is None:
         return None
-    chosen_by = log if question.training.log is None else question.training.log
     return baseline_of(
         log,
         question.problem.single_discount,
         value,
         model,
-        model_episodes=chosen_by.num_episodes,
+        model_episodes=episodes.log_of(question.training).num_episodes,
     )
 
 
