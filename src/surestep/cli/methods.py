@@ -108,8 +108,10 @@ def bounds_section(
     if zeta is not None:
         columns += numbers("visits")
         captions.append(f"visits for ζ = {zeta:g}")
-        for row, answer in zip(rows, answers, strict=True):
-            row.append("–" if answer.n_wedge is None else f"{answer.n_wedge:,}")
+        rows = [
+            [*row, "–" if answer.n_wedge is None else f"{answer.n_wedge:,}"]
+            for row, answer in zip(rows, answers, strict=True)
+        ]
     if any("NOTHING" in row for row in rows):
         sentences.append(f"NOTHING: values span {span:g}, so no policy can be worse by more.")
     if zeta is not None and zeta >= span:
