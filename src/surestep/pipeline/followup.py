@@ -475,8 +475,10 @@ def watch(
         )
     known = int(np.argmax(np.append(episodes.pending, True)))
     watched = [watched_values(episodes, m, held, known) for m in range(len(episodes.measures))]
-    levels = levels_of(saved, old, seasons, holdout=arm is not None)
-    levels += limits_of(saved, old, seasons, holdout=arm is not None)
+    levels = [
+        *levels_of(saved, old, seasons, holdout=arm is not None),
+        *limits_of(saved, old, seasons, holdout=arm is not None),
+    ]
     many = sum(level.value is not None for level in levels)  # each has its part of α
     names = [*episodes.ids]
     if episodes.starts is not None:
