@@ -50,7 +50,7 @@ def made_of(folder, rows, kinds=(), **how):
 def judging(folder, log, kinds=()):
     saved = surestep.load(folder)
     source = log_again(saved, log, None, but=(), allow_query=False)
-    return SavedPolicy.of(saved, source, kinds, None)
+    return SavedPolicy.of(saved, source, kinds, {})
 
 
 @pytest.mark.parametrize("folder", ["estimated", "known", "declared"])

@@ -35,7 +35,7 @@ def inspected(lengths, *, ends=True, reward=1.0):
 def shown(inspection):
     """The words of the page and of the terminal."""
     sections = inspection_sections(inspection, NEXT)
-    made = page("A log", "A look at a log", sections)
+    made = page("A look at a log", sections)
     parser = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False)
     body = parser.parse(made).find("body")
     file = io.StringIO()

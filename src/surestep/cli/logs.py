@@ -105,7 +105,9 @@ def inspect_command(
         write_together(
             {
                 output: [
-                    page(f"Inspection of {inspection.source}", "A look at a log", sections).encode()
+                    page(
+                        "A look at a log", sections, title=f"Inspection of {inspection.source}"
+                    ).encode()
                 ]
             }
         )

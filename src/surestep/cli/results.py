@@ -82,10 +82,10 @@ def explain_command(output: Path, given: tuple[str, ...], as_json: bool) -> None
     result = load(output)
     explanation = explain(result, state_of(given, result.table.vocabulary.state_columns))
     if as_json:
-        actions = [reason._asdict() for reason in explanation.actions]
-        for reason in actions:
-            if not reason["kept_by"]:  # as is all without further signals
-                del reason["kept_by"]
+        actions = [  # nothing is kept by a signal where there are no further ones
+            {name: x for name, x in reason._asdict().items() if x or name != "kept_by"}
+            for reason in explanation.actions
+        ]
         say_json({**dataclasses.asdict(explanation), "actions": actions})
         return
     show([explanation_section(explanation)])

@@ -1,6 +1,6 @@
 """Certifies a saved policy further, by the log that made it or by another log."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from surestep.certificates import Certifier, certify
 from surestep.certificates.episodes import holds_out, needs_episodes, split_of, training_for
 from surestep.certificates.registry import Asked
 from surestep.checks import CHECKS, Check
-from surestep.description import RANGES, described, given_as
+from surestep.description import RANGES, described, given_as, in_words, merged
 from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.labels.label_tables import (
@@ -42,7 +42,7 @@ from surestep.pipeline.evidence import (
     policy_of,
 )
 from surestep.pipeline.improve import prepared
-from surestep.pipeline.posing import check_declared, problem_of, with_signals
+from surestep.pipeline.posing import problem_of, with_signals
 from surestep.pipeline.recording import terms_of
 from surestep.pipeline.terms import DataFacts, Terms, certified, with_algorithm
 from surestep.pipeline.verify import check_said, open_again
@@ -51,7 +51,6 @@ from surestep.results.findings import belief_in
 from surestep.results.record import ROW_PROPENSITIES, InputFile
 from surestep.results.result import POLICY, Result, load
 
-Declared = tuple[tuple[float, float] | None, ...]  # running, ending and returns
 SAME_CHANCE = 1e-6
 
 
@@ -199,7 +198,7 @@ def certify_result(
     asked = [Asked.of(kind) for kind in kinds]
     if not asked:
         raise InvalidParameter("no kind of certificate is given, expected at least one")
-    declared = (running, ending, returns) if running or ending or returns else None
+    declared = in_words(running=running, ending=ending, returns=returns)
     with telling(progress) as tell:
         tell("reading the log", 0, 1)
         saved = load(read_path(directory))
@@ -207,7 +206,7 @@ def certify_result(
             saved,
             log,
             memory_limit,
-            but=() if declared is None else RANGES,
+            but=RANGES if declared else (),
             allow_query=allow_query,
         )
         made = SavedPolicy.of(saved, source, asked, declared, delta)
@@ -346,10 +345,13 @@ class SavedPolicy:
         saved: Result,
         source: LogSource | CountsSource,
         kinds: Sequence[Asked],
-        declared: Declared | None,
+        declared: Mapping[str, Any],
         delta: float | None = None,
     ) -> Self:
-        """Reads the log, with whole episodes if a certifier needs them."""
+        """Reads the log, with whole episodes if a certifier needs them.
+
+        `declared` has ranges in place of all those of the result, as a description has them.
+        """
         record = saved.record
         terms = terms_of(record)
         counts = source.counts()
@@ -359,9 +361,9 @@ class SavedPolicy:
         shares_files = same_log or any(
             InputFile.of("log", path).sha256 in used for path in source.files
         )
-        if declared is not None:
-            stakes = dict(zip(RANGES, declared, strict=True), discount=terms.discount)
-            terms = replace(terms, stakes=described({"stakes": stakes}).stakes)
+        if declared:
+            stakes = described(merged(in_words(discount=terms.discount), declared)).stakes
+            terms = replace(terms, stakes=stakes)
         facts = DataFacts.of(counts)
         if not same_log and "running" in record.defaults:
             # Without declared ranges, steps may earn what the log of the result shows.
@@ -396,15 +398,14 @@ class SavedPolicy:
             [certifier.name for certifier in certifiers if needs_episodes(certifier)],
             of_rows=record.parameters.behavior == ROW_PROPENSITIES,
         )
-        problem = problem_of(parts, terms, facts)
-        check_declared(terms, problem, counts, log, parts.log)
+        problem = problem_of(parts, terms, facts, counts, log)
         problem = with_signals(problem, described(record.description), source, parts, terms)
         if not same_log:
             how = Statement("log-partly-known" if shares_files else "log-unknown")
             problem = problem.moved(lambda p: replace(p, premises=(*p.premises, how)))
         if parts.numbering is not None:
             policy = parts.numbering.policy(policy)
-            visits = visits[parts.numbering.pair] if same_log else visits
+            visits = visits[parts.numbering.pair]
         return cls(
             terms=terms,
             certifiers=certifiers,
@@ -492,12 +493,14 @@ def behavior_table_of(saved: Result) -> PairTable:
 
 
 def pairs_in(saved: Result) -> PairTable:
-    """Returns the pairs of a saved result in states with a decision, with their labels."""
+    """Returns the pairs of a saved result in states with a decision, with their labels.
+
+    These states come first in the table of the result, so that pairs have its numbers.
+    """
     table = saved.table
-    state = table.pairs.state[table.decided]
-    actions, action = np.unique(table.pairs.action[table.decided], return_inverse=True)
-    known = table.vocabulary.picked(np.arange(table.num_deciding), actions)
-    pairs = known.pairs_of(np.stack([state, action], axis=1))
+    known = replace(table.vocabulary, states=table.vocabulary.states[: table.num_deciding])
+    enabled = np.stack([table.pairs.state, table.pairs.action], axis=1)[table.decided]
+    pairs = known.pairs_of(enabled)
     return PairTable(POLICY, known, pairs, np.ones(pairs.num_pairs))
 
 

@@ -175,8 +175,7 @@ def pilot(
     if frame is None:
         name = "" if in_memory else read_path(result).resolve().name
         made = planned(saved, {"digest": digest, "result": name} | given, read(found(there)))
-        sections = plan_sections(made, saved.record)
-        return replace(made, report=page(sections[0].title, "Plan of a pilot", sections))
+        return replace(made, report=page("Plan of a pilot", plan_sections(made, saved.record)))
     if given or plan is None:
         raise InvalidParameter(
             f"{next(iter(given), 'no plan')} is given beside new rows; expected rows and the plan "
@@ -206,11 +205,10 @@ def pilot(
         today or datetime.now(UTC).date().isoformat(),
         drift,
     )
-    sections = answer_sections(answer, saved.record)
     return Pilot(
         plan=terms,
         toml=fixed.toml,
-        report=page(sections[0].title, "A pilot", sections),
+        report=page("A pilot", answer_sections(answer, saved.record)),
         answer=answer,
     )
 
@@ -348,7 +346,7 @@ def worlds_of(saved: Result, measure: Measure, past: NewRows) -> list[World]:
     """
     rng = np.random.default_rng(SEED)
     whole_episodes = [Asked.of(Stitched.name)]  # a kind that looks at them, so that rewards vary
-    made = SavedPolicy.of(saved, past.source, whole_episodes, None)
+    made = SavedPolicy.of(saved, past.source, whole_episodes, {})
     problem = made.problem
     steps = size_of(problem).horizon
     cuts = bool((past.episodes.lowest[0] < past.episodes.highest[0]).any())
@@ -477,8 +475,10 @@ def watch(
         )
     known = int(np.argmax(np.append(episodes.pending, True)))
     watched = [watched_values(episodes, m, held, known) for m in range(len(episodes.measures))]
-    levels = levels_of(saved, old, seasons, holdout=arm is not None)
-    levels += limits_of(saved, old, seasons, holdout=arm is not None)
+    levels = [
+        *levels_of(saved, old, seasons, holdout=arm is not None),
+        *limits_of(saved, old, seasons, holdout=arm is not None),
+    ]
     many = sum(level.value is not None for level in levels)  # each has its part of α
     names = [*episodes.ids]
     if episodes.starts is not None:
@@ -514,8 +514,7 @@ def watch(
             **{path.name: InputFile.of("log", path).sha256 for path in rows.source.files},
         },
     )
-    sections = watch_sections(answer)
-    return replace(answer, report=page(sections[0].title, "Watching an adopted policy", sections))
+    return replace(answer, report=page("Watching an adopted policy", watch_sections(answer)))
 
 
 def watch_json(watched: Watch, settings: Mapping[str, Any]) -> bytes:
@@ -653,9 +652,10 @@ def followed_in(saved: Result, rows: NewRows, among: BoolArray) -> dict[tuple[st
     ours = among[run_owners(rows.log.episode_offsets)]
     decisions = np.bincount(rows.log.state[ours], minlength=some.size)
     as_advised = np.bincount(rows.log.state[ours & rows.advised], minlength=some.size)
-    rates = dict[tuple[str, ...], Rate]()
-    for s in np.flatnonzero(some & ~table.quiet & (decisions[: some.size] > 0)).tolist():
-        rates[table.vocabulary.state_name(s)] = Rate.of(np.arange(decisions[s]) < as_advised[s])
+    rates = {
+        table.vocabulary.state_name(s): Rate.of(np.arange(decisions[s]) < as_advised[s])
+        for s in np.flatnonzero(some & ~table.quiet & (decisions[: some.size] > 0)).tolist()
+    }
     return dict(sorted(rates.items(), key=lambda one: one[1].happened - one[1].total))
 
 

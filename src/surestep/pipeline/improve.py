@@ -41,11 +41,7 @@ from surestep.pipeline.findings import (
     settle,
 )
 from surestep.pipeline.groups import group_gains, groups_of
-from surestep.pipeline.posing import (
-    check_declared,
-    problem_of,
-    with_signals,
-)
+from surestep.pipeline.posing import problem_of, with_signals
 from surestep.pipeline.recording import Rehearsed, record_of
 from surestep.pipeline.rules import columns_of, rules_of
 from surestep.pipeline.stress_test import ALONE, Assignment, Effort, planned, rehearsal_of
@@ -357,10 +353,8 @@ def draft(
 def prepared(evidence: Evidence) -> Assignment:
     """Poses the problem, builds the algorithm and the certifiers, and splits the log."""
     terms = evidence.terms
-    facts = evidence.facts
     parts = evidence.assembly
-    problem = problem_of(parts, terms, facts)
-    check_declared(terms, problem, evidence.counts, evidence.log_source, parts.log)
+    problem = problem_of(parts, terms, evidence.facts, evidence.counts, evidence.log_source)
     if problem.single_discount == 1:  # an estimated π_b that may never end is refused
         refuse_endless(problem.estimate(), problem.behavior.probability)
     problem = with_signals(problem, evidence.description, evidence.source, parts, terms)
@@ -548,13 +542,12 @@ def earned(question: Assignment, value: FloatArray, model: float) -> Baseline | 
     log = question.problem.episodes
     if log is None:
         return None
-    chosen_by = log if question.training.log is None else question.training.log
     return baseline_of(
         log,
         question.problem.single_discount,
         value,
         model,
-        model_episodes=chosen_by.num_episodes,
+        model_episodes=episodes.log_of(question.training).num_episodes,
     )
 
 

@@ -28,7 +28,7 @@ from surestep.kernels.runs import discounted_returns
 from surestep.model import DecisionLog, Pairs
 from surestep.model.known import NOTHING, Ranges, with_zero
 from surestep.model.log import UNKNOWN
-from surestep.pipeline.certify import log_again
+from surestep.pipeline.certify import log_again, pairs_in
 from surestep.pipeline.posing import unsafe_states
 from surestep.results import Record, Result
 from surestep.results.findings import UNCHANGED
@@ -43,7 +43,7 @@ class NewRows:
     episodes: Episodes
     source: LogSource
     log: DecisionLog  # [N] steps; situations of the result have its numbers
-    pair: IntArray  # [N] of the result's table; −1: it knows no such situation or action
+    pair: IntArray  # [N] of the result's table; −1: it decides nothing there, or has no such action
     advised: BoolArray  # [N] the new policy takes this action there
 
 
@@ -118,7 +118,7 @@ def new_rows(
     if pending is not None:
         marks = source.first_values([pending], last=True)[1][pending]
         unfinished |= np.isin([str(mark).strip().lower() for mark in marks], YES)
-    pair = known_pairs(saved, steps)
+    pair = pairs_in(saved).find(words.states, words.actions, steps.state, steps.action)
     advised = (pair >= 0) & (saved.table.probability[pair] > UNCHANGED)
     lowest, highest, returns = returns_of(saved.record, source, steps, words)
     return NewRows(
@@ -173,16 +173,6 @@ def unfinished_in(
     return np.isin(np.asarray(steps.number), still_open)
 
 
-def known_pairs(saved: Result, steps: DecisionLog) -> IntArray:
-    """Returns the pair of each step [N] in the table of a result; −1 where it decides nothing."""
-    table = saved.table
-    known = (steps.state < table.pairs.num_states) & (steps.action < table.pairs.num_actions)
-    known[known] &= ~table.quiet[steps.state[known]]
-    pair = np.full(steps.num_steps, -1, np.int64)
-    pair[known] = table.pairs.find(steps.state[known], steps.action[known])
-    return pair
-
-
 def returns_of(
     record: Record, source: LogSource, steps: DecisionLog, words: Vocabulary
 ) -> FloatArray:
@@ -200,13 +190,12 @@ def returns_of(
         low, high = with_zero((one.low, one.high))
         returns.append(np.stack([so_far + left * low, so_far + left * high, so_far]))
     if description.unsafe.states is not None:
-        within = description.unsafe.within
+        within = np.inf if description.unsafe.within is None else description.unsafe.within
         unsafe = np.append(unsafe_states(description.unsafe.states, words), False)  # UNKNOWN
-        early = steps.step < (np.inf if within is None else within)
-        reached = (unsafe[steps.state] & (early | (steps.step == within))) | (
-            unsafe[steps.next_state] & early
+        reached = (unsafe[steps.state] & (steps.step <= within)) | (
+            unsafe[steps.next_state] & (steps.step < within)
         )
         met = -np.minimum(run_sums(reached.astype(np.float64), steps.episode_offsets), 1.0)
-        open_still = cut & (lengths < (np.inf if within is None else within))
+        open_still = cut & (lengths < within)
         returns.append(np.stack([np.where(open_still, -1.0, met), met, met]))
     return np.stack(returns, axis=1)

@@ -5,7 +5,7 @@ Ranges that a user declared are held against the data before anything rests on t
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
 
@@ -35,13 +35,22 @@ NO_CONDITION = re.compile(
 )
 
 
-def problem_of(parts: Assembly, terms: Terms, facts: DataFacts) -> Problem:
-    """Builds the problem under the terms; its premises list all that was assumed."""
+def problem_of(
+    parts: Assembly,
+    terms: Terms,
+    facts: DataFacts,
+    counts: LabelledCounts,
+    source: LogSource | None,
+) -> Problem:
+    """Builds the problem under the terms; its premises list all that was assumed.
+
+    Refuses declared ranges of rewards and returns that the counts or the log contradict.
+    """
     premises = parts.premises + terms.premises(facts)
     log = parts.log if parts.looked_at else None
     if log is not None and log.order is not None and not parts.has_times:
         premises += (Statement("file-order-is-decision-order"),)
-    return Problem(
+    problem = Problem(
         counts=parts.counts,
         behavior=parts.behavior,
         discount=terms.discount,
@@ -50,6 +59,8 @@ def problem_of(parts: Assembly, terms: Terms, facts: DataFacts) -> Problem:
         log=log,
         premises=premises,
     )
+    check_declared(terms, problem, counts, source, parts.log)
+    return problem
 
 
 def with_signals(
@@ -98,8 +109,7 @@ def further_signal(
     pairs = parts.counts.pairs
     steps = None if log is None or parts.log is None else log.load(pairs, counts)
     visits = counts.to_counts(pairs) if steps is None else steps.counts()
-    problem = problem_of(replace(parts, counts=visits, log=steps), own, facts)
-    check_declared(own, problem, counts, log, steps)
+    problem = problem_of(replace(parts, counts=visits, log=steps), own, facts, counts, log)
     if own.discount == 1 != terms.discount:
         try:
             refuse_endless(problem.estimate(), problem.behavior.probability)
@@ -173,12 +183,10 @@ def number_or_text(database: duckdb.DuckDBPyConnection, name: str) -> str:
     return column if database.execute(texts).fetchall()[0][0] else number
 
 
-def some(labels: Iterable[str], most: int = 5) -> Iterator[str]:
-    """Yields the first `most` distinct labels, and '…' if there are more."""
+def some(labels: Iterable[str]) -> list[str]:
+    """Returns the first five distinct labels, and '…' if there are more."""
     different = [*dict.fromkeys(labels)]
-    yield from different[:most]
-    if len(different) > most:
-        yield "…"
+    return [*different[:5], *(["…"] if len(different) > 5 else [])]
 
 
 # ---- declared ranges ----------------------------------------------------------------------------

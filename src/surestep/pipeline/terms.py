@@ -157,11 +157,11 @@ class Terms:
             kinds = ", ".join(texts) or "none"
             yield f"the certificates asked for are {kinds}; expected at least one, and none twice"
         if method.worlds:
-            least = in_digits(self.least_worlds)
             if method.worlds < self.least_worlds:
                 yield (
-                    f"worlds is {method.worlds}, expected 0, or at least {least} "
-                    "of each kind: fewer do not show what happens so rarely"
+                    f"worlds is {method.worlds}, expected 0, or at least "
+                    f"{in_digits(self.least_worlds)} of each kind: fewer do not show what happens "
+                    "so rarely"
                 )
             if self.asked[0].why_not_rehearsed:
                 yield f"worlds is {method.worlds}, but {self.asked[0].why_not_rehearsed}"

@@ -18,14 +18,17 @@ from surestep.sections import Section
 LINE_LENGTH = 20_000  # letters after which a sentence is cut
 
 
-def page(title: str, eyebrow: str, sections: Sequence[Section], about: str = "") -> str:
+def page(
+    eyebrow: str, sections: Sequence[Section], about: str = "", title: str | None = None
+) -> str:
     """Returns a page of these sections; the first has the heading of the page.
 
-    `eyebrow` and `about` stand in smaller letters above the heading.
+    `eyebrow` and `about` stand in smaller letters above the heading. The tab has the title, or
+    else the heading.
     """
     template = environment().get_template("templates/page.html")
     return template.render(
-        title=title,
+        title=sections[0].title if title is None else title,
         eyebrow=eyebrow,
         about=about,
         sections=sections,

@@ -35,7 +35,7 @@ def result_page(findings: Findings) -> str:
     """Returns the report on a result as one HTML page; equal results give equal pages."""
     record = findings.record
     title = record.about.get("title", TITLE)
-    return page(title, title, result_sections(findings), about_words(record))
+    return page(title, result_sections(findings), about_words(record), title=title)
 
 
 def about_words(record: Record) -> str:
@@ -51,13 +51,13 @@ def about_words(record: Record) -> str:
 def rehearsal_page(findings: Findings) -> str:
     """Returns the stress test of an improvement as a page, with the claims that were tested."""
     return page(
-        "Stress test of a policy improvement",
         "Stress test",
         [
             stress_test_section(findings, folded=False),
             certificates_section(findings),
             words_section(),
         ],
+        title="Stress test of a policy improvement",
     )
 
 

@@ -24,9 +24,13 @@ def structured_page(result: StructuredResult, visits: Sequence[Sequence[int]]) -
     about = result.record.description.get("about", {})
     more = [stress_test(result), known_nodes(result, visits), *further(result)]
     sections = [*structured_sections(result), *more]
-    title = about.get("title") or sections[0].title
     words = ", ".join(about[key] for key in ("population", "period", "date") if key in about)
-    return page(title, "A better policy, by the structure of the world", sections, words)
+    return page(
+        "A better policy, by the structure of the world",
+        sections,
+        words,
+        title=about.get("title") or None,
+    )
 
 
 def structured_sections(result: StructuredResult) -> list[Section]:
