@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -13,9 +12,7 @@ from surestep.kernels.runs import population_counts, running_sums, shares_of_res
 from surestep.model import Counts, DecisionLog, FiniteMDP, LoggedRewards, Policy
 from surestep.model.pairs import check_same_pairs
 
-Chances = Callable[
-    [arrays.IntArray, arrays.FloatArray, arrays.FloatArray], None
-]  # writes the chances of every run
+Chances = Callable[[arrays.IntArray, arrays.FloatArray], arrays.FloatArray]  # of every run
 STEPS_AT_ONCE = 4_000_000  # transitions that one call of the kernel may draw
 
 
@@ -99,25 +96,15 @@ def log_of_transitions(
 
 def process_of(mdp: FiniteMDP, policy: Policy, over: arrays.BoolArray, chances: Chances) -> Process:
     """Returns the model under the policy as a record for kernels, with `chances` of every run."""
-    of = partial(summed, chances=chances)
     return Process(
         mdp.pairs.offsets,
-        of(mdp.pairs.offsets, policy.probability),
+        chances(mdp.pairs.offsets, policy.probability),
         mdp.offsets,
         mdp.successor,
-        of(mdp.offsets, mdp.probability),
+        chances(mdp.offsets, mdp.probability),
         over,
-        of(np.array([0, mdp.num_states]), mdp.initial),
+        chances(np.array([0, mdp.num_states]), mdp.initial),
     )
-
-
-def summed(
-    offsets: arrays.IntArray, probability: arrays.FloatArray, chances: Chances = running_sums
-) -> arrays.FloatArray:
-    """Returns the running sums of each run of probabilities, or its other `chances`."""
-    sums = np.empty(probability.size)
-    chances(offsets, probability, sums)
-    return sums
 
 
 def end_states(mdp: FiniteMDP) -> arrays.BoolArray:

@@ -35,10 +35,10 @@ from surestep._settings import check_setting
 from surestep.environments.benchmark import Benchmark, LegacySeed, Portion, Truth
 from surestep.environments.hidden import Merged, expected_visits
 from surestep.environments.random_mdp import draw_garnet
-from surestep.kernels.runs import discounted_returns
+from surestep.kernels.runs import discounted_returns, running_sums
 from surestep.model import FiniteMDP, Pairs, Policy
 from surestep.model.log import UNKNOWN, DecisionLog
-from surestep.sampling import ends_without_decision, log_of_transitions, sample_log, summed
+from surestep.sampling import ends_without_decision, log_of_transitions, sample_log
 
 STATES = 20
 ACTIONS = 4
@@ -495,7 +495,7 @@ class RunDraws:
 
     def __init__(self, offsets: arrays.IntArray, probability: arrays.FloatArray) -> None:
         self.offsets = offsets.tolist()
-        self.sums = summed(offsets, probability).tolist()
+        self.sums = running_sums(offsets, probability).tolist()
 
     def one(self, run: int, uniform: float) -> int:
         """Returns the element of the run at which its running sums pass `uniform`."""
