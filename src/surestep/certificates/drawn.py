@@ -295,8 +295,8 @@ def drawn_chunks(
                 machine=machine,
                 policies=most,
             )
-        chunk = room.part(0, of_a_draw * min(len(room.ends) // of_a_draw, first.draws - done))
-        size = len(chunk.ends) // of_a_draw
+        size = min(len(room.ends) // of_a_draw, first.draws - done)
+        chunk = Chunk._make(array[: size * of_a_draw] for array in room)
         tasks = (posteriors.firsts.size - 1) * size * (blocks.pairs.size - 1)
         draw_models.all(tasks, room_to_draw(posteriors), posteriors, done, blocks, chunk)
         if (chunk.ends < 0).any():  # rows turned out longer than expected

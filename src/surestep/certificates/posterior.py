@@ -55,11 +55,17 @@ DEFAULT_WEIGHT = 5.0
 EXTREME_WEIGHT = 1.0
 SEEDS = 2**63  # all are below
 FEW_DRAWS = 99
-DRAWS_IF_WIDE = {200_000: 29, 100_000: 99, 20_000: 300}  # above so many different transitions
-# From so many steps of the log on. L then owes no more to the seed than with 1,000 draws of 10⁵
-# steps: the error of a quantile falls with the root of the draws, its posterior with that of steps.
-DRAWS_IF_LONG = {1_000_000: 99, 300_000: 300}
-DRAWS_IF_BOTH = 19  # from the first of both numbers on: 29 of 10⁵ steps owe more to the seed
+# Above so many different transitions, and from so many steps of the log on. Of a long log, L then
+# owes no more to the seed than with 1,000 draws of 10⁵ steps: the error of a quantile falls with
+# the root of the draws, its posterior with that of steps.
+DRAWS_IF_MORE = (
+    (20_000, 0, 300),
+    (100_000, 0, 99),
+    (200_000, 0, 29),
+    (-1, 300_000, 300),
+    (-1, 1_000_000, 99),
+    (200_000, 1_000_000, 19),  # 29 of 10⁵ steps owe more to the seed
+)
 WIDE_TO_CHOOSE = 5_000  # from which on a choice among policies goes by the fewest draws
 CHOOSING = 2**63 - 2**61 + 104_729  # moves a seed to draws that no small seed has
 MEMORY = 2**29  # bytes of drawn models held at a time
@@ -211,11 +217,12 @@ class Posterior(common.WithRanges, common.Certifier):
             )
         told = known.usual() | {"rewards": "bounded" if known.rewards_vary else None}
         delta = given.get("delta", known.delta)
-        wide = [draws for size, draws in DRAWS_IF_WIDE.items() if known.transitions > size]
-        long = [draws for steps, draws in DRAWS_IF_LONG.items() if known.steps >= steps]
-        if known.transitions > max(DRAWS_IF_WIDE) and known.steps >= max(DRAWS_IF_LONG):
-            long.append(DRAWS_IF_BOTH)
-        enough = [x for x in (*wide, *long) if delta is not None and delta >= 1 / x]
+        fewer = [
+            draws
+            for size, steps, draws in DRAWS_IF_MORE
+            if known.transitions > size and known.steps >= steps
+        ]
+        enough = [draws for draws in fewer if delta is not None and delta >= 1 / draws]
         if enough:
             told["draws"] = min(enough)
         if known.ranges is not None:
