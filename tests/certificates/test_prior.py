@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from support.problems import uniform_problem
 from surestep import Counts, Policy
 from surestep.certificates import Posterior
-from surestep.certificates.drawn import DrawnQuestion, all_rows, posteriors_of
+from surestep.certificates.drawn import DrawnQuestion, posteriors_of
 from surestep.certificates.posterior import model_draws
 from surestep.certificates.prior import (
     ADVERSE,
@@ -79,7 +79,9 @@ def test_a_row_is_believed_to_do_what_was_seen_and_what_its_state_does(table, we
     assert (prior.alpha, prior.total) == (None, float(weight))
     settings = Posterior(prior="pooled", prior_weight=float(weight))
     models = model_draws(problem, settings)
-    rows, shapes = posteriors_of([all_rows(models)]).rows, np.empty((6, 3))
+    every = np.ones(6)
+    question = DrawnQuestion(models, every, every[np.newaxis])
+    rows, shapes = posteriors_of([question]).rows, np.empty((6, 3))
     for pair in range(6):
         target, shape = np.empty(3, np.int32), np.empty(3)
         first, last = counts.offsets[pair : pair + 2]

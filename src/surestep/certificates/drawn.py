@@ -379,15 +379,11 @@ def room_for(
     )
 
 
-def all_rows(models: ModelDraws) -> DrawnQuestion:
-    """Returns the question for which all rows are drawn but those of known ends."""
-    every = np.ones(models.counts.pairs.num_pairs)
-    return DrawnQuestion(models, every, every[np.newaxis])
-
-
 def drawn_models(models: ModelDraws, memory: int) -> Iterator[FiniteMDP]:
     """Yields the models drawn under the first prior; rewards are those of pairs."""
-    for chunk in drawn_chunks([all_rows(models.apart()[0])], memory):
+    every = np.ones(models.counts.pairs.num_pairs)  # for which all rows are drawn
+    question = DrawnQuestion(models.apart()[0], every, every[np.newaxis])
+    for chunk in drawn_chunks([question], memory):
         for ends, target, share, reward, initial in zip(*chunk, strict=True):
             pair = arrays.run_owners(ends)
             order = np.lexsort((target[: pair.size], pair))
