@@ -15,7 +15,7 @@ import numpy as np
 
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import helper, kernel
-from surestep.kernels.backup import pair_value
+from surestep.kernels.backup import pair_value, sweep_in_place
 from surestep.kernels.elimination import solve_dense
 from surestep.kernels.records import Model, copy_into, fill
 from surestep.kernels.types import FloatsOut, IndicesIn, IndicesOut, IntsIn, IntsOut
@@ -214,19 +214,6 @@ def part_of(
 
 
 @helper
-def sweep_part(part: Model, value: FloatArray) -> tuple[float, float]:
-    """Sets v(s) ← max_a q(s,a), state by state; returns the largest change, and max |v|."""
-    change, size = 0.0, 0.0
-    for s in range(value.size):
-        best = -np.inf
-        for k in range(part.pair_offsets[s], part.pair_offsets[s + 1]):
-            best = max(best, pair_value(k, part, value))
-        change, size = max(change, abs(best - value[s])), max(size, abs(best))
-        value[s] = best
-    return change, size
-
-
-@helper
 def solve_best(part: Model, system: FloatArray, value: FloatArray) -> None:
     """Replaces `value` by the value of its greedy policy, by dense elimination."""
     pair_offsets, offsets, successor, weight, _, reward = part
@@ -262,7 +249,7 @@ def settle_part(part: Model, target: float, limit: int, value: FloatArray) -> bo
     while True:
         if leaps and sweeps % LOOK == LOOK - 1:
             copy_into(earlier, value)
-        change, scale = sweep_part(part, value)
+        change, scale = sweep_in_place(part, True, value)
         sweeps += 1
         goal = max(target, STANDS_STILL * scale)
         if change <= goal:
