@@ -101,7 +101,8 @@ def shares_of_rest(offsets: IntArray, probability: FloatArray) -> FloatArray:
     The last element of positive probability has the share 1, so that no trajectory is lost.
     """
     rest = discounted_returns(offsets, probability, 1.0)
-    return np.divide(probability, rest, out=np.zeros(rest.size), where=probability > 0.0)
+    share: FloatArray = np.zeros(rest.size)
+    return np.divide(probability, rest, out=share, where=probability > 0.0)
 
 
 @helper

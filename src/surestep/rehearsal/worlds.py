@@ -147,7 +147,7 @@ class DrawnFromPosterior(Settings):
         for _ in range(MOST_DRAWS):
             models = ModelDraws(
                 counts=problem.counts,
-                rows=(prior.rows,),
+                rows=prior.rows,
                 discount=problem.single_discount,
                 value_bounds=problem.value_bounds,
                 start_weight=np.zeros(0),
