@@ -48,20 +48,16 @@ def leads_ahead(pair_offsets: IntsIn, offsets: IntsIn, successor: IndicesIn) -> 
 
 @kernel()
 def strong_components(
-    pair_offsets: IntsIn,
-    offsets: IntsIn,
-    successor: IndicesIn,
-    order: IndicesOut,
-    place: IndicesOut,
-    starts: IntsOut,
-) -> int:
-    """Writes the components, each after all that it leads to; returns their number.
+    pair_offsets: IntsIn, offsets: IntsIn, successor: IndicesIn
+) -> tuple[IndicesOut, IndicesOut, IntsOut]:
+    """Returns the arrays of an `Order`.
 
-    `order` [S] lists the states by component, and `place` [S] is the place of a state in it.
-    Component c begins at `starts[c]`; the rest of `starts` [S+1] is not written. The algorithm is
-    R. Tarjan's depth-first search with its own stack (SIAM Journal on Computing 1, 1972).
+    The algorithm is R. Tarjan's depth-first search with its own stack (SIAM Journal on Computing 1,
+    1972).
     """
-    states = order.size
+    states = pair_offsets.size - 1
+    order, place = np.empty(states, np.int32), np.empty(states, np.int32)
+    starts = np.empty(states + 1, np.int64)
     time_found = np.full(states, -1, np.int32)  # `states` once a state has a place
     lowest = np.empty(states, np.int32)  # the earliest such time among the states it comes back to
     position = np.empty(states, np.int64)  # the next transition to follow
@@ -111,7 +107,7 @@ def strong_components(
                 num_left = first
                 number += 1
                 starts[number] = filled
-    return number
+    return order, place, starts[: number + 1].copy()
 
 
 @kernel()

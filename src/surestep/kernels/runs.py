@@ -102,7 +102,8 @@ def shares_of_rest(offsets: IntArray, probability: FloatArray) -> FloatArray:
     """
     rest = discounted_returns(offsets, probability, 1.0)
     share: FloatArray = np.zeros(rest.size)
-    return np.divide(probability, rest, out=share, where=probability > 0.0)
+    np.divide(probability, rest, out=share, where=probability > 0.0)
+    return share
 
 
 @helper
