@@ -255,13 +255,22 @@ def freeze(array: Kind) -> Kind:
     flags = array.flags
     if array.base is None and not flags.writeable and flags.c_contiguous:
         return array
-    owner: object = array
-    while isinstance(owner, np.ndarray) and not owner.flags.writeable:
-        owner = owner.base
-    shared = owner is not None  # a writable array, or memory that is not NumPy's
+    owner = writable_owner(array)
+    shared = owner is not None
     if isinstance(owner, mmap.mmap):
         shared = not memoryview(owner).readonly
     return own(array.copy(order="C") if shared or not array.flags.c_contiguous else array)
+
+
+def writable_owner(array: AnyArray) -> object:
+    """Returns what may change an array: an array that it is a view of, or memory not of NumPy.
+
+    It is the array itself if that may be written to; None if all is read-only down to its memory.
+    """
+    owner: object = array
+    while isinstance(owner, np.ndarray) and not owner.flags.writeable:
+        owner = owner.base
+    return owner
 
 
 def own(array: Kind) -> Kind:

@@ -12,9 +12,7 @@ from surestep.kernels.runs import population_counts, running_sums, shares_of_res
 from surestep.model import Counts, DecisionLog, FiniteMDP, LoggedRewards, Policy
 from surestep.model.pairs import check_same_pairs
 
-Chances = Callable[
-    [arrays.IntArray, arrays.FloatArray, arrays.FloatArray], None
-]  # writes the chances of every run
+Chances = Callable[[arrays.IntArray, arrays.FloatArray], arrays.FloatArray]  # of every run
 STEPS_AT_ONCE = 4_000_000  # transitions that one call of the kernel may draw
 
 
@@ -98,20 +96,14 @@ def log_of_transitions(
 
 def process_of(mdp: FiniteMDP, policy: Policy, over: arrays.BoolArray, chances: Chances) -> Process:
     """Returns the model under the policy as a record for kernels, with `chances` of every run."""
-
-    def of(offsets: arrays.IntArray, probability: arrays.FloatArray) -> arrays.FloatArray:
-        written = np.empty(probability.size)
-        chances(offsets, probability, written)
-        return written
-
     return Process(
         mdp.pairs.offsets,
-        of(mdp.pairs.offsets, policy.probability),
+        chances(mdp.pairs.offsets, policy.probability),
         mdp.offsets,
         mdp.successor,
-        of(mdp.offsets, mdp.probability),
+        chances(mdp.offsets, mdp.probability),
         over,
-        of(np.array([0, mdp.num_states]), mdp.initial),
+        chances(np.array([0, mdp.num_states]), mdp.initial),
     )
 
 

@@ -14,7 +14,7 @@ from surestep import Counts, FiniteMDP, Policy, certify, estimate_behavior, samp
 from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior, drawn
 from surestep.certificates.posterior import assumptions_of, model_draws
-from surestep.certificates.prior import priors_of
+from surestep.certificates.prior import prior_of
 from surestep.errors import CertificateRefused
 from surestep.model import Statement, Successors
 
@@ -151,7 +151,7 @@ def test_the_assumptions_name_the_prior_and_what_is_no_posterior():
     assert "start exactly as they did in the log" in assumed(problem, starts="known")
     assert "training part" not in text
     settings = Posterior(train_share=0.25)
-    part = assumptions_of(settings, problem, priors_of(problem, "cautious", 5.0))[-1]
+    part = assumptions_of(settings, problem, prior_of(problem, "cautious", 5.0))[-1]
     assert part == Statement("chosen-from-part", {"share": 0.25, "seed": None})
     assert "no exact posterior" in assumed(problem, prior="pooled")
     guessed = replace(problem, behavior=estimate_behavior(problem.counts))

@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from support.problems import uniform_problem
 from surestep import Counts, Policy
 from surestep.certificates import Posterior
-from surestep.certificates.drawn import DrawnQuestion, all_rows, posteriors_of
+from surestep.certificates.drawn import DrawnQuestion, posteriors_of
 from surestep.certificates.posterior import model_draws
 from surestep.certificates.prior import (
     ADVERSE,
@@ -21,7 +21,6 @@ from surestep.certificates.prior import (
     mean_model,
     prior_of,
     prior_statements,
-    priors_of,
 )
 from surestep.kernels.posterior import Row, Rows, weigh_row
 from surestep.model.successors import Successors
@@ -49,10 +48,11 @@ def supported(times=TIMES):
 def test_a_weight_is_shared_among_the_states_and_a_start_is_no_end(name, alpha, total, start):
     prior = prior_of(problem_of(), name, 6.0)
     assert (prior.alpha, prior.total, prior.start_alpha) == (alpha, total, start)
-    assert prior.rows.given.size == 0  # rows are about all states
-    assert prior.rows.weight == total
-    assert not prior.rows.pooled.any()
-    assert prior.rows.elsewhere.tolist() == [0.25, 0.5, 0.75, 1.0]
+    (rows,) = prior.rows
+    assert rows.given.size == 0  # rows are about all states
+    assert rows.weight == total
+    assert not rows.pooled.any()
+    assert rows.elsewhere.tolist() == [0.25, 0.5, 0.75, 1.0]
 
 
 def exact_base(table, state, weight):
@@ -79,7 +79,9 @@ def test_a_row_is_believed_to_do_what_was_seen_and_what_its_state_does(table, we
     assert (prior.alpha, prior.total) == (None, float(weight))
     settings = Posterior(prior="pooled", prior_weight=float(weight))
     models = model_draws(problem, settings)
-    rows, shapes = posteriors_of([all_rows(models)]).rows, np.empty((6, 3))
+    every = np.ones(6)
+    question = DrawnQuestion(models, every, every[np.newaxis])
+    rows, shapes = posteriors_of([question]).rows, np.empty((6, 3))
     for pair in range(6):
         target, shape = np.empty(3, np.int32), np.empty(3)
         first, last = counts.offsets[pair : pair + 2]
@@ -108,7 +110,7 @@ def test_a_pooled_weight_within_given_successors_is_that_of_all_states_without_t
         offsets = np.minimum(np.arange(5), 3) * 4
         everywhere = Successors(inside.pairs, offsets, np.tile(np.arange(4), 3))
         for support in (inside, everywhere):
-            found = prior_of(replace(problem, support=support), "pooled", 6.0).rows
+            (found,) = prior_of(replace(problem, support=support), "pooled", 6.0).rows
             assert found.times.sum() == times.sum()
             for pair in range(3):
                 given = slice(*support.offsets[pair : pair + 2])
@@ -118,17 +120,22 @@ def test_a_pooled_weight_within_given_successors_is_that_of_all_states_without_t
 
 
 def test_the_cautious_prior_is_two_and_one_against_the_policy():
-    even, pooled = priors_of(problem_of(), "cautious", 6.0)
-    assert (even.name, even.alpha, even.start_alpha) == ("weight", 1.5, 2.0)
-    assert (pooled.name, pooled.total, pooled.start_alpha) == ("pooled", 6.0, 2.0)
-    first, second, last = map(str, prior_statements(problem_of(), (even, pooled)))
+    cautious, even, pooled = (
+        prior_of(problem_of(), name, 6.0) for name in ("cautious", "weight", "pooled")
+    )
+    assert (cautious.alpha, cautious.total, cautious.start_alpha) == (1.5, 6.0, 2.0)
+    assert (pooled.alpha, pooled.total, pooled.start_alpha) == (None, 6.0, 2.0)
+    for found, alone in zip(cautious.rows, (*even.rows, *pooled.rows), strict=True):
+        for law, expected in zip(found, alone, strict=True):
+            np.testing.assert_array_equal(law, expected)
+    first, second, last = map(str, prior_statements(problem_of(), "cautious", cautious))
     assert "over all 4 states, with weight 1.5 each, or with a weight of 6 that lies" in first
     assert first.endswith("under either prior, and the claim is the smaller one.")
     assert second == "The latter prior was read off the same data, so this is no exact posterior."
     assert last.startswith("Under a third prior, which was read off the data too, a weight of 0.2 ")
     assert last.endswith("the claim is the smallest one of the three.")
-    assert len(prior_statements(problem_of(), (even,))) == 1
-    assert prior_statements(supported(), (pooled,))[-1].values == {"prior": "pooled"}
+    assert len(prior_statements(problem_of(), "weight", even)) == 1
+    assert prior_statements(supported(), "pooled", pooled)[-1].values == {"prior": "pooled"}
 
 
 @pytest.mark.parametrize(
@@ -144,8 +151,9 @@ def test_given_successors_share_the_weight_of_their_row(name, weights, alpha, to
     problem = supported()
     own = replace(problem.support, weight=np.arange(1.0, 7.0))
     prior = prior_of(replace(problem, support=own), name, 6.0)
-    assert prior.rows.given.tolist() == weights
-    assert prior.rows.times.tolist() == [5, 0, 3, 4, 0, 2]
+    (rows,) = prior.rows
+    assert rows.given.tolist() == weights
+    assert rows.times.tolist() == [5, 0, 3, 4, 0, 2]
     assert (prior.alpha, prior.total) == (alpha, total)
 
 

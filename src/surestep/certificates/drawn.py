@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -50,7 +50,7 @@ BUSY, BLOCK_PAIRS = 1 << 16, 64  # tasks that keep a GPU busy, and the least pai
 ENOUGH = 0.01  # steps are counted up to a residual of 0.01
 MOST_STEPS = 1_000  # where it takes more, the processor knows better ways
 MIXED = 3  # earlier steps
-VALUES_STEPPING = PARTS + 2 * MIXED + 8  # for every state of a model, under every policy
+VALUES_STEPPING = PARTS + 3 * MIXED + 8  # for every state of a model, under every policy
 RIDGE = 1e-12  # of the squares: keeps the equations of a mixture solvable
 
 
@@ -295,8 +295,8 @@ def drawn_chunks(
                 machine=machine,
                 policies=most,
             )
-        chunk = room.part(0, of_a_draw * min(len(room.ends) // of_a_draw, first.draws - done))
-        size = len(chunk.ends) // of_a_draw
+        size = min(len(room.ends) // of_a_draw, first.draws - done)
+        chunk = Chunk._make(array[: size * of_a_draw] for array in room)
         tasks = (posteriors.firsts.size - 1) * size * (blocks.pairs.size - 1)
         draw_models.all(tasks, room_to_draw(posteriors), posteriors, done, blocks, chunk)
         if (chunk.ends < 0).any():  # rows turned out longer than expected
@@ -379,15 +379,11 @@ def room_for(
     )
 
 
-def all_rows(models: ModelDraws) -> DrawnQuestion:
-    """Returns the question for which all rows are drawn but those of known ends."""
-    every = np.ones(models.counts.pairs.num_pairs)
-    return DrawnQuestion(models, every, every[np.newaxis])
-
-
 def drawn_models(models: ModelDraws, memory: int) -> Iterator[FiniteMDP]:
     """Yields the models drawn under the first prior; rewards are those of pairs."""
-    for chunk in drawn_chunks([all_rows(models.apart()[0])], memory):
+    every = np.ones(models.counts.pairs.num_pairs)  # for which all rows are drawn
+    question = DrawnQuestion(models.apart()[0], every, every[np.newaxis])
+    for chunk in drawn_chunks([question], memory):
         for ends, target, share, reward, initial in zip(*chunk, strict=True):
             pair = arrays.run_owners(ends)
             order = np.lexsort((target[: pair.size], pair))
@@ -506,7 +502,7 @@ def step_until_near(
     most = machine.empty(size, number)
     for p in range(number):
         most[:, p] = ((chosen[p] > 0) * abs(chunk.reward)).max(axis=1)
-    mixture = Mixture()
+    steps: list[tuple[Any, Any]] = []
     for _ in range(MOST_STEPS):
         step_drawn.all(parts.size, RoomSize(), offsets, discount, chunk, chosen, value, parts)
         change = parts.reshape(*value.shape, PARTS).sum(axis=2) - value
@@ -516,7 +512,8 @@ def step_until_near(
             break
         if discount < 1:
             change += discount / (1 - discount) * change.mean(axis=1)[:, np.newaxis]
-        value = mixture.after(value, change)
+        steps = [*steps, (value + change, change)][-MIXED - 1 :]
+        value = mixed(steps)
     else:
         return None
     mean = (value.reshape(size, number, -1) * chunk.initial[:, np.newaxis]).sum(axis=2)
@@ -524,33 +521,23 @@ def step_until_near(
     return Performance(*(brought_home(figure) for figure in figures))
 
 
-class Mixture:
-    """The last few steps, each row for itself."""
+def mixed(steps: Sequence[tuple[Any, Any]]) -> Any:
+    """Returns the value that follows the last few steps, each a result [R, S] and its change.
 
-    def __init__(self) -> None:
-        self.last: tuple[Any, Any] | None = None
-        self.moves: list[Any] = []  # between the results of a step and of the one before
-        self.images: list[Any] = []  # between their changes
-
-    def after(self, value: Any, change: Any) -> Any:
-        """Returns the value that follows a value [R, S] and its change: the step, mixed."""
-        result = value + change
-        if self.last is not None:
-            self.moves = [*self.moves, result - self.last[0]][-MIXED:]
-            self.images = [*self.images, change - self.last[1]][-MIXED:]
-        self.last = (result, change)
-        if not self.images:
-            return result
-        squares = np.stack(
-            [np.stack([(a * b).sum(axis=1) for a in self.images], axis=1) for b in self.images],
-            axis=1,
-        )
-        aim = np.stack([(image * change).sum(axis=1) for image in self.images], axis=1)
-        number = len(self.images)
-        ridge = RIDGE * squares.max(axis=(1, 2)) + np.finfo(float).tiny
-        for i in range(number):
-            squares[:, i, i] += ridge
-        weights = np.linalg.solve(squares, aim[:, :, np.newaxis])
-        for i, move in enumerate(self.moves):
-            result = result - weights[:, i] * move
+    It is the last result, moved to where its change would have the least squares, row by row.
+    """
+    result, change = steps[-1]
+    images = [after[1] - before[1] for before, after in pairwise(steps)]
+    if not images:
         return result
+    squares = np.stack(
+        [np.stack([(a * b).sum(axis=1) for a in images], axis=1) for b in images], axis=1
+    )
+    aim = np.stack([(image * change).sum(axis=1) for image in images], axis=1)
+    ridge = RIDGE * squares.max(axis=(1, 2)) + np.finfo(float).tiny
+    for i in range(len(images)):
+        squares[:, i, i] += ridge
+    weights = np.linalg.solve(squares, aim[:, :, np.newaxis])
+    for i, (before, after) in enumerate(pairwise(steps)):
+        result = result - weights[:, i] * (after[0] - before[0])
+    return result

@@ -36,8 +36,8 @@ from surestep.certificates.prior import (
     Prior,
     PriorName,
     adverse_questions,
+    prior_of,
     prior_statements,
-    priors_of,
 )
 from surestep.certificates.reward_draws import RewardModel, reward_draws, reward_statements
 from surestep.errors import CertificateRefused, InvalidParameter
@@ -55,11 +55,17 @@ DEFAULT_WEIGHT = 5.0
 EXTREME_WEIGHT = 1.0
 SEEDS = 2**63  # all are below
 FEW_DRAWS = 99
-DRAWS_IF_WIDE = {200_000: 29, 100_000: 99, 20_000: 300}  # above so many different transitions
-# From so many steps of the log on. L then owes no more to the seed than with 1,000 draws of 10⁵
-# steps: the error of a quantile falls with the root of the draws, its posterior with that of steps.
-DRAWS_IF_LONG = {1_000_000: 99, 300_000: 300}
-DRAWS_IF_BOTH = 19  # from the first of both numbers on: 29 of 10⁵ steps owe more to the seed
+# Above so many different transitions, and from so many steps of the log on. Of a long log, L then
+# owes no more to the seed than with 1,000 draws of 10⁵ steps: the error of a quantile falls with
+# the root of the draws, its posterior with that of steps.
+DRAWS_IF_MORE = (
+    (20_000, 0, 300),
+    (100_000, 0, 99),
+    (200_000, 0, 29),
+    (-1, 300_000, 300),
+    (-1, 1_000_000, 99),
+    (200_000, 1_000_000, 19),  # 29 of 10⁵ steps owe more to the seed
+)
 WIDE_TO_CHOOSE = 5_000  # from which on a choice among policies goes by the fewest draws
 CHOOSING = 2**63 - 2**61 + 104_729  # moves a seed to draws that no small seed has
 MEMORY = 2**29  # bytes of drawn models held at a time
@@ -211,11 +217,12 @@ class Posterior(common.WithRanges, common.Certifier):
             )
         told = known.usual() | {"rewards": "bounded" if known.rewards_vary else None}
         delta = given.get("delta", known.delta)
-        wide = [draws for size, draws in DRAWS_IF_WIDE.items() if known.transitions > size]
-        long = [draws for steps, draws in DRAWS_IF_LONG.items() if known.steps >= steps]
-        if known.transitions > max(DRAWS_IF_WIDE) and known.steps >= max(DRAWS_IF_LONG):
-            long.append(DRAWS_IF_BOTH)
-        enough = [x for x in (*wide, *long) if delta is not None and delta >= 1 / x]
+        fewer = [
+            draws
+            for size, steps, draws in DRAWS_IF_MORE
+            if known.transitions > size and known.steps >= steps
+        ]
+        enough = [draws for draws in fewer if delta is not None and delta >= 1 / draws]
         if enough:
             told["draws"] = min(enough)
         if known.ranges is not None:
@@ -439,7 +446,7 @@ def judged_part(settings: Posterior, problem: Problem) -> Problem:
 def drawn_claim(settings: Posterior, problem: Problem, policy: Policy, drawn: Gains) -> Certificate:
     """Returns the certificate of gains that were drawn."""
     part = judged_part(settings, problem)
-    priors = priors_of(part, settings.prior, float(settings.prior_weight))
+    prior = prior_of(part, settings.prior, float(settings.prior_weight))
     problem = stopped(part)
     gains = np.sort(drawn.lower[0])
     changed = policy.probability != problem.behavior.probability
@@ -449,8 +456,8 @@ def drawn_claim(settings: Posterior, problem: Problem, policy: Policy, drawn: Ga
         "median_gain": float(np.median(gains)),
         "draws_with_a_loss": int(np.count_nonzero(gains < 0)),
         "evaluation_error": drawn.error,
-        "alpha": priors[0].alpha,
-        "total_prior_weight": priors[0].total,
+        "alpha": prior.alpha,
+        "total_prior_weight": prior.total,
         "states": problem.num_states,
         **common.terms_of(problem),
         "visits": int(problem.counts.visits.sum()),
@@ -467,7 +474,7 @@ def drawn_claim(settings: Posterior, problem: Problem, policy: Policy, drawn: Ga
         problem,
         float(gains[settings.rank - 1]),
         "posterior",
-        assumptions=assumptions_of(settings, problem, priors),
+        assumptions=assumptions_of(settings, problem, prior),
         figures=figures,
         notes=common.nothing_changed(problem, policy),
     )
@@ -490,18 +497,16 @@ def over_practice(
     return np.where(same, gains, np.maximum(gains - drawn, low - high))
 
 
-def assumptions_of(
-    settings: Posterior, problem: Problem, priors: tuple[Prior, ...]
-) -> tuple[Statement, ...]:
+def assumptions_of(settings: Posterior, problem: Problem, prior: Prior) -> tuple[Statement, ...]:
     """Returns the assumptions of the claim, the prior first of all."""
     weight = {
-        "states": int(priors[0].startable.sum()),
-        "weight": priors[0].start_alpha,
+        "states": int(prior.startable.sum()),
+        "weight": prior.start_alpha,
     }
     *about_log, behavior = common.log_statements(problem)
     share, seed = split_of(settings)
     return (
-        *prior_statements(problem, priors),
+        *prior_statements(problem, settings.prior, prior),
         *about_log,
         Statement("behavior-drawn") if problem.behavior_is_estimated else behavior,
         *reward_statements(problem, settings.rewards, settings.ranges, settings.extreme_weight),
@@ -598,7 +603,7 @@ def least_of(every: Sequence[Gains]) -> Gains:
 
 def model_draws(problem: Problem, settings: Posterior) -> ModelDraws:
     """Checks that problem and settings suit each other; returns the posterior over models."""
-    priors = priors_of(problem, settings.prior, float(settings.prior_weight))
+    prior = prior_of(problem, settings.prior, float(settings.prior_weight))
     problem = stopped(problem)
     discount = common.usable_discount(problem)
     rewards = reward_draws(problem, settings.rewards, settings.ranges)
@@ -608,12 +613,12 @@ def model_draws(problem: Problem, settings: Posterior) -> ModelDraws:
         )
     return ModelDraws(
         counts=problem.counts,
-        rows=tuple(prior.rows for prior in priors),
+        rows=prior.rows,
         discount=discount,
         value_bounds=problem.value_bounds,
         start_weight=np.zeros(0)
         if settings.starts == "known"
-        else problem.counts.starts + priors[0].start_alpha * priors[0].startable,
+        else problem.counts.starts + prior.start_alpha * prior.startable,
         rewards=rewards,
         extreme=float(settings.extreme_weight),
         seed=settings.seed,

@@ -18,7 +18,6 @@ makes three claims: under both, and under a prior that is against the policy (`a
 Its own claim is the smallest of them.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -47,46 +46,36 @@ ALIKE = 9  # digits: numbers that agree in them are the same
 class Prior:
     """The priors of all rows, and of the starts."""
 
-    rows: Rows
+    rows: tuple[Rows, ...]  # "cautious" has two
     alpha: float | None  # of a successor, where it is the same for all
     total: float | None  # of a row, where it is the same for all
     start_alpha: float  # of a start
     startable: arrays.BoolArray  # [S]
-    name: PriorName
 
 
-def prior_statements(problem: Problem, priors: Sequence[Prior]) -> tuple[Statement, ...]:
-    """Returns the assumptions about rows; with several priors, that one of them is right."""
-    first = priors[0]
-    name = first.name if len(priors) == 1 else "cautious"
+def prior_statements(problem: Problem, name: PriorName, prior: Prior) -> tuple[Statement, ...]:
+    """Returns the assumptions about rows; under "cautious", that one of its priors is right."""
     states = problem.num_states if problem.support is None else None
-    pooled = any(prior.name == "pooled" for prior in priors)  # which leaves no exact posterior
+    pooled = name in ("cautious", "pooled")  # which leaves no exact posterior
     return (
         Statement(
             "rows-prior",
-            {"prior": name, "states": states, "alpha": first.alpha, "weight": first.total},
+            {"prior": name, "states": states, "alpha": prior.alpha, "weight": prior.total},
         ),
         *support_statements(problem),
         *statement_if(pooled, "prior-read-off", prior=name),
-        *statement_if(len(priors) > 1, "prior-against-policy", weight=ADVERSE),
+        *statement_if(name == "cautious", "prior-against-policy", weight=ADVERSE),
     )
-
-
-def priors_of(problem: Problem, name: PriorName, weight: float) -> tuple[Prior, ...]:
-    """Returns the prior of that name; for "cautious" two. Its third one depends on the policy."""
-    names: tuple[PriorName, ...] = ("weight", "pooled") if name == "cautious" else (name,)
-    return tuple(prior_of(problem, single, weight) for single in names)
 
 
 def prior_of(problem: Problem, name: PriorName, weight: float) -> Prior:
     """Returns the prior of that name; `weight` is the total of a row, unless the prior fixes it.
 
-    Under "uniform" and "jeffreys" each start has the weight of a state of a row; under the other
-    priors all starts share `weight` evenly. Unsafe states end an episode that counts the chance to
-    reach them, so they have no rows; but they may be starts.
+    "cautious" has the rows of two priors, and the weights of the first; its third one depends on
+    the policy. Under "uniform" and "jeffreys" each start has the weight of a state of a row; under
+    the other priors all starts share `weight` evenly.
     """
-    counts = stopped(problem).counts
-    support = problem.support
+    support, size = problem.support, problem.num_states
     # An episode starts in no state where it is over, unless one did.
     allowed = ~problem.counts.terminal | (problem.counts.starts > 0)
     if name == "own" and (support is None or support.weight is None):
@@ -94,32 +83,43 @@ def prior_of(problem: Problem, name: PriorName, weight: float) -> Prior:
     fixed = FIXED_ALPHA.get(name)
     alpha = fixed
     total = None if name == "own" or fixed is not None else weight
-    nothing = np.zeros(0)
-    size = problem.num_states
-    laws: tuple[arrays.FloatArray, ...]
-    if support is not None:
-        steps = (support.offsets, support.successor, support.times(counts))
-        laws = (weights_of(support, counts, name, weight), np.zeros(1), nothing, nothing)
-    else:  # about all states
-        steps = (counts.offsets, counts.successor, counts.times)
+    if support is None:  # about all states
         total = weight if fixed is None else fixed * size
-        elsewhere: arrays.FloatArray = np.arange(1, size + 1) / size
-        if name == "pooled":
-            pooled, every = base_of(counts, weight)
-            elsewhere = np.cumsum(every)
-        else:
-            pooled = np.zeros(counts.pairs.num_pairs)
-            alpha = total / size
-        laws = (nothing, np.array([total]), pooled, elsewhere)
-    rows = Rows(*steps, np.cumsum(steps[2], dtype=np.float64), *laws)
+        alpha = None if name == "pooled" else total / size
+    names: tuple[PriorName, ...] = ("weight", "pooled") if name == "cautious" else (name,)
     return Prior(
-        rows=rows,
+        rows=tuple(rows_of(problem, single, weight) for single in names),
         alpha=alpha,
         total=total,
         start_alpha=weight / int(allowed.sum()) if fixed is None else fixed,
         startable=allowed,
-        name=name,
     )
+
+
+def rows_of(problem: Problem, name: PriorName, weight: float) -> Rows:
+    """Returns the law of all rows under one prior.
+
+    Unsafe states end an episode that counts the chance to reach them, so they have no rows; but
+    they may be starts.
+    """
+    counts = stopped(problem).counts
+    support = problem.support
+    nothing = np.zeros(0)
+    if support is not None:
+        steps = (support.offsets, support.successor, support.times(counts))
+        given = weights_of(support, counts, name, weight)
+        laws: tuple[arrays.FloatArray, ...] = (given, np.zeros(1), nothing, nothing)
+    else:
+        steps = (counts.offsets, counts.successor, counts.times)
+        size = problem.num_states
+        total = FIXED_ALPHA[name] * size if name in FIXED_ALPHA else weight
+        pooled: arrays.FloatArray = np.zeros(counts.pairs.num_pairs)
+        elsewhere: arrays.FloatArray = np.arange(1, size + 1) / size
+        if name == "pooled":
+            pooled, every = base_of(counts, weight)
+            elsewhere = np.cumsum(every)
+        laws = (nothing, np.array([total]), pooled, elsewhere)
+    return Rows(*steps, np.cumsum(steps[2], dtype=np.float64), *laws)
 
 
 def base_of(counts: Counts, weight: float) -> tuple[arrays.FloatArray, arrays.FloatArray]:

@@ -9,7 +9,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 import numba
 
 from surestep.kernels._code_cache import keep_code
-from surestep.kernels.devices import any_there, at_home, gpu_is_for, on_gpu, require_gpu, run_on_gpu
+from surestep.kernels.devices import at_home, gpu_is_for, on_gpu, require_gpu, run_on_gpu
 from surestep.kernels.types import Room, RoomSize, signature_of
 
 Arguments = ParamSpec("Arguments")
@@ -83,11 +83,8 @@ class Tasks(Kernel[Concatenate[int, int, Room, Arguments], None]):
             and run_on_gpu(self.function, number, size, args)
         ):
             return
-        if any_there(args):
-            with at_home(args) as here:
-                self.on_processor(number, size, *here, **kwargs)
-        else:
-            self.on_processor(number, size, *args, **kwargs)
+        with at_home(args) as here:
+            self.on_processor(number, size, *here, **kwargs)
 
     def on_processor(self, number: int, size: RoomSize, *args: Any, **kwargs: Any) -> None:
         """Does the tasks 0, …, number − 1 on the processor; uses all cores if arrays are large."""

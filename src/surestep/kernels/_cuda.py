@@ -21,6 +21,7 @@ from typing import Annotated, Any, get_args, get_origin
 import numpy as np
 from numba import config, njit
 
+from surestep._arrays import writable_owner
 from surestep.errors import install
 from surestep.kernels._code_cache import keep_code
 from surestep.kernels.types import BATCH, FloatsOut, Room, RoomSize, annotations_of, is_there
@@ -64,15 +65,6 @@ def count_tasks(first: int, last: int, room: Room, done: FloatsOut) -> None:
     for task in range(first, last):
         room.floats[0] = 1.0
         done[task] += room.floats[0]
-
-
-def is_frozen(array: Any) -> bool:
-    """Tells whether an array, and every array that it is a view of, is read-only."""
-    while isinstance(array, np.ndarray):
-        if array.flags.writeable:
-            return False
-        array = array.base
-    return array is None
 
 
 @dataclass(eq=False)
@@ -181,7 +173,7 @@ class Gpu:
         there = self.arrays.asarray(array)
         if batch and array.ndim == 2:
             there = self.arrays.ascontiguousarray(there.T).T
-        if frozen and is_frozen(array):
+        if frozen and writable_owner(array) is None:
             self.kept[place] = there
             weakref.finalize(array, self.kept.pop, place, None)
         return there

@@ -130,15 +130,27 @@ def pair_value(pair: int, model: Model, value: FloatArray) -> float:
     return float(reward[pair] + discount[pair] * total)
 
 
-@kernel()
-def gauss_seidel_sweep(model: Model, rising: bool, value: FloatsOut) -> None:
-    """Sets v(s) ← max_a q(s,a) in place, in `rising` or falling order of the states."""
+@helper
+def sweep_in_place(model: Model, rising: bool, value: FloatArray) -> tuple[float, float]:
+    """Sets v(s) ← max_a q(s,a), state by state, in `rising` or falling order of the states.
+
+    Returns the largest change, and max |v|.
+    """
+    change, size = 0.0, 0.0
     for i in range(value.size):
         s = i if rising else value.size - 1 - i
         highest = -np.inf
         for k in range(model.pair_offsets[s], model.pair_offsets[s + 1]):
             highest = max(highest, pair_value(k, model, value))
+        change, size = max(change, abs(highest - value[s])), max(size, abs(highest))
         value[s] = highest
+    return change, size
+
+
+@kernel()
+def gauss_seidel_sweep(model: Model, rising: bool, value: FloatsOut) -> None:
+    """Sets v(s) ← max_a q(s,a) in place, in `rising` or falling order of the states."""
+    sweep_in_place(model, rising, value)
 
 
 @kernel(threads_from=LIGHT_THREADS)

@@ -15,7 +15,7 @@ import numpy as np
 
 from surestep._arrays import FloatArray, IndexArray, IntArray
 from surestep.kernels._compile import helper, kernel
-from surestep.kernels.backup import pair_value
+from surestep.kernels.backup import pair_value, sweep_in_place
 from surestep.kernels.elimination import solve_dense
 from surestep.kernels.records import Model, copy_into, fill
 from surestep.kernels.types import FloatsOut, IndicesIn, IndicesOut, IntsIn, IntsOut
@@ -48,20 +48,16 @@ def leads_ahead(pair_offsets: IntsIn, offsets: IntsIn, successor: IndicesIn) -> 
 
 @kernel()
 def strong_components(
-    pair_offsets: IntsIn,
-    offsets: IntsIn,
-    successor: IndicesIn,
-    order: IndicesOut,
-    place: IndicesOut,
-    starts: IntsOut,
-) -> int:
-    """Writes the components, each after all that it leads to; returns their number.
+    pair_offsets: IntsIn, offsets: IntsIn, successor: IndicesIn
+) -> tuple[IndicesOut, IndicesOut, IntsOut]:
+    """Returns the arrays of an `Order`.
 
-    `order` [S] lists the states by component, and `place` [S] is the place of a state in it.
-    Component c begins at `starts[c]`; the rest of `starts` [S+1] is not written. The algorithm is
-    R. Tarjan's depth-first search with its own stack (SIAM Journal on Computing 1, 1972).
+    The algorithm is R. Tarjan's depth-first search with its own stack (SIAM Journal on Computing 1,
+    1972).
     """
-    states = order.size
+    states = pair_offsets.size - 1
+    order, place = np.empty(states, np.int32), np.empty(states, np.int32)
+    starts = np.empty(states + 1, np.int64)
     time_found = np.full(states, -1, np.int32)  # `states` once a state has a place
     lowest = np.empty(states, np.int32)  # the earliest such time among the states it comes back to
     position = np.empty(states, np.int64)  # the next transition to follow
@@ -111,7 +107,7 @@ def strong_components(
                 num_left = first
                 number += 1
                 starts[number] = filled
-    return number
+    return order, place, starts[: number + 1].copy()
 
 
 @kernel()
@@ -214,19 +210,6 @@ def part_of(
 
 
 @helper
-def sweep_part(part: Model, value: FloatArray) -> tuple[float, float]:
-    """Sets v(s) ← max_a q(s,a), state by state; returns the largest change, and max |v|."""
-    change, size = 0.0, 0.0
-    for s in range(value.size):
-        best = -np.inf
-        for k in range(part.pair_offsets[s], part.pair_offsets[s + 1]):
-            best = max(best, pair_value(k, part, value))
-        change, size = max(change, abs(best - value[s])), max(size, abs(best))
-        value[s] = best
-    return change, size
-
-
-@helper
 def solve_best(part: Model, system: FloatArray, value: FloatArray) -> None:
     """Replaces `value` by the value of its greedy policy, by dense elimination."""
     pair_offsets, offsets, successor, weight, _, reward = part
@@ -262,7 +245,7 @@ def settle_part(part: Model, target: float, limit: int, value: FloatArray) -> bo
     while True:
         if leaps and sweeps % LOOK == LOOK - 1:
             copy_into(earlier, value)
-        change, scale = sweep_part(part, value)
+        change, scale = sweep_in_place(part, True, value)
         sweeps += 1
         goal = max(target, STANDS_STILL * scale)
         if change <= goal:

@@ -7,7 +7,7 @@ proof of its error rests on the residual alone.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -45,11 +45,6 @@ class Chunk(NamedTuple):
     share: BatchOut  # [B, cells]
     reward: BatchOut  # [B, K]
     initial: BatchOut  # [B, S]
-
-    def part(self, begin: int, size: int) -> Chunk:
-        """Returns a view of `size` models, from `begin` on."""
-        arrays: tuple[Any, ...] = tuple(array[begin : begin + size] for array in self)
-        return Chunk(*arrays)
 
 
 class Performance(NamedTuple):

@@ -17,23 +17,27 @@ FEW = 5  # up to this number, single draws are faster than a binomial one
 
 
 @kernel()
-def running_sums(offsets: IntsIn, values: FloatsIn, sums: FloatsOut) -> None:
-    """Writes the sum of each run up to and including each of its elements, into `sums`."""
+def running_sums(offsets: IntsIn, values: FloatsIn) -> FloatsOut:
+    """Returns the sum of each run up to and including each of its elements."""
+    sums = np.empty(values.size)
     for run in range(offsets.size - 1):
         total = 0.0
         for i in range(offsets[run], offsets[run + 1]):
             total += values[i]
             sums[i] = total
+    return sums
 
 
 @kernel()
-def running_products(offsets: IntsIn, values: FloatsIn, products: FloatsOut) -> None:
-    """Writes the product of each run up to and including each of its elements, into `products`."""
+def running_products(offsets: IntsIn, values: FloatsIn) -> FloatsOut:
+    """Returns the product of each run up to and including each of its elements."""
+    products = np.empty(values.size)
     for run in range(offsets.size - 1):
         total = 1.0
         for i in range(offsets[run], offsets[run + 1]):
             total *= values[i]
             products[i] = total
+    return products
 
 
 @helper
@@ -78,34 +82,28 @@ def simulate(
     return lengths.size
 
 
-def discounted_returns(offsets: IntArray, reward: FloatArray, discount: float) -> FloatArray:
+@kernel()
+def discounted_returns(episode_offsets: IntsIn, reward: FloatsIn, discount: float) -> FloatsOut:
     """Returns G_t = r_t + γ G_{t+1} of every step [N], within each episode."""
     returns = np.empty(reward.size)
-    write_returns(offsets, reward, discount, returns)
-    return returns
-
-
-@kernel()
-def write_returns(
-    episode_offsets: IntsIn, reward: FloatsIn, discount: float, returns: FloatsOut
-) -> None:
-    """Writes G_t = r_t + γ G_{t+1} within each episode, into `returns` [N]."""
     for episode in range(episode_offsets.size - 1):
         total = 0.0
         for back in range(episode_offsets[episode + 1] - episode_offsets[episode]):
             step = episode_offsets[episode + 1] - 1 - back
             total = reward[step] + discount * total
             returns[step] = total
+    return returns
 
 
-def shares_of_rest(offsets: IntArray, probability: FloatArray, share: FloatArray) -> None:
-    """p_i / (p_i + … + p_last) within each run: the chance of an element if none before is drawn.
+def shares_of_rest(offsets: IntArray, probability: FloatArray) -> FloatArray:
+    """Returns p_i / (p_i + … + p_last) in each run: an element's chance if none before is drawn.
 
     The last element of positive probability has the share 1, so that no trajectory is lost.
     """
     rest = discounted_returns(offsets, probability, 1.0)
-    share.fill(0.0)
+    share: FloatArray = np.zeros(rest.size)
     np.divide(probability, rest, out=share, where=probability > 0.0)
+    return share
 
 
 @helper

@@ -123,8 +123,7 @@ def importance_weights(log: DecisionLog, policy: Policy, behavior: Policy) -> Im
     taken = behavior.probability[log.pair] if log.propensity is None else log.propensity
     with np.errstate(over="ignore"):
         ratio = policy.probability[log.pair] / taken
-    cumulative = np.empty(log.num_steps)
-    running_products(log.episode_offsets, ratio, cumulative)
+    cumulative = running_products(log.episode_offsets, ratio)
     for i, others in arrays.first_where(~(np.isfinite(ratio) & np.isfinite(cumulative)), "step"):
         raise UnsupportedPolicy(
             f"the importance weight of {row_name(log.episode_offsets, i)} is too large for a "

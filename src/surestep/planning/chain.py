@@ -258,10 +258,7 @@ def order_by_component(pair_offsets: IntArray, offsets: IntArray, successor: Ind
     if leads_ahead(pair_offsets, offsets, successor):
         backwards = np.arange(states, dtype=np.int32)[::-1].copy()
         return Order(backwards, backwards, np.arange(states + 1))
-    order, place = np.empty(states, np.int32), np.empty(states, np.int32)
-    starts = np.empty(states + 1, np.int64)
-    number = strong_components(pair_offsets, offsets, successor, order, place, starts)
-    return Order(order, place, starts[: number + 1].copy())
+    return Order(*strong_components(pair_offsets, offsets, successor))
 
 
 def undiscounted_total(chain: Chain, start: FloatArray, target: float) -> FloatArray:

@@ -15,7 +15,7 @@ from msgspec import Meta
 import surestep._arrays as arrays
 from surestep._settings import Settings, check_settings
 from surestep.certificates import Certifier
-from surestep.certificates.drawn import ModelDraws, all_rows, drawn_chunks
+from surestep.certificates.drawn import ModelDraws, drawn_models
 from surestep.certificates.prior import prior_of
 from surestep.errors import InvalidParameter, NeverEnds
 from surestep.kernels.posterior import RewardDraws
@@ -147,7 +147,7 @@ class DrawnFromPosterior(Settings):
         for _ in range(MOST_DRAWS):
             models = ModelDraws(
                 counts=problem.counts,
-                rows=(prior.rows,),
+                rows=prior.rows,
                 discount=problem.single_discount,
                 value_bounds=problem.value_bounds,
                 start_weight=np.zeros(0),
@@ -155,21 +155,16 @@ class DrawnFromPosterior(Settings):
                 seed=int(rng.integers(2**63 - 1)),
                 draws=1,
             )
-            truth = drawn_truth(problem, models)
+            drawn = next(drawn_models(models, MEMORY))
+            pair = arrays.run_owners(drawn.offsets)
+            rows = CompletedRows(pair, drawn.successor, drawn.probability)
+            truth = mdp_of_rows(problem, rows)
             if endless_circle(truth, problem.behavior.probability).size == 0:
                 return acting_anew(problem, truth)
         raise InvalidParameter(
             f"in {MOST_DRAWS} worlds of the kind {self.name!r}, one after the other, the behavior "
             "policy may never end, at discount 1; expected another kind, or a discount below 1"
         )
-
-
-def drawn_truth(problem: Problem, models: ModelDraws) -> FiniteMDP:
-    """Draws the first model of the posterior, as the truth of a world."""
-    drawn = next(drawn_chunks([all_rows(models)], MEMORY))
-    pair = arrays.run_owners(drawn.ends[0])
-    target = drawn.target[0, : pair.size].astype(np.int64)
-    return mdp_of_rows(problem, CompletedRows(pair, target, drawn.share[0, : pair.size]))
 
 
 @dataclass(frozen=True, slots=True)
