@@ -16,7 +16,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from surestep._arrays import AnyArray, IntArray
+from surestep._arrays import AnyArray, IntArray, marked
 from surestep._words import listed
 from surestep.checks.check import Check, CheckKind
 from surestep.model.log import DecisionLog
@@ -31,8 +31,7 @@ def values_told_after(texts: Sequence[str], place: IntArray, offsets: IntArray) 
     """
     labels, code = np.unique(np.array(texts, str), return_inverse=True)
     value = code[place]
-    last = np.zeros(value.size, np.bool_)
-    last[offsets[1:] - 1] = True
+    last = marked(offsets[1:] - 1, value.size)
     times = np.bincount(value, minlength=len(labels))
     ending = np.bincount(value[last], minlength=len(labels))
     goes_on = ending < times

@@ -498,11 +498,10 @@ def blind_share_of(
             for variable, counts in unit.tables
             if variable.now
         ]
-        local = np.full(structure.num_nodes, unit.nodes.size)
-        local[unit.nodes] = np.arange(unit.nodes.size)
         for i, d in enumerate(unit.columns.tolist()):
             node = structure.nodes.at(d, values, made.action)
             drawn = structure.known[node] < 0
+            place = arrays.places_among(unit.nodes, node)  # −1, the last row, where never drawn
             for variable, table in few:
-                blind |= drawn & table[local[node], variable.at(i, values, made.action) + 1]
+                blind |= drawn & table[place, variable.at(i, values, made.action) + 1]
     return float(weight @ blind / weight.sum())
