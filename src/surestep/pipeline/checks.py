@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from surestep._arrays import BoolArray, altered, places_among, run_owners, run_sums
+from surestep._arrays import BoolArray, altered, marked, places_among, run_owners, run_sums
 from surestep.certificates.drawn import drawn_models
 from surestep.certificates.episodes import split_of
 from surestep.certificates.posterior import (
@@ -253,9 +253,8 @@ def practice(question: Assignment, table: PolicyTable) -> GivenPractice | str:
     drawn_at_random = split is not None and split_of(split)[1] is not None
     if split is None or drawn_at_random or log is None or first is None or judging is None:
         return "behavior-of-all"
-    late = np.ones(log.num_steps, np.bool_)
     rows = np.arange(log.num_steps) if log.order is None else np.argsort(log.order)
-    late[rows[: first.num_steps]] = False
+    late = marked(rows[first.num_steps :], log.num_steps)
     given = given_log(log)
     late = late[np.isin(run_owners(log.episode_offsets), looked_at(log, given.seed))]
     model = judging.estimate()
@@ -292,7 +291,6 @@ def given_policy(table: PolicyTable, model: FiniteMDP) -> GivenPolicy | None:
         behavior=table.behavior,
         visits=table.visits,
         held_out_visits=table.held_out_visits,
-        decided=table.decided,
         time=decision_visits(model, table.policy, table),
         is_open=in_open_bins(table.vocabulary),
         names=state_names(table.vocabulary),
