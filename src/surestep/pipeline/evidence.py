@@ -366,12 +366,9 @@ def numbered(
     numbering = by_appearance(log, parts.quiet)
     log = numbering.log(log)
     log = source.made.known(log) if isinstance(source, TablesSource) else log
-    words = parts.vocabulary
-    states = tuple(words.states[s] for s in numbering.state)
-    actions = tuple(words.actions[a] for a in numbering.action)
     return replace(
         parts,
-        vocabulary=replace(words, states=states, actions=actions),
+        vocabulary=parts.vocabulary.renumbered(numbering.state, numbering.action),
         counts=log.counts(),
         behavior=numbering.policy(parts.behavior),
         quiet=parts.quiet[numbering.state],

@@ -6,15 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surestep._arrays import (
-    BoolArray,
-    FloatArray,
-    freeze,
-    offsets_of,
-    run_lengths,
-    run_owners,
-    run_sums,
-)
+from surestep._arrays import BoolArray, FloatArray, freeze, run_sums
 from surestep.algorithms import Algorithm
 from surestep.algorithms.contract import Limited
 from surestep.candidates import Choice, best_of
@@ -92,28 +84,18 @@ def policy_table(
 def in_order_of_labels(findings: Findings, numbering: Numbering) -> Findings:
     """Renumbers findings from the order of first appearance back to the order of labels."""
     table = findings.table
-    state = np.argsort(numbering.state)
-    pair = np.argsort(numbering.pair)
-    words = table.vocabulary
-    words = replace(
-        words,
-        states=tuple(words.states[s] for s in state),
-        actions=tuple(words.actions[a] for a in np.argsort(numbering.action)),
-    )
+    by_label = Numbering.of(table.pairs, np.argsort(numbering.state), np.argsort(numbering.action))
+    words = table.vocabulary.renumbered(by_label.state, by_label.action)
     moved = {
-        name: freeze(values[pair])
+        name: freeze(values[by_label.pair])
         for name in COLUMNS
         if (values := getattr(table, name)) is not None
     }
-    offsets = offsets_of(run_lengths(table.pairs.offsets)[state])
-    pairs = words.pairs_of(
-        np.stack([run_owners(offsets), numbering.action[table.pairs.action][pair]], axis=1)
-    )
-    quiet = freeze(table.quiet[state])
+    quiet = freeze(table.quiet[by_label.state])
     return replace(
         findings,
-        table=replace(table, vocabulary=words, pairs=pairs, quiet=quiet, **moved),
-        behavior_occupancy=freeze(findings.behavior_occupancy[state]),
+        table=replace(table, vocabulary=words, pairs=by_label.pairs, quiet=quiet, **moved),
+        behavior_occupancy=freeze(findings.behavior_occupancy[by_label.state]),
         changes=tuple(c._replace(state=int(numbering.state[c.state])) for c in findings.changes),
         wanted=tuple(w._replace(pair=int(numbering.pair[w.pair])) for w in findings.wanted),
     )
