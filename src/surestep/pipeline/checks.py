@@ -58,9 +58,13 @@ def inspection_checks(source: LogSource, facts: LogFacts) -> tuple[Check, ...]:
     labels = {joined(label): label for label in facts.states}
     end = ("",) * len(source.columns.state)
     drawn_from = 0 if facts.episodes is None or part is source else facts.episodes.number
-    discount = source.description.stakes.discount
     of_log = log_checks(
-        log, part, names, [labels.get(name, end) for name in names], discount, drawn_from
+        log,
+        part,
+        [labels.get(name, end) for name in names],
+        names=names,
+        discount=source.description.stakes.discount,
+        drawn_from=drawn_from,
     )
     return (*of_log, Check.unchecked("hidden-causes", "no-result"))
 
@@ -68,8 +72,9 @@ def inspection_checks(source: LogSource, facts: LogFacts) -> tuple[Check, ...]:
 def log_checks(
     log: DecisionLog | str,
     source: LogSource | None,
-    names: Sequence[str],
     labels: Sequence[Label],
+    *,
+    names: Sequence[str],
     discount: float | None,
     drawn_from: int,
 ) -> tuple[Check, ...]:
@@ -160,7 +165,12 @@ def result_checks(
     )
     drawn_from = 0 if source is evidence.log_source else evidence.counts.episodes.recorded
     of_log = log_checks(
-        log, source, state_names(words), words.states, problem.single_discount, drawn_from
+        log,
+        source,
+        words.states,
+        names=state_names(words),
+        discount=problem.single_discount,
+        drawn_from=drawn_from,
     )
     logs = {signal.name: signal.problem.log for signal in problem.signals if not signal.is_chance}
     return (*of_log, *check_signals(logs), *check_result(result))
