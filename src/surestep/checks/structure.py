@@ -248,13 +248,14 @@ def check_structure(
     draws = [total for unit in units for total in unit.tables[-1][1].sum(axis=1)]
     totals = sorted(draws, key=lambda total: float(total.sum()))
     bar = math.log(max(tests, 1) / LEVEL)
-    walk = discount, start, seed
     return StructureTest(
         tests=tests,
         evidence=largest - math.log(max(tests, 1)),
         worst=worst,
         notices=noticed_change(totals[len(totals) // 2], bar) if totals else None,
-        blind=None if policy is None else blind_share_of(log, units, policy, walk),
+        blind=None
+        if policy is None
+        else blind_share_of(log, units, policy, (discount, start, seed)),
     )
 
 
