@@ -316,7 +316,7 @@ def found_in(time, decisions, shown, is_open):
     chances = (np.ones(3), np.ones(3))
     judging = shown - decisions
     pairs = Pairs(np.arange(4), np.zeros(3, int), 1)
-    seen = (decisions, judging, time, is_open, NAMES)
+    seen = (decisions, judging, np.ones(3, bool), time, is_open, NAMES)
     nothing = dict.fromkeys(GivenResult.__dataclass_fields__)
     policy = GivenPolicy(pairs, *chances, *seen)
     return enough_data.check(GivenResult(**nothing | {"policy": policy}))

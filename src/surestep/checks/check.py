@@ -179,6 +179,7 @@ class GivenPolicy(NamedTuple):
     behavior: FloatArray  # [P]
     visits: IntArray  # [P]: in the rows that chose the policy
     held_out_visits: IntArray  # [P]: in the rows that judge it
+    decided: BoolArray  # [P]: something is decided in the state
     time: FloatArray  # [S]: visits of the new policy in the estimated model
     is_open: BoolArray  # [S]: the state has a bin that is open to one side
     names: Sequence[str]  # [S]

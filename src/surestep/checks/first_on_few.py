@@ -19,7 +19,7 @@ def check(result: GivenResult) -> Check | None:
     decisions = arrays.run_sums(visits, policy.pairs.offsets)[policy.pairs.state]
     raised = policy.probability > policy.behavior + FIRST_PLACE / 2
     few = (visits < FEW_VISITS) | (visits < FEW_OF_ALL * decisions)
-    bold = np.flatnonzero(raised & (policy.probability >= FIRST_PLACE) & few)
+    bold = np.flatnonzero(raised & (policy.probability >= FIRST_PLACE) & few & policy.decided)
     if bold.size == 0:
         return None
     worst = bold[np.argmin(visits[bold])]

@@ -307,6 +307,7 @@ def given_policy(table: PolicyTable, model: FiniteMDP) -> GivenPolicy | None:
         behavior=table.behavior,
         visits=table.visits,
         held_out_visits=table.held_out_visits,
+        decided=table.decided,
         time=decision_visits(model, table.policy, table),
         is_open=in_open_bins(table.vocabulary),
         names=state_names(table.vocabulary),
