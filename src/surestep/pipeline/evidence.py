@@ -366,9 +366,12 @@ def numbered(
     numbering = by_appearance(log, parts.quiet)
     log = numbering.log(log)
     log = source.made.known(log) if isinstance(source, TablesSource) else log
+    words = parts.vocabulary
+    states = tuple(words.states[s] for s in numbering.state)
+    actions = tuple(words.actions[a] for a in numbering.action)
     return replace(
         parts,
-        vocabulary=parts.vocabulary.renumbered(numbering.state, numbering.action),
+        vocabulary=replace(words, states=states, actions=actions),
         counts=log.counts(),
         behavior=numbering.policy(parts.behavior),
         quiet=parts.quiet[numbering.state],

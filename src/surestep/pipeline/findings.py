@@ -85,7 +85,12 @@ def in_order_of_labels(findings: Findings, numbering: Numbering) -> Findings:
     """Renumbers findings from the order of first appearance back to the order of labels."""
     table = findings.table
     by_label = Numbering.of(table.pairs, np.argsort(numbering.state), np.argsort(numbering.action))
-    words = table.vocabulary.renumbered(by_label.state, by_label.action)
+    words = table.vocabulary
+    words = replace(
+        words,
+        states=tuple(words.states[s] for s in by_label.state),
+        actions=tuple(words.actions[a] for a in by_label.action),
+    )
     moved = {
         name: freeze(values[by_label.pair])
         for name in COLUMNS

@@ -131,14 +131,6 @@ class Vocabulary:
         )
         return columns, values, whole if label not in places and whole in places else label
 
-    def renumbered(self, state: arrays.IntArray, action: arrays.IntArray) -> "Vocabulary":
-        """Returns the vocabulary in another order; the arrays hold the former numbers."""
-        return replace(
-            self,
-            states=tuple(self.states[s] for s in state),
-            actions=tuple(self.actions[a] for a in action),
-        )
-
     def pairs_of(self, enabled: object) -> Pairs:
         """Returns the pairs of a list [n, 2] of (state, action), in any order.
 
