@@ -483,7 +483,7 @@ def test_a_result_is_made_again_with_its_current_policy(small, tmp_path, policy)
     }
     assert ("behavior-known" in codes(result)) == is_table
     assert ("the current policy, as it was written down." in result.report) == is_table
-    roles = [one["role"] for one in result.record.inputs]
+    roles = [one.role for one in result.record.inputs]
     assert roles == ["log 1", "behavior"][: 1 + is_table]
     result.save(tmp_path / "result")
     assert load_structured(tmp_path / "result").record.current == result.record.current

@@ -94,14 +94,13 @@ def trail_of(
 ) -> Trail:
     """Returns the trail of a log, with the rewards of its steps beyond the model's value [S]."""
     visited, state = np.unique(log.state, return_inverse=True)
-    number = np.full(log.pairs.num_states, -1)
-    number[visited] = np.arange(visited.size)
     place = np.full(visited.size, -1)
-    place[number[shown]] = np.arange(shown.size)
+    place[np.searchsorted(visited, shown)] = np.arange(shown.size)
     excess = log.reward + discount * value[log.next_state] - value[log.state]
     rounding = SAME * (np.abs(log.reward).max() + np.abs(value).max())
     excess[np.abs(excess) <= rounding] = 0.0
-    target = np.where(log.terminated | log.truncated, -1, number[log.next_state])
+    following = arrays.places_among(visited, log.next_state)
+    target = np.where(log.terminated | log.truncated, -1, following)
     order = np.argsort(state, kind="stable")
     rows = np.bincount(state)
     return Trail(

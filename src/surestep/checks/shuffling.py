@@ -30,7 +30,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surestep._arrays import AnyArray, FloatArray, IntArray, offsets_of, run_lengths, run_owners
+from surestep._arrays import (
+    AnyArray,
+    FloatArray,
+    IntArray,
+    first_of_equal,
+    offsets_of,
+    run_lengths,
+    run_owners,
+)
 from surestep.checks.check import Check, GivenLog, Mark
 from surestep.kernels.shuffles import room_to_shuffle, shuffled_information, shuffled_spread
 from surestep.model.log import DecisionLog
@@ -133,8 +141,7 @@ def arranged(group: IntArray, past: IntArray, outcome: AnyArray) -> Arrangement:
 
 def ends_of_equal(values: IntArray) -> IntArray:
     """Returns the offsets of runs of equal values."""
-    changes = np.flatnonzero(values[1:] != values[:-1]) + 1
-    return np.concatenate([[0], changes, [values.size]])
+    return np.append(np.flatnonzero(first_of_equal(values)), values.size)
 
 
 def shuffle_test(
@@ -355,8 +362,7 @@ def steps_before(log: DecisionLog) -> list[IntArray]:
 
 def shifted(log: DecisionLog, values: IntArray) -> IntArray:
     """Returns the value [N] of the row before; 0 at the first step of an episode."""
-    before = np.zeros(log.num_steps, np.int64)
-    before[1:] = values[:-1]
+    before = np.roll(values, 1)
     before[log.episode_offsets[:-1]] = 0
     return before
 

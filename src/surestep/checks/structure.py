@@ -248,13 +248,14 @@ def check_structure(
     draws = [total for unit in units for total in unit.tables[-1][1].sum(axis=1)]
     totals = sorted(draws, key=lambda total: float(total.sum()))
     bar = math.log(max(tests, 1) / LEVEL)
-    walk = discount, start, seed
     return StructureTest(
         tests=tests,
         evidence=largest - math.log(max(tests, 1)),
         worst=worst,
         notices=noticed_change(totals[len(totals) // 2], bar) if totals else None,
-        blind=None if policy is None else blind_share_of(log, units, policy, walk),
+        blind=None
+        if policy is None
+        else blind_share_of(log, units, policy, (discount, start, seed)),
     )
 
 
@@ -498,11 +499,10 @@ def blind_share_of(
             for variable, counts in unit.tables
             if variable.now
         ]
-        local = np.full(structure.num_nodes, unit.nodes.size)
-        local[unit.nodes] = np.arange(unit.nodes.size)
         for i, d in enumerate(unit.columns.tolist()):
             node = structure.nodes.at(d, values, made.action)
             drawn = structure.known[node] < 0
+            place = arrays.places_among(unit.nodes, node)  # −1, the last row, where never drawn
             for variable, table in few:
-                blind |= drawn & table[local[node], variable.at(i, values, made.action) + 1]
+                blind |= drawn & table[place, variable.at(i, values, made.action) + 1]
     return float(weight @ blind / weight.sum())

@@ -58,22 +58,34 @@ def inspection_checks(source: LogSource, facts: LogFacts) -> tuple[Check, ...]:
     labels = {joined(label): label for label in facts.states}
     end = ("",) * len(source.columns.state)
     drawn_from = 0 if facts.episodes is None or part is source else facts.episodes.number
-    hidden = hidden_in(log, part, [labels.get(name, end) for name in names], drawn_from)
-    of_log = check_log(
-        log, names, discount=source.description.stakes.discount, drawn_from=drawn_from
+    of_log = log_checks(
+        log,
+        part,
+        [labels.get(name, end) for name in names],
+        names=names,
+        discount=source.description.stakes.discount,
+        drawn_from=drawn_from,
     )
-    return (*hidden, *of_log, Check.unchecked("hidden-causes", "no-result"))
+    return (*of_log, Check.unchecked("hidden-causes", "no-result"))
 
 
-def hidden_in(
-    log: DecisionLog | str, source: LogSource | None, labels: Sequence[Label], drawn_from: int
-) -> list[Check]:
-    """Checks for outcomes in the states, which have labels [S], and for copies of episodes.
+def log_checks(
+    log: DecisionLog | str,
+    source: LogSource | None,
+    labels: Sequence[Label],
+    *,
+    names: Sequence[str],
+    discount: float | None,
+    drawn_from: int,
+) -> tuple[Check, ...]:
+    """Returns all checks of a log whose states have names and labels [S].
 
-    Copies are not looked for in a large log.
+    The first ones look for outcomes in the states, and for copies of episodes, if the log is not
+    large.
     """
+    of_log = check_log(log, names, discount=discount, drawn_from=drawn_from)
     if isinstance(log, str) or source is None:
-        return []
+        return of_log
     before = several(source.description.columns.known_before)
     columns = {
         name: texts
@@ -89,7 +101,7 @@ def hidden_in(
         )
     if log.num_steps <= MOST_CHECKED:
         checks.append(copies.check(log, source.contents()))
-    return of_drawn(checks, log.num_episodes, drawn_from or log.num_episodes)
+    return (*of_drawn(checks, log.num_episodes, drawn_from or log.num_episodes), *of_log)
 
 
 def log_of_facts(
@@ -152,12 +164,16 @@ def result_checks(
         causes=hidden_causes(question, table, columns, certificates, evidence.kinds["behavior"]),
     )
     drawn_from = 0 if source is evidence.log_source else evidence.counts.episodes.recorded
-    hidden = hidden_in(log, source, words.states, drawn_from)
-    of_log = check_log(
-        log, state_names(words), discount=problem.single_discount, drawn_from=drawn_from
+    of_log = log_checks(
+        log,
+        source,
+        words.states,
+        names=state_names(words),
+        discount=problem.single_discount,
+        drawn_from=drawn_from,
     )
     logs = {signal.name: signal.problem.log for signal in problem.signals if not signal.is_chance}
-    return (*hidden, *of_log, *check_signals(logs), *check_result(result))
+    return (*of_log, *check_signals(logs), *check_result(result))
 
 
 def hidden_causes(

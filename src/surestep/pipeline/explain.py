@@ -135,7 +135,6 @@ def explain(result: Result, state: object) -> Explanation:
     'spibb'
     """
     table = result.table
-    n_wedge = result.record.parameters.n_wedge
     words = table.vocabulary
     s = words.index("state", state)
     run = range(int(table.pairs.offsets[s]), int(table.pairs.offsets[s + 1]))
@@ -144,9 +143,9 @@ def explain(result: Result, state: object) -> Explanation:
         words.state_columns,
         words.action_columns,
         result.record.parameters.algorithm["algorithm"],
-        n_wedge,
+        table.n_wedge,
         result.record.behavior_is_estimated,
-        () if table.quiet[s] else tuple(reason(result, k, n_wedge) for k in run),
+        () if table.quiet[s] else tuple(reason(result, k) for k in run),
         int(table.held_out_visits[table.pairs.state == s].sum()),
         result.record.parameters.possible == SEEN,
         tuple(
@@ -158,7 +157,7 @@ def explain(result: Result, state: object) -> Explanation:
     )
 
 
-def reason(result: Result, pair: int, n_wedge: int | None) -> ActionReason:
+def reason(result: Result, pair: int) -> ActionReason:
     """Returns the figures of one pair."""
     table = result.table
     visits = int(table.visits[pair])
@@ -174,7 +173,7 @@ def reason(result: Result, pair: int, n_wedge: int | None) -> ActionReason:
         trusted,
         float(table.q[pair]),
         float(table.advantage[pair]),
-        n_wedge + 1 - visits if open_later and n_wedge is not None else None,
+        table.n_wedge + 1 - visits if open_later and table.n_wedge is not None else None,
         allowed,
         table.vocabulary.action_name(int(table.pairs.action[pair])),
         () if table.kept_by is None else tuple(filter(None, table.kept_by[pair].split(";"))),

@@ -80,8 +80,10 @@ def groups_of(
     numbers = np.asarray(log.number)
     early = np.isin(numbers, np.asarray(log_of(training).number))
     values = {x: texts[x][np.searchsorted(place, numbers)].astype(str) for x in texts}
-    for name, labels in zip(words.state_columns, zip(*words.states, strict=True), strict=True):
-        values[name] = np.array(labels)[log.state[log.episode_offsets[:-1]]]
+    values |= {
+        name: np.array(labels)[log.state[log.episode_offsets[:-1]]]
+        for name, labels in zip(words.state_columns, zip(*words.states, strict=True), strict=True)
+    }
     groups = list[Group]()
     for name in columns:
         value = values[name]

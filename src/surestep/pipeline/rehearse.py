@@ -1,6 +1,5 @@
 """Runs the stress test of an improvement before it is made, with a page (`rehearse`)."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,7 +17,7 @@ from surestep.rehearsal import Rehearsal, rehearsal_from_json
 from surestep.rehearsal.rehearse import SIZES, read_sizes
 from surestep.report.result import rehearsal_page
 from surestep.results.findings import Findings
-from surestep.results.record import Record
+from surestep.results.record import Record, digests_of
 from surestep.results.unfinished import (
     REHEARSAL,
     RUN,
@@ -72,8 +71,7 @@ class RehearsedLog:
             REHEARSAL: f"{self.rehearsal.to_json()}\n".encode(),
             "rehearsal.html": self.page.encode(),
         }
-        digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
-        return contents | {RUN: self.record.to_json(digests).encode()}
+        return contents | {RUN: self.record.to_json(digests_of(contents)).encode()}
 
 
 def rehearse_log(

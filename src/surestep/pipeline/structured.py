@@ -110,7 +110,14 @@ def improve_structured(
             raise InvalidParameter("[structure] is given beside counts; expected rows of episodes")
         log_source.check_one_decision(description.stakes.discount)
         log, binnings = factored(log_source)
-        problem = posed(log, description)
+        stakes = description.stakes
+        problem = FactoredProblem(
+            log=log,
+            behavior=None,  # still to come
+            discount=stakes.discount or 0.0,
+            rest_bounds=stakes.returns,  # type: ignore[arg-type]  # None: those of the rewards
+            horizon=stakes.horizon,
+        )
         certifier = certifier_for(description, log.num_episodes)
         choosing = certifier.parts(problem)[0].log
         tables = learn_structure(choosing, description.structure)
@@ -243,20 +250,6 @@ def factored(source: LogSource) -> tuple[FactoredLog, Mapping[str, Binning]]:
     return log, binnings
 
 
-def posed(log: FactoredLog, description: keys.Description) -> FactoredProblem:
-    """Returns the problem of a log; the current policy is still to come."""
-    stakes = description.stakes
-    bounds: Any = stakes.returns  # without them, those of the rewards
-    return FactoredProblem(
-        log=log,
-        behavior=None,
-        discount=stakes.discount or 0.0,
-        rest_bounds=bounds,
-        return_bounds=bounds,
-        horizon=stakes.horizon,
-    )
-
-
 def certifier_for(description: keys.Description, episodes: int) -> NodeStitched:
     """Returns the certificate with the settings that were given."""
     method = description.method
@@ -269,11 +262,13 @@ def certifier_for(description: keys.Description, episodes: int) -> NodeStitched:
 
 def templates_of(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
     """Returns the actions of the members of each group, such as reboot_@."""
-    templates = dict[str, list[str]]()
-    for name, table in tables.items():
-        if "*" in name and isinstance(table.get("action"), Mapping):
-            said = [one for some in table["action"].values() for one in keys.several(some)]
-            templates[name] = [one for one in said if HERE in one]
+    templates = {
+        name: [
+            one for some in table["action"].values() for one in keys.several(some) if HERE in one
+        ]
+        for name, table in tables.items()
+        if "*" in name and isinstance(table.get("action"), Mapping)
+    }
     return {name: actions for name, actions in templates.items() if actions}
 
 

@@ -9,6 +9,7 @@ from surestep.description import key_text, written
 from surestep.model.structure import LEARN
 from surestep.report.answer import than_estimated
 from surestep.report.certificates import of_one
+from surestep.report.checks import SIGNS
 from surestep.report.page import page
 from surestep.report.signals import DIGITS
 from surestep.report.stress_test import TITLE, WHAT, keys_of, outcome_words, rates_table
@@ -22,8 +23,12 @@ MOST_NODES = 60  # nodes in the table, the scarcest first
 def structured_page(result: StructuredResult, visits: Sequence[Sequence[int]]) -> str:
     """Returns the page; `visits` are the draws of each node in both parts of the log."""
     about = result.record.description.get("about", {})
-    more = [stress_test(result), known_nodes(result, visits), *further(result)]
-    sections = [*structured_sections(result), *more]
+    sections = [
+        *structured_sections(result),
+        stress_test(result),
+        known_nodes(result, visits),
+        *further(result),
+    ]
     words = ", ".join(about[key] for key in ("population", "period", "date") if key in about)
     return page(
         "A better policy, by the structure of the world",
@@ -71,9 +76,17 @@ def structured_sections(result: StructuredResult) -> list[Section]:
                 *([] if result.rehearsal is None else [outcome_words(result.rehearsal)]),
             ],
             items=[
-                Item("The structure", structure_words(result), *sign_of(not test.failed)),
                 Item(
-                    "Where the log has not been", blind_words(result), *sign_of(not test.is_blind)
+                    "The structure",
+                    structure_words(result),
+                    "",
+                    *SIGNS["failed" if test.failed else "passed"],
+                ),
+                Item(
+                    "Where the log has not been",
+                    blind_words(result),
+                    "",
+                    *SIGNS["failed" if test.is_blind else "passed"],
                 ),
                 Item(
                     "What nobody recorded",
@@ -185,11 +198,6 @@ def stress_test(result: StructuredResult) -> Section:
     )
 
 
-def sign_of(passed: bool) -> tuple[str, str, Mood]:
-    """Returns the remark, the sign and the mood of a check."""
-    return ("", "✓", "good") if passed else ("", "✗", "bad")
-
-
 def structure_words(result: StructuredResult) -> str:
     """Says whether the structure passed its test, and which effect the test would have noticed."""
     test = result.test
@@ -222,8 +230,10 @@ def blind_words(result: StructuredResult) -> str:
 def known_nodes(result: StructuredResult, visits: Sequence[Sequence[int]]) -> Section:
     """Returns a table of the draws of each node, the scarcest first."""
     structure = result.structure
-    learnt = [k for k in range(structure.num_nodes) if structure.known[k] < 0]
-    learnt.sort(key=lambda k: visits[0][k] + visits[1][k])
+    learnt = sorted(
+        (k for k in range(structure.num_nodes) if structure.known[k] < 0),
+        key=lambda k: visits[0][k] + visits[1][k],
+    )
     rows = [
         [structure.node_names[k], *(Amount(f"{x[k]:,}", x[k]) for x in visits)]
         for k in learnt[:MOST_NODES]

@@ -215,16 +215,10 @@ def reward_moments(counts: Counts) -> tuple[FloatArray, FloatArray, FloatArray]:
     Rewards between a and b with mean m have a variance of at most (b − m)(m − a). If the counts
     have no range of single rewards, all three are the mean.
     """
-    rewards = counts.rewards
     pair = run_owners(counts.offsets)
-    visits = counts.visits[pair] if rewards.per == "pair" else counts.times
-    place = pair if rewards.per == "pair" else np.arange(pair.size)
-    mean: FloatArray = rewards.values[place]
-    if not rewards.known:
-        mean = mean / np.maximum(visits, 1)
-    if rewards.least is None or rewards.greatest is None:
-        return mean, mean, mean
-    return mean, rewards.least[place], rewards.greatest[place]
+    place = pair if counts.rewards.per == "pair" else np.arange(pair.size)
+    least, greatest = counts.observed_rewards()
+    return counts.means()[place], least[place], greatest[place]
 
 
 def ends_by_state(

@@ -87,6 +87,11 @@ class InputFile:
             return cls(role, path.name, file.tell(), digest)
 
 
+def digests_of(files: Mapping[str, bytes]) -> dict[str, str]:
+    """Returns the digests of files, by their names."""
+    return {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+
+
 # How π_b is found if it was not given. Each row may name the probability of its own action, which
 # may depend on more than the state.
 ROW_PROPENSITIES = "row-propensities"

@@ -7,7 +7,6 @@ which holds the digests of the others. Until a stress test is finished, there is
 its finished parts.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -42,7 +41,7 @@ from surestep.results.findings import Conclusion, PolicyTable
 from surestep.results.groups import GroupGain
 from surestep.results.plots import changes_figure
 from surestep.results.policy_files import columns_of, policy_csv, policy_parquet, read_policy_csv
-from surestep.results.record import Record, Total
+from surestep.results.record import Record, Total, digests_of
 from surestep.results.rules import Rules
 from surestep.results.unfinished import REHEARSAL, RUN, read_file
 
@@ -379,8 +378,7 @@ class Result(Conclusion):
         if self.rules is not None:
             contents[RULES] = f"{self.rules.to_json()}\n".encode()
             contents[CARD] = self.card.encode()
-        digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
-        return contents | {RUN: self.record.to_json(digests).encode()}
+        return contents | {RUN: self.record.to_json(digests_of(contents)).encode()}
 
     def save(self, directory: str | Path) -> None:
         """Writes a new folder, whole or not at all.
@@ -449,8 +447,8 @@ def load(directory: str | Path, *, allow_query: bool = False) -> Result:
             raise InvalidResult(
                 f"{RUN} lists the files {', '.join(digests)}, expected {', '.join(FILES)}"
             )
-        for name in digests:
-            if hashlib.sha256(read_file(folder, name)).hexdigest() != digests[name]:
+        for name, digest in digests_of({name: read_file(folder, name) for name in digests}).items():
+            if digest != digests[name]:
                 raise InvalidResult(
                     f"{name} was changed after it was written: its digest is not that of {RUN}; "
                     "expected the files as `surestep improve` wrote them"

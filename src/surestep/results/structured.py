@@ -4,7 +4,6 @@ A saved result is a folder: rules.json, certificate.json, report.html, and run.j
 description and the digests of the others.
 """
 
-import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,7 +23,7 @@ from surestep.errors import InvalidParameter, InvalidResult
 from surestep.model import Certificate, ColumnRules, Structure
 from surestep.model.certificate import Rung
 from surestep.rehearsal import Rate, Rehearsal, rehearsal_from_json
-from surestep.results.record import InputFile
+from surestep.results.record import InputFile, digests_of
 from surestep.results.result import STRUCTURED
 from surestep.results.unfinished import REHEARSAL, RUN
 
@@ -213,8 +212,9 @@ class StructuredResult:
             contents[BELIEF] = f"{self.belief.to_json()}\n".encode()
         if self.rehearsal is not None:
             contents[REHEARSAL] = f"{self.rehearsal.to_json()}\n".encode()
-        digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
-        return contents | {RUN: pretty(msgspec.structs.replace(self.record, outputs=digests))}
+        return contents | {
+            RUN: pretty(msgspec.structs.replace(self.record, outputs=digests_of(contents)))
+        }
 
     def save(self, directory: str | Path) -> None:
         """Writes a new folder, whole or not at all.
@@ -262,8 +262,9 @@ def load_structured(directory: str | Path) -> StructuredResult:
     """
     folder = read_path(directory)
     record = read_as(folder, RUN, StructuredRecord)
-    for name in (*FILES, *({BELIEF, REHEARSAL} & record.outputs.keys())):
-        if hashlib.sha256(read_whole(folder / name)).hexdigest() != record.outputs.get(name):
+    names = (*FILES, *({BELIEF, REHEARSAL} & record.outputs.keys()))
+    for name, digest in digests_of({name: read_whole(folder / name) for name in names}).items():
+        if digest != record.outputs.get(name):
             raise InvalidResult(f"{folder / name} was changed after it was written")
     tables = {
         name: table | (record.learnt[name] | {"learnt": True} if name in record.learnt else {})

@@ -143,9 +143,7 @@ def total_course(problem: Problem, policy: Policy, steps: int | None) -> tuple[C
         until_ends(problem, chosen) if steps is None else within_steps(problem, chosen, steps)
     )
     times = counts.times / np.maximum(counts.visits[pair], 1)
-    worth = run_sums(
-        times * (often[state][pair] * reward_moments(counts)[0] + follows), counts.offsets
-    )
+    worth = run_sums(times * (often[state][pair] * counts.mean_reward() + follows), counts.offsets)
     unseen = (counts.visits == 0) & (mass > 0)
     course = Course(
         value=value,
