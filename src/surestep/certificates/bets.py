@@ -64,8 +64,8 @@ from surestep.kernels.stitched import (
     Bets,
     Case,
     Course,
-    Rounds,
     Stacks,
+    Tallied,
     Turns,
     last_refuted_of,
 )
@@ -204,12 +204,18 @@ class BetPlan(NamedTuple):
     turns: Turns  # the stakes
     score: float  # the lower limit to be expected, less U where it is compared with returns
 
-    def bet(self, rounds: Rounds, at_least: float | None) -> Bet:
+    def bet(self, rounds: Tallied, at_least: float | None) -> Bet:
         """Returns the bet on rounds that were made this way."""
-        series, complete, _ = rounds
         if self.fold.baseline is not None:  # L is less than what is asked for here, by U
             at_least = None
-        return Bet(series, complete, self.fold.delta, self.turns, at_least, self.fold.one_of)
+        return Bet(
+            rounds.differences,
+            rounds.complete,
+            self.fold.delta,
+            self.turns,
+            at_least,
+            self.fold.one_of,
+        )
 
 
 class Fold(NamedTuple):
@@ -431,7 +437,7 @@ def bets_in_turn(levels: Levels, tallies: Tallies) -> ExpectedBets:
     )
 
 
-def kinds_of(who: int, rounds: Rounds) -> list[FloatArray]:
+def kinds_of(who: int, rounds: Tallied) -> list[FloatArray]:
     """Returns the outcomes of complete rounds, flat; of rounds in turn, first π_I's, then π_b's."""
     place = np.arange(rounds.differences.shape[1])
     there = place < rounds.complete[:, np.newaxis]

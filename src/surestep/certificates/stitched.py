@@ -114,7 +114,7 @@ from surestep.certificates.refuting import check_returns, check_values
 from surestep.certificates.stacks import Way, course_of, roll_out_each, stacks_of, tails_of_set
 from surestep.certificates.uncertainty import SMALLEST_LEVEL, SetTerms, uncertainty_of
 from surestep.errors import CertificateRefused, RefutedBounds
-from surestep.kernels.stitched import BOTH, OURS, THEIRS, Case, Course, Rounds, Stacks, Tails
+from surestep.kernels.stitched import BOTH, OURS, THEIRS, Case, Course, Stacks, Tails, Tallied
 from surestep.model import Certificate, Policy, estimate_behavior
 from surestep.model.known import Known, Logger
 from surestep.model.log import UNKNOWN, DecisionLog
@@ -673,7 +673,9 @@ class Judging(NamedTuple):
         case = case_of(folds.stacks[1], course, fold.stacks, certifier.seed)
         return plan._replace(fold=fold._replace(delta=level)), case
 
-    def limit(self, plan: BetPlan, rounds: Rounds, lower: float) -> tuple[float, dict[str, Scalar]]:
+    def limit(
+        self, plan: BetPlan, rounds: Tallied, lower: float
+    ) -> tuple[float, dict[str, Scalar]]:
         """Returns L by the limit of rounds, with their figures.
 
         Where the fold compares with returns of practice, U_b is subtracted from a limit of π_I
@@ -780,7 +782,7 @@ def lower_limits(
     return common.answered(begun, common.answered(checks, limits))
 
 
-def check_rounds(way: Way, rounds: Rounds, course: Terms) -> None:
+def check_rounds(way: Way, rounds: Tallied, course: Terms) -> None:
     """Refuses bounds of returns that a round refutes."""
     kinds = (way.who,) if way.who <= OURS else (OURS, THEIRS)
     for who, values in zip(kinds, kinds_of(way.who, rounds), strict=True):
@@ -798,7 +800,7 @@ def check_rounds(way: Way, rounds: Rounds, course: Terms) -> None:
             )
 
 
-def figures_of(way: Way, rounds: Rounds) -> dict[str, Scalar]:
+def figures_of(way: Way, rounds: Tallied) -> dict[str, Scalar]:
     """Returns the figures of the rounds that certified."""
     paired = way.who == BOTH
     kinds = kinds_of(way.who, rounds)
