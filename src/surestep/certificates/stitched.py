@@ -449,24 +449,6 @@ def judging_of(certifier: Stitched, problem: Problem, policy: Policy) -> Judging
     return Judging(certifier, problem, policy, folds, figures)
 
 
-def planning_of(certifier: Stitched, problem: Problem, policy: Policy, folds: Folds) -> Planning:
-    """Sets up the planning on fold 1 for the policy, without a robust set."""
-    # An end that only the second fold shows is on its stacks; plans must not know of it.
-    over = episodes.known_ends(problem, folds.first)
-    if problem.reach is not None:  # the problem itself names these ends
-        over = over | problem.reach.states
-    course = course_for(certifier, problem, policy)._replace(over=over)
-    return Planning(
-        certifier,
-        folds.stacks[0],
-        course,
-        folds.ratio,
-        None,
-        problem.alone,
-        planned_returns(certifier, problem, folds.first),
-    )
-
-
 def first_part(stacks: Stacks) -> tuple[Stacks, int]:
     """Returns the first of m parts of every stack, and m: 1 where all entries are few enough.
 
@@ -528,16 +510,6 @@ def robust_tails(
         raise
     except CertificateRefused:  # not enough is known of the rewards
         return none
-
-
-def foreseen_tails(
-    certifier: Stitched, problem: Problem, policy: Policy, folds: Folds
-) -> Tails | None:
-    """Foresees from fold 1 the bounds of a robust set on values at cuts; None without a set."""
-    if not may_have_tails(certifier, problem, folds.first):  # fold 2 must not decide it
-        return None
-    training = episodes.training_part(problem, *planning_split(certifier))
-    return robust_tails(certifier, grown(training, 1 + folds.ratio), [policy])[0]
 
 
 def planning_split(certifier: Stitched) -> tuple[float, int | None]:
@@ -655,11 +627,32 @@ class Judging(NamedTuple):
         """Tells whether rounds are needed: π_b itself gains nothing over π_b."""
         return bool(self.figures["changed_pairs"] or self.problem.alone)
 
+    @property
+    def course(self) -> Course:
+        """Returns the course of both policies, without a robust set."""
+        certifier, problem, policy, folds, *_ = self
+        # An end that only the second fold shows is on its stacks; plans must not know of it.
+        over = episodes.known_ends(problem, folds.first)
+        if problem.reach is not None:  # the problem itself names these ends
+            over = over | problem.reach.states
+        return course_for(certifier, problem, policy)._replace(over=over)
+
     def planning(self) -> Planning:
         """Returns what plans the bet on fold 1, with the robust set that it foresees."""
         _, problem, policy, folds, *_ = self
-        tails = foreseen_tails(self.planner, problem, policy, folds)
-        return planning_of(self.planner, problem, policy, folds)._replace(tails=tails)
+        tails = None
+        if may_have_tails(self.planner, problem, folds.first):  # fold 2 must not decide it
+            training = episodes.training_part(problem, *planning_split(self.planner))
+            (tails,) = robust_tails(self.planner, grown(training, 1 + folds.ratio), [policy])
+        return Planning(
+            self.planner,
+            folds.stacks[0],
+            self.course,
+            folds.ratio,
+            tails,
+            problem.alone,
+            planned_returns(self.planner, problem, folds.first),
+        )
 
     def begun(self, planning: Planning, plan: BetPlan) -> tuple[BetPlan, Case]:
         """Returns the bet at its own level, and the case of fold 2 that it is on."""
@@ -716,14 +709,13 @@ class Judging(NamedTuple):
 
     def worst_figures(self) -> dict[str, Scalar]:
         """Returns the figures of a claim about the worst share of returns."""
-        certifier, problem, policy, folds, *_ = self
         return worst_figures(
-            folds.stacks,
-            folds.ratio,
-            planning_of(certifier, problem, policy, folds).course,
-            share=certifier.worst_share,
-            delta=certifier.delta,
-            seed=certifier.seed,
+            self.folds.stacks,
+            self.folds.ratio,
+            self.course,
+            share=self.certifier.worst_share,
+            delta=self.certifier.delta,
+            seed=self.certifier.seed,
         )
 
 
