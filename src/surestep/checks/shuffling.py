@@ -30,7 +30,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surestep._arrays import AnyArray, FloatArray, IntArray, offsets_of, run_lengths, run_owners
+from surestep._arrays import (
+    AnyArray,
+    FloatArray,
+    IntArray,
+    first_of_equal,
+    offsets_of,
+    run_lengths,
+    run_owners,
+)
 from surestep.checks.check import Check, GivenLog, Mark
 from surestep.kernels.shuffles import room_to_shuffle, shuffled_information, shuffled_spread
 from surestep.model.log import DecisionLog
@@ -115,8 +123,6 @@ def arranged(group: IntArray, past: IntArray, outcome: AnyArray) -> Arrangement:
     length = run_lengths(ends_of_equal(key[order]))
     order = order[np.repeat(length > 1, length)]
     length = length[length > 1]
-    if order.size == 0:
-        return Arrangement(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int64))
     outcome = outcome[order]
     owner = group[order][np.cumsum(length) - 1]  # the group of each run
     groups = ends_of_equal(owner)
@@ -133,8 +139,7 @@ def arranged(group: IntArray, past: IntArray, outcome: AnyArray) -> Arrangement:
 
 def ends_of_equal(values: IntArray) -> IntArray:
     """Returns the offsets of runs of equal values."""
-    changes = np.flatnonzero(values[1:] != values[:-1]) + 1
-    return np.concatenate([[0], changes, [values.size]])
+    return np.append(np.flatnonzero(first_of_equal(values)), values.size)
 
 
 def shuffle_test(
