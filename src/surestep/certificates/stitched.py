@@ -320,10 +320,8 @@ class Stitched(common.WithRanges, common.Certifier):
         """
         planned = planned_for(self, training, [policy])
         larger = [one._replace(ratio=one.ratio * f) for one in planned.values() for f in GROWTHS]
-        for factor, plan in zip(GROWTHS, plans_of(larger), strict=False):
-            if plan.score > 0:
-                return factor
-        return None
+        plans = zip(GROWTHS, plans_of(larger), strict=False)
+        return next((factor for factor, plan in plans if plan.score > 0), None)
 
     @staticmethod
     def certify_many(asked: Sequence[common.Question]) -> list[common.Claim]:
@@ -459,10 +457,14 @@ def first_part(stacks: Stacks) -> tuple[Stacks, int]:
         return stacks, 1
     sizes = -(-stacks.sizes // m)
     kept = np.arange(stacks.reward.size) < np.repeat(stacks.offsets[:-1] + sizes, stacks.sizes)
-    starts = stacks.starts[: -(-stacks.starts.size // m)]
-    _, reward, successor, ended, _ = stacks
-    of_kept = reward[kept], successor[kept], ended[kept]
-    return Stacks(arrays.offsets_of(sizes), *of_kept, starts), m
+    first = Stacks(
+        arrays.offsets_of(sizes),
+        stacks.reward[kept],
+        stacks.successor[kept],
+        stacks.ended[kept],
+        stacks.starts[: -(-stacks.starts.size // m)],
+    )
+    return first, m
 
 
 def planned_returns(

@@ -218,8 +218,10 @@ def blind_words(result: StructuredResult) -> str:
 def known_nodes(result: StructuredResult, visits: Sequence[Sequence[int]]) -> Section:
     """Returns a table of the draws of each node, the scarcest first."""
     structure = result.structure
-    learnt = [k for k in range(structure.num_nodes) if structure.known[k] < 0]
-    learnt.sort(key=lambda k: visits[0][k] + visits[1][k])
+    learnt = sorted(
+        (k for k in range(structure.num_nodes) if structure.known[k] < 0),
+        key=lambda k: visits[0][k] + visits[1][k],
+    )
     rows = [
         [structure.node_names[k], *(Amount(f"{x[k]:,}", x[k]) for x in visits)]
         for k in learnt[:MOST_NODES]
