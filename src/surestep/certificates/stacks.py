@@ -133,9 +133,12 @@ def roll_out_each(
         tallied = roll_out_group([cases[c] for c in group], some, purpose, runs, keep=True)
         for place, c in enumerate(group):
             part = slice(place * runs, (place + 1) * runs)
-            own = Tallied(*(figure[part] for figure in tallied))
-            differences = np.ascontiguousarray(own.differences[:, : cases[c].rounds])
-            rounds[c] = own._replace(differences=differences)
+            rounds[c] = Tallied(
+                tallied.complete[part],
+                tallied.cuts[part],
+                tallied.moments[part],
+                np.ascontiguousarray(tallied.differences[part, : cases[c].rounds]),
+            )
     return [rounds[c] for c in range(len(cases))]
 
 
