@@ -110,7 +110,15 @@ def improve_structured(
             raise InvalidParameter("[structure] is given beside counts; expected rows of episodes")
         log_source.check_one_decision(description.stakes.discount)
         log, binnings = factored(log_source)
-        problem = posed(log, description)
+        bounds: Any = description.stakes.returns  # without them, those of the rewards
+        problem = FactoredProblem(
+            log=log,
+            behavior=None,  # the current policy is still to come
+            discount=description.stakes.discount or 0.0,
+            rest_bounds=bounds,
+            return_bounds=bounds,
+            horizon=description.stakes.horizon,
+        )
         certifier = certifier_for(description, log.num_episodes)
         choosing = certifier.parts(problem)[0].log
         tables = learn_structure(choosing, description.structure)
@@ -241,20 +249,6 @@ def factored(source: LogSource) -> tuple[FactoredLog, Mapping[str, Binning]]:
         propensity=steps.propensity,
     )
     return log, binnings
-
-
-def posed(log: FactoredLog, description: keys.Description) -> FactoredProblem:
-    """Returns the problem of a log; the current policy is still to come."""
-    stakes = description.stakes
-    bounds: Any = stakes.returns  # without them, those of the rewards
-    return FactoredProblem(
-        log=log,
-        behavior=None,
-        discount=stakes.discount or 0.0,
-        rest_bounds=bounds,
-        return_bounds=bounds,
-        horizon=stakes.horizon,
-    )
 
 
 def certifier_for(description: keys.Description, episodes: int) -> NodeStitched:
