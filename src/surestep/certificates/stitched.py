@@ -358,14 +358,7 @@ class Stitched(common.WithRanges, common.Certifier):
                 return limit
             lower, figures = limit
             if one.certifier.worst_share > 0:
-                figures = figures | worst_figures(
-                    one.folds.stacks,
-                    one.folds.ratio,
-                    one.course,
-                    share=one.certifier.worst_share,
-                    delta=one.certifier.delta,
-                    seed=one.certifier.seed,
-                )
+                figures = figures | one.worst_figures()
             return one.certificate(lower, figures)
 
         return common.answered(judging, map(claim_of, judged))
@@ -714,6 +707,17 @@ class Judging(NamedTuple):
             figures=figures | of_rounds,
             notes=() if self.is_open else (Statement("nothing-changed"),),
             span=most - least,
+        )
+
+    def worst_figures(self) -> dict[str, Scalar]:
+        """Returns the figures of a claim about the worst share of returns."""
+        return worst_figures(
+            self.folds.stacks,
+            self.folds.ratio,
+            self.course,
+            share=self.certifier.worst_share,
+            delta=self.certifier.delta,
+            seed=self.certifier.seed,
         )
 
 
