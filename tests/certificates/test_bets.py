@@ -37,7 +37,7 @@ from surestep.certificates.bets import (
     span_of,
     stake_for,
 )
-from surestep.certificates.stacks import Rounds, Tallies, Way
+from surestep.certificates.stacks import Tallied, Tallies, Way
 from surestep.certificates.stitched import (
     Planning,
     check_rounds,
@@ -235,11 +235,14 @@ def test_claims_in_turn_are_seldom_above_the_truth_and_not_never():
     assert 3 < wrong <= 42
 
 
-def rounds_of(values):
-    """Rounds [runs, rounds] that are all there."""
+def rounds_of(values, complete=None, cuts=None):
+    """Rounds [runs, rounds] that are all there, if `complete` does not say otherwise."""
     values = np.array(values)
-    complete = np.full(values.shape[0], values.shape[1])
-    return Rounds(values, complete, np.zeros_like(complete))
+    runs, rounds = values.shape
+    complete = np.full(runs, rounds) if complete is None else np.array(complete)
+    return Tallied.empty(runs, 0)._replace(
+        complete=complete, differences=values, cuts=np.zeros(runs, int) if cuts is None else cuts
+    )
 
 
 def tallies_of(values, who):
@@ -312,7 +315,7 @@ def test_without_rounds_of_both_policies_do_not_take_turns():
 
 
 def test_rounds_in_turn_are_of_two_kinds():
-    rounds = Rounds(np.arange(10.0).reshape(2, 5), np.array([5, 2]), np.zeros(2, int))
+    rounds = rounds_of(np.arange(10.0).reshape(2, 5), [5, 2])
     assert [kind.tolist() for kind in kinds_of(3, rounds)] == [
         [0.0, 3.0, 5.0],
         [1.0, 2.0, 4.0, 6.0],
@@ -439,7 +442,7 @@ def test_a_set_is_foreseen_from_as_many_times_as_much(per, known):
     ],
 )
 def test_a_claim_tells_how_its_rounds_went(who, complete, cuts, figures):
-    rounds = Rounds(np.full((2, 5), 0.25), np.array(complete), np.array(cuts))
+    rounds = rounds_of(np.full((2, 5), 0.25), complete, np.array(cuts))
     found = figures_of(Way(who, 4, None), rounds)
     names = ("rounds", "behavior_rounds", "cut_share", "estimate")
     assert tuple(found[name] for name in names) == figures

@@ -20,7 +20,7 @@ from surestep import FiniteMDP, Policy, sample_log
 from surestep.certificates import Posterior, Robust, Stitched, certify, drawn
 from surestep.certificates.certifying import certify_many, verify
 from surestep.certificates.posterior import judged_part, model_draws
-from surestep.certificates.stitched import judging_of, planning_of
+from surestep.certificates.stitched import judging_of
 from surestep.model.problem import Reach, reaching
 
 DELTA, N = 0.1, 4
@@ -258,7 +258,7 @@ def test_plans_know_unsafe_states_that_only_the_judging_part_ends_in():
     problem = reaching(whole, Reach(UNSAFE_STATES))
     certifier = KINDS["stitched"]
     judging = judging_of(certifier, problem, policy)
-    over = planning_of(certifier, judging.problem, policy, judging.folds).course.over
+    over = judging.course.over
     assert over[UNSAFE_STATES].all()
     assert over[END]
 

@@ -64,8 +64,8 @@ from surestep.kernels.stitched import (
     Bets,
     Case,
     Course,
-    Rounds,
     Stacks,
+    Tallied,
     Turns,
     last_refuted_of,
 )
@@ -204,12 +204,18 @@ class BetPlan(NamedTuple):
     turns: Turns  # the stakes
     score: float  # the lower limit to be expected, less U where it is compared with returns
 
-    def bet(self, rounds: Rounds, at_least: float | None) -> Bet:
+    def bet(self, rounds: Tallied, at_least: float | None) -> Bet:
         """Returns the bet on rounds that were made this way."""
-        series, complete, _ = rounds
         if self.fold.baseline is not None:  # L is less than what is asked for here, by U
             at_least = None
-        return Bet(series, complete, self.fold.delta, self.turns, at_least, self.fold.one_of)
+        return Bet(
+            rounds.differences,
+            rounds.complete,
+            self.fold.delta,
+            self.turns,
+            at_least,
+            self.fold.one_of,
+        )
 
 
 class Fold(NamedTuple):
@@ -281,12 +287,11 @@ def plans_at(
             if who == BOTH and tallies.mean[row, :, 0].max() > least:
                 near = np.clip([best - 1, best, best + 1], 0, len(ways[row]) - 1)
                 left[f] = [ways[row][place] for place in near]
-    in_turn = []
     if left:
         in_turn = plans_in_turn([folds[f] for f in left], [*left.values()], runs, tally)
-    for f, plan in zip(left, in_turn, strict=True):
-        if plan.score > plans[f].score + clearly * span_of(folds[f].course):
-            plans[f] = plan
+        for f, plan in zip(left, in_turn, strict=True):
+            if plan.score > plans[f].score + clearly * span_of(folds[f].course):
+                plans[f] = plan
     return [plans[f] for f in range(len(folds))]
 
 
@@ -411,27 +416,24 @@ def bets_in_turn(levels: Levels, tallies: Tallies) -> ExpectedBets:
     With means x̄, x̄′ and variances v, v′ of both kinds of rounds, m and m′ of them to be expected,
     and the stakes Λ/m and Λ/m′, that is x̄ + x̄′ − ln(q/wδ)/Λ − Λ (v/m + v′/m′)/2.
     """
-    there = tallies.number.min(axis=2) > 0  # else no stake is known
-    lengths, means, variances, caps = [], [], [], []
-    for kind, who in enumerate((OURS, THEIRS)):
-        number, mean, variance = (figure[..., kind] for figure in tallies)
-        lengths.append(levels.ratio * np.where(there, number, 1.0))
-        means.append(mean)
-        variances.append(np.maximum(variance, levels.closest**2))
-        caps.append(levels.largest_stake(mean - levels.least[who]) * lengths[-1])
-    spread = variances[0] / lengths[0] + variances[1] / lengths[1]
-    usual = stake_for(levels.goal, spread)  # Λ, before it is capped
-    stakes = [usual / length for length in lengths]
-    factor = np.minimum(stakes[0] * lengths[0], np.minimum(*caps))
-    score = means[0] + means[1] - levels.goal_together / factor - factor * spread / 2
-    alone = [stake_for(levels.goal, m * v) for m, v in zip(lengths, variances, strict=True)]
-    least = levels.least[OURS] + levels.least[THEIRS]
+    number, mean, variance = (np.moveaxis(figure, -1, 0) for figure in tallies)
+    least = levels.least[[OURS, THEIRS]]
+    there = number.min(axis=0) > 0  # else no stake is known
+    lengths = levels.ratio * np.where(there, number, 1.0)
+    variances = np.maximum(variance, levels.closest**2)
+    caps = levels.largest_stake(mean - least) * lengths
+    spread = (variances / lengths).sum(axis=0)
+    stakes = stake_for(levels.goal, spread) / lengths  # Λ is not capped here
+    factor = np.minimum(stakes[0] * lengths[0], caps.min(axis=0))
+    score = mean.sum(axis=0) - levels.goal_together / factor - factor * spread / 2
+    alone = stake_for(levels.goal, lengths * variances)
     return ExpectedBets(
-        np.where(there, np.maximum(score, least), -np.inf), np.stack([*stakes, *alone], axis=-1)
+        np.where(there, np.maximum(score, least.sum(axis=0)), -np.inf),
+        np.stack([*stakes, *alone], axis=-1),
     )
 
 
-def kinds_of(who: int, rounds: Rounds) -> list[FloatArray]:
+def kinds_of(who: int, rounds: Tallied) -> list[FloatArray]:
     """Returns the outcomes of complete rounds, flat; of rounds in turn, first π_I's, then π_b's."""
     place = np.arange(rounds.differences.shape[1])
     there = place < rounds.complete[:, np.newaxis]

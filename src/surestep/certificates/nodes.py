@@ -125,7 +125,7 @@ from surestep.kernels.nodes import (
     node_rounds,
     room_for_nodes,
 )
-from surestep.kernels.stitched import FOREVER, Rounds, Tallied, coupled_chances
+from surestep.kernels.stitched import FOREVER, Tallied, coupled_chances
 from surestep.model import Certificate, ColumnRules, FactoredProblem, Policy, Statement
 from surestep.model.known import Logger
 from surestep.model.statements import Scalar
@@ -300,8 +300,7 @@ class NodeStitched(common.WithRanges):
         tails = node_tails(problem, policy, share) if plan.fold.robust else None
         course = node_course(second, policy, tails)
         world = world_of(stacks, course, plan.fold.stacks, self.seed)
-        tallied = roll_out_nodes(world, [plan.way], CERTIFYING, self.series, keep=True)
-        rounds = Rounds(tallied.differences, tallied.complete, tallied.cuts)
+        rounds = roll_out_nodes(world, [plan.way], CERTIFYING, self.series, keep=True)
         check_rounds(plan.way, rounds, world.course)
         (lower,) = limits_of([plan.bet(rounds, None)])
         low, high = problem.return_bounds

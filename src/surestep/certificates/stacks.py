@@ -18,7 +18,6 @@ from surestep.kernels.stitched import (
     Case,
     Cases,
     Course,
-    Rounds,
     Stacks,
     Tails,
     Tallied,
@@ -122,21 +121,23 @@ class Tallies(NamedTuple):
 
 def roll_out_each(
     cases: Sequence[Case], ways: Sequence[Way], purpose: int, runs: int
-) -> list[Rounds]:
+) -> list[Tallied]:
     """Returns the rounds of each case by its way, until an entry is missing.
 
     A pair that is not readable cuts a rollout. Runs of the same number have the same random
     numbers. Cases over the same pairs are rolled out together.
     """
-    rounds: dict[int, Rounds] = {}
+    rounds: dict[int, Tallied] = {}
     for group in rolled_together(cases, runs):
         some = [[ways[c]] for c in group]
         tallied = roll_out_group([cases[c] for c in group], some, purpose, runs, keep=True)
         for place, c in enumerate(group):
             part = slice(place * runs, (place + 1) * runs)
-            differences = tallied.differences[part, : cases[c].rounds]
-            rounds[c] = Rounds(
-                np.ascontiguousarray(differences), tallied.complete[part], tallied.cuts[part]
+            rounds[c] = Tallied(
+                tallied.complete[part],
+                tallied.cuts[part],
+                tallied.moments[part],
+                np.ascontiguousarray(tallied.differences[part, : cases[c].rounds]),
             )
     return [rounds[c] for c in range(len(cases))]
 

@@ -114,7 +114,7 @@ from surestep.certificates.refuting import check_returns, check_values
 from surestep.certificates.stacks import Way, course_of, roll_out_each, stacks_of, tails_of_set
 from surestep.certificates.uncertainty import SMALLEST_LEVEL, SetTerms, uncertainty_of
 from surestep.errors import CertificateRefused, RefutedBounds
-from surestep.kernels.stitched import BOTH, OURS, THEIRS, Case, Course, Rounds, Stacks, Tails
+from surestep.kernels.stitched import BOTH, OURS, THEIRS, Case, Course, Stacks, Tails, Tallied
 from surestep.model import Certificate, Policy, estimate_behavior
 from surestep.model.known import Known, Logger
 from surestep.model.log import UNKNOWN, DecisionLog
@@ -320,10 +320,8 @@ class Stitched(common.WithRanges, common.Certifier):
         """
         planned = planned_for(self, training, [policy])
         larger = [one._replace(ratio=one.ratio * f) for one in planned.values() for f in GROWTHS]
-        for factor, plan in zip(GROWTHS, plans_of(larger), strict=False):
-            if plan.score > 0:
-                return factor
-        return None
+        plans = zip(GROWTHS, plans_of(larger), strict=False)
+        return next((factor for factor, plan in plans if plan.score > 0), None)
 
     @staticmethod
     def certify_many(asked: Sequence[common.Question]) -> list[common.Claim]:
@@ -449,24 +447,6 @@ def judging_of(certifier: Stitched, problem: Problem, policy: Policy) -> Judging
     return Judging(certifier, problem, policy, folds, figures)
 
 
-def planning_of(certifier: Stitched, problem: Problem, policy: Policy, folds: Folds) -> Planning:
-    """Sets up the planning on fold 1 for the policy, without a robust set."""
-    # An end that only the second fold shows is on its stacks; plans must not know of it.
-    over = episodes.known_ends(problem, folds.first)
-    if problem.reach is not None:  # the problem itself names these ends
-        over = over | problem.reach.states
-    course = course_for(certifier, problem, policy)._replace(over=over)
-    return Planning(
-        certifier,
-        folds.stacks[0],
-        course,
-        folds.ratio,
-        None,
-        problem.alone,
-        planned_returns(certifier, problem, folds.first),
-    )
-
-
 def first_part(stacks: Stacks) -> tuple[Stacks, int]:
     """Returns the first of m parts of every stack, and m: 1 where all entries are few enough.
 
@@ -477,10 +457,14 @@ def first_part(stacks: Stacks) -> tuple[Stacks, int]:
         return stacks, 1
     sizes = -(-stacks.sizes // m)
     kept = np.arange(stacks.reward.size) < np.repeat(stacks.offsets[:-1] + sizes, stacks.sizes)
-    starts = stacks.starts[: -(-stacks.starts.size // m)]
-    _, reward, successor, ended, _ = stacks
-    of_kept = reward[kept], successor[kept], ended[kept]
-    return Stacks(arrays.offsets_of(sizes), *of_kept, starts), m
+    first = Stacks(
+        arrays.offsets_of(sizes),
+        stacks.reward[kept],
+        stacks.successor[kept],
+        stacks.ended[kept],
+        stacks.starts[: -(-stacks.starts.size // m)],
+    )
+    return first, m
 
 
 def planned_returns(
@@ -528,16 +512,6 @@ def robust_tails(
         raise
     except CertificateRefused:  # not enough is known of the rewards
         return none
-
-
-def foreseen_tails(
-    certifier: Stitched, problem: Problem, policy: Policy, folds: Folds
-) -> Tails | None:
-    """Foresees from fold 1 the bounds of a robust set on values at cuts; None without a set."""
-    if not may_have_tails(certifier, problem, folds.first):  # fold 2 must not decide it
-        return None
-    training = episodes.training_part(problem, *planning_split(certifier))
-    return robust_tails(certifier, grown(training, 1 + folds.ratio), [policy])[0]
 
 
 def planning_split(certifier: Stitched) -> tuple[float, int | None]:
@@ -655,11 +629,32 @@ class Judging(NamedTuple):
         """Tells whether rounds are needed: π_b itself gains nothing over π_b."""
         return bool(self.figures["changed_pairs"] or self.problem.alone)
 
+    @property
+    def course(self) -> Course:
+        """Returns the course of both policies, without a robust set."""
+        certifier, problem, policy, folds, *_ = self
+        # An end that only the second fold shows is on its stacks; plans must not know of it.
+        over = episodes.known_ends(problem, folds.first)
+        if problem.reach is not None:  # the problem itself names these ends
+            over = over | problem.reach.states
+        return course_for(certifier, problem, policy)._replace(over=over)
+
     def planning(self) -> Planning:
         """Returns what plans the bet on fold 1, with the robust set that it foresees."""
         _, problem, policy, folds, *_ = self
-        tails = foreseen_tails(self.planner, problem, policy, folds)
-        return planning_of(self.planner, problem, policy, folds)._replace(tails=tails)
+        tails = None
+        if may_have_tails(self.planner, problem, folds.first):  # fold 2 must not decide it
+            training = episodes.training_part(problem, *planning_split(self.planner))
+            (tails,) = robust_tails(self.planner, grown(training, 1 + folds.ratio), [policy])
+        return Planning(
+            self.planner,
+            folds.stacks[0],
+            self.course,
+            folds.ratio,
+            tails,
+            problem.alone,
+            planned_returns(self.planner, problem, folds.first),
+        )
 
     def begun(self, planning: Planning, plan: BetPlan) -> tuple[BetPlan, Case]:
         """Returns the bet at its own level, and the case of fold 2 that it is on."""
@@ -673,7 +668,9 @@ class Judging(NamedTuple):
         case = case_of(folds.stacks[1], course, fold.stacks, certifier.seed)
         return plan._replace(fold=fold._replace(delta=level)), case
 
-    def limit(self, plan: BetPlan, rounds: Rounds, lower: float) -> tuple[float, dict[str, Scalar]]:
+    def limit(
+        self, plan: BetPlan, rounds: Tallied, lower: float
+    ) -> tuple[float, dict[str, Scalar]]:
         """Returns L by the limit of rounds, with their figures.
 
         Where the fold compares with returns of practice, U_b is subtracted from a limit of π_I
@@ -714,14 +711,13 @@ class Judging(NamedTuple):
 
     def worst_figures(self) -> dict[str, Scalar]:
         """Returns the figures of a claim about the worst share of returns."""
-        certifier, problem, policy, folds, *_ = self
         return worst_figures(
-            folds.stacks,
-            folds.ratio,
-            planning_of(certifier, problem, policy, folds).course,
-            share=certifier.worst_share,
-            delta=certifier.delta,
-            seed=certifier.seed,
+            self.folds.stacks,
+            self.folds.ratio,
+            self.course,
+            share=self.certifier.worst_share,
+            delta=self.certifier.delta,
+            seed=self.certifier.seed,
         )
 
 
@@ -780,7 +776,7 @@ def lower_limits(
     return common.answered(begun, common.answered(checks, limits))
 
 
-def check_rounds(way: Way, rounds: Rounds, course: Terms) -> None:
+def check_rounds(way: Way, rounds: Tallied, course: Terms) -> None:
     """Refuses bounds of returns that a round refutes."""
     kinds = (way.who,) if way.who <= OURS else (OURS, THEIRS)
     for who, values in zip(kinds, kinds_of(way.who, rounds), strict=True):
@@ -798,7 +794,7 @@ def check_rounds(way: Way, rounds: Rounds, course: Terms) -> None:
             )
 
 
-def figures_of(way: Way, rounds: Rounds) -> dict[str, Scalar]:
+def figures_of(way: Way, rounds: Tallied) -> dict[str, Scalar]:
     """Returns the figures of the rounds that certified."""
     paired = way.who == BOTH
     kinds = kinds_of(way.who, rounds)

@@ -123,8 +123,6 @@ def arranged(group: IntArray, past: IntArray, outcome: AnyArray) -> Arrangement:
     length = run_lengths(ends_of_equal(key[order]))
     order = order[np.repeat(length > 1, length)]
     length = length[length > 1]
-    if order.size == 0:
-        return Arrangement(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int64))
     outcome = outcome[order]
     owner = group[order][np.cumsum(length) - 1]  # the group of each run
     groups = ends_of_equal(owner)

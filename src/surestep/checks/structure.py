@@ -255,7 +255,7 @@ def check_structure(
         notices=noticed_change(totals[len(totals) // 2], bar) if totals else None,
         blind=None
         if policy is None
-        else blind_share_of(log, units, policy, (discount, start, seed)),
+        else blind_share_of(log, units, policy, discount=discount, start=start, seed=seed),
     )
 
 
@@ -471,20 +471,20 @@ def blind_share(
     >>> [round(blind_share(log, policy, 0.95, (1, 1, 1)), 1) for log in logs]
     [0.3, 0.0]
     """
-    return blind_share_of(log, compared(log), policy, (discount, start, seed))
+    return blind_share_of(log, compared(log), policy, discount=discount, start=start, seed=seed)
 
 
 def blind_share_of(
     log: FactoredLog,
     units: Sequence[Compared],
     policy: ColumnRules,
-    walk: tuple[float, Sequence[int] | None, int],
+    *,
+    discount: float,
+    start: Sequence[int] | None,
+    seed: int,
 ) -> float:
-    """Returns the share of steps with a node and value that the log shows too seldom.
-
-    `walk` has the discount, the start and the seed of the rollouts of the policy.
-    """
-    structure, (discount, start, seed) = log.structure, walk
+    """Returns the share of steps with a node and value that the log shows too seldom."""
+    structure = log.structure
     rng = np.random.default_rng(seed)
     starts = np.maximum(log.starts, 0) if start is None else np.array([start])
     first = starts[rng.integers(len(starts), size=ROLLOUTS)]

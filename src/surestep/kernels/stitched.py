@@ -133,14 +133,6 @@ class Case(NamedTuple):
     rounds: int  # the most rounds of a run
 
 
-class Rounds(NamedTuple):
-    """The outcomes of the rounds of several runs."""
-
-    differences: FloatArray  # [runs, rounds] G_I − G_b, or one of them, of each complete round
-    complete: IntArray  # [runs] the number of rounds for which the log had all entries
-    cuts: IntArray  # [runs] the number of cut rollouts in complete rounds
-
-
 class Tallied(NamedTuple):
     """The outcomes of runs, a row for each: the number of rounds, and means and squares by kind.
 
@@ -151,7 +143,7 @@ class Tallied(NamedTuple):
     complete: IntsOut  # [runs] the number of rounds for which the log had all entries
     cuts: IntsOut  # [runs] the number of cut rollouts in complete rounds
     moments: TableOut  # [runs, 4]: mean and squares of the first kind, and of the second
-    differences: BatchOut  # [runs, M]
+    differences: BatchOut  # [runs, M] G_I − G_b, or one of them, of each complete round
 
     @classmethod
     def empty(cls, runs: int, kept: int) -> Tallied:

@@ -262,12 +262,11 @@ def certifier_for(description: keys.Description, episodes: int) -> NodeStitched:
 
 def templates_of(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
     """Returns the actions of the members of each group, such as reboot_@."""
+    parts = {name: table.get("action") for name, table in tables.items() if "*" in name}
     templates = {
-        name: [
-            one for some in table["action"].values() for one in keys.several(some) if HERE in one
-        ]
-        for name, table in tables.items()
-        if "*" in name and isinstance(table.get("action"), Mapping)
+        name: [one for some in action.values() for one in keys.several(some) if HERE in one]
+        for name, action in parts.items()
+        if isinstance(action, Mapping)
     }
     return {name: actions for name, actions in templates.items() if actions}
 
