@@ -20,6 +20,14 @@ def rules_for(problem):
     return find_rules(CERTIFIER.parts(problem)[0], CERTIFIER, {GROUP: ["reboot_@"]})
 
 
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_lists_that_are_all_too_long_are_cut(most):
+    training = CERTIFIER.parts(world_with_log(5, 60)[1])[0]
+    few = find_rules(training, CERTIFIER, {GROUP: ["reboot_@"]}, most=most)
+    assert len(few.rules) == most - 1
+    assert few.default == "nothing"
+
+
 def test_the_law_is_that_of_frequencies():
     _, problem = world_with_log(5, 400)
     structure = problem.structure

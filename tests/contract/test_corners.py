@@ -67,7 +67,13 @@ def source():
 @pytest.fixture(scope="module")
 def problem(source):
     evidence = gather(source, Terms.of(discount=0.9))
-    return problem_of(evidence.assembly, evidence.terms, evidence.facts)
+    return problem_of(
+        evidence.assembly,
+        evidence.terms,
+        evidence.facts,
+        evidence.counts,
+        evidence.log_source,
+    )
 
 
 def numeric(settings):

@@ -92,7 +92,9 @@ def find_rules(
             lists += local_lists(training, law, start, action)
     if not lists:
         lists = tree_lists(training, law, frequent[:MOST_ACTIONS], most)
-    lists = [one for one in lists if len(one.rules) < most]
+    lists = [one for one in lists if len(one.rules) < most] or [
+        list_of(structure, one.rules[: most - 1], one.default, one.group) for one in lists
+    ]
     plans = certifier.expected(training, [one.policy for one in lists])
     lists = [one._replace(expected=x.score) for one, x in zip(lists, plans, strict=True)]
     best = max(one.expected for one in lists)
