@@ -68,7 +68,7 @@ class Choice(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Choosing(ABC):
-    """What all that choose among candidates have: who judges these, and which ones there are.
+    """Chooses among candidates: says who judges these, and which ones there are.
 
     `certifier` is what chooses, and where it promises no gain, `otherwise`. Candidates keep to the
     `limits`. With `one_action` there are policies with one action in every state that they change,

@@ -15,7 +15,7 @@ from surestep.errors import SurestepError
 from surestep.experiments import Interval, Method, Selection, Summary
 from surestep.figures import curves
 from surestep.figures.curves import layout_of, looks_of
-from surestep.figures.figure import draw, value_points
+from surestep.figures.figure import Request, draw, value_points
 
 OWN = (("halfway", "", 5), ("ramdp", "kappa=0.1", None), ("mine $ 5 %", "n_min=3", None))
 NAMES = [r"halfway, $N_\wedge$ = 5", r"RaMDP, $\kappa$ = 0.1", r"mine \$ 5 %, n_min = 3"]
@@ -44,7 +44,7 @@ def labels(axes):
 
 def drawn(directory, tmp_path, **asked):
     """The rows of the table beside a figure."""
-    _, beside = draw("made", directory, tmp_path / "f.png", **asked)
+    _, beside = draw("made", directory, tmp_path / "f.png", Request(**asked))
     return list(csv.DictReader(beside.read_text().splitlines()))
 
 
@@ -172,7 +172,7 @@ def test_ticks_are_at_the_sizes_that_were_run(sizes, shown, tmp_path, seen):
 def test_fonts_are_in_the_file_as_journals_ask_for(tmp_path):
     """Type 42 is a font as it is, for which PDF says FontFile2; Type 3 a drawing of each letter."""
     run = made_run(tmp_path / "run", METHODS[:2], repetitions=3)
-    draw("made", run, tmp_path / "f.pdf", metrics=["mean"])
+    draw("made", run, tmp_path / "f.pdf", Request(metrics=["mean"]))
     pdf = (tmp_path / "f.pdf").read_bytes()
     names = set(re.findall(rb"/BaseFont /(?:[A-Z]{6}\+)?([\w-]+)", pdf))
     assert names <= {b"DejaVuSans", b"DejaVuSans-Oblique"}
@@ -184,7 +184,7 @@ def test_fonts_are_in_the_file_as_journals_ask_for(tmp_path):
 def test_a_picture_has_room_for_as_many_lines_as_can_be_told_apart(tmp_path, recwarn):
     names = [(f"a-method-with-a-long-name-{i}", "kappa=0.123456", None) for i in range(28)]
     run = made_run(tmp_path / "run", names, repetitions=2)
-    draw("made", run, tmp_path / "f.png", metrics=["mean"])
+    draw("made", run, tmp_path / "f.png", Request(metrics=["mean"]))
     assert not [str(each.message) for each in recwarn if "layout" in str(each.message)]
 
 

@@ -10,7 +10,7 @@ from support.made_runs import made_run
 from surestep.errors import SurestepError
 from surestep.experiments import Selection, find_runs, list_experiments, read_experiments, read_run
 from surestep.figures import curves
-from surestep.figures.figure import draw
+from surestep.figures.figure import Request, draw
 
 PLAN = """
 seed = 5
@@ -64,7 +64,7 @@ def test_several_runs_have_a_picture_each(tmp_path):
     names = [name for name in list_experiments() if name.startswith("paper/")]
     for name in names:
         made_run(tmp_path / name, name=name)
-    drawn = draw("paper", tmp_path, tmp_path / "figure.svg", metrics=["mean"])
+    drawn = draw("paper", tmp_path, tmp_path / "figure.svg", Request(metrics=["mean"]))
     endings = [name.split("/")[1] for name in names]
     assert [picture.name for picture in drawn[::2]] == [f"figure-{end}.svg" for end in endings]
     assert all(beside.read_bytes() for beside in drawn)
@@ -99,7 +99,7 @@ def test_parts_that_are_not_there_are_refused(tmp_path):
         (Selection(episodes=[11]), "no data size 11 in this run, expected 10, 100"),
     ):
         with pytest.raises(SurestepError, match=words):
-            draw("made", tmp_path / "made", tmp_path / "f.png", selection=wrong)
+            draw("made", tmp_path / "made", tmp_path / "f.png", Request(selection=wrong))
 
 
 def test_a_run_with_certifiers_is_drawn_with_its_table(tmp_path):

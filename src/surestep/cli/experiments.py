@@ -98,7 +98,7 @@ def run_command(
 @click.option("--columns", metavar="PART", help="What columns of panels are for.")
 @click.option("--rows", metavar="PART", help=f"What rows are for: {PARTS}.")
 @click.option("--bands/--no-bands", default=True, help="95 % intervals.")
-def figure_command(name: str, directory: Path | None, output: Path, **asked: Any) -> None:
+def figure_command(name: str, directory: Path | None, output: Path, **request: Any) -> None:
     """Draw the runs of NAME, with the numbers behind each picture as CSV beside it.
 
     NAME is what `surestep run` takes (an experiment of the catalog, a folder of it, a .toml file),
@@ -109,9 +109,9 @@ def figure_command(name: str, directory: Path | None, output: Path, **asked: Any
     surestep figure paper/gridworld -o figure-4.pdf
     surestep figure mine.toml -o mine.png --algorithm spibb --algorithm ramdp --metric mean
     """
-    from surestep.figures.figure import draw
+    from surestep.figures.figure import Request, draw
 
-    say_wrote(*draw(name, directory, output, **asked))
+    say_wrote(*draw(name, directory, output, Request(**request)))
 
 
 @click.command("compare", short_help="Compare the methods of a run, as tables.")

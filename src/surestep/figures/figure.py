@@ -1,8 +1,8 @@
 """Draws the figures of a run by its name, and writes the table of each beside the picture."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import surestep._drawing as pen
 import surestep.experiments as experiments
@@ -21,23 +21,39 @@ SCALES = {
     "normalised": "normalised performance",
 }
 SHARE = "share of repetitions"
-EVERYTHING = experiments.Selection()
 Files = dict[Path, bytes]  # a picture, and the table beside it
 
 
-def draw(name: str, directory: Path | None, output: Path, **asked: Any) -> list[Path]:
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The content of a figure; empty fields and None get defaults that suit the run."""
+
+    selection: experiments.Selection = field(default_factory=experiments.Selection)
+    metrics: Sequence[str] = ()
+    value: str | None = None  # performance, gain or normalised
+    columns: str | None = None  # the part by which columns of panels differ: metric, n-wedge, …
+    rows: str | None = None
+    bands: bool = True  # draw 95 % intervals
+
+
+USUAL_REQUEST = Request()
+
+
+def draw(
+    name: str, directory: Path | None, output: Path, request: Request = USUAL_REQUEST
+) -> list[Path]:
     """Writes the figures of a name to `output`, with tables beside them, all or none.
 
     Returns the paths of the pictures and tables. The name is an experiment of the catalog, a folder
     of it, a .toml file, or the folder of a run. With several runs, each picture gets the name of
-    its run: figure-gridworld.png. `draw_run` says what may be `asked` of a picture.
+    its run: figure-gridworld.png.
     """
     if not output.parent.is_dir():  # checked first, as drawing takes time
         raise FileFailure(f"{output} cannot be written: {output.parent} is no folder")
     runs = [experiments.read_run(path) for path in experiments.find_runs(name, directory)]
     own = [output.with_stem(f"{output.stem}-{Path(run.name).name}") for run in runs]
     places = [output] if len(runs) == 1 else own
-    return write_files(draw_run(run, path, **asked) for run, path in zip(runs, places, strict=True))
+    return write_files(draw_run(run, path, request) for run, path in zip(runs, places, strict=True))
 
 
 def write_files(figures: Iterable[Files]) -> list[Path]:
@@ -47,38 +63,26 @@ def write_files(figures: Iterable[Files]) -> list[Path]:
     return list(files)
 
 
-def draw_run(
-    run: experiments.Run,
-    path: Path,
-    *,
-    selection: experiments.Selection = EVERYTHING,
-    metrics: Sequence[str] = (),
-    value: str | None = None,
-    columns: str | None = None,
-    rows: str | None = None,
-    bands: bool = True,
-) -> Files:
-    """Draws the metrics, or the claims, of a run for `path`, and the table beside it.
-
-    What is empty or None gets a default that suits the run. `value` is performance, gain or
-    normalised. `columns` and `rows` are the parts by which panels differ: metric, n-wedge, …
-    `bands` draws 95 % intervals.
-    """
+def draw_run(run: experiments.Run, path: Path, request: Request = USUAL_REQUEST) -> Files:
+    """Draws the metrics, or the claims, of a run for `path`, and the table beside it."""
     kind = pen.picture_format(path)
-    chosen = selected(run, selection)
+    rows = selected(run, request.selection)
     if run.holds_claims:
-        points = claim_points(experiments.family_summaries(chosen), metrics, value)
-        table = tables.claim_rows(experiments.cell_summaries(chosen))
+        points = claim_points(experiments.family_summaries(rows), request)
+        table = tables.claim_rows(experiments.cell_summaries(rows))
     else:
-        drawn = metrics or USUAL
-        of = value or "performance"
+        metrics = request.metrics or USUAL
+        value = request.value or "performance"
         reached = experiments.summaries(
-            experiments.valued(chosen, of), [*dict.fromkeys([*comparison.USUAL, *drawn])]
+            experiments.valued(rows, value), [*dict.fromkeys([*comparison.USUAL, *metrics])]
         )
-        points = value_points(reached, drawn, SCALES[of])
+        points = value_points(reached, metrics, SCALES[value])
         table = [*map(tables.row_of, reached)]
     picture = draw_layout(
-        layout_of(points, columns, rows), kind, intervals=bands, bars=run.holds_claims
+        layout_of(points, request.columns, request.rows),
+        kind,
+        intervals=request.bands,
+        bars=run.holds_claims,
     )
     return {path: picture, path.with_suffix(".csv"): tables.as_csv(table).encode()}
 
@@ -110,18 +114,18 @@ def value_points(
 
 
 def claim_points(
-    cells: Sequence[experiments.CellSummary], metrics: Sequence[str] = (), value: str | None = None
+    cells: Sequence[experiments.CellSummary], request: Request = USUAL_REQUEST
 ) -> list[Point]:
     """Returns points for claims: the rate of wrong ones, of certified gains, and the tightness.
 
     The MDPs of a family are pooled.
     """
-    if value is not None:
+    if request.value is not None:
         raise InvalidParameter(
-            f"{said('value', '--value')} is {value!r}, but the run holds claims of certifiers, "
-            "expected none"
+            f"{said('value', '--value')} is {request.value!r}, but the run holds claims of "
+            "certifiers, expected none"
         )
-    metrics = metrics or tuple(tables.OF_CLAIMS)
+    metrics = request.metrics or tuple(tables.OF_CLAIMS)
     for metric in metrics:
         refuse_unknown(f"there is no metric {metric!r} of claims", metric, list(tables.OF_CLAIMS))
     return [

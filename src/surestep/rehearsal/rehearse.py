@@ -396,23 +396,20 @@ def claims_of_rank(
 
 def limits_of(problem: Problem, outside: arrays.BoolArray) -> tuple[str, ...]:
     """Returns sentences about the limits of the stress test."""
-    of_some = (
-        (
-            problem.behavior_is_estimated,
-            "The behavior policy was estimated, but counts as known in every world.",
-        ),
-        (
-            problem.single_discount == 1,
+    sentences = list(LIMITS)
+    if problem.behavior_is_estimated:
+        sentences.append("The behavior policy was estimated, but counts as known in every world.")
+    if problem.single_discount == 1:
+        sentences.append(
             "Worlds in which the behavior policy may never end are left out, and a new policy that "
-            "may never end counts as worth the lower value bound in every state.",
-        ),
-        (
-            outside.any(),
+            "may never end counts as worth the lower value bound in every state."
+        )
+    if outside.any():
+        sentences.append(
             f"In {np.count_nonzero(outside)} of {outside.size} cases a true value lay outside of "
-            "the given value bounds; a certificate that relies on them is not to blame there.",
-        ),
-    )
-    return (*LIMITS, *(sentence for holds, sentence in of_some if holds))
+            "the given value bounds; a certificate that relies on them is not to blame there."
+        )
+    return tuple(sentences)
 
 
 # ---- reading what a caller hands over ---------------------------------------------------------

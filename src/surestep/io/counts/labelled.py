@@ -319,23 +319,17 @@ def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
                     f"the {role} is {', '.join(ours)} in some counts and {', '.join(theirs)} in "
                     "others; expected the same columns in the same order"
                 )
-        for differ, fault in (
-            (
-                part.binnings != first.binnings,
+        if part.binnings != first.binnings:
+            raise ShapeMismatch(
                 "the counts have different bins; expected the same edges or widths everywhere "
-                "(quantiles of one part are not those of another)",
-            ),
-            (
-                (part.transitions.lowest is None) != (first.transitions.lowest is None),
-                "some counts have logged propensities and others have none; expected all or none",
-            ),
-            (
-                part.signals.keys() != first.signals.keys(),
-                "the counts have different signals; expected the same everywhere",
-            ),
-        ):
-            if differ:
-                raise ShapeMismatch(fault)
+                "(quantiles of one part are not those of another)"
+            )
+        if (part.transitions.lowest is None) != (first.transitions.lowest is None):
+            raise ShapeMismatch(
+                "some counts have logged propensities and others have none; expected all or none"
+            )
+        if part.signals.keys() != first.signals.keys():
+            raise ShapeMismatch("the counts have different signals; expected the same everywhere")
     sources = merged_sources(parts)
     states = tuple(sorted({label for part in parts for label in part.states}))
     actions = tuple(sorted({label for part in parts for label in part.actions}))
