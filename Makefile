@@ -106,10 +106,10 @@ format: | .cache/tmp ## put the code into the house format
 	.venv/bin/ruff check --fix
 
 # Pins that still fit are kept; `make lock UPGRADE=--upgrade` takes the newest of everything.
-COMPILE = .cache/lock/bin/uv pip compile --quiet --no-config --system-certs --universal \
+RESOLVE = .cache/lock/bin/uv pip compile --quiet --no-config --system-certs --universal \
 	--fork-strategy fewest --python-version 3.11 --generate-hashes --no-annotate \
-	--custom-compile-command "make lock" $(UPGRADE) --overrides requirements/overrides.txt \
-	--extra plots pyproject.toml
+	--custom-compile-command "make lock" $(UPGRADE)
+COMPILE = $(RESOLVE) --overrides requirements/overrides.txt --extra plots pyproject.toml
 
 lock: .cache/lock/bin/uv ## resolve the dependencies anew
 	$(COMPILE) requirements/demo.in --output-file requirements/demo.txt
@@ -117,6 +117,7 @@ lock: .cache/lock/bin/uv ## resolve the dependencies anew
 		--output-file requirements/test.txt
 	$(COMPILE) --extra rl --extra storm --extra icu --extra states --extra warehouse --extra cluster requirements/cluster.in \
 		--constraint requirements/test.txt --output-file requirements/cluster.txt
+	$(RESOLVE) requirements/uv.in --output-file requirements/uv.txt
 
 clean: ## remove everything that make made
 	rm -rf .venv .cache demo site
@@ -125,6 +126,5 @@ clean: ## remove everything that make made
 .cache/tmp:
 	@mkdir -p $@
 
-.cache/lock/bin/uv: | .cache/tmp
-	"$(PYTHON)" -m venv --clear --without-pip .cache/lock
-	"$(PYTHON)" -m pip --python .cache/lock/bin/python install --quiet --only-binary :all: uv
+.cache/lock/bin/uv: requirements/uv.txt | .cache/tmp
+	cd tools && "$(PYTHON)" -c "from environment import hold_uv; hold_uv()"

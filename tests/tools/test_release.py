@@ -12,9 +12,10 @@ import yaml
 
 import check_wheel
 import commit_subjects
+import environment
 import surestep
 import versions
-from environment import INTERPRETERS, SETS, interpreters, lock_of, parts_of
+from environment import INTERPRETERS, interpreters
 from line_coverage import lines_of
 from statements import beyond, number_of_statements
 from surestep.cli.main import main
@@ -218,15 +219,35 @@ def test_packages_above_their_budget_are_named():
     assert len(beyond(statements, {".": 4, "room": 17, "cellar": 9})) == 3  # over, gone, without
 
 
-@pytest.mark.parametrize("packages", SETS)
-def test_every_package_is_in_one_part_with_its_hashes(packages):
-    lock = lock_of(packages).read_text(encoding="utf-8")
-    expected = [line for line in lock.splitlines() if not line.startswith("#")]
-    parts = parts_of(lock_of(packages), 2)
-    assert sorted(line for part in parts for line in part.splitlines()) == sorted(expected)
-    for part in parts:
-        assert part[0].isalnum()
-        assert part.endswith("\n")
-        for above, line in zip(part.splitlines(), part.splitlines()[1:], strict=False):
-            assert line.startswith(" ") == above.endswith("\\")
-    assert abs(parts[0].count("==") - parts[1].count("==")) <= 1
+@pytest.mark.parametrize("works", [True, False])
+def test_packages_come_by_uv_or_where_it_fails_by_pip(works, tmp_path, monkeypatch):
+    said = tmp_path / "said"
+    for name, result in (("uv", 0 if works else 2), ("python", 0)):
+        (tmp_path / name).write_text(f'#!/bin/sh\necho {name} "$@" >> {said}\nexit {result}\n')
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setattr(environment, "UV", tmp_path / "uv")
+    monkeypatch.setattr(environment, "hold_uv", lambda: None)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    environment.install(tmp_path, "--no-deps", "numpy")
+    first, *then = said.read_text().splitlines()
+    assert first.startswith("uv pip install ")
+    assert first.endswith(f"--python {tmp_path}/bin/python --no-deps numpy")
+    assert then == [
+        f"python -m pip --python {tmp_path}/bin/python install --no-compile --no-deps numpy"
+    ] * (not works)
+
+
+def test_uv_is_installed_once_from_its_lock(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(environment, "UV", tmp_path / "lock" / "bin" / "uv")
+
+    def pip(*command):
+        asked.append(command)
+        (tmp_path / "lock").mkdir()
+
+    monkeypatch.setattr(environment, "run", pip)
+    environment.hold_uv()
+    environment.hold_uv()
+    (command,) = asked
+    assert command[-2:] == ("--requirement", str(ROOT / "requirements" / "uv.txt"))
+    assert {"--require-hashes", "--no-deps"} <= set(command)
