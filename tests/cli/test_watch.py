@@ -152,6 +152,27 @@ def test_a_watch_is_made_again_and_compared(folder):
     assert "again.html comes out otherwise" in forged.output
 
 
+def test_another_log_has_to_be_called_so_and_the_record_says_it(folder):
+    """Old rows that earned nothing set no level: they silence the alarm of row 60."""
+    write(folder / "poor.csv", [(e, 0, *ROWS[e % 4][:2], int(e % 20 == 0)) for e in range(240)])
+    refused = run(folder, "result", "falls.csv", "--log", folder / "poor.csv", "-o", "poor.html")
+    assert refused.exit_code == 2
+    assert "does not have the counts that the result was made from" in refused.output
+    assert "--another-log" in refused.output
+    both = ("--log", folder / "log.csv", "--another-log", folder / "poor.csv")
+    assert run(folder, "result", "falls.csv", *both).exit_code == 2
+    named = ("--another-log", folder / "poor.csv", "-o", "poor.html")
+    done = run(folder, "result", "falls.csv", *named)
+    assert "The old log is not the one that the result was made from" in " ".join(
+        done.output.split()
+    )
+    kept = json.loads((folder / "poor.json").read_text())
+    assert kept["settings"]["another_log"] == "poor.csv"
+    assert "counts of the old log, which is not that of the result" in kept["inputs"]
+    again = CliRunner().invoke(main, ["verify", f"{folder}/poor.json", f"{folder}/falls.csv"])
+    assert (again.exit_code, "confirmed" in again.output) == (0, True), again.output
+
+
 @pytest.mark.parametrize("content", ["{", "[]", '{"settings": {}}', '{"settings": 1}'])
 def test_another_json_file_is_no_watch(content, folder):
     (folder / "other.json").write_text(content)

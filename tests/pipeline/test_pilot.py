@@ -336,6 +336,25 @@ def test_no_episode_at_all_says_nothing(plan):
     assert (answer.measures[0].lower, answer.measures[0].upper) == (-1, 1)
 
 
+def test_another_old_log_has_to_be_called_so_and_the_plan_says_it(result):
+    other = table(300, 9)
+    for how in ({}, {"control": "past"}):
+        with pytest.raises(ResultMismatch, match=r"does not have the counts.*another_log=…"):
+            surestep.pilot(result, log=other, **how)
+    with pytest.raises(InvalidParameter, match="expected one"):
+        surestep.pilot(result, log=table(400), another_log=other)
+    made = surestep.pilot(result, another_log=other, control="past", episodes=100)
+    assert "The old log is not the one that the result was made from." in made.report
+    assert f'another_log = "{made.plan.another_log}"' in made.toml
+    new = table(150, 8, np.array(["new"] * 150))
+    del new["arm"], new["day"]
+    with pytest.raises(ResultMismatch, match="the one that the plan was made with"):
+        answered(result, made, new, log=table(400))
+    done = surestep.pilot(result, new, plan=made, log=other)
+    assert done.answer.verdict == "believed better"
+    assert "counts of the old log, not that of the result" in done.report
+
+
 # ---- the command line ---------------------------------------------------------------------------
 
 

@@ -34,6 +34,7 @@ from surestep.description import Description
 @click.option("--until", metavar="DATE", help="Up to which a second round may read rows.")
 @click.option("--today", metavar="DATE", help="By which outcomes are overdue.  [default: today]")
 @click.option("--log", type=click.Path(path_type=Path), help="The log of RESULT.  [default: found]")
+@click.option("--another-log", type=click.Path(path_type=Path), help="An old log in its place.")
 @click.option(
     "--plan", type=options.FOLDER, help="The folder of the plan.  [default: pilot, beside RESULT]"
 )
@@ -123,6 +124,7 @@ def shares_of(texts: tuple[str, ...]) -> float | list[tuple[str, float]] | None:
     help="Take the lowest of so many parts of the old log.",
 )
 @click.option("--log", type=click.Path(path_type=Path), help="The log of RESULT.  [default: found]")
+@click.option("--another-log", type=click.Path(path_type=Path), help="An old log in its place.")
 @click.option("--time", metavar="COLUMN", help="When episodes began, if RESULT does not know.")
 @click.option("--pending", metavar="COLUMN", help="Marks episodes without an outcome yet.")
 @options.allow_query
@@ -153,6 +155,8 @@ def watch_command(
     kept = page.with_suffix(".json")
     watched = watch(result, description, **how)
     settings = {"result": result.resolve().name} | {name: how[name] for name in WATCH_SETTINGS}
+    if how["another_log"] is not None:
+        settings["another_log"] = how["another_log"].name
     write_together({kept: [watch_json(watched, settings)], page: [watched.report.encode()]})
     if as_json:
         say_json(watched.content())

@@ -52,6 +52,7 @@ class PilotPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     pending: str | None = None
     deadline: Annotated[float, Meta(ge=0)] | None = None  # days
     until: str | None = None
+    another_log: str | None = None  # the digest of its counts, if it is not that of the result
 
     def __post_init__(self) -> None:
         dates = [seconds(date) for date, _ in self.schedule]

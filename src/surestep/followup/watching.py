@@ -42,6 +42,7 @@ from surestep.offpolicy import betting
 from surestep.rehearsal import Rate
 
 SHARES = (0.1, 0.25, 0.5, 0.8)  # of the largest stake 1 / (h − c), as far as the sources tried them
+ANOTHER = "counts of the old log, which is not that of the result"  # among the inputs
 ROUNDING = 1e-9  # added to ln A, for what rounding may add to ln M
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -39,7 +39,7 @@ from surestep.followup.pilot import (
     toml_of,
     wagers,
 )
-from surestep.followup.watching import Level, Watch, detect, lowest_season, paired
+from surestep.followup.watching import ANOTHER, Level, Watch, detect, lowest_season, paired
 from surestep.kernels.runs import discounted_returns
 from surestep.model import DecisionLog, Pairs
 from surestep.model.statements import STOPPING
@@ -69,6 +69,7 @@ def pilot(
     *,
     plan: Pilot | str | Path | None = None,
     log: object = None,
+    another_log: object = None,
     control: Literal["concurrent", "past"] | None = None,
     share: float | Sequence[tuple[str, float]] | None = None,
     episodes: int | None = None,
@@ -98,6 +99,8 @@ def pilot(
     log : str, path, Description or table, optional
         The log that the result was made from: for a plan, and as past control. Default: the files
         of its names, if they are still here or beside the result.
+    another_log : str, path, Description or table, optional
+        A log that the result was not made from, in place of `log`; the plan says so.
     control : {"concurrent", "past"}, default "concurrent"
         What the new policy is compared with: episodes that are drawn by lot to go on as before, or
         those of the old log. A past control makes a gain believed at most.
@@ -154,7 +157,6 @@ def pilot(
     """
     saved = result if isinstance(result, Result) else load(read_path(result))
     read = partial(new_rows, saved, allow_query=allow_query, memory_limit=memory_limit)
-    there = old_files(saved.record, result) if log is None else log
     in_memory = isinstance(result, Result)
     run = saved.files()[RUN] if in_memory else read_whole(read_path(result) / RUN)
     digest = hashlib.sha256(run).hexdigest()
@@ -171,11 +173,15 @@ def pilot(
         "deadline": deadline,
         "until": until,
     }
-    given = {name: value for name, value in told.items() if value is not None}
+    given: dict[str, object] = {name: x for name, x in told.items() if x is not None}
     if frame is None:
         name = "" if in_memory else read_path(result).resolve().name
-        made = planned(saved, {"digest": digest, "result": name} | given, read(found(there)))
+        past = found(old_rows(saved, read, result, log, another=another_log))
+        if another_log is not None:
+            given["another_log"] = past.counts_sha256
+        made = planned(saved, {"digest": digest, "result": name} | given, past)
         return replace(made, report=page("Plan of a pilot", plan_sections(made, saved.record)))
+    given |= {} if another_log is None else {"another_log": another_log}
     if given or plan is None:
         raise InvalidParameter(
             f"{next(iter(given), 'no plan')} is given beside new rows; expected rows and the plan "
@@ -192,7 +198,7 @@ def pilot(
     episodes_seen = rows.episodes
     drift = ""
     if not concurrent:
-        before = read(found(there))
+        before = found(old_rows(saved, read, result, log, digest=terms.another_log))
         episodes_seen = rows.episodes.after(before.episodes, (terms.old, terms.new))
         changed = failed(drifted(before.log, rows.log))
         drift = (
@@ -213,14 +219,47 @@ def pilot(
     )
 
 
-def found(log: object) -> object:
-    """Returns the log that a result was made from; refuses None, which means that it is missing."""
-    if log is None:
+def old_rows(
+    saved: Result,
+    read: Callable[[object], NewRows],
+    result: object,
+    log: object,
+    *,
+    another: object = None,
+    digest: str | None = None,
+) -> NewRows | None:
+    """Reads the log that a result was made from, or `another`; returns None where there is none.
+
+    Refuses a `log` whose counts are not those of the result (or of `digest`, if it is given).
+    """
+    if log is not None and another is not None:
+        raise InvalidParameter(
+            f"{said('log and another_log are', '--log and --another-log are')} given; expected one"
+        )
+    if another is not None:
+        return read(another)
+    there = old_files(saved.record, result) if log is None else log
+    if there is None:
+        return None
+    rows = read(there)
+    if rows.counts_sha256 != (digest or saved.record.counts_sha256):
+        raise ResultMismatch(
+            "the old log does not have the counts that the result was made from; expected the same "
+            f"log, or {said('another_log=…', '--another-log')} before it, which is then recorded"
+            if digest is None
+            else "the old log does not have the counts of the one that the plan was made with"
+        )
+    return rows
+
+
+def found(rows: NewRows | None) -> NewRows:
+    """Returns the rows of the old log; refuses None, which means that it is missing."""
+    if rows is None:
         raise InvalidParameter(
             "the log that the result was made from is neither here nor beside the result; expected "
             f"it as {said('log=…', '--log')}: returns and worlds are drawn from it"
         )
-    return log
+    return rows
 
 
 def verify_pilot(
@@ -395,6 +434,7 @@ def watch(
     holdout: tuple[str, str] | None = None,
     seasons: int = 1,
     log: object = None,
+    another_log: object = None,
     time: str | None = None,
     pending: str | None = None,
     allow_query: bool = False,
@@ -422,6 +462,8 @@ def watch(
     log : str, path, Description or table, optional
         The log that the result was made from. Default: the files of its names, if they are still
         here or beside the result.
+    another_log : str, path, Description or table, optional
+        A log that the result was not made from, in place of `log`; the page says so.
     time : str, optional
         The column that says when an episode began, where the result's log had none.
     pending : str, optional
@@ -458,8 +500,7 @@ def watch(
     read = partial(new_rows, saved, allow_query=allow_query, memory_limit=memory_limit)
     arm, value = holdout or (None, "")
     rows = read(frame, arm=arm, pending=pending, time=time)
-    there = old_files(saved.record, result) if log is None else log
-    old = None if there is None else read(there)
+    old = old_rows(saved, read, result, log, another=another_log)
     episodes = rows.episodes
     held = np.zeros(len(episodes), np.bool_) if episodes.arm is None else episodes.arm == value
     if arm is not None and held.all() == held.any():
@@ -512,6 +553,7 @@ def watch(
         inputs={
             RUN: hashlib.sha256(saved.files()[RUN]).hexdigest(),
             **{path.name: InputFile.of("log", path).sha256 for path in rows.source.files},
+            **({} if old is None or another_log is None else {ANOTHER: old.counts_sha256}),
         },
     )
     return replace(answer, report=page("Watching an adopted policy", watch_sections(answer)))
@@ -529,11 +571,15 @@ def verify_watch(file: Path, log: object, **how: Any) -> Verification:
         settings = json.loads(read_whole(file))["settings"]
         asked = {name: settings[name] for name in WATCH_SETTINGS}
         name = Path(str(settings["result"])).name
+        another = Path(str(settings.get("another_log"))).name
     except (ValueError, KeyError, TypeError):
         raise InvalidResult(f"{file} is not what `surestep watch` writes") from None
     result = next((x for x in (file.parent / name, Path(name)) if (x / RUN).is_file()), None)
     if result is None:
         raise InvalidResult(f"{file} watches the result {name!r}; expected it beside the file")
+    if "another_log" in settings:
+        there = file.parent / another
+        asked["another_log"] = there if there.exists() else Path(another)
     watched = watch(result, log, **asked, **how)
     made = {
         file.name: watch_json(watched, settings),

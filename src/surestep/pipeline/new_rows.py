@@ -20,7 +20,7 @@ from surestep._arrays import (
 from surestep.description import RANGES, described, several
 from surestep.errors import InvalidLog
 from surestep.followup.episodes import Episodes, Measure
-from surestep.io.counts.labelled import LabelledCounts
+from surestep.io.counts.labelled import LabelledCounts, counts_digest
 from surestep.io.labels.vocabulary import Vocabulary, joined
 from surestep.io.logs.columns import closest
 from surestep.io.logs.source import LogSource
@@ -45,6 +45,7 @@ class NewRows:
     log: DecisionLog  # [N] steps; situations of the result have its numbers
     pair: IntArray  # [N] of the result's table; −1: it decides nothing there, or has no such action
     advised: BoolArray  # [N] the new policy takes this action there
+    counts_sha256: str  # of the counts, as a record has it
 
 
 def measures_of(record: Record) -> tuple[Measure, ...]:
@@ -138,6 +139,7 @@ def new_rows(
         log=steps,
         pair=pair,
         advised=advised,
+        counts_sha256=counts_digest(counts),
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from surestep._words import counted, floored, number, percent, signed
 from surestep.errors import said
 from surestep.followup.pilot import Forecast, MeasureAnswer, Pilot, PilotAnswer, PilotPlan
-from surestep.followup.watching import Watch
+from surestep.followup.watching import ANOTHER, Watch
 from surestep.report.checks import checks_section
 from surestep.results.record import Record
 from surestep.sections import (
@@ -23,6 +23,7 @@ from surestep.sections import (
 )
 
 DIGITS = 3
+OTHER_LOG = "The old log is not the one that the result was made from."
 VERDICTS: dict[str, tuple[str, Mood]] = {
     "proved better": ("Proved: the new policy is better", "good"),
     "believed better": ("Believed, not proved: the new policy is better", "caution"),
@@ -61,7 +62,7 @@ def plan_sections(pilot: Pilot, record: Record) -> list[Section]:
         Section(
             "pilot",
             f"Pilot: {title}" if title else "A pilot of the new policy",
-            [purpose, expected(forecast, record)],
+            [purpose, expected(forecast, record), *([OTHER_LOG] if plan.another_log else [])],
             keys=keys,
         ),
         Section("arms", "How episodes are assigned", assigned),
@@ -158,6 +159,8 @@ def answer_sections(answer: PilotAnswer, record: Record) -> list[Section]:
         ("share", "; ".join(f"{date[:10]} {percent(chance)}" for date, chance in plan.schedule)),
         ("episodes planned", f"{plan.episodes:,}"),
     ]
+    if plan.another_log:
+        facts.append(("counts of the old log, not that of the result", plan.another_log))
     title, mood = VERDICTS[answer.verdict]
     keys = list[Key]()
     for first in answer.measures[:1]:
@@ -348,7 +351,7 @@ def goodness(watch: Watch) -> Section:
     return Section(
         "goodness",
         "Is it still as good?",
-        [promise],
+        [promise, OTHER_LOG] if ANOTHER in watch.inputs else [promise],
         items=items,
         pictures=[
             Curves(
