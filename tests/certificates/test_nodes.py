@@ -15,6 +15,7 @@ from scipy import stats
 
 from surestep import FiniteMDP, Policy, Problem, sample_log
 from surestep.certificates import nodes as module
+from surestep.certificates.node_law import sampled_log
 from surestep.certificates.nodes import (
     NodeStitched,
     node_course,
@@ -28,7 +29,9 @@ from surestep.environments.sysadmin import SysAdmin
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.kernels.nodes import NodeStacks
 from surestep.kernels.stitched import BOTH, OURS, THEIRS
+from surestep.model.behavior_tree import estimated_behavior
 from surestep.model.factored import ColumnRules, FactoredLog, FactoredProblem
+from surestep.model.statements import Statement
 from surestep.model.structure import Structure
 
 DELTA = 0.1
@@ -538,6 +541,51 @@ def test_returns_of_practice_prove_a_gain_where_nobody_knows_the_policy():
     assert claim.lower == claim.figures["policy_lower"] - claim.figures["practice_upper"]
     with pytest.raises(InvalidParameter, match="practice is 0"):
         NodeStitched(practice=0).certify(problem, world.fewest_failed_neighbours())
+
+
+COIN = {"parents": [], "action": "none"}
+PARITY = {
+    "a": COIN,
+    "b": COIN,
+    "y": {"parents": ["a", "b"]},
+    "reward": {"terms": [{"of": "next.y", "good": 1.0}]},
+}
+
+
+def guided_by_parity(episodes, seed, *, sees):
+    """Coins a and b; where they agree "on" is good with 0.9, else "off"; "steady" always with 0.7.
+
+    Practice that sees the parity returns 0.76 a step, else 0.56: only then "steady" gains.
+    """
+    columns = {"a": ["no", "yes"], "b": ["no", "yes"], "y": ["bad", "good"]}
+    structure = Structure.read(columns, ["on", "off", "steady"], PARITY)
+    good = np.array([[0.9, 0.1, 0.7], [0.1, 0.9, 0.7], [0.1, 0.9, 0.7], [0.9, 0.1, 0.7]])
+    law = np.column_stack([1 - np.append([0.5, 0.5], good), np.ones(14)])
+    rows = [[0.6, 0.1, 0.3], [0.1, 0.6, 0.3]] if sees else [[0.35, 0.35, 0.3]] * 2
+    conditions = [{"a": a, "b": b} for a, b in itertools.product(["no", "yes"], repeat=2)]
+    practice = ColumnRules.of_laws(structure, conditions[:3], [rows[0], rows[1], rows[1], rows[0]])
+    starts = np.random.default_rng([seed, 1]).integers(2, size=(episodes, 3))
+    rng = np.random.default_rng(seed)
+    log = sampled_log(structure, law, practice, starts, steps=5, rng=rng)
+    estimated = (Statement("behavior-estimated-apart"),)
+    problem = FactoredProblem(
+        log=log, behavior=None, discount=1.0, horizon=5, about_behavior=estimated
+    )
+    first, _ = NodeStitched().parts(problem)
+    return replace(problem, behavior=estimated_behavior(first.log))
+
+
+def test_a_claim_over_an_estimated_practice_is_no_proof():
+    """A tree sees no parity, so that π̂_b is worth less than what was done; returns tell."""
+    steady = ColumnRules.of(guided_by_parity(20, 0, sees=True).structure, [], "steady")
+    blind = guided_by_parity(1000, 1, sees=True)
+    wrong = NodeStitched().certify(blind, steady)
+    assert wrong.lower > 0 > 5 * (0.7 - 0.76)
+    assert (wrong.standing, wrong.assumes("behavior-estimated-apart")) == ("believed", True)
+    claim = NodeStitched().certify(guided_by_parity(1000, 1, sees=False), steady)
+    assert (claim.standing, claim.assumes("practice-as-recorded")) == ("proved", True)
+    assert 0 < claim.lower < 5 * (0.7 - 0.56)
+    assert NodeStitched(practice=0).certify(blind, steady).standing == "believed"
 
 
 def laws_of(tallied, rounds):

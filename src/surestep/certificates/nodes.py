@@ -58,7 +58,8 @@ may be made, as in `certificates.stitched`. ∎
 
 **Returns of practice.** The returns of the episodes of the part that judges show what π_b is worth
 without rolling it out, and without knowing it (`certificates.practice`). L is then L_I − U: L_I by
-rounds of π_I alone, U by a bet on these returns, each with its own part of δ (a union bound).
+rounds of π_I alone, U by a bet on these returns, each with its own part of δ (a union bound). Where
+π_b is an estimate, only such an L is a proof: it is taken wherever fold 1 expects it above 0.
 
 **Robust tails** (where the states can be listed). On an event of probability 1 − δ′ a robust set of
 nodes from *all* of the log contains their laws (`certificates.node_tables`). Then the least value
@@ -269,7 +270,15 @@ class NodeStitched(common.WithRanges):
         ]
         draws = max(training.log.num_steps * training.structure.target.size, 1)
         runs = int(np.clip(PLANNED_DRAWS // draws, 1, MOST_PLANNING_RUNS))
-        return best_plans(folds, runs, tally_nodes, clearly=CLEARLY)
+        plans = best_plans(folds, runs, tally_nodes, clearly=CLEARLY)
+        if not (is_estimated(training) and self.practice):
+            return plans
+        # Only returns of practice can prove a gain over what was done.
+        by_returns = [[fold for fold in several if fold.baseline is not None] for several in folds]
+        proofs = best_plans(by_returns, runs, tally_nodes, clearly=CLEARLY)
+        return [
+            proof if proof.score > 0 else plan for proof, plan in zip(proofs, plans, strict=True)
+        ]
 
     def certify(self, problem: FactoredProblem, policy: ColumnRules | Policy) -> Certificate:
         """Returns L by rounds on the part that judges, as the other part planned them.
@@ -311,9 +320,10 @@ class NodeStitched(common.WithRanges):
             upper = min(plan.fold.baseline.upper(returns, returns.size, level), high)
             compared = {"policy_lower": lower, "practice_upper": upper}
             lower -= upper
+        believed = problem.structure.learnt or (is_estimated(problem) and not compared)
         return Certificate(
             kind=self.name,
-            standing="believed" if problem.structure.learnt else "proved",
+            standing="believed" if believed else "proved",
             lower=max(lower, low - high),
             delta=self.delta,
             span=high - low,
@@ -369,6 +379,11 @@ class NodeStitched(common.WithRanges):
             Statement("rest-bounded", {"low": least, "high": most}),
             Statement("seed-fixed"),
         )
+
+
+def is_estimated(problem: FactoredProblem) -> bool:
+    """Tells whether π_b is an estimate: nothing asks whether it describes the part that judges."""
+    return any(said.code == "behavior-estimated-apart" for said in problem.about_behavior)
 
 
 def paid_node_returns(problem: FactoredProblem) -> arrays.FloatArray:

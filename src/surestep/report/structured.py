@@ -156,10 +156,15 @@ def answer(result: StructuredResult) -> tuple[str, str, Mood]:
     if result.test.is_blind:
         step = "There nobody can test the structure. A pilot needs none."
         return "Pilot it: it goes where the log has not been", step, "caution"
-    if proved and not result.structure.learnt:
+    if proved and result.may_prove:
         return "Adopt it", "Follow the rules, and watch what comes of it.", "good"
     step = "Try it on some cases, go on as before with others, and compare."
-    if proved:
+    if proved and not result.structure.learnt:
+        step = (
+            "Nothing says that the estimate of the current policy is what is done now. Write that "
+            "policy down (behavior.policy), or pilot the rules."
+        )
+    elif proved:
         step = "If you know that the learnt structure is true, confirm it. Else pilot the rules."
     return "Pilot it: a gain is believed, not proved", step, "caution"
 

@@ -135,16 +135,19 @@ class StructuredResult:
 
     @property
     def verdict(self) -> Rung:
-        """Returns the verdict on the result: with a learnt structure *believed* at most.
-
-        With a refuted structure nothing is shown.
-        """
+        """Returns the verdict on the result; with a refuted structure nothing is shown."""
         if self.test.failed or self.test.is_blind:
             return "not shown to be better"
         proved = (self.certificate.lower or 0.0) > 0
-        if proved and not self.structure.learnt:
+        if proved and self.may_prove:
             return "proved better"
         return "believed better" if proved or self.believed_gain else "not shown to be better"
+
+    @property
+    def may_prove(self) -> bool:
+        """Tells whether the claim is a proof: not with a learnt structure, nor over an estimate."""
+        estimated = self.certificate.assumes("behavior-estimated-apart")
+        return not (self.structure.learnt or estimated)
 
     @property
     def believed_gain(self) -> float:
