@@ -203,7 +203,10 @@ def test_what_is_no_assignment_is_refused(text):
     [
         ({"file": "x"}, "there is no key 'file'; did you mean files"),
         ({"stakes": {"discont": 1}}, "no key 'discont' in [stakes]; did you mean discount"),
-        ({"bins": {"age": {"quantile": 4}}}, "no key 'quantile' in [bins]; did you mean quantiles"),
+        (
+            {"bins": {"age": {"quantile": 4}}},
+            "no key 'quantile' in [bins.age]; did you mean quantiles",
+        ),
         ({"stakes": {"discount": 1.5}}, "stakes.discount is 1.5, expected"),
         ({"stakes": {"discount": "high"}}, "stakes.discount is 'high', expected a number"),
         ({"stakes": {"running": [0, math.nan]}}, "stakes.running"),
@@ -332,7 +335,7 @@ def test_arguments_of_python_find_their_keys():
 
 
 def test_every_key_has_a_text_of_help_and_nothing_else_has():
-    whole = ("bins", "reader", "signals")  # explained as tables
+    whole = ("bins", "reader", "signals", "structure")  # explained as tables
     keys = {key for key in KEYS if key not in module.TABLES or key in whole}
     for table, part in module.TABLES.items():
         keys |= {f"{table}.{key}" for key in part.__struct_fields__ if table not in whole}

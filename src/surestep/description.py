@@ -43,6 +43,7 @@ class Part(
 
 
 Several = str | tuple[str, ...]
+Label = str | int | float | bool
 Sign = Annotated[str, Meta(min_length=1, max_length=1)]
 Fraction = Annotated[float, Meta(ge=0, le=1)]
 Share = Annotated[float, Meta(gt=0, lt=1)]
@@ -392,6 +393,37 @@ class MethodKeys(Part, frozen=True):
     ] = None
 
 
+class NodeKeys(Part, frozen=True):
+    """What the next value of a column, the end or the reward depends on: a table of a structure."""
+
+    parents: Several | None = None
+    action: str | dict[str, Several] | None = None
+    known: str | tuple[str | dict[str, Label], ...] | None = None
+    edge: Label | None = None
+    learnt: bool = False
+    values: Annotated[tuple[Amount, ...], Meta(min_length=1)] | None = None  # of the reward
+    terms: tuple[dict[str, Several | Amount], ...] | None = None  # of the reward
+
+    def __post_init__(self) -> None:
+        for case in self.cases:
+            if case != "same" and "is" not in case:
+                raise ValueError(
+                    f"Expected known to have 'is' in each case, or 'same'; found {case!r}"
+                )
+        for term in self.terms or ():
+            texts = [key for key, value in term.items() if not isinstance(value, float)]
+            if texts != ["of"]:
+                raise ValueError(
+                    "Expected each term to have 'of', columns or 'action', and else numbers; found "
+                    f"{plain(term)}"
+                )
+
+    @property
+    def cases(self) -> tuple[str | dict[str, Label], ...]:
+        """Returns what is known, as a tuple; one word may be given alone."""
+        return (self.known,) if isinstance(self.known, str) else self.known or ()
+
+
 class Description(Part, frozen=True):
     """A log, and the improvement that is asked for."""
 
@@ -467,7 +499,7 @@ class Description(Part, frozen=True):
     guideline: Guideline = Guideline()
     method: MethodKeys = MethodKeys()
     structure: Annotated[
-        dict[str, dict[str, Any]],
+        dict[str, NodeKeys],
         Meta(
             description="What the next value of each column of the state depends on: parents, "
             'action, known, edge; also end and reward. Parents and action may be "learn".'
@@ -497,6 +529,7 @@ TABLES: dict[str, type[Part]] = {
     "method": MethodKeys,
     "bins": Bin,
     "signals": SignalRule,
+    "structure": NodeKeys,
 }
 
 
@@ -575,6 +608,11 @@ def described(content: Mapping[str, Any], source: str = "") -> Description:
         return with_first_signal(msgspec.convert(plain(content), Description))
     except msgspec.ValidationError as problem:
         raise InvalidParameter(f"{source and f'{source}: '}{refusal(problem, content)}") from None
+
+
+def structure_keys(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, NodeKeys]:
+    """Converts the tables of a structure; a refusal names the key."""
+    return described({"structure": tables}).structure
 
 
 def with_first_signal(description: Description) -> Description:
@@ -704,17 +742,17 @@ def refusal(problem: Exception, content: Mapping[str, Any]) -> str:
     reason, _, place = str(problem).partition(" - at `")
     path = place.rstrip("`").removeprefix("$").strip(".")
     table = path.partition("[")[0]
-    if field := re.search(r"unknown field `(.*)`", reason):
-        known = TABLES.get(table, Description).__struct_fields__
-        where = f" in [{table}]" if table else ""
-        return str(unknown(f"there is no key {field[1]!r}{where}", field[1], known))
     if "[...]" in path:
         path = path.replace("[...]", f".{key_text(first_wrong(table, content))}", 1)
+    if field := re.search(r"unknown field `(.*)`", reason):
+        known = TABLES.get(table, Description).__struct_fields__
+        where = f" in [{path}]" if path else ""
+        return str(unknown(f"there is no key {field[1]!r}{where}", field[1], known))
     reason = re.sub(r"^Invalid enum value .*", "Expected another word", reason)
     reason = re.sub(r"`(.*?)`", lambda kinds: in_kinds(kinds[1]), reason)
     reason = f"{reason[0].lower()}{reason[1:]}".replace(", got", "; found")
     value: Any = plain(content)
-    for name in re.findall(r"[^.\[\]]+", path):
+    for name in re.findall(r'(?<=")[^"]+(?=")|[^".\[\]]+', path):
         if isinstance(value, list):
             value = dict(zip(map(str, range(len(value))), value, strict=True))
         value = value.get(name) if isinstance(value, dict) else None

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from surestep.description import described
 from surestep.environments.sysadmin import SysAdmin
 from surestep.errors import InvalidLog, InvalidParameter, InvalidPolicy
 from surestep.model.factored import ColumnRules, FactoredLog
@@ -59,16 +60,45 @@ def test_a_row_of_machines_has_values_beyond_its_ends():
         ({"pressur": {"parents": []}}, "structure.pressur names no column"),
         ({"fluids": {"parents": ["volume"]}}, "structure.fluids has the parent 'volume'"),
         ({"fluids": {"parents": ["next.pressure"]}}, "not decided before it"),
-        ({"fluids": {"parent": []}}, "structure.fluids has no key 'parent'"),
+        ({"fluids": {"parent": []}}, r"no key 'parent' in \[structure\.fluids\]"),
         ({"fluids": {"parents": [], "action": {"dose": "gives"}}}, "has the action 'gives'"),
         ({"fluids": {"parents": [], "action": "some"}}, "structure.fluids.action is 'some'"),
         ({"fluids": {"parents": [], "known": [{"is": "medium"}]}}, "has no value 'medium'"),
         ({"fluids": {"parents": [], "known": [{"action": "x", "is": "low"}]}}, "action = 'x'"),
         ({"reward": {"terms": [{"of": "fluids", "medium": 1}]}}, "has 'medium'"),
-        ({"reward": {"terms": [{"fluids": 1}]}}, "needs `of`"),
+        ({"fluids": {"values": [0, 1]}}, "structure.fluids has no key 'values'"),
+        ({"reward": {"values": [0, 1], "terms": []}}, "structure.reward has no key 'terms'"),
     ],
 )
 def test_what_a_table_leaves_open_is_refused_by_name(changes, words):
+    with pytest.raises(InvalidParameter, match=words):
+        Structure.read(COLUMNS, ACTIONS, TABLE | changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"reward": {"terms": [{"fluids": 1}]}}, "structure.reward .*each term to have 'of'"),
+        ({"reward": {"terms": [{"of": "fluids", "low": "1"}]}}, "and else numbers; found"),
+        ({"reward": {"terms": {"of": "fluids"}}}, "structure.reward.terms .*a list; found a table"),
+        (
+            {"reward": {"values": ["low", "high"]}},
+            "structure.reward.values.* a number; found a text",
+        ),
+        ({"reward": {"values": []}}, "structure.reward.values is .*length >= 1"),
+        ({"fluids": 3}, "structure.fluids is 3, expected a table of keys"),
+        ({"fluids": {"parents": [3]}}, r"structure.fluids.parents\[0\] is 3, expected a text"),
+        ({"fluids": {"action": {"dose": 3}}}, "structure.fluids.action.*found a whole number"),
+        ({"fluids": {"known": [{"action": "give"}]}}, "structure.fluids .*known to have 'is'"),
+        ({"fluids": {"known": {"is": "low"}}}, "structure.fluids.known .*list; found a table"),
+        ({"fluids": {"known": [{"is": ["low", "high"]}]}}, "structure.fluids.known.* a list"),
+        ({"fluids": {"edge": ["low", "high"]}}, "structure.fluids.edge is .*found a list"),
+        ({"fluids": {"learnt": "no"}}, "structure.fluids.learnt is 'no', expected true or false"),
+    ],
+)
+def test_a_wrong_type_is_refused_by_the_name_of_its_key_before_a_log_is_read(changes, words):
+    with pytest.raises(InvalidParameter, match=words):
+        described({"structure": TABLE | changes})
     with pytest.raises(InvalidParameter, match=words):
         Structure.read(COLUMNS, ACTIONS, TABLE | changes)
 

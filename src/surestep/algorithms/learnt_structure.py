@@ -27,7 +27,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep.certificates.node_law import log_kt, node_draws
-from surestep.description import several
+from surestep.description import NodeKeys, several, structure_keys
 from surestep.errors import InvalidParameter
 from surestep.model.factored import FactoredLog
 from surestep.model.structure import (
@@ -74,18 +74,17 @@ def drafted(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]
     {'lamp': {'parents': [], 'action': 'none'}}
     """
     drafts = {}
-    for name, entry in tables.items():
+    for name, entry in structure_keys(tables).items():
         own = [HERE if "*" in name else name]
-        cases = several(entry.get("known"))
-        said = [w for case in cases for w in (own if isinstance(case, str) else case)]
-        if ACTION in said and entry.get(ACTION) == LEARN:
+        said = [w for case in entry.cases for w in (own if isinstance(case, str) else case)]
+        if ACTION in said and entry.action == LEARN:
             raise InvalidParameter(
                 f"structure.{name}.known names parts of an action that is to be learnt; expected "
                 'action = {part = "…"} with these parts'
             )
         kept = dict.fromkeys(word for word in said if word not in (ACTION, IS))
         empty = {"parents": [*kept], ACTION: "none"}
-        drafts[name] = {k: empty.get(k, v) if v == LEARN else v for k, v in entry.items()}
+        drafts[name] = {k: empty.get(k, v) if v == LEARN else v for k, v in tables[name].items()}
     return drafts
 
 
@@ -123,15 +122,16 @@ def learn_structure(
     {'parents': ['@', '@left + @right'], 'action': {'reboot_@': 'reboot_@'}, 'learnt': True}
     """
     columns = {name: log.structure.values[c] for c, name in enumerate(log.structure.columns)}
-    drafts = drafted(tables)
-    log = replace(log, structure=Structure.read(columns, log.structure.actions, drafts))
+    drafted_tables = drafted(tables)
+    log = replace(log, structure=Structure.read(columns, log.structure.actions, drafted_tables))
     stacks, when = node_draws(log)
     row, d = np.divmod(when[stacks.entry >= 0], log.structure.target.size)
     reader = Reader(columns, log.structure.actions)
     found = {name: dict(entry) for name, entry in tables.items()}
-    for name, entry in tables.items():
-        if LEARN in (entry.get("parents"), entry.get(ACTION)):
-            members = reader.members_of(name, entry.get("edge"))
+    drafts = structure_keys(drafted_tables)
+    for name, entry in structure_keys(tables).items():
+        if LEARN in (entry.parents, entry.action):
+            members = reader.members_of(name, entry.edge)
             rows = [row[log.structure.target[d] == reader.place[one.name]] for one in members]
             found[name] |= learnt(log, reader, (name, entry, drafts[name]), members, rows)
         reader.add(name, drafts[name])
@@ -141,7 +141,7 @@ def learn_structure(
 def learnt(
     log: FactoredLog,
     reader: Reader,
-    said: tuple[str, Mapping[str, Any], Mapping[str, Any]],
+    said: tuple[str, NodeKeys, NodeKeys],
     members: Sequence[Member],
     rows: Sequence[arrays.IntArray],
 ) -> dict[str, Any]:
@@ -154,14 +154,12 @@ def learnt(
     seen = [values[r, width + reader.place[m.name]] for r, m in zip(rows, members, strict=True)]
     drawn = np.unique(np.concatenate(seen), return_inverse=True)[1]
     size = int(drawn.max(initial=0)) + 1
-    given = tuple(several(draft.get("parents", [])))
-    asked = [key for key in ("parents", ACTION) if entry.get(key) == LEARN]
+    given = several(draft.parents)
+    asked = [key for key in ("parents", ACTION) if getattr(entry, key) == LEARN]
     shown, taken = values[np.concatenate(rows)], np.unique(log.action)
     offered = possible_parents(reader, name, members, shown) if "parents" in asked else []
     free = [word for word in offered if word not in given]
-    ways = (
-        possible_actions(reader, members, taken) if ACTION in asked else [draft.get(ACTION, "all")]
-    )
+    ways = possible_actions(reader, members, taken) if ACTION in asked else [draft.action]
     bar = math.log((len(free) + len(ways)) / CLEAR)
 
     def score(choice: Choice) -> float:

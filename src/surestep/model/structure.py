@@ -17,7 +17,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._names import refuse_unknown, unknown
-from surestep.description import several
+from surestep.description import NodeKeys, Several, several, structure_keys
 from surestep.errors import InvalidParameter
 from surestep.model.noun import noun
 
@@ -158,7 +158,7 @@ class Structure(arrays.ByValue, arrays.Frozen):
             A table names something that does not exist, or leaves something open.
         """
         reader = Reader({name: tuple(map(str, columns[name])) for name in columns}, tuple(actions))
-        for name, entry in table.items():
+        for name, entry in structure_keys(table).items():
             reader.add(name, entry)
         return reader.structure()
 
@@ -272,31 +272,31 @@ class Reader:
         self.edges: dict[str, int | None] = {}
         self.learnt: list[str] = []
 
-    def add(self, name: str, entry: Mapping[str, Any]) -> None:
+    def add(self, name: str, entry: NodeKeys) -> None:
         """Reads the table of one column, or of the reward."""
-        if name == REWARD and "values" not in entry:
-            check_keys(name, entry, ("terms", "values"))
-            for term in entry.get("terms", ()):
+        if name == REWARD and not entry.values:
+            check_keys(name, entry.given(), ("terms", "values"))
+            for term in entry.terms or ():
                 self.add_term(term)
             return
-        if name == REWARD:
-            self.variables[REWARD] = tuple(str(float(value)) for value in entry["values"])
-        check_keys(name, entry, (*KEYS, "values") if name == REWARD else KEYS)
-        members = self.members_of(name, entry.get("edge"))
-        if LEARN in (entry.get("parents"), entry.get(ACTION)):
+        if entry.values:
+            self.variables[REWARD] = tuple(map(str, entry.values))
+        check_keys(name, entry.given(), (*KEYS, "values") if name == REWARD else KEYS)
+        members = self.members_of(name, entry.edge)
+        if LEARN in (entry.parents, entry.action):
             raise InvalidParameter(
                 f'structure.{name} says "{LEARN}", which only `improve` does by itself; expected '
                 "the tables that surestep.algorithms.learn_structure returns"
             )
-        self.learnt += [name] * bool(entry.get("learnt"))
-        parents = [str(parent) for parent in several(entry.get("parents"))]
+        self.learnt += [name] * entry.learnt
+        parents = several(entry.parents)
         first = len(self.known)
         self.add_nodes(name, entry, parents, members[0])
         for member in members:
             if member.name in self.decided:
                 raise InvalidParameter(f"column {member.name!r} is in two tables of the structure")
             sources = [self.sources_of(name, parent, member) for parent in parents]
-            labels, part = self.parts_of(name, entry.get(ACTION, "all"), member)
+            labels, part = self.parts_of(name, entry.action, member)
             self.decided[member.name] = looked(first, sources, len(labels), part)
         if name == REWARD:
             worth = {value: float(value) for value in self.variables[REWARD]}
@@ -366,13 +366,15 @@ class Reader:
             sources.append(source._replace(place=source.place + shift if source.place >= 0 else -1))
         return sources
 
-    def parts_of(self, name: str, action: object, member: Member) -> tuple[list[str], list[int]]:
+    def parts_of(
+        self, name: str, action: str | Mapping[str, Several] | None, member: Member
+    ) -> tuple[list[str], list[int]]:
         """Returns the names of the parts of the action that matter, and the part of each action."""
-        if action == "all":
+        if action in (None, "all"):
             return [*self.actions], [*range(len(self.actions))]
         if action == "none":
             return ["any"], [0] * len(self.actions)
-        if not isinstance(action, Mapping):
+        if isinstance(action, str):
             raise InvalidParameter(
                 f'structure.{name}.action is {action!r}, expected "all", "none", "learn", or parts '
                 'with their actions such as {reboot = "reboot_@"}'
@@ -380,24 +382,22 @@ class Reader:
         part = [0] * len(self.actions)
         for number, named in enumerate(action.values(), start=1):
             for one in several(named):
-                spelled = str(one).replace(HERE, member.star)
+                spelled = one.replace(HERE, member.star)
                 refuse_unknown(
                     f"structure.{name} has the action {spelled!r}", spelled, self.actions
                 )
                 part[self.actions.index(spelled)] = number
-        return ["other", *map(str, action)], part
+        return ["other", *action], part
 
-    def add_nodes(
-        self, name: str, entry: Mapping[str, Any], parents: Sequence[str], member: Member
-    ) -> None:
+    def add_nodes(self, name: str, entry: NodeKeys, parents: Sequence[str], member: Member) -> None:
         """Adds the nodes of a table, with their names and what is known of them."""
-        labels, _ = self.parts_of(name, entry.get(ACTION, "all"), member)
+        labels, _ = self.parts_of(name, entry.action, member)
         choices = [options_of(self.sources_of(name, parent, member)) for parent in parents]
         if math.prod(map(len, choices)) * len(labels) > MOST_NODES - len(self.known):
             raise InvalidParameter(
                 f"structure makes more than {MOST_NODES} nodes; name fewer parents"
             )
-        rules: list[Any] = [*several(entry.get("known"))]
+        rules: list[Any] = [*entry.cases]
         if SAME in rules:
             own, values = HERE if member.around else name, self.variables[member.name]
             rules = [rule for rule in rules if rule != SAME]
@@ -421,8 +421,6 @@ class Reader:
 
     def add_term(self, term: Mapping[str, Any]) -> None:
         """Adds a term of the reward: numbers by the values of some columns and the action."""
-        if "of" not in term:
-            raise InvalidParameter('a term of structure.reward needs `of`: columns, or "action"')
         of = several(term["of"])
         stars = [word for word in of if "*" in word]
         if stars:
@@ -443,7 +441,7 @@ class Reader:
             ]
             if not fitting:
                 raise unknown(f"a term of structure.reward has {key!r}", key, map(", ".join, worth))
-            worth |= dict.fromkeys(fitting, float(value))
+            worth |= dict.fromkeys(fitting, value)
         self.rewards.append(looked(len(self.worth), sources, len(labels), part))
         self.worth += worth.values()
 
@@ -495,9 +493,9 @@ def neighbours(members: Sequence[int], *, is_row: bool) -> arrays.IntArray:
     return around
 
 
-def check_keys(name: str, entry: Mapping[str, Any] | str, keys: Sequence[str]) -> None:
-    """Refuses keys that a table does not have, and a word in its place."""
-    for key in [entry] if isinstance(entry, str) else entry:
+def check_keys(name: str, entry: Mapping[str, Any], keys: Sequence[str]) -> None:
+    """Refuses keys that a table does not have."""
+    for key in entry:
         refuse_unknown(f"structure.{name} has no key {key!r}", key, keys)
 
 

@@ -103,6 +103,7 @@ def improve_structured(
     description, frame = keys.given_as(source)
     check_keys(description)
     check_there(description.behavior.policy)
+    said = description.given()["structure"]
     with telling(progress) as tell:
         tell("reading the log", 0, 1)
         log_source = open_source(description, frame, memory_limit)
@@ -120,7 +121,7 @@ def improve_structured(
         )
         certifier = certifier_for(description, log.num_episodes)
         choosing = certifier.parts(problem)[0].log
-        tables = learn_structure(choosing, description.structure)
+        tables = learn_structure(choosing, said)
         columns = dict(zip(log.structure.columns, map(list, log.structure.values), strict=False))
         structure = Structure.read(columns, log.structure.actions, tables)
         log = replace(log, structure=structure)
@@ -156,7 +157,7 @@ def improve_structured(
         test=msgspec.to_builtins(test),
         learnt={
             name: {key: tables[name][key] for key, word in table.items() if word == LEARN}
-            for name, table in description.structure.items()
+            for name, table in said.items()
             if LEARN in table.values()
         },
         no_rehearsal=why_none,
@@ -237,7 +238,9 @@ def factored(source: LogSource) -> tuple[FactoredLog, Mapping[str, Binning]]:
         )
     log = FactoredLog(
         structure=Structure.read(
-            columns, steps.pairs.action_labels or (), drafted(source.description.structure)
+            columns,
+            steps.pairs.action_labels or (),
+            drafted(source.description.given()["structure"]),
         ),
         state=state,
         action=steps.action,
