@@ -3,7 +3,9 @@
 **Gains.** The gain of a group is ι·(V_I − V_b), with ι the starts of its episodes in the part that
 judges, and V the values in the model of that part. Its interval is that of the gain of all
 (`results.advantage_intervals`), with other starts. A group by columns of the state is told by the
-states. Of any other, `checks.groups` asks whether its starts are all that it has of its own.
+states. Of any other, `checks.groups` asks whether its starts are all that it has of its own. A test
+that found no difference is no premise of a proof: nothing that follows is proved of such a group,
+it is never named as gaining, and a margin that it keeps is believed at most.
 
 **Bounds.** A stitched (or robust) claim from a known start is about ι as it is: the cases of the
 group that the part which judges shows. Starts are a stack of their own, independent of what steps
@@ -105,9 +107,9 @@ def groups_of(
                         episodes=own.size,
                         untold="too-few",
                         changing=int(np.sum(changing.get(name, 0))),
+                        by_state=name not in texts,
                     ),
                     numbers=own,
-                    by_state=name not in texts,
                     first=begun(training, training, own),
                     judged=begun(judging, judging, own),
                     whole=begun(problem, judging, own),
@@ -135,15 +137,17 @@ def group_gains(
     delta = certifier.delta
     gains = [*estimated(question, policy, delta)]
     told = [x for x, one in zip(question.groups, gains, strict=False) if one.gain is not None]
+    sure = [group for group in told if group.shown.by_state]
     if keys.not_worse_by is not None:
         spared = passing(told, policy, certifier, delta, -keys.not_worse_by)
         gains = [
             replace(x, spared=x.name in spared) if x.episodes >= (keys.least or LEAST) else x
             for x in gains
         ]
-    if names and keys.columns is not None and gains:
+    named = sum(one.by_state for one in gains)
+    if names and keys.columns is not None and named:
         least = max(1, sum(x > 0 for x in expected_gains(question.groups, policy)) // 2)  # k*
-        better = passing(told, policy, certifier, least * delta / len(gains), 0.0)
+        better = passing(sure, policy, certifier, least * delta / named, 0.0)
         gains = [replace(x, gains=len(better) >= least and x.name in better) for x in gains]
     return tuple(gains)
 
@@ -159,13 +163,13 @@ def estimated(question: Assignment, policy: Policy, delta: float) -> Iterator[Gr
         part = group.judged
         group_gain = group.shown
         with suppress(NeverEnds, NotConverged):
-            if not group.by_state:
+            if not group_gain.by_state:
                 model = part.estimate()
                 after = [part.single_discount * evaluate(model, one) for one in (policy, behavior)]
                 inside = np.isin(np.asarray(given.log.number), group.numbers)
                 why = untold(given, inside, more * occupancy(model, policy), after)
                 group_gain = replace(group_gain, untold=why)
-            if group.by_state or group_gain.untold is None:
+            if group_gain.by_state or group_gain.untold is None:
                 gain, low, high = gain_interval(
                     part,
                     policy,

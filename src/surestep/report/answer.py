@@ -26,7 +26,7 @@ from surestep.report.signals import (
     worst_words,
 )
 from surestep.report.totals import discount_words, discounted_unit, total_key
-from surestep.results.findings import Confirmation, Findings, belief_in, rung_of, undone
+from surestep.results.findings import Confirmation, Findings, belief_in, proves, rung_of, undone
 from surestep.results.record import Record
 from surestep.sections import Caption, Flag, Item, Key, Mood, Section, Strip, Strips
 
@@ -181,7 +181,8 @@ def verdict(
         why = "it was not settled on before: who keeps the best of several has proved nothing."
         return Verdict("not shown to be better", "caution", KEEP, f"{claimed} But {why}")
     belief = belief_in(certificates, fresh=fresh)
-    believed = belief if rung == "believed better" else None
+    proved = proves(first, checks)  # of all; a group may make it a belief
+    believed = belief if rung == "believed better" and not proved else None
     doubts = doubt_words(checks, believed or first)
     if doubts and rung != "not shown to be better":
         return Verdict(rung, "bad", EXPLAIN, f"{doubts} Until it is explained, keep what you do.")
@@ -197,10 +198,11 @@ def verdict(
     if rung == "proved within the rewards seen":
         return Verdict(rung, "caution", "Answer one question first", open_question(first, unit))
     settling = "" if record is None else proof_words(record, certificates)
-    if believed is not None:
-        why = (
-            f"{harm}Try it on some cases, go on as before with others, and compare. "
-            f"{belief_words(believed, rehearsal, unit)} {settling}"
+    if rung == "believed better":
+        why = f"{harm}Try it on some cases, go on as before with others, and compare. " + (
+            f"{claimed}{margin}"
+            if believed is None
+            else f"{belief_words(believed, rehearsal, unit)} {settling}"
         )
         return Verdict(rung, "caution", f"Pilot it{whom}", why.strip())
     said = not_shown(certificates, belief, record, unit, rehearsal=rehearsal, awaited=awaited)
@@ -388,7 +390,7 @@ def counted_on(claims: Sequence[Certificate], judged: Verdict, record: Record | 
     sort = "belief" if standing_of(claim) == "posterior" else "confidence"
     standing = "" if standing_of(claim) == "proved" else f" ({standing_name(claim)})"
     meaning = f"{unit}{than_estimated(claim)}, with {sure} {sort}{standing}"
-    name = "You may count on" if rung.startswith("proved") else "Claimed, but not proved"
+    name = "Claimed, but not proved" if rung.startswith("not") else "You may count on"
     if rung == "proved within the rewards seen":
         name = "If the answer is no, you may count on"
     if claim.lower <= 0:

@@ -95,6 +95,10 @@ def sentences(record: Record) -> list[str]:
             one.name for one in groups if one.gains
         ],
         **{text: [x.name for x in groups if x.untold == why] for why, text in UNTOLD.items()},
+        "Of {} this holds if actions do there what they do elsewhere in the same situation. A test "
+        "found no difference, which proves nothing.": [
+            x.name for x in groups if not x.by_state and x.gain is not None
+        ],
         "{}: it changes within some episodes, and its first value counts.": [
             *dict.fromkeys(one.column for one in groups if one.changing)
         ],
@@ -130,6 +134,13 @@ def margin_words(record: Record) -> str:
     most = f"{number(record.description.get('groups', {}).get('not_worse_by', 0.0))} {record.unit}"
     if open_ones:
         return f" But it is not shown that no group loses more than {most}: {listed(open_ones)}."
+    believed = [group.name for group in asked if group.believed]
+    if believed:
+        return (
+            f" That no group loses more than {most} is not proved for {listed(believed)}: it holds "
+            "if actions do there what they do elsewhere in the same situation. Make the column "
+            "part of the state, and it may be proved."
+        )
     return (
         f" No group is worse by more than {most}: shown with the gain, by the same confidence."
         if asked

@@ -236,19 +236,26 @@ def rung_of(
     `changed`: the policy differs from π_b. `awaited`: a stress test, which may undo a belief, is
     still to come. `fresh`: the policy was made without the data of the certificates. A failed check
     may forbid a proof. While a failed check asks a question, or a group is not shown to be spared,
-    nothing is proved or believed.
+    nothing is proved or believed. Where a group is only believed to be spared, so is the gain.
     """
     if not changed:
         return "nothing changed"
     if asked(checks) or any(group.spared is False for group in groups):
         return "not shown to be better"
-    if is_proved(certificates[0]) and not forbids_proof(checks, certificates[0]):
+    if proves(certificates[0], checks):
         seen = certificates[0].assumes(WITHIN_SEEN)
-        return "proved within the rewards seen" if seen else "proved better"
+        if seen:
+            return "proved within the rewards seen"
+        return "believed better" if any(group.believed for group in groups) else "proved better"
     belief = belief_in(certificates, fresh=fresh)
     if awaited or belief is None or (belief.lower or 0.0) <= 0 or undone(belief, rehearsal):
         return "not shown to be better"
     return "believed better" if belief.none_worse else "not shown to be better"
+
+
+def proves(certificate: Certificate, checks: Sequence[Check]) -> bool:
+    """Tells whether a certificate proves a gain, and no failed check forbids to say so."""
+    return is_proved(certificate) and not forbids_proof(checks, certificate)
 
 
 def is_proved(certificate: Certificate) -> bool:

@@ -34,6 +34,9 @@ class GroupGain:
         Whether it is shown to lose no more than `not_worse_by`; None where nobody asked.
     gains : bool, default False
         Whether it is among the groups that are named as gaining.
+    by_state : bool, default True
+        Whether the state determines the group. If not, all that is said of it takes actions to do
+        in it what they do in other episodes of the same situation: `spared` is then no proof.
 
     Examples
     --------
@@ -52,11 +55,17 @@ class GroupGain:
     changing: int = 0
     spared: bool | None = None
     gains: bool = False
+    by_state: bool = True
 
     @property
     def name(self) -> str:
         """Returns column and value: 'sex: f'."""
         return f"{self.column}: {self.value}"
+
+    @property
+    def believed(self) -> bool:
+        """Tells whether it is spared only if actions do in it what they do elsewhere."""
+        return bool(self.spared) and not self.by_state
 
     @property
     def harmed(self) -> bool:
@@ -69,7 +78,6 @@ class Group(NamedTuple):
 
     shown: GroupGain
     numbers: IntArray  # the numbers of its episodes
-    by_state: bool  # whether the state determines the group
     first: Problem  # of the part that chooses, with the starts of the group there
     judged: Problem  # of the part that judges, with the starts of the group there
     whole: Problem  # of the whole log, with the same starts as `judged`
