@@ -144,6 +144,23 @@ def test_what_a_row_contradicts_is_named_with_the_row(changes, words):
         log_with(**changes)
 
 
+def test_a_reward_that_nobody_saw_counts_as_the_greatest():
+    """Whatever the missing values were, no return is above the one that is counted."""
+    terms = [{"of": "next.x", "low": -5.0, "high": 3.0}, {"of": "action", "go": -1.0}]
+    table = {"x": {"parents": ["x"]}, "end": {"parents": []}, "reward": {"terms": terms}}
+    log = FactoredLog(
+        structure=Structure.read({"x": ["low", "high"]}, ["go", "stay"], table),
+        state=[[0], [1], [0]],
+        action=[0, 1, 1],
+        next_state=[[1], [-1], [-1]],
+        ended=[False, True, False],  # where the third step led, and whether it ended
+        offsets=[0, 2, 3],
+    )
+    assert log.earned.tolist() == [2.0, 3.0, 3.0]
+    assert log.returns(0.5).tolist() == [2.0 + 0.5 * 3.0, 3.0]
+    assert log.returns(0.5, within=1).tolist() == [2.0, 3.0]
+
+
 def test_a_node_for_the_reward_needs_rewards():
     structure = Structure.read(COLUMNS, ACTIONS, TABLE | {"reward": {"values": [0, 1]}})
     with pytest.raises(InvalidLog, match="the log no rewards"):

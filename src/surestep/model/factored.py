@@ -158,10 +158,17 @@ class FactoredLog(arrays.ByValue, arrays.Frozen, arrays.Remembering):
 
     @property
     def earned(self) -> arrays.FloatArray:
-        """Returns the rewards [N], by the known function or those of the log."""
+        """Returns the rewards [N], of the log or by the known function.
+
+        A reward that depends on what nobody saw counts as the greatest of all: then returns of
+        practice are not too low to compare with.
+        """
         if self.reward is not None:
             return self.reward
-        return self.structure.reward_of(self.values(), self.action)
+        structure, values = self.structure, self.values()
+        seen = (values[:, structure.rewards.place] >= 0).all(axis=1)
+        known = structure.reward_of(np.maximum(values, 0), self.action)
+        return np.where(seen, known, structure.reward_range[1])
 
     def values(self) -> arrays.IntArray:
         """Returns all values of each step.
@@ -219,7 +226,7 @@ class FactoredLog(arrays.ByValue, arrays.Frozen, arrays.Remembering):
         Returns
         -------
         array of float [E]
-            The returns, by the known rewards or those of the log.
+            The returns; see `earned`.
         """
         step = arrays.ranges(0, arrays.run_lengths(self.offsets))
         weight = np.where(step < (within or np.inf), float(discount) ** step, 0.0)
