@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 import surestep
+from surestep._words import number
 from surestep.errors import InvalidLog, InvalidParameter
 from surestep.followup.watching import detect, lowest_season
 from surestep.offpolicy import betting
@@ -252,6 +253,83 @@ def test_how_far_it_is_followed_has_an_interval(result):
     assert [*rates] == [("severe",), ("mild",)]  # the least followed first
     assert rates["severe",].low < 0.6 < rates["severe",].high
     assert rates["mild",].low < 0.9 < rates["mild",].high
+
+
+@pytest.mark.parametrize(
+    ("taken", "followed", "words"),
+    [
+        (COIN, False, "ot followed: hardly more than before"),
+        ({"mild": 0.45, "severe": 0.55}, False, "ot followed: hardly more than before"),
+        (
+            {"mild": 0.0, "severe": 0.5},
+            True,
+            "In 1 of 2 situations decisions are hardly more often",
+        ),
+        ({"mild": 0.2, "severe": 0.8}, True, "No alarm after 400 episodes"),
+        (ADVICE, True, "No alarm after 400 episodes"),
+    ],
+)
+def test_a_policy_that_nobody_follows_is_not_called_fine(result, taken, followed, words):
+    """By the coin as before, a tenth of the way, in one situation alone, mostly, and always."""
+    watched = surestep.watch(result, log(6, (400,), taken, 1_000), log=OLD)
+    assert watched.is_followed == followed
+    assert words in watched.report
+    assert ("ot followed" in watched.report) == (not followed)
+    assert ("hardly more often" in watched.report) == (taken["severe"] < 0.8)
+    assert [*watched.before.values()] == [0.5, 0.5]
+    assert watched.content()["is_followed"] == followed
+
+
+def test_an_alarm_without_followers_is_no_word_against_the_new_policy(result):
+    """The coin returns less than was proved of the new policy, which nobody follows."""
+    watched = surestep.watch(result, log(3, (400,), COIN, 1_000), log=OLD)
+    assert watched.alarm
+    assert "Alarm, and not followed: hardly more than before" in watched.report
+    assert "no longer as good" not in watched.report
+    few = surestep.watch(result, log(3, (100,), COIN, 1_000), log=OLD)
+    assert not few.alarm
+    assert "Not followed: hardly more than before" in few.report
+
+
+def test_episodes_that_a_clock_cut_are_drawn_as_recorded():
+    """Three steps of six earn 1 each; the rest may be worth up to 10 more, or nothing."""
+    rng = np.random.default_rng(5)
+
+    def rows(first, day, episodes):
+        case = np.repeat(np.arange(first, first + episodes), 3)
+        return {
+            "case": case.tolist(),
+            "step": np.tile([0, 1, 2], episodes).tolist(),
+            "day": [str(np.datetime64(day) + int(e - first) // 9) for e in case],
+            "state": rng.choice(["mild", "severe"], case.size).tolist(),
+            "action": rng.choice(["treat", "wait"], case.size).tolist(),
+            "reward": [1.0] * case.size,
+            "over": [0] * case.size,
+            "cut": np.tile([0, 0, 1], episodes).tolist(),
+        }
+
+    old = rows(0, "2026-01-01", 300)
+    roles = {"episode": "case", "time": "day", "terminated": "over", "truncated": "cut"}
+    terms = {"discount": 0.9, "running": (0, 1), "ending": (0, 1), **PROOF}
+    watched = surestep.watch(
+        surestep.improve(old, columns=roles, **terms), rows(1_000, "2027-01-01", 100), log=old
+    )
+    earned, rest = 1 + 0.9 + 0.81, 0.9**3 / (1 - 0.9)
+    assert watched.recorded == pytest.approx(earned)
+    assert watched.values == pytest.approx(earned + rest)
+    content = watched.content()
+    assert (content["mean"], content["mean_at_best"]) == pytest.approx((earned, earned + rest))
+    level = watched.levels[1].value
+    assert level < earned
+    assert "100 % of these returns are of episodes that a clock cut" in plain(watched.report)
+    words = f"2.71 on average, must fall below {number(level - rest, 3)} (the level of former"
+    assert words in plain(watched.report)
+    assert "at best" in watched.report
+
+
+def plain(page):
+    """A page with usual spaces."""
+    return " ".join(page.replace("\u202f", " ").split())
 
 
 def test_rows_of_the_old_log_among_the_new_ones_are_refused(result):

@@ -70,7 +70,10 @@ class Watch:
     known : int
         Episodes before the first pending one: these count.
     values : array of float [m]
-        Their returns, or what they return more than episodes of the holdout.
+        Their returns, or what they return more than episodes of the holdout. An episode that a
+        clock cut counts as well as it may have gone: by these the policy is watched.
+    recorded : array of float [m]
+        The same as recorded, of a cut episode what it returned so far.
     places : array of int [m]
         The episode of each value.
     levels : tuple of Level
@@ -82,6 +85,8 @@ class Watch:
     followed : mapping from situations to Rate
         How often decisions are as advised, where the policy rules something out; the least
         followed situation first.
+    before : mapping from situations to float
+        How often they would be by the current policy that the result knows (π_b).
     unknown : int
         Decisions in situations, or with actions, that the policy does not know.
     checks : tuple of Check or None
@@ -108,11 +113,13 @@ class Watch:
     ids: tuple[str, ...]
     known: int
     values: FloatArray
+    recorded: FloatArray
     places: IntArray
     levels: tuple[Level, ...]
     within: int
     alpha: float
     followed: Mapping[tuple[str, ...], Rate]
+    before: Mapping[tuple[str, ...], float]
     unknown: int
     checks: tuple[Check, ...] | None
     unit: str
@@ -123,6 +130,19 @@ class Watch:
     def alarm(self) -> bool:
         """Tells whether returns fell below a level."""
         return any(level.alarm is not None for level in self.levels)
+
+    @property
+    def adoption(self) -> tuple[Rate, float]:
+        """How often decisions are as advised over all situations, and would have been before."""
+        totals = np.array([rate.total for rate in self.followed.values()])
+        happened = sum(rate.happened for rate in self.followed.values())
+        before = float(totals @ [*self.before.values()] / totals.sum())
+        return Rate.of(np.arange(totals.sum()) < happened), before
+
+    @property
+    def is_followed(self) -> bool:
+        """Tells whether more decisions are as advised than before; no decision is against it."""
+        return not self.followed or not hardly_more(*self.adoption)
 
     def content(self) -> dict[str, Any]:
         """Returns the answer as values of JSON.
@@ -137,16 +157,30 @@ class Watch:
             "alarm": self.alarm,
             "episodes": self.known,
             "pending": len(self.ids) - self.known,
-            "mean": float(self.values.mean()) if self.values.size else None,
+            "mean": float(self.recorded.mean()) if self.values.size else None,
+            "mean_at_best": float(self.values.mean()) if self.values.size else None,
             "unit": self.unit,
             "inputs": dict(self.inputs),
             "within": self.within,
             "alpha": self.alpha,
             "levels": [level._asdict() for level in self.levels],
-            "followed": [{"state": x, **asdict(rate)} for x, rate in self.followed.items()],
+            "is_followed": self.is_followed,
+            "followed": [
+                {"state": x, "before": self.before[x], **asdict(rate)}
+                for x, rate in self.followed.items()
+            ],
             "unknown": self.unknown,
             "drift": [{x: getattr(one, x) for x in names} for one in self.checks or ()],
         }
+
+
+def hardly_more(rate: Rate, before: float) -> bool:
+    """Tells whether decisions are hardly more often as advised than before.
+
+    That is, of the others less than a quarter changed, and by the interval surely less than half.
+    """
+    others = 1 - before
+    return rate.share < before + others / 4 and rate.high < before + others / 2
 
 
 class Detection(NamedTuple):

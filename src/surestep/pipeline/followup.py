@@ -526,7 +526,7 @@ def watch(
         days = [datetime.fromtimestamp(x, UTC).date() for x in episodes.starts.tolist()]
         names = [f"{name} ({day})" for name, day in zip(names, days, strict=True)]
     for i, level in enumerate(levels):
-        values, places, high = watched[max(i - 1, 0)]  # the first measure has two levels
+        values, _, places, high = watched[max(i - 1, 0)]  # the first measure has two levels
         if level.value is not None:
             # What must never happen has the level `high`, and nothing lies above that.
             seen = detect(
@@ -538,15 +538,18 @@ def watch(
                 levels[i] = level._replace(
                     evidence=1.0, alarm=names[alarm], since=names[since], place=alarm
                 )
+    followed = followed_in(saved, rows, ~held)
     answer = Watch(
         ids=tuple(names),
         known=known,
         values=watched[0][0],
-        places=watched[0][1],
+        recorded=watched[0][1],
+        places=watched[0][2],
         levels=tuple(levels),
         within=within,
         alpha=alpha,
-        followed=followed_in(saved, rows, ~held),
+        followed={state: rate for state, (rate, _) in followed.items()},
+        before={state: before for state, (_, before) in followed.items()},
         unknown=int(np.count_nonzero(rows.pair < 0)),
         checks=None if old is None else drifted(old.log, rows.log),
         unit=saved.record.unit,
@@ -645,8 +648,8 @@ def levels_of(saved: Result, old: NewRows | None, seasons: int, *, holdout: bool
 
 def watched_values(
     episodes: Episodes, m: int, held: BoolArray, known: int
-) -> tuple[FloatArray, IntArray, float]:
-    """Returns the values by which a measure is watched, their episodes, and their upper limit.
+) -> tuple[FloatArray, FloatArray, IntArray, float]:
+    """Returns values by which a measure is watched, as recorded, their episodes, their upper limit.
 
     With a holdout they are differences to it, unless the measure has a limit of its own.
     """
@@ -665,9 +668,9 @@ def watched_values(
     if held.any() and measure.at_most is None:
         values, places = paired(values, held[:known])
         high -= measure.low
-        return np.minimum(values, high), places, high
+        return np.minimum(values, high), paired(recorded[:known], held[:known])[0], places, high
     places = np.flatnonzero(~held[:known])
-    return np.minimum(values[places], high), places, high
+    return np.minimum(values[places], high), recorded[places], places, high
 
 
 def limits_of(
@@ -691,18 +694,28 @@ def limits_of(
         yield Level(f"the limit of {one.name}", level, delta * former, why)
 
 
-def followed_in(saved: Result, rows: NewRows, among: BoolArray) -> dict[tuple[str, ...], Rate]:
-    """Counts decisions as advised in each situation in which the policy rules an action out."""
+def followed_in(
+    saved: Result, rows: NewRows, among: BoolArray
+) -> dict[tuple[str, ...], tuple[Rate, float]]:
+    """Counts decisions as advised in each situation in which the policy rules an action out.
+
+    Beside them is the share by the current policy.
+    """
     table = saved.table
-    some = run_sums((table.probability <= UNCHANGED).astype(np.int64), table.pairs.offsets) > 0
+    ruled_out = table.probability <= UNCHANGED
+    some = run_sums(ruled_out.astype(np.int64), table.pairs.offsets) > 0
+    before = 1 - run_sums(np.where(ruled_out, table.behavior, 0.0), table.pairs.offsets)
     ours = among[run_owners(rows.log.episode_offsets)]
     decisions = np.bincount(rows.log.state[ours], minlength=some.size)
     as_advised = np.bincount(rows.log.state[ours & rows.advised], minlength=some.size)
     rates = {
-        table.vocabulary.state_name(s): Rate.of(np.arange(decisions[s]) < as_advised[s])
+        table.vocabulary.state_name(s): (
+            Rate.of(np.arange(decisions[s]) < as_advised[s]),
+            float(before[s]),
+        )
         for s in np.flatnonzero(some & ~table.quiet & (decisions[: some.size] > 0)).tolist()
     }
-    return dict(sorted(rates.items(), key=lambda one: one[1].happened - one[1].total))
+    return dict(sorted(rates.items(), key=lambda one: one[1][0].happened - one[1][0].total))
 
 
 def drifted(old: DecisionLog, new: DecisionLog) -> tuple[Check, Check]:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from surestep._words import counted, floored, number, percent, signed
+from surestep._words import counted, floored, listed, number, percent, signed
 from surestep.errors import said
 from surestep.followup.pilot import Forecast, MeasureAnswer, Pilot, PilotAnswer, PilotPlan
-from surestep.followup.watching import ANOTHER, Watch
+from surestep.followup.watching import ANOTHER, Watch, hardly_more
 from surestep.report.checks import checks_section
 from surestep.results.record import Record
 from surestep.sections import (
@@ -286,11 +286,20 @@ def watch_sections(watch: Watch) -> list[Section]:
 def alarm_section(watch: Watch) -> Section:
     """Returns the line to act on, and what to do."""
     tested = [level for level in watch.levels if level.value is not None]
-    title = f"No alarm after {counted(watch.known, 'episode')}"
-    mood: Mood = "plain"
+    title = calm = f"No alarm after {counted(watch.known, 'episode')}"
+    ignored = [
+        f"“{', '.join(state)}” ({percent(rate.share)}, before {percent(watch.before[state])})"
+        for state, rate in watch.followed.items()
+        if hardly_more(rate, watch.before[state])
+    ]
+    mood: Mood = "caution" if ignored or not watch.is_followed else "plain"
     sentences = ["No alarm is no proof. Run the same command again when there are more rows."]
     if watch.alarm:
-        title = "Alarm: the new policy is no longer as good"
+        title = (
+            "Alarm: the new policy is no longer as good"
+            if watch.is_followed
+            else "Alarm, and not followed: hardly more than before"
+        )
         mood = "bad"
         sentences = [
             f"It fell below {level.name} ({number(level.value or 0.0)}): alarm with episode "
@@ -299,7 +308,10 @@ def alarm_section(watch: Watch) -> Section:
             if level.alarm is not None
         ]
         sentences += [
-            "It now does worse than former practice: go back to that until you know why."
+            "Most of these returns are those of former practice: find out why the new policy is "
+            "not followed."
+            if not watch.is_followed
+            else "It now does worse than former practice: go back to that until you know why."
             if watch.levels[1].alarm
             else "It breaks a limit: go back to former practice until you know why."
             if any(level.alarm for level in watch.levels[2:])
@@ -309,6 +321,17 @@ def alarm_section(watch: Watch) -> Section:
     elif not tested:
         title = "Not watched: there is no level to compare with"
         mood = "caution"
+    elif not watch.is_followed:
+        title = "Not followed: hardly more than before"
+        sentences = [
+            f"{calm}, but most of these returns are those of former practice. Whether the "
+            "new policy is still good can only be said of what is followed.",
+        ]
+    sentences += [
+        f"In {len(ignored):,} of {counted(len(watch.followed), 'situation')} decisions are hardly "
+        f"more often as advised than before: {listed(ignored[:3])}."
+        for _ in ignored[:1]
+    ]
     if watch.known < len(watch.ids):
         waiting = counted(len(watch.ids) - watch.known, "episode")
         sentences.append(
@@ -343,23 +366,39 @@ def goodness(watch: Watch) -> Section:
         f"{watch.within:,} episodes has a chance of at most {percent(watch.alpha)}, however often "
         "you look. A level from the old log takes its episodes for alike."
     )
+    gap = watch.values - watch.recorded
     size = max(-(-watch.values.size // 24), 5)  # at most 24 points, each of 5 or more
-    points = [
-        (float(watch.places[first + size // 2] + 1), watch.values[first : first + size].mean())
-        for first in range(0, watch.values.size - size + 1, size)
-    ]
+    points = {
+        name: [
+            (float(watch.places[first + size // 2] + 1), values[first : first + size].mean())
+            for first in range(0, values.size - size + 1, size)
+        ]
+        for name, values in (("as recorded", watch.recorded), ("at best", watch.values))
+        if name == "as recorded" or gap.any()
+    }
+    tested = [(level.value, level.name) for level in watch.levels[:2] if level.value is not None]
+    sentences = [promise, OTHER_LOG] if ANOTHER in watch.inputs else [promise]
+    if tested and 2 * (gap > 0).sum() > gap.size:
+        sentences.append(
+            f"{percent((gap > 0).mean())} of these returns are of episodes that a "
+            f"clock cut. They count at best, {number(gap.mean(), DIGITS)} above what was recorded, "
+            "while levels of the old log count such episodes at worst. So returns as recorded, "
+            f"{number(watch.recorded.mean(), DIGITS)} on average, must fall below "
+            + listed([f"{number(x - gap.mean(), DIGITS)} ({name})" for x, name in tested], "or")
+            + " before there is an alarm. Record episodes for longer."
+        )
     return Section(
         "goodness",
         "Is it still as good?",
-        [promise, OTHER_LOG] if ANOTHER in watch.inputs else [promise],
+        sentences,
         items=items,
         pictures=[
             Curves(
                 Caption("over-time", "Over time", f"Each point is the mean of {size:,} in a row."),
                 "episode",
                 f"mean {watch.unit}",
-                {"mean": points},
-                [Flag(x.value, x.name) for x in watch.levels[:2] if x.value is not None],
+                points,
+                [Flag(*level) for level in tested],
                 [Flag(x.place + 1, "alarm") for x in watch.levels if x.place is not None][:1],
             )
         ],
@@ -368,12 +407,12 @@ def goodness(watch: Watch) -> Section:
 
 def following(watch: Watch) -> Section:
     """Returns how often decisions follow the new policy."""
-    decisions = sum(rate.total for rate in watch.followed.values())
-    happened = sum(rate.happened for rate in watch.followed.values())
     words = "The new policy rules nothing out in these rows."
-    if decisions:
+    if watch.followed:
+        rate, before = watch.adoption
         words = (
-            f"{percent(happened / decisions)} of {counted(decisions, 'decision')} are as advised."
+            f"{percent(rate.share)} of {counted(rate.total, 'decision')} are as advised; by former "
+            f"practice {percent(before)} would be."
         )
     if watch.unknown:
         words += f" {counted(watch.unknown, 'decision')}: a situation or action it does not know."
@@ -381,11 +420,14 @@ def following(watch: Watch) -> Section:
         [
             ", ".join(state),
             Amount(f"{rate.total:,}", rate.total),
-            *(Amount(percent(x), x) for x in (rate.share, rate.low, rate.high)),
+            *(
+                Amount(percent(x), x)
+                for x in (rate.share, rate.low, rate.high, watch.before[state])
+            ),
         ]
         for state, rate in watch.followed.items()
     ]
-    columns = [Column("Situation"), *numbers("Decisions", "As advised", "From", "To")]
+    columns = [Column("Situation"), *numbers("Decisions", "As advised", "From", "To", "Before")]
     table = Table(
         "situations",
         "Situations in which the new policy rules an action out; intervals of 95 %",
