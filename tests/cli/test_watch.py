@@ -173,6 +173,24 @@ def test_another_log_has_to_be_called_so_and_the_record_says_it(folder):
     assert (again.exit_code, "confirmed" in again.output) == (0, True), again.output
 
 
+@pytest.mark.parametrize("content", ["[1, 2]", '{"settings": 1}', "not JSON", "3", '"x"'])
+def test_a_file_of_somebody_else_is_not_replaced(content, folder):
+    other = folder / "budget.json"
+    other.write_text(content)
+    done = run(folder, "result", "new.csv", "-o", "budget.html")
+    assert done.exit_code == 2
+    assert "is not the answer of a watch" in " ".join(done.output.split())
+    assert other.read_text() == content
+    assert not (folder / "budget.html").exists()
+
+
+def test_a_page_that_is_called_json_would_replace_the_answer(folder):
+    done = run(folder, "result", "new.csv", "-o", "w.json")
+    assert done.exit_code == 2
+    assert "w.json is for the answer; name the page, such as" in " ".join(done.output.split())
+    assert not (folder / "w.json").exists()
+
+
 @pytest.mark.parametrize("content", ["{", "[]", '{"settings": {}}', '{"settings": 1}'])
 def test_another_json_file_is_no_watch(content, folder):
     (folder / "other.json").write_text(content)

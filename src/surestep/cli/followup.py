@@ -6,7 +6,13 @@ from typing import Any
 
 import click
 
-from surestep._files import check_new_folder, failing_to_write, write_folder, write_together
+from surestep._files import (
+    check_new_folder,
+    failing_to_write,
+    read_whole,
+    write_folder,
+    write_together,
+)
 from surestep.cli import options
 from surestep.cli.terminal import say_json, say_wrote, show
 from surestep.description import Description
@@ -101,6 +107,18 @@ def shares_of(texts: tuple[str, ...]) -> float | list[tuple[str, float]] | None:
         ) from None
 
 
+def check_kept(kept: Path, page: Path) -> None:
+    """Refuses an answer in the place of the page, or of a file that no watch wrote."""
+    if kept == page:
+        other = page.with_suffix(".html")
+        raise click.UsageError(f"{page} is for the answer; name the page, such as {other}")
+    if kept.is_file() and not read_whole(kept).startswith(b'{\n  "settings": {\n    "result": '):
+        raise click.UsageError(
+            f"{kept}, the file of the answer, exists and is not the answer of a watch; name "
+            "another page with -o"
+        )
+
+
 @click.command("watch", short_help="Watch an adopted policy: is it still as good?")
 @click.argument("result", type=click.Path(path_type=Path))
 @options.described()
@@ -153,6 +171,7 @@ def watch_command(
 
     page = output or Path("watch.html")
     kept = page.with_suffix(".json")
+    check_kept(kept, page)
     watched = watch(result, description, **how)
     settings = {"result": result.resolve().name} | {name: how[name] for name in WATCH_SETTINGS}
     if how["another_log"] is not None:
