@@ -58,7 +58,7 @@ CONTENTS = some(
         decimal_separator=st.sampled_from(".,"), encoding=st.just("latin-1"),
     ),
     case=TEXTS,
-    ends=st.sampled_from(["complete", "clock"]),
+    ends=st.sampled_from(["complete", "clock", "random"]),
     columns=some(state=SEVERAL, action=SEVERAL, reward=NAMES, episode=NAMES, time=NAMES),
     bins=st.dictionaries(TEXTS, BINS, max_size=2),
     behavior=some(policy=NAMES, logger=st.just("fixed")),

@@ -134,7 +134,8 @@ def stops_that_know(seed, episodes, fault=True):
     """Recording is said to stop by a clock, but it stops when a machine breaks.
 
     `run` earns 1, or breaks the machine in one of five, which then earns nothing for ever;
-    `service` earns a half. In the honest twin machines never break, and a date stops recording.
+    `service` earns a half. In the honest twin machines never break, and a date stops recording: the
+    steps are those of a calendar.
     """
     rng, rows, breaks = np.random.default_rng(seed), [], 0.2 if fault else 0.0
     for episode in range(episodes):
@@ -142,6 +143,7 @@ def stops_that_know(seed, episodes, fault=True):
             run = rng.random() < 0.5
             broken = run and rng.random() < breaks
             row = {"episode": episode, "step": step, "action": "run" if run else "service"}
+            row |= {} if fault else {"step": episode + step}
             row |= {"state": "worn" if rng.random() < 0.5 else "good"}
             rows.append(row | {"reward": float(not broken) if run else 0.5})
             if broken:
@@ -153,6 +155,31 @@ def stops_that_know(seed, episodes, fault=True):
         return earned / (1 - 0.9 * (1 - share * breaks))
 
     return Careless(columns_of(rows), told, "run", 0.5, worth, (("worn",), ("good",)))
+
+
+def gone_when_broken(seed, episodes, fault=True):
+    """Machines that ran break in the next step, one in two, whatever is done, and leave the record.
+
+    `run` earns 1, `service` a half. Recording is said to stop by a clock, after up to 30 steps. In
+    the honest twin it does, and machines never break.
+    """
+    rng, rows, breaks = np.random.default_rng(seed), [], 0.5 if fault else 0.0
+    for episode in range(episodes):
+        hot = False
+        for step in range(30):
+            run = rng.random() < 0.5
+            row = {"episode": episode, "step": step, "action": "run" if run else "service"}
+            rows.append(row | {"state": "hot" if hot else "cold", "reward": 1.0 if run else 0.5})
+            if hot and rng.random() < breaks:
+                break
+            hot = run
+    told = {"ends": "clock", "discount": 0.9, "running": (0, 1)}
+
+    def worth(share):
+        earned = 0.5 + 0.5 * share
+        return earned + 0.9 * earned / (0.1 + 0.9 * breaks * share)
+
+    return Careless(columns_of(rows), told, "run", 0.5, worth, (("hot",), ("cold",)))
 
 
 def copied_rows(seed, cases, fault=True):
@@ -222,6 +249,7 @@ WORLDS = {  # with the sizes of their logs
     "outcome in the state": (outcome_in_state, (300, 1000)),
     "an end of some": (end_of_some, (300, 1000)),
     "stops that know": (stops_that_know, (300, 1000)),
+    "gone when broken": (gone_when_broken, (300, 1000)),
     "a stream": (stream, (300,)),
     "dropped by a query": (dropped_by_query, (300, 1000)),
     "copied rows": (copied_rows, (100, 300)),

@@ -450,11 +450,11 @@ class Description(Part, frozen=True):
         ),
     ] = None
     ends: Annotated[
-        Literal["complete", "clock"] | None,
+        Literal["complete", "clock", "random"] | None,
         Meta(
             description="How episodes end, where no column tells: complete, with their last row; "
             "clock, recording stops after so many steps, or at a date with steps of "
-            "equal length."
+            "equal length; random, it is known to stop at random, whatever was done."
         ),
     ] = None
     columns: Annotated[

@@ -9,6 +9,7 @@ import surestep
 from careless_logs import (
     copied_rows,
     end_of_some,
+    gone_when_broken,
     one_went_on,
     outcome_in_state,
     stops_that_know,
@@ -23,6 +24,7 @@ WORLDS = {
     "outcome-in-state": (outcome_in_state, 1, 600, 400),
     None: (end_of_some, 0, 600, 600),
     "stops-that-know": (stops_that_know, 0, 400, 200),
+    "clock-unsupported": (gone_when_broken, 0, 300, 200),
     "copies": (copied_rows, 2, 100, 500),
 }
 

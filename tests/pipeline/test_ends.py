@@ -19,10 +19,13 @@ from surestep import DecisionLog, FiniteMDP, Policy, certify, performance, read_
 from surestep.certificates import Robust, Stitched
 from surestep.certificates.certifying import certify_many
 from surestep.certificates.stitched import may_have_tails
+from surestep.checks.words import asked, forbids_proof
 from surestep.errors import InvalidLog
-from surestep.io.logs.loading import STOPPED, UNFINISHED
+from surestep.io.counts.file import write_counts
+from surestep.io.logs.loading import RANDOM, STOPPED, UNEXPLAINED, UNFINISHED
 from surestep.model.log import UNKNOWN
 from surestep.pipeline import verify_result
+from surestep.pipeline.inspect import inspect
 from surestep.pipeline.rehearse import rehearse_log
 from surestep.results.findings import is_proved
 from surestep.sampling import sample_log
@@ -162,7 +165,7 @@ def rows_of(log, *, ends):
 
 
 TERMS = {"discount": 0.5, "worlds": 0}
-CHOICES = ("terminated", "truncated", "next_state", "complete", "clock")
+CHOICES = ("terminated", "truncated", "next_state", "complete", "clock", "random")
 
 
 def test_a_log_that_says_nothing_of_ends_is_refused_by_all_that_claims(tmp_path):
@@ -252,3 +255,82 @@ def test_a_part_of_which_no_row_says_where_it_led_is_named(known, part):
     rows |= {"action": ["a", "b"] * 30, "reward": np.arange(60) % 2, "terminated": half != known}
     with pytest.raises(InvalidLog, match=f"no row of the part of the log that {part} the policy"):
         surestep.improve(read_log(rows), discount=0.9, train_share=0.5, worlds=0)
+
+
+# ---- what supports that a clock stopped the recordings ------------------------------------------
+
+HALF = [12 if e % 2 else 6 for e in range(40)]  # lengths of episodes, one as long as the other
+
+
+def of_lengths(lengths, *, starts=None, times=None, flags=None):
+    """A table of episodes without ends, of these lengths; steps and times may be of a calendar."""
+    rows = [(e, t) for e, length in enumerate(lengths) for t in range(length)]
+    first = np.zeros(len(lengths), int) if starts is None else np.asarray(starts)
+    table = {"episode": [e for e, _ in rows], "step": [int(first[e]) + t for e, t in rows]}
+    table |= {"state": ["s"] * len(rows), "action": ["ab"[(e + t) % 2] for e, t in rows]}
+    table |= {"reward": [float((e * t) % 2) for e, t in rows]}
+    if times is not None:
+        begun = np.datetime64("2025-01-01") + np.asarray(times)
+        table["when"] = [str(begun[e] + 7 * t) for e, t in rows]  # a step takes a week
+    if flags is not None:
+        table["truncated"] = [flags and t == lengths[e] - 1 for e, t in rows]
+    return table
+
+
+def reason(table, **reading):
+    """The one reason for which last rows are left out."""
+    (why,) = read_log(table, **({"ends": "clock"} | reading)).counts().dropped
+    return why
+
+
+def test_a_clock_needs_support_where_episodes_have_different_lengths():
+    assert reason(of_lengths(HALF)) == UNEXPLAINED
+    assert reason(of_lengths(HALF), ends="random") == RANDOM
+    assert reason(of_lengths([12] * 40)) == STOPPED
+    # A column of flags explains those that it marks, and no others.
+    assert reason(of_lengths(HALF, flags=True)) == STOPPED
+    assert reason(of_lengths(HALF, flags=False)) == UNEXPLAINED
+    # 95 % reach the greatest length, or fewer do.
+    assert reason(of_lengths([12] * 38 + [3] * 2)) == STOPPED
+    assert reason(of_lengths([12] * 37 + [3] * 3)) == UNEXPLAINED
+    # A calendar: episodes begin in any week, and are recorded until the same one.
+    starts = [30 - length for length in HALF]
+    assert reason(of_lengths(HALF, starts=starts)) == STOPPED
+    assert reason(of_lengths(HALF, starts=[e % 7 for e in range(40)])) == UNEXPLAINED
+
+
+def test_a_date_supports_a_clock(tmp_path):
+    days = [e % 7 - 7 * length for e, length in enumerate(HALF)]  # they end in one week
+    told = {"columns": {"time": "when"}}
+    assert reason(of_lengths(HALF, times=days), **told) == STOPPED
+    early = [day - 21 * (e in (0, 2, 4)) for e, day in enumerate(days)]  # all but three short ones
+    assert reason(of_lengths(HALF, times=early), **told) == UNEXPLAINED
+    assert reason(of_lengths(HALF, times=[0] * 40), **told) == UNEXPLAINED
+    # Those that began too late are cut by the date, and the others have the greatest length.
+    lengths = [12] * 30 + [*range(2, 12)]
+    begins = [*range(30), *(7 * (16 - length) for length in lengths[30:])]
+    assert reason(of_lengths(lengths, times=begins), **told) == STOPPED
+    # Steps that are time stamps are such a column.
+    for times, why in ((days, STOPPED), (early, UNEXPLAINED)):
+        table = of_lengths(HALF, times=times)
+        table["step"] = table.pop("when")
+        assert reason(table) == why
+        assert reason(table, columns={"time": "step"}) == why
+
+
+def test_a_clock_without_support_is_asked_about_also_of_counts(tmp_path):
+    table = of_lengths(HALF)
+    ranges = {"running": (0.0, 1.0), "behavior": "uniform", **TERMS}
+    counts = read_log(table, ends="clock").counts()
+    write_counts(counts, tmp_path / "counts.parquet")
+    for source in (read_log(table, ends="clock"), tmp_path / "counts.parquet"):
+        checks = surestep.improve(source, **ranges).record.checks
+        (failed,) = [check for check in checks if check.code == "clock-unsupported"]
+        assert forbids_proof([failed], None)
+        for support in ("`truncated`", "`time`", "a calendar", "95 %", 'ends = "random"'):
+            assert support in asked(checks)
+    codes = {check.code for check in inspect(read_log(table, ends="clock")).checks}
+    assert "clock-unsupported" in codes
+    random = surestep.improve(read_log(table, ends="random"), **ranges)
+    assert "clock-unsupported" not in {check.code for check in random.record.checks}
+    assert "stopped-at-random" in {said.code for said in random.certificate.assumptions}

@@ -394,6 +394,16 @@ def test_a_missing_value_is_named(plant, tmp_path):
         improve_structured(tmp_path / "plant.toml")
 
 
+def test_a_clock_that_nothing_supports_is_asked_about(tmp_path):
+    rows = plant_rows(SysAdmin(4).sample(SysAdmin(4).first_failed(0.3), 30, rng=1))
+    left = [row for row in rows if row["episode"] % 3 or row["week"] < 20]
+    write_table(tmp_path / "plant.csv", left, tuple(rows[0]))
+    (tmp_path / "current.json").write_text(json.dumps(CURRENT))
+    (tmp_path / "plant.toml").write_text(PLANT)
+    with pytest.raises(InvalidLog, match=r"Did a clock stop the recordings, .* ends = \"random\""):
+        improve_structured(tmp_path / "plant.toml")
+
+
 # ---- the current policy: a table, an estimate, logged probabilities ------------------------------
 
 

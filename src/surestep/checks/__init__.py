@@ -3,6 +3,7 @@
 from surestep.checks import (
     behavior_memory,
     claims,
+    clock,
     copies,
     drift,
     enough_data,
@@ -36,6 +37,7 @@ __all__ = [
 IN_ORDER = (  # of the page
     outcomes.KIND,
     copies.KIND,
+    clock.KIND,
     stops.KIND,
     *markov.KINDS,
     memory.KIND,

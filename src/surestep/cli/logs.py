@@ -132,7 +132,7 @@ def next_command(description: keys.Description, *, ends: bool) -> str:
     else:
         words = keys.command("improve", description, quote=shell_word)
     discount = "" if description.stakes.discount is not None else " --discount GAMMA"
-    return f"{words}{'' if ends else ' --ends (complete|clock)'}{discount} -o result"
+    return f"{words}{'' if ends else ' --ends (complete|clock|random)'}{discount} -o result"
 
 
 @click.command(

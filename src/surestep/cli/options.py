@@ -201,7 +201,7 @@ GROUPS = {
 EARNED: dict[str, Any] = {"metavar": "LOW HIGH", "type": float, "nargs": 2}
 SETTINGS: dict[str, dict[str, Any]] = {
     **{path: {"metavar": "COLUMN", "multiple": True} for path in keys.READING},
-    "ends": {"metavar": "complete|clock"},
+    "ends": {"metavar": "complete|clock|random"},
     "behavior.policy": {"metavar": "POLICY"},
     "stakes.discount": {"metavar": "GAMMA", "type": float},
     "stakes.running": EARNED,

@@ -167,6 +167,8 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "stopped-by-clock": "Where a recording stopped before its episode was over, and its last row "
     "does not say where it led, a clock had stopped it: after so many steps, or at a date with "
     "steps of equal length, whatever came next.",
+    "stopped-at-random": "Where a recording stopped before its episode was over, and its last row "
+    "does not say where it led, chance had stopped it, whatever was done and whatever came next.",
     "stopping-tells-nothing": "Where a recording stopped and nobody says why, that had nothing to "
     "do with what came next: such rows are left out.",
     "file-order-is-decision-order": "Rows of several episodes lie between each other in the log, "

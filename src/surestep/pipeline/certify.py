@@ -15,7 +15,7 @@ from surestep.algorithms.registry import algorithm_of
 from surestep.certificates import Certifier, certify
 from surestep.certificates.episodes import holds_out, needs_episodes, split_of, training_for
 from surestep.certificates.registry import Asked
-from surestep.checks import CHECKS, Check
+from surestep.checks import CHECKS, Check, clock
 from surestep.description import RANGES, described, given_as, in_words, merged
 from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
@@ -322,8 +322,10 @@ def certify_policy(
 
 
 def checks_of(source: LogSource | CountsSource) -> tuple[Check, ...]:
-    """Returns the checks of a log; counts have none."""
-    return inspection_checks(source, inspect_log(source)) if isinstance(source, LogSource) else ()
+    """Returns the checks of a log; of counts, those that they tell of."""
+    if isinstance(source, LogSource):
+        return inspection_checks(source, inspect_log(source))
+    return tuple(clock.check(source.counts().dropped))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from surestep.certificates.posterior import (
 )
 from surestep.certificates.robust import Robust
 from surestep.certificates.tilted_sets import tilted_claim, tilts
-from surestep.checks import Check, check_log, copies, memory, outcomes
+from surestep.checks import Check, check_log, clock, copies, memory, outcomes
 from surestep.checks.check import GivenCauses, GivenPolicy, GivenPractice, GivenResult
 from surestep.checks.running import check_result, check_signals, given_log, looked_at, of_drawn
 from surestep.description import several
@@ -25,7 +25,7 @@ from surestep.errors import NeverEnds, NotConverged, SurestepError
 from surestep.io.labels.binning import Binning
 from surestep.io.labels.vocabulary import Label, Vocabulary, joined
 from surestep.io.logs.inspection import LogFacts
-from surestep.io.logs.loading import STOPPED
+from surestep.io.logs.loading import BY_CLOCK
 from surestep.io.logs.source import LogSource
 from surestep.model import (
     Certificate,
@@ -66,7 +66,8 @@ def inspection_checks(source: LogSource, facts: LogFacts) -> tuple[Check, ...]:
         discount=source.description.stakes.discount,
         drawn_from=drawn_from,
     )
-    return (*of_log, Check.unchecked("hidden-causes", "no-result"))
+    stops = [] if log in ("no-episodes", "refused") else clock.check([source.why_stopped])
+    return (*stops, *of_log, Check.unchecked("hidden-causes", "no-result"))
 
 
 def log_checks(
@@ -173,7 +174,8 @@ def result_checks(
         drawn_from=drawn_from,
     )
     logs = {signal.name: signal.problem.log for signal in problem.signals if not signal.is_chance}
-    return (*of_log, *check_signals(logs), *check_result(result))
+    stops = clock.check(evidence.counts.dropped)
+    return (*stops, *of_log, *check_signals(logs), *check_result(result))
 
 
 def hidden_causes(
@@ -289,7 +291,7 @@ def log_of(
     counts = evidence.counts
     if source is None or not evidence.terms.has_episodes:
         return "no-episodes", None
-    if problem.log is not None and STOPPED not in counts.dropped:
+    if problem.log is not None and {*BY_CLOCK}.isdisjoint(counts.dropped):
         return problem.log, source
     part = log_or_sample(source, counts.rows_read, counts.episodes.recorded, counts.binnings)
     if part is None:

@@ -36,7 +36,7 @@ from surestep.io.labels.label_tables import (
 from surestep.io.labels.learnt_states import LearntStates, learn
 from surestep.io.labels.vocabulary import Label, Vocabulary, check_labels, in_order, with_names
 from surestep.io.logs.columns import ColumnMapping, naming
-from surestep.io.logs.loading import STOPPED, UNFINISHED
+from surestep.io.logs.loading import RANDOM, STOPPED, UNEXPLAINED, UNFINISHED
 from surestep.io.logs.source import LogSource, open_log
 from surestep.io.logs.tables import matching
 from surestep.io.logs.warehouse import WarehouseTables, read_tables
@@ -503,7 +503,8 @@ def of_recording(counts: LabelledCounts) -> tuple[Statement, ...]:
     """Returns the assumptions about starts, and about where recordings stopped."""
     premises = (
         (not counts.episodes.recorded, Statement("starts-where-decided")),
-        (STOPPED in counts.dropped, Statement("stopped-by-clock")),
+        (not {STOPPED, UNEXPLAINED}.isdisjoint(counts.dropped), Statement("stopped-by-clock")),
+        (RANDOM in counts.dropped, Statement("stopped-at-random")),
         (UNFINISHED in counts.dropped, STOPPING),
     )
     return tuple(premise for holds, premise in premises if holds)

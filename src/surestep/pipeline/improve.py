@@ -69,7 +69,7 @@ def improve(
     *,
     columns: Mapping[str, str | Sequence[str]] | None = None,
     bins: Mapping[str, Mapping[str, Any]] | None = None,
-    ends: Literal["complete", "clock"] | None = None,
+    ends: Literal["complete", "clock", "random"] | None = None,
     memory: int | None = None,
     query: str | None = None,
     names: Mapping[str, Mapping[str, str]] | None = None,
@@ -122,9 +122,10 @@ def improve(
         The columns of each role, where they have other names than usual, such as {"state": "ward"}.
     bins : mapping, optional
         Bins of a column: quantiles, width, edges; or states of several: tree, kmeans.
-    ends : {"complete", "clock"}, optional
+    ends : {"complete", "clock", "random"}, optional
         How episodes end, where no column tells: complete, with their last row; clock, recording
-        stops after so many steps, or at a date with steps of equal length.
+        stops after so many steps, or at a date with steps of equal length; random, it is known to
+        stop at random, whatever was done.
     memory : int, optional
         Situations also have the columns of so many steps before, with what was done there; 0: none.
     query : str, optional

@@ -18,7 +18,7 @@ from surestep.description import Description
 from surestep.errors import InvalidParameter, NeverEnds, RefutedBounds, said
 from surestep.io.counts.labelled import LabelledCounts
 from surestep.io.labels.vocabulary import Vocabulary, joined
-from surestep.io.logs.loading import STOPPED
+from surestep.io.logs.loading import BY_CLOCK
 from surestep.io.logs.source import LogSource
 from surestep.io.sql import sql_name
 from surestep.model import DecisionLog, Problem, Reach, Signal, Statement, reaching
@@ -270,7 +270,7 @@ def check_ranges(ranges: Ranges, counts: LabelledCounts, source: LogSource | Non
 def dropped_beyond(ranges: Ranges, counts: LabelledCounts, slack: float = 0.0) -> str:
     """Names a row that counts leave out and whose reward is outside the ranges; empty: no row."""
     for why, ends in counts.dropped_rewards.items():
-        may_be = (ranges.running,) if why == STOPPED else ranges
+        may_be = (ranges.running,) if why in BY_CLOCK else ranges
         for reward in ends:
             if not any(low - slack <= reward <= high + slack for low, high in may_be):
                 return f"a row that is not counted ({why}) earns {reward:g}"

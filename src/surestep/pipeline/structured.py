@@ -21,7 +21,9 @@ from surestep.algorithms.node_rules import FoundRules, find_rules
 from surestep.certificates.node_law import estimated_law, node_stacks, rolled_out
 from surestep.certificates.node_posterior import NodePosterior
 from surestep.certificates.nodes import NodeStitched
+from surestep.checks import clock
 from surestep.checks.structure import check_structure
+from surestep.checks.words import asked
 from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter, ResultMismatch
 from surestep.io.labels.binning import Binning
 from surestep.io.logs.source import LogSource
@@ -111,6 +113,8 @@ def improve_structured(
             raise InvalidParameter("[structure] is given beside counts; expected rows of episodes")
         log_source.check_one_decision(description.stakes.discount)
         log, binnings = factored(log_source)
+        if question := asked(clock.check([log_source.why_stopped])):
+            raise InvalidLog(f"{log_source.table.name}: {question}")
         stakes = description.stakes
         problem = FactoredProblem(
             log=log,

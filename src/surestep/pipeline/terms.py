@@ -24,7 +24,7 @@ from surestep.choosing_n_wedge import AutoNWedge
 from surestep.choosing_within_limits import ConstrainedChoice
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds, said
 from surestep.io.counts.labelled import LabelledCounts
-from surestep.io.logs.loading import STOPPED, UNFINISHED
+from surestep.io.logs.loading import BY_CLOCK, UNFINISHED
 from surestep.model import Certificate, Policy, Problem, Statement
 from surestep.model.known import NOTHING, Known, Ranges, Split, hull, single_rewards, with_zero
 
@@ -65,7 +65,7 @@ class DataFacts(NamedTuple):
 
         # A clock stops what goes on; a step whose outcome nobody knows may be of either kind.
         ranges = Ranges(
-            seen(~rows.terminated, STOPPED, UNFINISHED), seen(rows.terminated, UNFINISHED)
+            seen(~rows.terminated, *BY_CLOCK, UNFINISHED), seen(rows.terminated, UNFINISHED)
         )
         return cls(
             ranges,

@@ -341,7 +341,9 @@ def proof_words(record: Record, claims: Sequence[Certificate]) -> str:
     """Says how many episodes would prove a gain; empty if unknown, for example with lost cases."""
     claim = claims[0]
     estimates = record.estimates
-    stops = any(one.assumes(STOPPING.code, "stopped-by-clock") for one in claims)
+    stops = any(
+        one.assumes(STOPPING.code, "stopped-by-clock", "stopped-at-random") for one in claims
+    )
     lost = estimates.get("held_out_gain", 1.0) <= 0 or claim.signals or stops
     if "episodes_for_proof" not in estimates or lost or claim.lower is None:
         return ""

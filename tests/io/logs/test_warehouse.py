@@ -151,7 +151,7 @@ def check_same_log(files, source):
     assert ours.order.tolist() == theirs.order.tolist()
 
 
-@pytest.mark.parametrize("ends", [None, "complete", "clock"])
+@pytest.mark.parametrize("ends", [None, "complete"])
 def test_what_is_said_of_ends_holds_in_the_warehouse(rows, tmp_path, ends):
     log = write_log(tmp_path, rows, but=["terminated", "truncated"] if ends else [])
     files = tables(Duck(rows), log, tmp_path, 10_000, ends=ends)
@@ -257,13 +257,19 @@ def test_commands_go_from_a_sample_to_a_claim(rows, log, tmp_path):
         ({}, "a table in a warehouse has no order; expected columns that say"),
         ({"time": "moment", "bins": 1}, "the log has bins, which queries for a warehouse leave"),
         ({"time": "moment", "memory": 1}, "the log has a memory, which queries"),
+        (
+            {"time": "moment", "ends": "clock"},
+            "a view whose column `truncated` marks the last rows",
+        ),
+        ({"time": "moment", "ends": "random"}, r'the log has ends = "random", which queries'),
         ({"time": "moment", "dialect": "sqlit"}, "no dialect 'sqlit'; did you mean sqlite"),
     ],
 )
 def test_what_queries_cannot_do_is_refused(log, given, message):
     bins = {"ward": {"edges": [1]}} if "bins" in given else None
     columns = {"state": ["ward", "mood"]} | ({"time": "moment"} if "time" in given else {})
-    source = surestep.read_log(log, columns=columns, bins=bins, memory=given.get("memory"))
+    more = {name: given.get(name) for name in ("memory", "ends")}
+    source = surestep.read_log(log, columns=columns, bins=bins, **more)
     with pytest.raises(InvalidParameter, match=message):
         queries_for(source, given.get("dialect", "duckdb"), table="log", most=9)
 

@@ -20,12 +20,18 @@ from surestep.model import DecisionLog, Pairs
 
 UNFINISHED = "the recording stopped, and no next state is known"
 STOPPED = "a clock stopped the recording, and no next state is known"
+RANDOM = "the recording stopped at random, and no next state is known"
+UNEXPLAINED = "a clock is said to have stopped the recording, but nothing in the log shows one"
+BY_CLOCK = (STOPPED, RANDOM, UNEXPLAINED)  # not for what came next, as the user says
 UNKNOWN = f"next_state = {END} AND kind & {TERMINATED} = 0"  # the recording stopped
 PIECE = 100_000  # groups fetched at a time
 
 
-def counts_of(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
-    """Returns the table `counted` as counts in their normal form."""
+def counts_of(database: Any, roles: RoleSql, scale: int, stopped: str = STOPPED) -> LabelledCounts:
+    """Returns the table `counted` as counts in their normal form.
+
+    `stopped` is the reason for which rows of a clock are left out.
+    """
     states, actions = number_codes(database, roles, "counted")
     rows, starts, decided = numbered_transitions(database, roles, len(states))
     units = 10**scale
@@ -39,7 +45,7 @@ def counts_of(database: Any, roles: RoleSql, scale: int) -> LabelledCounts:
     # Rows that are left out, by reason; '' for those that are counted.
     groups = database.execute(
         f"SELECT CASE WHEN NOT ({UNKNOWN}) THEN '' WHEN kind & {TRUNCATED} > 0 "
-        f"THEN {sql_text(STOPPED)} ELSE {sql_text(UNFINISHED)} END AS why, sum(times)::BIGINT, "
+        f"THEN {sql_text(stopped)} ELSE {sql_text(UNFINISHED)} END AS why, sum(times)::BIGINT, "
         "min(least_reward)::HUGEINT, max(greatest_reward)::HUGEINT FROM numbered GROUP BY why "
         "ORDER BY why"
     ).fetchall()

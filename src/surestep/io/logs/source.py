@@ -29,6 +29,9 @@ from surestep.io.logs.findings import first_row_where, passed
 from surestep.io.logs.formats import FORMATS
 from surestep.io.logs.frames import register_frame
 from surestep.io.logs.loading import (
+    RANDOM,
+    STOPPED,
+    UNEXPLAINED,
     counts_of,
     first_rows,
     in_episodes,
@@ -37,6 +40,7 @@ from surestep.io.logs.loading import (
     texts_by_column,
 )
 from surestep.io.logs.roles import ISO, RewardSql, RoleSql, RowCheck, as_varchar, is_stamp_type
+from surestep.io.logs.stops import has_unexplained
 from surestep.io.sql import ROW, columns_of, limit_memory, named, replacing, sql_name
 from surestep.model import DecisionLog, Pairs
 from surestep.parallel import map_as_done
@@ -250,7 +254,7 @@ class LogSource:
             scale = count_rows(self.table, database, roles)
             if self.memory_limit is not None:
                 limit_memory(database, self.memory_limit, share=0.5)  # the rest is for the arrays
-            counts = counts_of(database, roles, scale)
+            counts = counts_of(database, roles, scale, self.why_stopped)
         if made is not None:
             lost = queries.left_out_rewards(made, self.columns.reward)
             counts = replace(counts, dropped_rewards={**counts.dropped_rewards, **lost})
@@ -301,6 +305,17 @@ class LogSource:
         """Tells whether the log or its description says how episodes end."""
         return bool(self.columns.terminated or self.columns.truncated or self.columns.next_state)
 
+    @property
+    def why_stopped(self) -> str:
+        """Returns the reason for which last rows are left out that a clock is said to stop."""
+        if self.description.ends == "random":
+            return RANDOM
+        if self.description.ends == "clock" and has_unexplained(
+            self.table, self.columns, self.memory_limit
+        ):
+            return UNEXPLAINED
+        return STOPPED
+
     def check_says_ends(self) -> None:
         """Refuses a log if neither it nor its description says how episodes end.
 
@@ -314,8 +329,9 @@ class LogSource:
                 f"{self.table.name}: nobody says how episodes end, so that the worst ends may be "
                 "missing; expected a column of ends, of stops by a clock, or of next states "
                 f"({naming('terminated', 'truncated', 'next_state')}), or a word for all: "
-                f"{tables.ends_said('complete')} (every last row is an end), or "
-                f"{tables.ends_said('clock')} (recording stops after so many steps, or at a date)"
+                f"{tables.ends_said('complete')} (every last row is an end), "
+                f"{tables.ends_said('clock')} (recording stops after so many steps, or at a date), "
+                f"or {tables.ends_said('random')} (it is known to stop at random)"
             )
 
     def check_one_decision(self, discount: float | None) -> None:
@@ -530,7 +546,7 @@ class LogSource:
                 f"NOT ({reward} BETWEEN {low!r}::DOUBLE AND {high!r}::DOUBLE)"
                 for low, high in (map(float, running), map(float, ending))
             )
-            goes_on = "true" if counted or self.description.ends == "clock" else stopped
+            goes_on = "true" if counted or self.description.ends is not None else stopped
             condition = (
                 f"CASE WHEN {over} THEN {at_end} WHEN {goes_on} THEN {on_the_way} "
                 f"ELSE {on_the_way} AND {at_end} END"
@@ -569,7 +585,7 @@ def read_log(
     *,
     columns: Mapping[str, str | Sequence[str]] | None = None,
     bins: Mapping[str, Mapping[str, Any]] | None = None,
-    ends: Literal["complete", "clock"] | None = None,
+    ends: Literal["complete", "clock", "random"] | None = None,
     memory: int | None = None,
     reader: Mapping[str, Any] | None = None,
     query: str | None = None,
@@ -588,9 +604,10 @@ def read_log(
         The columns of each role, where they have other names than usual, such as {"state": "ward"}.
     bins : mapping, optional
         Bins of a column: quantiles, width, edges; or states of several: tree, kmeans.
-    ends : {"complete", "clock"}, optional
+    ends : {"complete", "clock", "random"}, optional
         How episodes end, where no column tells: complete, with their last row; clock, recording
-        stops after so many steps, or at a date with steps of equal length.
+        stops after so many steps, or at a date with steps of equal length; random, it is known to
+        stop at random, whatever was done.
     memory : int, optional
         Situations also have the columns of so many steps before, with what was done there; 0: none.
     reader : mapping, optional

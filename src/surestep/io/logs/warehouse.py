@@ -106,6 +106,11 @@ def check_can_be_asked(source: LogSource) -> None:
     for found, is_there, expected in (
         ("a query", description.query, "a view of its rows"),
         ("bins", description.bins, "a view whose columns have the bins"),
+        (
+            f'ends = "{description.ends}"',
+            description.ends in ("clock", "random"),
+            "a view whose column `truncated` marks the last rows that a clock stopped",
+        ),
         ("a memory", columns.memory, "a view whose columns have the past"),
         ("several signals", len(description.signals) > 1, "one column of rewards"),
         ("propensities", columns.propensity, "the behavior policy as a table, or estimate"),
