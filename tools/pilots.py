@@ -17,6 +17,7 @@ from coverage_page import around_block
 from surestep._words import percent
 from surestep.followup import bets
 from surestep.followup.episodes import Episodes, Measure
+from surestep.followup.lots import in_order
 from surestep.followup.pilot import DAY, PilotPlan, judged
 from surestep.rehearsal import Rate
 
@@ -138,6 +139,47 @@ def pending(by_starts):
     return run
 
 
+def careless(what, with_lots):
+    """Returns a run in which the new policy changes nothing, and the rows are kept carelessly.
+
+    30 % of the failed episodes of the new arm are left out; or rows are made of completed episodes
+    alone, and failures take 30 days in the new arm; or the column of the arm says what was done,
+    and 30 % of those who would fail leave the new arm.
+    """
+
+    def run(rng):
+        new = rng.random(MANY) < 0.5
+        returns = coins(rng, np.full(MANY, 0.5))
+        begun = np.arange(MANY) / 4
+        failed = new & (returns == 0)
+        arm = new & ~(failed & (rng.random(MANY) < 0.3) & (what == "as taken"))
+        there = ~(failed & (rng.random(MANY) < 0.3) & (what == "dropped"))
+        there &= ~(failed & (begun > begun[-1] - 30) & (what == "completed"))
+        names = np.array([f"e{i}" for i in range(MANY)])
+        plan = plan_of(lots="lots.csv" if with_lots else None, deadline=60.0)
+        episodes = Episodes(
+            measures=tuple(plan.measures),
+            ids=tuple(names[there].tolist()),
+            starts=FIRST + DAY * begun[there],
+            arm=np.where(arm, "new", "old")[there],
+            returns=returns[np.newaxis, there],
+            lowest=returns[np.newaxis, there],
+            highest=returns[np.newaxis, there],
+            pending=np.zeros(there.sum(), bool),
+            followed=np.ones(there.sum()),
+        )
+        today = str(np.datetime64(MADE) + MANY // 4)
+        if with_lots:
+            drawn = np.where(new, "new", "old")
+            lots = [f"{i + 1},{drawn[i]},{names[i]}" for i in range(MANY)]
+            text = "\n".join(["place,arm,episode", *lots])
+            today = today if what == "completed" else TODAY
+            episodes = in_order(text, None, episodes)
+        return judged(plan, "", episodes, today).verdict == "proved better"
+
+    return run
+
+
 def past(drift):
     """Returns a run with past episodes as control, in which all returns rise, or none does.
 
@@ -171,6 +213,15 @@ def one_step(rng, many, level):
 
 
 BROKEN = {"the same, by the order of completion": lambda: pending(by_starts=False)}
+CARELESS = {
+    "30 % of the failed episodes of the new arm left out": "dropped",
+    "only completed episodes, failures take longer": "completed",
+    "the column of the arm says what was done": "as taken",
+}
+WITHOUT_LOTS = {
+    f"{name}, without lots": (lambda what=what: careless(what, with_lots=False))
+    for name, what in CARELESS.items()
+}
 CASES = {
     "no gain, coin of ½, arms 1:1": lambda: alike(0.5),
     "no gain, coin of 0.98": lambda: alike(0.98),
@@ -183,6 +234,11 @@ CASES = {
     **BROKEN,
     "past control, nothing changed (believed)": lambda: past(0.0),
     "past control, the level rose by 0.2 (the check must fail)": lambda: past(0.2),
+    **{
+        f"{name}, with lots": (lambda what=what: careless(what, with_lots=True))
+        for name, what in CARELESS.items()
+    },
+    **WITHOUT_LOTS,
 }
 EFFECTS = {"0.2": 0.2, "0.5": 0.5, "1": 1.0}
 
@@ -215,6 +271,7 @@ def tables(runs):
         found = rate(make, -(-runs // 5) if name.startswith("past") else runs, seed)
         ends = f"{percent(found.low)} – {percent(found.high)}"
         mark = " (not what `pilot` does)" if name in BROKEN else ""
+        mark = " (a caution stands beside it)" if name in WITHOUT_LOTS else mark
         lines.append(f"| {name}{mark} | {found.total:,} | {percent(found.share)} ({ends}) |")
     lines += [
         "",

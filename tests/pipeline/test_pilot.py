@@ -13,6 +13,7 @@ from click.testing import CliRunner
 import surestep
 from surestep.cli.main import main
 from surestep.errors import InvalidLog, InvalidParameter, ResultMismatch
+from surestep.followup import lots
 from surestep.followup.pilot import PilotPlan, judged, toml_of
 from surestep.pipeline.followup import read_plan
 
@@ -336,6 +337,64 @@ def test_no_episode_at_all_says_nothing(plan):
     assert (answer.measures[0].lower, answer.measures[0].upper) == (-1, 1)
 
 
+def with_names(text, names):
+    """The file of lots after staff wrote the episodes beside them."""
+    head, *lots = text.splitlines()
+    return "\n".join([head, *(lot + name for lot, name in zip(lots, names, strict=False))])
+
+
+def test_lots_show_failures_that_were_left_out(result):
+    made = surestep.pilot(result, log=table(400), draw=200, episodes=80)
+    assert made.files["lots.csv"] == made.lots.encode()
+    assert f'lots_digest = "{lots.read(made.lots)[-1]}"' in made.toml
+    arm = drawn_arms(200)
+    text = "\n".join(["place,arm,episode", *(f"{e + 1},{arm[e]}," for e in range(200))])
+    fixed = msgspec.structs.replace(made.plan, lots_digest=None)
+    filled = replace(made, plan=fixed, lots=with_names(text, [f"p{e}" for e in range(200)]))
+    rows = table(200, 3, arm, better=False)  # there is no gain
+    del rows["day"], rows["arm"]
+    assert surestep.pilot(result, rows, plan=filled).answer.verdict == "not yet"
+    kept = (rows["reward"] == 1) | (arm == "old") | (np.arange(200) % 10 > 2)
+    some = {name: np.asarray(values)[kept] for name, values in rows.items()}
+    answer = surestep.pilot(result, some, plan=filled)
+    assert answer.answer.verdict == "not yet"
+    assert answer.answer.missing == (~kept).sum()
+    assert answer.answer.counted == np.argmin(kept)  # without a deadline
+    assert "in the order of their lots" in answer.report
+    assert "lots without a row: pending" in answer.report
+    with pytest.raises(InvalidParameter, match="other arms than were drawn"):
+        surestep.pilot(result, rows, plan=replace(made, lots=text))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"draw": 20}, "20 lots are drawn, expected 80 or more"),
+        ({"draw": 80, "control": "past"}, "concurrent control and one share"),
+        ({"draw": 80, "share": [("2026-01-01", 0.5)]}, "concurrent control and one share"),
+    ],
+)
+def test_lots_that_cannot_be_drawn(result, given, words):
+    with pytest.raises(InvalidParameter, match=words):
+        surestep.pilot(result, log=table(400), episodes=80, **given)
+
+
+def test_a_green_answer_without_lots_has_a_caution(result, plan):
+    arm = drawn_arms(200)
+    dated = surestep.pilot(result, table(200, 3, arm), plan=plan, today="2027-01-01")
+    assert dated.answer.verdict == "proved better"
+    assert dated.answer.order == "starts"
+    for words in ("Not tested: whether all episodes", "in the order of their starts"):
+        assert words in dated.report
+    fixed = msgspec.structs.replace(plan.plan, time=None, deadline=None)
+    rows = table(200, 3, arm)
+    del rows["day"]
+    undated = surestep.pilot(result, rows, plan=replace(plan, plan=fixed))
+    assert undated.answer.order == "rows"
+    assert "in the order of their starts" not in undated.report
+    assert "in the order of the rows, as no column says when they began" in undated.report
+
+
 def test_another_old_log_has_to_be_called_so_and_the_plan_says_it(result):
     other = table(300, 9)
     for how in ({}, {"control": "past"}):
@@ -397,6 +456,16 @@ def test_the_command_line_plans_judges_and_verifies(result, tmp_path, monkeypatc
     toml.write_text(toml.read_text().replace("delta = 0.1", "delta = 0.2"))
     refuted = run("verify", "pilot", new)
     assert refuted.exit_code == 1
+    with_draw = run("pilot", "result", "--draw", 200, "--episodes", 100, "-o", "drawn")
+    assert with_draw.exit_code == 0, with_draw.output
+    assert "The lots are drawn: lots.csv" in with_draw.output
+    listed = tmp_path / "drawn" / "lots.csv"
+    listed.write_text(with_names(listed.read_text(), [f"p{e}" for e in range(200)]))
+    judged_by_lots = run("pilot", "result", new, "--plan", "drawn")
+    assert judged_by_lots.exit_code < 2, judged_by_lots.output
+    assert run("verify", "drawn", new).exit_code == 0
+    listed.unlink()
+    assert run("verify", "drawn", new).exit_code == 2
     swapped = table(200, 3, arm, day=future) | {"arm": np.where(arm == "new", "old", "new")}
     worse = written(tmp_path / "worse.csv", swapped)
     stopped = run("pilot", "result", worse, "-o", "elsewhere")

@@ -38,6 +38,7 @@ from surestep.description import Description
 @click.option("--pending", metavar="COLUMN", help="Marks episodes without an outcome yet.")
 @click.option("--deadline", type=float, metavar="DAYS", help="After which an outcome counts worst.")
 @click.option("--until", metavar="DATE", help="Up to which a second round may read rows.")
+@click.option("--draw", type=options.COUNT, metavar="LOTS", help="Draw so many lots (lots.csv).")
 @click.option("--today", metavar="DATE", help="By which outcomes are overdue.  [default: today]")
 @click.option("--log", type=click.Path(path_type=Path), help="The log of RESULT.  [default: found]")
 @click.option("--another-log", type=click.Path(path_type=Path), help="An old log in its place.")

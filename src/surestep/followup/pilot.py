@@ -1,16 +1,18 @@
 """Plans pilots, and judges from their episodes whether the new policy is better or worse.
 
 A plan is fixed before the first episode. `judged` looks at the episodes in the order of their
-starts, by the bets of `followup.bets`. Several measures are judged by intersection and union: a
-pilot is proved better only if the first measure gains, and every other one keeps its limit, each at
-the whole δ. If one of these is false, it passes with a chance of at most δ, and all pass with no
-larger one. That it is worse may be said by any of M measures, each at δ/M.
+starts, or of their lots, by the bets of `followup.bets`. Several measures are judged by
+intersection and union: a pilot is proved better only if the first measure gains, and every other
+one keeps its limit, each at the whole δ. If one of these is false, it passes with a chance of at
+most δ, and all pass with no larger one. That it is worse may be said by any of M measures, each at
+δ/M.
 """
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Annotated, Literal, NamedTuple
 
@@ -22,7 +24,7 @@ from surestep._arrays import BoolArray, FloatArray, first_where
 from surestep._words import number
 from surestep.description import written
 from surestep.errors import InvalidLog, InvalidParameter, said
-from surestep.followup import bets
+from surestep.followup import bets, lots
 from surestep.followup.episodes import Episodes, Measure
 
 Share = Annotated[float, Meta(gt=0, lt=1)]
@@ -32,6 +34,7 @@ DAY = 86_400.0  # seconds
 FALSE_ALARMS = 0.001  # of the test of the share of arms
 POINTS = 200  # of a line over time; a past control is looked at so often
 SAME = 1e-9  # of the range: rounding, in returns
+SHORT = 1.28  # standard errors by which the new arm may be short: one-sided, 10 %
 
 
 class PilotPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,6 +53,8 @@ class PilotPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     share: Share | list[tuple[str, Share]] = 0.5
     time: str | None = None
     pending: str | None = None
+    lots: str | None = None  # a file beside the plan
+    lots_digest: str | None = None  # of the arms in it
     deadline: Annotated[float, Meta(ge=0)] | None = None  # days
     until: str | None = None
     another_log: str | None = None  # the digest of its counts, if it is not that of the result
@@ -60,6 +65,8 @@ class PilotPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             raise ValueError("Expected a list of dates and chances as share, by rising dates")
         if self.new == self.old:
             raise ValueError("Expected two different names of arms, new and old")
+        if self.lots and (self.control == "past" or isinstance(self.share, list)):
+            raise ValueError("Expected a concurrent control and one share of all lots")
         for measure in self.measures:
             if not measure.low <= measure.middle <= measure.high or measure.low == measure.high:
                 raise ValueError(
@@ -189,6 +196,15 @@ class PilotAnswer:
     measures : list of MeasureAnswer
         What is known of each measure, the one that is improved first; none where nothing is
         claimed.
+    order : str
+        The order in which episodes count: that of "lots", "starts" or "rows".
+    missing : int
+        Lots without a row before the last one used.
+    lacking : int
+        The episodes that the new arm has fewer than planned, if that is no chance (at 10 %) and
+        there are no lots.
+    lower_with_lacking : float or None
+        The lower bound on the first measure if these went as badly as can be.
 
     Examples
     --------
@@ -208,6 +224,10 @@ class PilotAnswer:
     followed: tuple[float, float]
     share_evidence: float
     measures: list[MeasureAnswer]
+    order: Literal["lots", "starts", "rows"]
+    missing: int
+    lacking: int
+    lower_with_lacking: float | None
 
 
 class Forecast(NamedTuple):
@@ -241,6 +261,8 @@ class Pilot:
         What to expect; None of a pilot that is judged.
     answer : PilotAnswer, optional
         What episodes have shown; None of a plan.
+    lots : str
+        The content of the file of lots, if there is one.
 
     Examples
     --------
@@ -252,6 +274,7 @@ class Pilot:
     report: str = field(repr=False)
     forecast: Forecast | None = None
     answer: PilotAnswer | None = None
+    lots: str = ""
 
     @property
     def digest(self) -> str:
@@ -262,7 +285,9 @@ class Pilot:
     def files(self) -> dict[str, bytes]:
         """Returns the files of a plan, or of an answer."""
         if self.answer is None:
-            return {PLAN: self.toml.encode(), "pilot.html": self.report.encode()}
+            made = {PLAN: self.toml, "pilot.html": self.report}
+            made |= {self.plan.lots: self.lots} if self.plan.lots else {}
+            return {name: text.encode() for name, text in made.items()}
         return {ANSWER: self.to_json().encode(), "answer.html": self.report.encode()}
 
     def to_json(self) -> str:
@@ -276,6 +301,18 @@ class Pilot:
         known = {"plan": self.plan, "forecast": self.forecast and self.forecast._asdict()}
         content = msgspec.to_builtins(known if self.answer is None else self.answer)
         return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def with_lots(pilot: Pilot, many: int) -> Pilot:
+    """Returns a plan with so many lots."""
+    plan = pilot.plan
+    if many < plan.episodes:
+        raise InvalidParameter(
+            f"{many} lots are drawn, expected {plan.episodes} or more, as planned"
+        )
+    text = lots.drawn(many, plan.schedule[0][1], (plan.new, plan.old))
+    plan = msgspec.structs.replace(plan, lots_digest=lots.read(text)[-1])
+    return replace(pilot, plan=plan, toml=toml_of(plan), lots=text)
 
 
 def toml_of(plan: PilotPlan) -> str:
@@ -306,10 +343,11 @@ def judged(
         began = dated(episodes, "deadline")
         overdue = episodes.pending & (began + DAY * plan.deadline <= seconds(today))
     counted = int(np.argmax(np.append(episodes.pending & ~overdue, True)))
-    measures = [
-        answer_of(plan, measure, new[:counted], chance[:counted], ends[:, :counted])
-        for measure, ends in zip(plan.measures, ends_of(plan, episodes), strict=True)
-    ]
+    ends = [ends[:, :counted] for ends in ends_of(plan, episodes)]
+    known = (new[:counted], chance[:counted], ends)
+    measures = answers_of(plan, *known)
+    lacking = shortage(*known[:2]) if concurrent and not plan.lots else 0
+    worst = answers_of(plan, *with_lacking(plan, lacking, *known)) if lacking else measures
     strange = bets.share_evidence(new, chance).max(initial=1.0) if concurrent else 1.0
     why = drift
     if strange >= 1 / FALSE_ALARMS:
@@ -322,9 +360,10 @@ def judged(
         verdict = "no claim"
     elif any(one.broken for one in measures):
         verdict = "stop: it is worse"
-    elif all(one.passed for one in measures):
+    elif all(one.passed for one in [*measures, *worst]):
         verdict = "proved better" if concurrent else "believed better"
-    with_new, without = (episodes.followed[side] for side in (new, ~new))
+    lost = np.isnan(episodes.followed)
+    with_new, without = (episodes.followed[side & ~lost] for side in (new, ~new))
     return PilotAnswer(
         verdict=verdict,
         why=why,
@@ -342,7 +381,32 @@ def judged(
         ),
         share_evidence=float(strange),
         measures=[] if why else measures,
+        order="lots" if plan.lots else "rows" if episodes.starts is None else "starts",
+        missing=int(lost.sum()),
+        lacking=lacking,
+        lower_with_lacking=worst[0].lower if lacking else None,
     )
+
+
+def shortage(new: BoolArray, chance: FloatArray) -> int:
+    """Returns how many episodes the new arm lacks; 0 where that may be chance (one-sided, 10 %)."""
+    short = float((chance - new).sum())
+    if short <= SHORT * math.sqrt(float((chance * (1 - chance)).sum())):
+        return 0
+    return math.ceil(short / (1 - float(chance.mean())))
+
+
+def with_lacking(
+    plan: PilotPlan, lacking: int, new: BoolArray, chance: FloatArray, ends: list[FloatArray]
+) -> tuple[BoolArray, FloatArray, list[FloatArray]]:
+    """Returns arms, chances and ends with episodes of the new arm that may have returned anything.
+
+    They are spread evenly over the pilot.
+    """
+    at = np.arange(lacking) * new.size // lacking
+    anything = [np.repeat([[one.low], [one.high]], lacking, axis=1) for one in plan.measures]
+    filled = [np.insert(x, at, more, axis=1) for x, more in zip(ends, anything, strict=True)]
+    return np.insert(new, at, True), np.insert(chance, at, chance[at]), filled
 
 
 def arms(plan: PilotPlan, episodes: Episodes) -> BoolArray:
@@ -394,6 +458,16 @@ def wagers(plan: PilotPlan, measure: Measure) -> tuple[bets.Wager, bets.Wager]:
         bets.Wager(low, high, middle, variance, plan.episodes, plan.delta),
         bets.Wager(-high, -low, -middle, variance, plan.episodes, less),
     )
+
+
+def answers_of(
+    plan: PilotPlan, new: BoolArray, chance: FloatArray, ends: list[FloatArray]
+) -> list[MeasureAnswer]:
+    """Returns the bounds on all measures."""
+    return [
+        answer_of(plan, measure, new, chance, both)
+        for measure, both in zip(plan.measures, ends, strict=True)
+    ]
 
 
 def answer_of(

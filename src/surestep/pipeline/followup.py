@@ -27,6 +27,7 @@ from surestep.description import read_toml
 from surestep.errors import InvalidLog, InvalidParameter, InvalidResult, ResultMismatch, said
 from surestep.followup import bets
 from surestep.followup.episodes import Episodes, Measure
+from surestep.followup.lots import LOTS, in_order
 from surestep.followup.pilot import (
     ANSWER,
     DAY,
@@ -38,6 +39,7 @@ from surestep.followup.pilot import (
     judged,
     toml_of,
     wagers,
+    with_lots,
 )
 from surestep.followup.watching import ANOTHER, Level, Watch, detect, lowest_season, paired
 from surestep.kernels.runs import discounted_returns
@@ -81,6 +83,7 @@ def pilot(
     pending: str | None = None,
     deadline: float | None = None,
     until: str | None = None,
+    draw: int | None = None,
     today: str | None = None,
     allow_query: bool = False,
     memory_limit: str | None = None,
@@ -124,6 +127,9 @@ def pilot(
         Days after its start by which an outcome may be pending; then it counts as the worst.
     until : str, optional
         The date up to which a second round may read the rows of the pilot.
+    draw : int, optional
+        Draw so many lots, at least as many as episodes are planned: a file of arms, into which
+        staff write the episode that got each.
     today : str, optional
         The date by which outcomes are overdue. Default: today.
     allow_query : bool, default False
@@ -172,6 +178,7 @@ def pilot(
         "pending": pending,
         "deadline": deadline,
         "until": until,
+        "lots": None if draw is None else LOTS,
     }
     given: dict[str, object] = {name: x for name, x in told.items() if x is not None}
     if frame is None:
@@ -180,6 +187,7 @@ def pilot(
         if another_log is not None:
             given["another_log"] = past.counts_sha256
         made = planned(saved, {"digest": digest, "result": name} | given, past)
+        made = made if draw is None else with_lots(made, draw)
         return replace(made, report=page("Plan of a pilot", plan_sections(made, saved.record)))
     given |= {} if another_log is None else {"another_log": another_log}
     if given or plan is None:
@@ -192,10 +200,11 @@ def pilot(
     if terms.digest != digest:
         raise ResultMismatch("the plan is of another result: the digest of run.json is not its own")
     concurrent = terms.control == "concurrent"
-    rows = read(
-        frame, arm=terms.arm if concurrent else None, pending=terms.pending, time=terms.time
-    )
+    arm = terms.arm if concurrent and not terms.lots else None
+    rows = read(frame, arm=arm, pending=terms.pending, time=terms.time)
     episodes_seen = rows.episodes
+    if terms.lots:
+        episodes_seen = in_order(fixed.lots, terms.lots_digest, rows.episodes)
     drift = ""
     if not concurrent:
         before = found(old_rows(saved, read, result, log, digest=terms.another_log))
@@ -320,7 +329,8 @@ def read_plan(folder: str | Path) -> Pilot:
     """Reads the plan in a folder."""
     path = read_path(folder) / PLAN
     plan: PilotPlan = converted(read_toml(path), PilotPlan, PLAN, InvalidParameter)
-    return Pilot(plan=plan, toml=read_whole(path).decode(), report="")
+    lots = read_whole(path.parent / plan.lots).decode("utf-8-sig", "replace") if plan.lots else ""
+    return Pilot(plan=plan, toml=read_whole(path).decode(), report="", lots=lots)
 
 
 def planned(saved: Result, given: dict[str, Any], past: NewRows) -> Pilot:

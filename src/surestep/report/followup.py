@@ -23,6 +23,11 @@ from surestep.sections import (
 )
 
 DIGITS = 3
+ORDERS = {
+    "lots": "in the order of their lots",
+    "starts": "in the order of their starts",
+    "rows": "in the order of the rows, as no column says when they began",
+}
 OTHER_LOG = "The old log is not the one that the result was made from."
 VERDICTS: dict[str, tuple[str, Mood]] = {
     "proved better": ("Proved: the new policy is better", "good"),
@@ -93,6 +98,11 @@ def arms_words(plan: PilotPlan) -> list[str]:
         "you stop.",
         f"Each episode gets the new policy by lot, {', '.join(chances)}. Draw before it starts, "
         "for whole episodes, and never by who comes.",
+        f"The lots are drawn: {plan.lots}. Use them in order, and write the episode that gets one "
+        "beside it. A lot that is left out counts as the worst after the deadline."
+        if plan.lots
+        else "Better draw all lots beforehand (surestep pilot RESULT --draw LOTS): without them "
+        "nobody notices episodes that are missing from the rows.",
         "Episodes count in the arm that was drawn, also where the advice was not followed.",
     ]
 
@@ -133,7 +143,7 @@ def to_record(plan: PilotPlan, record: Record) -> list[str]:
     told = [
         f"The columns of the old log ({'; '.join(named)}).",
         f"The arm, column {plan.arm}: {plan.new} or {plan.old}."
-        if plan.control == "concurrent"
+        if plan.control == "concurrent" and not plan.lots
         else "",
         f"When an episode began, column {time}."
         if time
@@ -176,6 +186,7 @@ def answer_sections(answer: PilotAnswer, record: Record) -> list[Section]:
             title,
             [answer.why or next_step(answer)],
             keys=keys,
+            items=[Item("", words, sign="!", mood="caution") for words in doubts(answer)],
             pictures=[over_time(x, record) for x in answer.measures[:1] if len(x.lines) > 1],
             mood=mood,
         ),
@@ -200,6 +211,21 @@ def next_step(answer: PilotAnswer) -> str:
         if left > 0
         else "All planned episodes are over. You may go on; the bound stays valid.",
     )
+
+
+def doubts(answer: PilotAnswer) -> Iterator[str]:
+    """Says what rows without lots cannot show."""
+    if answer.verdict == "proved better" and not answer.plan.lots:
+        yield (
+            "Not tested: whether all episodes that were assigned are among these rows, in the arm "
+            "that was drawn. Lots that are drawn beforehand show it (surestep pilot RESULT --draw)."
+        )
+    if answer.measures and answer.lower_with_lacking is not None:
+        yield (
+            f"The new arm has {counted(answer.lacking, 'episode')} fewer than planned. If these "
+            "are missing from the rows and went as badly as can be, the gain is at least "
+            f"{signed(floored(answer.lower_with_lacking, DIGITS), DIGITS)}."
+        )
 
 
 def over_time(first: MeasureAnswer, record: Record) -> Curves:
@@ -252,9 +278,11 @@ def counting(answer: PilotAnswer) -> Iterator[str]:
     """Says which episodes count, and how far the advice was followed."""
     ours, theirs = map(percent, answer.followed)
     yield (
-        f"{counted(answer.episodes, 'episode')} were read, {answer.counted:,} count: in the order "
-        "of their starts, up to the first whose outcome is pending."
+        f"{counted(answer.episodes - answer.missing, 'episode')} were read, {answer.counted:,} "
+        f"count: {ORDERS[answer.order]}, up to the first whose outcome is pending."
     )
+    if answer.missing:
+        yield f"{counted(answer.missing, 'lot')} without a row: pending, in the arm that was drawn."
     if answer.pending:
         yield (
             f"{counted(answer.pending, 'outcome')} pending, {answer.overdue:,} of them past the "
