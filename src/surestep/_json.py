@@ -1,20 +1,31 @@
 """Reads JSON into values of declared types with msgspec; errors name the place and the value."""
 
+import json
 import re
 from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 
+from surestep._names import twice
+
 Thing = TypeVar("Thing")
 
 
 def read_json(text: str | bytes) -> Any:
-    """Decodes JSON; raises `ValueError` for anything else, such as NaN."""
+    """Decodes JSON; raises `ValueError` for anything else, as NaN or an object with a key twice."""
     try:
+        json.loads(text, object_pairs_hook=unique)
         return msgspec.json.decode(text)
-    except msgspec.MsgspecError as problem:
+    except (msgspec.MsgspecError, RecursionError) as problem:
         raise ValueError(str(problem)) from None
+
+
+def unique(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Returns the members of an object; refuses two with the same key."""
+    for _, again in twice(name for name, _ in members):
+        raise ValueError(f"{members[again][0]!r:.60} stands twice in one object, expected once")
+    return dict(members)
 
 
 def typed(content: object, kind: type[Thing], name: str = "") -> Thing:

@@ -546,6 +546,33 @@ def test_tables_with_mistakes_are_refused_by_name(small, tmp_path, change, error
     assert "\n" not in str(refusal.value)
 
 
+RULES = json.dumps(CURRENT)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error", "words"),
+    [
+        # Nobody takes a random action: the log, in which 30 % are random, contradicts it.
+        ('"chance": 0.3', '"chance": 0', InvalidLog, "takes '.*' where machine_0 = .* no prob"),
+        ('"failed", "failed"', '"works", "failed"', InvalidParameter, "rule 1: @ = .* never holds"),
+        ("0.3}]", "1.5}]", InvalidParameter, "rule 1 has the chance 1.5, expected 0 to 1"),
+        ("0.3}]", "-0.1}]", InvalidParameter, "rule 1 has the chance -0.1, expected 0 to 1"),
+        ('"chance": 0.3}]', '"chance": 1, "chance": 0.3}]', InvalidParameter, "'chance' stands tw"),
+        (RULES, "[" * 100_000, InvalidParameter, "recursion .*; expected rules as rules.json"),
+        ("reboot_", "r\N{LATIN SMALL LETTER E WITH ACUTE}boot_", InvalidParameter, "utf-8"),
+        ("nothing", "nothin", InvalidParameter, "current.json: a rule takes 'nothin'; did you"),
+    ],
+)
+def test_rules_with_mistakes_are_refused_by_name(small, tmp_path, old, new, error, words):
+    assert old in RULES
+    (tmp_path / "current.json").write_text(RULES.replace(old, new), encoding="latin-1")
+    path = small('behavior.policy = "current.json"')
+    with pytest.raises(error, match=words) as refusal:
+        found_policy(path)
+    assert "current.json" in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
 def test_a_table_without_columns_of_the_state_is_refused(small, tmp_path):
     rows = [{"engine": 1, "action": "nothing", "probability": 1}]
     write_table(tmp_path / "current.csv", rows, tuple(rows[0]))

@@ -16,7 +16,6 @@ import inspect
 import itertools
 import json
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
@@ -34,6 +33,7 @@ from surestep.algorithms.registry import is_algorithm
 from surestep.certificates import Certifier
 from surestep.certificates.registry import SHELF, Asked, check_certifier, read_settings
 from surestep.choosing_n_wedge import AutoNWedge
+from surestep.description import read_toml
 from surestep.environments import Benchmark, make
 from surestep.environments.registry import builder, checked_benchmark
 from surestep.errors import InvalidParameter, SurestepError
@@ -442,10 +442,9 @@ def in_catalog(name: str) -> list[str]:
 
 def read_experiment(path: Path, name: str) -> Experiment:
     """Returns the experiment that a TOML file describes."""
+    content = read_toml(path)
     try:
-        return experiment_of(tomllib.loads(path.read_text(encoding="utf-8")), name)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
-        raise InvalidParameter(f"cannot read the experiment {path}: {problem}") from None
+        return experiment_of(content, name)
     except SurestepError as problem:
         raise InvalidParameter(f"{path}: {problem}") from None
 

@@ -10,8 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct
 
 import surestep._arrays as arrays
-from surestep._json import converted
-from surestep._names import twice
+from surestep._json import converted, unique
 from surestep._settings import check_settings
 from surestep.errors import InvalidCertificate, named_in_errors
 from surestep.model.noun import noun
@@ -417,13 +416,6 @@ def read_unique_json(text: str) -> Any:
     """Returns the value of a JSON text; refuses objects in which a name stands twice."""
     if not isinstance(text, str):
         raise InvalidCertificate(f"the certificate is of type {type(text).__name__}, expected str")
-
-    def unique(members: list[tuple[str, Any]]) -> dict[str, Any]:
-        for _, again in twice(name for name, _ in members):
-            raise InvalidCertificate(
-                f"{arrays.shown(members[again][0])} stands twice in one object, expected once"
-            )
-        return dict(members)
 
     try:
         return json.loads(text, object_pairs_hook=unique)

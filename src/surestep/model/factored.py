@@ -371,7 +371,15 @@ class ColumnRules(arrays.ByValue, arrays.Frozen, arrays.Remembering):
                 for label in ends:
                     refuse_unknown(f"rule {r + 1}: {name} = {label!r}", str(label), labels[slot])
                 low[r, slot], high[r, slot] = (labels[slot].index(str(label)) for label in ends)
+                if low[r, slot] > high[r, slot]:
+                    raise InvalidParameter(
+                        f"rule {r + 1}: {name} = {wanted!r} never holds, as the values are "
+                        f"{', '.join(labels[slot])}; expected the lower one first"
+                    )
         spelled = [*dict.fromkeys(action for _, action in rules)] or [default]
+        random = np.broadcast_to(np.asarray(chance, np.float64), (len(rules) + 1,)).copy()
+        for r in np.flatnonzero(~((random >= 0) & (random <= 1)))[:1]:
+            raise InvalidParameter(f"rule {r + 1} has the chance {random[r]:g}, expected 0 to 1")
         return cls(
             actions=structure.actions,
             slots=slots,
@@ -385,7 +393,7 @@ class ColumnRules(arrays.ByValue, arrays.Frozen, arrays.Remembering):
             choice=np.array(
                 [*(spelled.index(action) for _, action in rules), action_of(structure, default)]
             ),
-            chance=np.broadcast_to(np.asarray(chance, np.float64), (len(rules) + 1,)).copy(),
+            chance=random,
         )
 
     @classmethod

@@ -78,16 +78,24 @@ def current_policy(
         return by_propensities(given, log, choosing)
     path = read_path(given)
     if has_format(path):
-        return CurrentPolicy("table", table_rules(path, log, columns, binnings))
-    content = read_whole(path).decode(errors="replace")
+        kind, rules = "table", table_rules(path, log, columns, binnings)
+    else:
+        kind, rules = "rules", written_rules(path, structure)
+    check_taken(rules, log, path)
+    return CurrentPolicy(kind, rules)
+
+
+def written_rules(path: Path, structure: Structure) -> ColumnRules:
+    """Reads rules as rules.json has them."""
     try:
-        rules: WrittenRules = converted(read_json(content), WrittenRules)
+        rules: WrittenRules = converted(read_json(read_whole(path)), WrittenRules)
     except ValueError as problem:
         raise InvalidParameter(
             f"{path}: {problem}; expected rules as rules.json of a result has them, a table of "
             'states, actions and probabilities, or behavior.policy = "uniform" for a trial'
         ) from None
-    return CurrentPolicy("rules", rules.policy(structure))
+    with named_in_errors(path.name, InvalidParameter):
+        return rules.policy(structure)
 
 
 def by_propensities(given: str | None, log: FactoredLog, choosing: FactoredLog) -> CurrentPolicy:
@@ -125,13 +133,18 @@ def table_rules(
         action = np.array([action_of(structure, joined(label)) for label in words.actions])
         law[table.pairs.state, action[table.pairs.action]] = table.probability
         conditions = [dict(zip(named, label, strict=True)) for label in words.states]
-        rules = ColumnRules.of_laws(structure, conditions, law)
+        return ColumnRules.of_laws(structure, conditions, law)
+
+
+def check_taken(rules: ColumnRules, log: FactoredLog, path: Path) -> None:
+    """Refuses a log with an action that the current policy never takes there."""
+    structure, named = log.structure, looked_at(rules, log.structure)
     chance = rules.chances(log.state)[np.arange(log.num_steps), log.action]
     for step in np.flatnonzero(chance == 0)[:1]:
         state = zip(structure.columns, structure.values, log.state[step], strict=False)
-        where = listed([f"{name} = {v[code]}" for name, v, code in state if name in named])
+        shown = [f"{name} = {values[v]}" for name, values, v in state if name in named]
+        where = f" where {listed(shown)}" if shown else ""
         raise InvalidLog(
-            f"step {step + 1:,} of the log takes {structure.actions[log.action[step]]!r} where "
-            f"{where}; {table.name} gives it no probability above 0 there, expected one"
+            f"step {step + 1:,} of the log takes {structure.actions[log.action[step]]!r}{where}; "
+            f"{path.name} gives it no probability above 0 there, expected one"
         )
-    return rules

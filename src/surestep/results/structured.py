@@ -24,7 +24,7 @@ from surestep.model import Certificate, ColumnRules, Structure
 from surestep.model.certificate import Rung
 from surestep.rehearsal import Rate, Rehearsal, rehearsal_from_json
 from surestep.results.record import InputFile, digests_of
-from surestep.results.result import STRUCTURED
+from surestep.results.result import STRUCTURED, text_of
 from surestep.results.unfinished import REHEARSAL, RUN
 
 RULES, CERTIFICATE, REPORT = FILES = ("rules.json", "certificate.json", "report.html")
@@ -281,15 +281,13 @@ def load_structured(directory: str | Path) -> StructuredResult:
     }
     return StructuredResult(
         rules=read_as(folder, RULES, WrittenRules),
-        certificate=Certificate.from_json(read_whole(folder / CERTIFICATE).decode()),
+        certificate=Certificate.from_json(text_of(folder, CERTIFICATE)),
         record=record,
         structure=structure,
         test=converted(test, StructureTest, RUN, InvalidResult),
-        report=read_whole(folder / REPORT).decode(),
-        belief=Certificate.from_json(read_whole(folder / BELIEF).decode())
-        if BELIEF in record.outputs
-        else None,
-        rehearsal=rehearsal_from_json(read_whole(folder / REHEARSAL).decode())
+        report=text_of(folder, REPORT),
+        belief=Certificate.from_json(text_of(folder, BELIEF)) if BELIEF in record.outputs else None,
+        rehearsal=rehearsal_from_json(text_of(folder, REHEARSAL))
         if REHEARSAL in record.outputs
         else None,
     )
@@ -297,8 +295,7 @@ def load_structured(directory: str | Path) -> StructuredResult:
 
 def read_as(folder: Path, name: str, kind: type[Any]) -> Any:
     """Reads a JSON file of a folder as an instance of `kind`."""
-    text = read_whole(folder / name).decode(errors="replace")
     try:
-        return converted(read_json(text), kind, name, InvalidResult)
+        return converted(read_json(read_whole(folder / name)), kind, name, InvalidResult)
     except ValueError as problem:
         raise InvalidResult(f"{folder / name}: {problem}") from None
