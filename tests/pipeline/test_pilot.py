@@ -271,7 +271,7 @@ def test_a_plan_judges_every_signal_of_the_result(plan, with_signals):
     two = with_signals
     made = surestep.pilot(two, log=table(400), episodes=80)
     fewer = msgspec.structs.replace(made.plan, measures=made.plan.measures[:1], made=MADE)
-    with pytest.raises(InvalidParameter, match="expected those of the result: reward, harm"):
+    with pytest.raises(InvalidParameter, match=r"expected those of the result: reward .*, harm"):
         answered(two, replace(made, plan=fewer), table(60, 3, drawn_arms(60)))
 
 
@@ -299,6 +299,14 @@ def test_a_plan_of_another_result(result, plan):
         ({"deadline": -1.0}, "deadline"),
         ({"until": "never"}, "'never'"),
         ({"new": "x", "old": "x"}, "two different names of arms"),
+        ({"new": ""}, "new: expected str of length >= 1"),
+        ({"arm": ""}, "arm: expected str of length >= 1"),
+        ({"until": "1970-01-01"}, "expected until after made"),
+        ({"deadline": float("inf")}, "deadline"),
+        ({"deadline": float("nan")}, "deadline"),
+        ({"share": float("nan")}, "share"),
+        ({"delta": 1e-300}, "delta"),
+        ({"episodes": 10**20}, "episodes"),
     ],
 )
 def test_bad_plans_are_refused(result, given, words):
@@ -322,7 +330,7 @@ def test_no_episode_at_all_says_nothing(plan):
     from surestep.followup.episodes import Episodes, Measure
 
     episodes = Episodes(
-        measures=(Measure("reward", 0.0, 1.0),),
+        measures=(Measure("reward", 0.0, 1.0, 0.0),),
         ids=(),
         starts=None,
         arm=np.array([], str),
@@ -487,6 +495,49 @@ def test_damaged_plans(plan, tmp_path, toml, words):
     (tmp_path / "pilot.toml").write_text(toml.replace("PLAN", "episodes = 3"))
     with pytest.raises(InvalidParameter, match=words):
         read_plan(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("key", "wrong", "words"),
+    [
+        ("low = 0.0", "low = -inf", "numbers of 'reward' within"),
+        ("high = 1.0", "high = 1e308", "numbers of 'reward' within"),
+        ("high = 1.0", "high = nan", "numbers of 'reward' within"),
+        ("middle", "middle = nan #", "numbers of 'reward' within"),
+        ("variance", "variance = nan #", "variance"),
+        ("variance", "variance = inf #", "numbers of 'reward' within"),
+        ("discount = 0.0", "discount = 0.5", "those of the result: reward .discount 0.0"),
+        ("margin = 0.0", "margin = 0.5", "without margin and at_most"),
+        ("margin = 0.0", "at_most = 0.5", "without margin and at_most"),
+        ("episodes = 80", f"episodes = {10**20}", "episodes"),
+        ("until", "today = 1 #", "today"),
+    ],
+)
+def test_plans_that_were_edited_wrongly_are_refused(result, tmp_path, key, wrong, words):
+    rows = table(60, 3, drawn_arms(60))
+    made = surestep.pilot(result, log=table(400), time="day", episodes=80, until="2099-01-01")
+    fixed = msgspec.structs.replace(made.plan, made=MADE)
+    assert key in toml_of(fixed)
+    (tmp_path / "pilot.toml").write_text(toml_of(fixed).replace(key, wrong))
+    with pytest.raises(InvalidParameter, match=words):
+        surestep.pilot(result, rows, plan=tmp_path, today="2027-01-01")
+
+
+def test_a_margin_does_not_turn_worse_into_proved(result, plan):
+    """The truth is a loss: with a margin as wide as the range, it would pass."""
+    arm = drawn_arms(200)
+    worse = table(200, 3, arm) | {"arm": np.where(arm == "new", "old", "new")}
+    assert answered(result, plan, worse).verdict == "stop: it is worse"
+    wide = msgspec.structs.replace(plan.plan.measures[0], margin=1.0)
+    with pytest.raises(ValueError, match="without margin"):
+        msgspec.structs.replace(plan.plan, measures=[wide])
+
+
+def test_today_is_not_before_the_plan(result, plan):
+    rows = table(60, 3, drawn_arms(60))
+    assert answered(result, plan, rows)
+    with pytest.raises(InvalidParameter, match="before the plan was made"):
+        surestep.pilot(result, rows, plan=plan, today="2025-12-31")
 
 
 def test_a_plan_keeps_its_range():

@@ -10,10 +10,10 @@ most δ, and all pass with no larger one. That it is worse may be said by any of
 
 import hashlib
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from math import ceil, sqrt
 from typing import Annotated, Literal, NamedTuple
 
 import msgspec
@@ -27,13 +27,15 @@ from surestep.errors import InvalidLog, InvalidParameter, said
 from surestep.followup import bets, lots
 from surestep.followup.episodes import Episodes, Measure
 
-Share = Annotated[float, Meta(gt=0, lt=1)]
+Share = Annotated[float, Meta(ge=1e-9, le=1 - 1e-9)]
+Name = Annotated[str, Meta(min_length=1)]
 Verdict = Literal["proved better", "believed better", "not yet", "stop: it is worse", "no claim"]
 PLAN, ANSWER = "pilot.toml", "answer.json"
 DAY = 86_400.0  # seconds
 FALSE_ALARMS = 0.001  # of the test of the share of arms
 POINTS = 200  # of a line over time; a past control is looked at so often
 SAME = 1e-9  # of the range: rounding, in returns
+MOST = 1e100  # of a return
 SHORT = 1.28  # standard errors by which the new arm may be short: one-sided, 10 %
 
 
@@ -45,17 +47,17 @@ class PilotPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     result: str = ""  # its folder, from that of the plan
     control: Literal["concurrent", "past"] = "concurrent"
     delta: Share
-    episodes: Annotated[int, Meta(ge=2)]
+    episodes: Annotated[int, Meta(ge=2, le=1_000_000_000)]
     measures: Annotated[list[Measure], Meta(min_length=1)]
-    arm: str = "arm"
-    new: str = "new"
-    old: str = "old"
+    arm: Name = "arm"
+    new: Name = "new"
+    old: Name = "old"
     share: Share | list[tuple[str, Share]] = 0.5
     time: str | None = None
     pending: str | None = None
     lots: str | None = None  # a file beside the plan
     lots_digest: str | None = None  # of the arms in it
-    deadline: Annotated[float, Meta(ge=0)] | None = None  # days
+    deadline: Annotated[float, Meta(ge=0, le=1e6)] | None = None  # days
     until: str | None = None
     another_log: str | None = None  # the digest of its counts, if it is not that of the result
 
@@ -67,7 +69,15 @@ class PilotPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             raise ValueError("Expected two different names of arms, new and old")
         if self.lots and (self.control == "past" or isinstance(self.share, list)):
             raise ValueError("Expected a concurrent control and one share of all lots")
+        first = self.measures[0]
+        if first.margin != 0 or first.at_most is not None:
+            raise ValueError(f"Expected a gain of {first.name!r}, without margin and at_most")
         for measure in self.measures:
+            if not all(
+                isinstance(x, str | None) or abs(x) <= MOST
+                for x in msgspec.structs.astuple(measure)
+            ):
+                raise ValueError(f"Expected numbers of {measure.name!r} within ±{MOST:g}")
             if not measure.low <= measure.middle <= measure.high or measure.low == measure.high:
                 raise ValueError(
                     f"Expected low < high of {measure.name!r}, and middle between them"
@@ -77,7 +87,8 @@ class PilotPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
                     f"Expected control = 'concurrent': a past control does not judge the limit of "
                     f"{measure.name!r} (at_most)"
                 )
-        seconds(self.until or self.made)
+        if self.until is not None and seconds(self.until) <= seconds(self.made):
+            raise ValueError(f"Expected until after made ({self.made}), found {self.until}")
 
     @property
     def schedule(self) -> list[tuple[str, float]]:
@@ -329,12 +340,16 @@ def judged(
     plan: PilotPlan, digest: str, episodes: Episodes, today: str, drift: str = ""
 ) -> PilotAnswer:
     """Judges episodes by a plan; `drift` says why a past control allows no claim."""
-    ours, theirs = ([one.name for one in x.measures] for x in (plan, episodes))
+    ours, theirs = (
+        ", ".join(f"{one.name} (discount {one.discount})" for one in x.measures)
+        for x in (plan, episodes)
+    )
     if ours != theirs:
         raise InvalidParameter(
-            f"pilot.toml has the measures {', '.join(ours)}; expected those of the result: "
-            f"{', '.join(theirs)}"
+            f"pilot.toml has the measures {ours}; expected those of the result: {theirs}"
         )
+    if seconds(today) + DAY <= seconds(plan.made):
+        raise InvalidParameter(f"today is {today}, before the plan was made ({plan.made})")
     new = arms(plan, episodes)
     concurrent = plan.control == "concurrent"
     chance = plan.chances(episodes) if concurrent else np.full(new.size, 0.5)
@@ -391,9 +406,9 @@ def judged(
 def shortage(new: BoolArray, chance: FloatArray) -> int:
     """Returns how many episodes the new arm lacks; 0 where that may be chance (one-sided, 10 %)."""
     short = float((chance - new).sum())
-    if short <= SHORT * math.sqrt(float((chance * (1 - chance)).sum())):
+    if short <= SHORT * sqrt(float((chance * (1 - chance)).sum())):
         return 0
-    return math.ceil(short / (1 - float(chance.mean())))
+    return ceil(short / (1 - float(chance.mean())))
 
 
 def with_lacking(
