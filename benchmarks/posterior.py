@@ -41,7 +41,7 @@ from surestep import (
 from surestep.algorithms import SPIBB
 from surestep.certificates import Posterior
 from surestep.certificates.prior import PriorName
-from surestep.experiments.intervals import lower_limit
+from surestep.offpolicy.intervals import lower_limit
 
 # The arguments of the quickest run.
 SMALLEST = ("--repetitions", "1", "--states", "10", "10", "--draws", "9")

@@ -43,9 +43,10 @@ from surestep.algorithms.contract import Limits
 from surestep.certificates import Robust, training_for
 from surestep.certificates.registry import Asked
 from surestep.description import given_as
-from surestep.experiments.intervals import binomial_interval, lower_limit
+from surestep.experiments.intervals import binomial_interval
 from surestep.model import Certificate, Reach, Signal, reaching
 from surestep.model.known import Known, Ranges, Split, with_zero
+from surestep.offpolicy.intervals import lower_limit
 from surestep.pipeline.evidence import gather, open_source
 from surestep.pipeline.improve import prepared
 from surestep.pipeline.stress_test import Assignment

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from surestep.experiments.intervals import lower_limit
 from surestep.experiments.metrics import FAMILY_WISE, ROUNDING
 from surestep.model.certificate import Rung
+from surestep.offpolicy.intervals import lower_limit
 
 PROVED: Rung = "proved better"
 BELIEVED: Rung = "believed better"

@@ -24,9 +24,10 @@ from surestep.experiments import (
 )
 from surestep.experiments.cell import seeded_certifier, told_of_log
 from surestep.experiments.experiment import AlgorithmSpec, CertifierSpec, EnvironmentSpec
-from surestep.experiments.intervals import binomial_interval, lower_limit, upper_limit
+from surestep.experiments.intervals import binomial_interval
 from surestep.experiments.metrics import first_certified, without_size
 from surestep.experiments.run import Store, plan_blocks
+from surestep.offpolicy.intervals import lower_limit, upper_limit
 from surestep.trials import claimed
 
 RANDOM = ', {name = "random-mdp", seed = {first = 3, last = 4}}'

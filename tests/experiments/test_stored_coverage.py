@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from surestep.experiments.intervals import lower_limit
 from surestep.experiments.metrics import FAMILY_WISE
+from surestep.offpolicy.intervals import lower_limit
 
 STORED = Path(__file__).parents[2] / "docs" / "coverage"
 BROKEN = ("broken", "undeclared")  # an assumption does not hold: shown, and not judged

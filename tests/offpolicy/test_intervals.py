@@ -47,6 +47,7 @@ from surestep.offpolicy.intervals import (
     bias_correction,
     largest_refuted,
     predictable_stakes,
+    share_interval,
 )
 
 DELTAS = st.sampled_from([0.5, 0.1, 0.05, 1e-3, 1e-9, 0.9])
@@ -413,6 +414,19 @@ def test_what_gives_no_bound_is_refused_by_name(bound, given, words):
     with pytest.raises(InvalidParameter) as refusal:
         bound(*given)
     assert words in str(refusal.value)
+
+
+@pytest.mark.parametrize("delta", [0.05, 0.1])
+@pytest.mark.parametrize("trials", [5, 60, 200])
+@pytest.mark.parametrize("share", [1e-3, 0.01, 0.02, 0.3, 0.98, 0.999])
+def test_a_share_is_covered_as_often_as_it_says_in_exact_binomial_sums(share, trials, delta):
+    happened = np.arange(trials + 1)
+    ends = [share_interval(k / trials, trials, delta) for k in happened]
+    missed = [not low <= share <= high for low, high in ends]
+    assert scipy.stats.binom(trials, share).pmf(happened) @ missed <= delta
+    for k, span in zip(happened, ends, strict=True):
+        known = scipy.stats.binomtest(int(k), trials).proportion_ci(1 - delta, "exact")
+        assert span == pytest.approx((known.low, known.high), abs=1e-9)
 
 
 @given(values=st.one_of(JUNK, UNIT, TINY), low=st.one_of(JUNK, st.just(0.0)), delta=JUNK | DELTAS)

@@ -50,6 +50,18 @@ def returns_of(log, discount, value):
     return returns, cut_off
 
 
+def test_what_never_happened_in_60_episodes_is_not_taken_for_impossible():
+    size = 60
+    ends = np.ones(size, np.bool_)
+    step, nothing = np.zeros(size, int), np.zeros(size)
+    log = DecisionLog(
+        Pairs.full(2, 1), step, step, nothing, step + 1, ends, ~ends, np.arange(size + 1)
+    )
+    found = baseline_of(log, 0.9, np.zeros(2), 0.0, size)
+    assert (found.mean, found.low) == (0.0, 0.0)
+    assert found.high == pytest.approx(1 - 0.025 ** (1 / size))
+
+
 @pytest.mark.parametrize(("horizon", "discount"), [(1000, 0.95), (3, 0.95), (2, 1.0), (1, 0.0)])
 def test_it_is_the_mean_of_the_returns(horizon, discount):
     rng = np.random.default_rng(horizon)

@@ -33,16 +33,20 @@ def judged(name, episodes, seed):
     return policy, judges, truth, benchmark
 
 
-def test_steps_are_worth_what_their_state_or_all_show_and_without_any_nothing():
+def test_steps_are_worth_what_their_state_or_all_show_and_without_any_what_is_possible():
     # State 0 shows 1 and 3, state 1 only 2, state 2 nothing.
     times = np.zeros((3, 2, 3), int)
     times[0, :, 1] = times[1, 0, 2] = 1
-    counts = Counts.from_dense(times, rewards=np.zeros((3, 2)))
+    problem = uniform_problem(Counts.from_dense(times, rewards=np.zeros((3, 2))), 0.9, (-5, 7))
     worth = np.array([1.0, 3.0, 2.0])
-    low, high = ends_by_state(counts, worth, worth)
+    low, high = ends_by_state(problem, worth, worth)
     assert (low.tolist(), high.tolist()) == ([1.0, 1.0, 1.0], [3.0, 3.0, 3.0])
-    nothing = Counts.from_dense(0 * times, rewards=np.zeros((3, 2)), starts=[1, 0, 0])
-    assert not np.any(ends_by_state(nothing, np.zeros(0), np.zeros(0)))
+    for alike in (worth[:0], np.full(3, 2.0)):
+        counts = Counts.from_dense(
+            times * (alike.size > 0), rewards=np.zeros((3, 2)), starts=[1, 0, 0]
+        )
+        low, high = ends_by_state(uniform_problem(counts, 0.9, (-5, 7)), alike, alike)
+        assert (low.tolist(), high.tolist()) == ([-5.0] * 3, [7.0] * 3)
 
 
 @pytest.mark.parametrize("logs", LOGS)

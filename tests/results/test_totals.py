@@ -275,3 +275,61 @@ def test_intervals_hold_the_true_share_as_often_as_they_say(steps, known, episod
             if changes or known or place == 0:
                 wrong[place] += not span.low - 1e-12 <= true <= span.high + 1e-12
     assert (wrong <= scipy.stats.binom(LOGS, 0.1).ppf(1 - 1e-3)).all()
+
+
+def one_step(died, seen):
+    """A ward in which every patient is treated once; so many died of those seen, by action."""
+    times = np.zeros((3, 2, 3), int)
+    times[0, :, 1] = died
+    times[0, :, 2] = np.subtract(seen, died)
+    rewards = np.zeros((3, 2, 3))
+    rewards[0, :, 1] = -1.0
+    counts = Counts.from_dense(
+        times, rewards=rewards, starts=[sum(seen), 0, 0], terminal=[False, True, True]
+    )
+    problem = uniform_problem(counts, 0.9, (-1, 0), name="deaths", cost=True)
+    (total,) = found(problem, better(problem), Stakes(per=1))
+    return total
+
+
+def test_what_never_happened_in_60_cases_is_not_shown_as_impossible():
+    """In truth one of 100 dies, and 60 such cases show no death in more than half of all logs."""
+    total = one_step([0, 0], [30, 30])
+    assert (total.before.value, total.after.value, total.change.value) == (0, 0, 0)
+    assert total.before.high == pytest.approx(1 - 0.05 ** (1 / 60))  # exact: 0.95 see one or more
+    assert total.after.high == pytest.approx(1 - 0.05 ** (1 / 30))  # only 30 tell of the new policy
+    assert total.before.low == total.after.low == 0
+    assert total.change.low < 0 < total.change.high
+
+
+def test_a_share_of_two_actions_is_covered_in_exact_binomial_sums():
+    """Every pair of counts of 40 and 40 cases, weighted with its chance in truth."""
+    seen = np.arange(41)
+    truths = [(0.01, 0.01), (0.05, 0.02), (0.02, 0.2)]
+    laws = [[scipy.stats.binom(40, one).pmf(seen) for one in truth] for truth in truths]
+    missed = np.zeros((3, 3))
+    for first, second in product(range(14), range(20)):
+        total = one_step([first, second], [40, 40])
+        for case, (a, b) in enumerate(truths):
+            spans = (total.before, total.after, total.change)
+            for place, true in enumerate(((a + b) / 2, b, (b - a) / 2)):
+                wrong = not spans[place].low <= true <= spans[place].high
+                missed[case, place] += laws[case][0][first] * laws[case][1][second] * wrong
+    assert (missed[:, :2] <= 0.1).all()
+    assert (missed[:, 2] <= 0.13).all()  # of the change, a normal interval
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rate", [0.005, 0.01, 0.02, 0.05])
+@pytest.mark.parametrize("episodes", [60, 140, 200, 1000])
+def test_intervals_of_rare_shares_hold_in_many_logs(rate, episodes):
+    rng = np.random.default_rng((episodes, round(1000 * rate)))
+    truth = (rate, rate / 2, -rate / 2)  # of every two, 1.5 died under one action
+    wrong = np.zeros(3, int)
+    for _ in range(300):
+        first = int(rng.binomial(episodes, 0.5))
+        seen = [first, episodes - first]
+        total = one_step(rng.binomial(seen, [1.5 * rate, 0.5 * rate]), seen)
+        for place, span in enumerate((total.before, total.after, total.change)):
+            wrong[place] += not span.low <= truth[place] <= span.high
+    assert (wrong <= scipy.stats.binom(300, 0.1).ppf(1 - 1e-4)).all()

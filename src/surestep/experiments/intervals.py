@@ -29,7 +29,7 @@ So the intervals hold for few values, for ties, and for tails that have not show
 of Student, the bootstrap and the normal distribution. They are longer, most of all if values are
 few or lie close together (docs/experiments.md has figures). Student's are there for comparison.
 
-*Rates* have the limits of Clopper and Pearson.
+*Rates* have the limits of Clopper and Pearson (`surestep.offpolicy.intervals`).
 """
 
 from functools import cache
@@ -41,6 +41,7 @@ from scipy.special import betainccinv, betaincinv
 import surestep._arrays as arrays
 from surestep.errors import InvalidParameter
 from surestep.offpolicy import betting, student_t
+from surestep.offpolicy.intervals import lower_limit, upper_limit
 
 CONFIDENCE = 0.95
 MISS = (1 - CONFIDENCE) / 2  # the chance with which each end may miss
@@ -206,17 +207,6 @@ def student_interval(values: arrays.FloatArray) -> Interval:
 
 
 # ---- rates ---------------------------------------------------------------------------------------
-
-
-def lower_limit(successes: int, trials: int, level: float) -> float:
-    """Returns I⁻¹(level; k, n − k + 1), or 0: it exceeds the true rate with chance ≤ `level`."""
-    return 0.0 if successes == 0 else float(betaincinv(successes, trials - successes + 1, level))
-
-
-def upper_limit(successes: int, trials: int, level: float) -> float:
-    """Returns I⁻¹(1 − level; k + 1, n − k), or 1: below the true rate with chance ≤ `level`."""
-    rest = trials - successes
-    return 1.0 if rest == 0 else float(betainccinv(successes + 1, rest, level))
 
 
 def binomial_interval(successes: int, trials: int) -> Interval:

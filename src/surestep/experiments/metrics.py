@@ -19,10 +19,10 @@ from surestep.experiments.intervals import (
     Interval,
     binomial_interval,
     cvar_interval,
-    lower_limit,
     mean_interval,
     student_interval,
 )
+from surestep.offpolicy.intervals import lower_limit
 
 BOUNDS = ("lowest_performance", "highest_performance")
 ROUNDING = 1e-9  # a performance this close to π_b's, relatively, counts as equal

@@ -1,4 +1,4 @@
-"""Lower bounds on the mean of independent values of one distribution, at level 1 − δ.
+"""Bounds on the mean of independent values of one distribution, at level 1 − δ; mostly lower ones.
 
 Intervals that take bounds of the values are proved for every number of values. `student_t`
 and `bca_bootstrap` are right in the limit of many episodes only: they promise nothing before.
@@ -28,7 +28,7 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.special import ndtr, ndtri, stdtrit
+from scipy.special import betainccinv, betaincinv, ndtr, ndtri, stdtrit
 
 import surestep._arrays as arrays
 from surestep._settings import Delta, check_setting
@@ -382,6 +382,28 @@ def bca_bootstrap(
             drawn, accelerated(bias, bias + float(ndtri(float(delta))), acceleration(values))
         )
     )
+
+
+def lower_limit(successes: float, trials: float, level: float) -> float:
+    """Returns I⁻¹(level; k, n − k + 1), or 0: it exceeds the true rate with chance ≤ `level`."""
+    return 0.0 if successes <= 0 else float(betaincinv(successes, trials - successes + 1, level))
+
+
+def upper_limit(successes: float, trials: float, level: float) -> float:
+    """Returns I⁻¹(1 − level; k + 1, n − k), or 1: below the true rate with chance ≤ `level`."""
+    rest = trials - successes
+    return 1.0 if rest <= 0 else float(betainccinv(successes + 1, rest, level))
+
+
+def share_interval(share: float, trials: float, delta: float) -> tuple[float, float]:
+    """Returns the ends of the 1 − δ interval of Clopper and Pearson (1934) for a share.
+
+    It is exact: it misses with a chance of at most δ, whatever the true share is, also where none
+    of the trials or all of them count. `trials` may be an effective number (Korn and Graubard
+    1998); then it is an approximation.
+    """
+    happened = share * trials
+    return lower_limit(happened, trials, delta / 2), upper_limit(happened, trials, delta / 2)
 
 
 def multiplicities(

@@ -6,9 +6,10 @@ The advantage of action a in state s is the mean of Y there, less the mean over 
     A(s,a) = Σ_b c_b · m(s,b),  c_b = 1[b = a] − π_b(b|s).
 
 Each mean m is taken over n logged steps and two imaginary ones, at the least and at the greatest Y
-of the state. If all Y of the state are equal, those of the log are used. So two equal steps leave
-doubt, and a pair never tried may be anywhere between (for two outcomes, this is the interval of
-Agresti and Coull). With the variances v and numbers n of all,
+of the state. If all Y of the state are equal, those of the log are used, and if these are equal,
+too, the bounds of all values: what was seen is not all that can be. So two equal steps leave doubt,
+and a pair never tried may be anywhere between (for two outcomes, this is the interval of Agresti
+and Coull). With the variances v and numbers n of all,
 
     A ± z · √(Σ_b c_b² v_b / n_b).
 
@@ -116,6 +117,15 @@ def difference_interval(
 
     `doubt` is the uncertainty of a policy that is estimated; None if both are known.
     """
+    start, variance = difference(problem, ours, theirs, doubt)
+    low, high = around(np.array([start]), np.array([variance]), delta)
+    return start, float(low[0]), float(high[0])
+
+
+def difference(
+    problem: Problem, ours: Course, theirs: Course, doubt: BehaviorDoubt | None
+) -> tuple[float, float]:
+    """Returns the return of one course less that of another, and the variance of that estimate."""
     counts = problem.counts
     pair = run_owners(counts.offsets)
     number = counts.visits + 2.0
@@ -126,7 +136,7 @@ def difference_interval(
     spread = weight**2 * np.maximum((greatest - reward) * (reward - least), 0.0)
     # Two imaginary steps, at the least and the greatest worth of a step of the state.
     lowest, highest = ends_by_state(
-        counts,
+        problem,
         *(
             end + problem.single_discount * ours.value[counts.successor]
             for end in (least, greatest)
@@ -145,8 +155,7 @@ def difference_interval(
     total = float((variance / number).sum()) + of_starts
     if doubt is not None:
         total += doubt.variance()
-    low, high = around(np.array([start]), np.array([total]), delta)
-    return start, float(low[0]), float(high[0])
+    return start, total
 
 
 def gains_of_lost(
@@ -194,7 +203,7 @@ def step_means(problem: Problem, value: FloatArray) -> Ends:
     after = problem.single_discount * value[counts.successor]
     worth = reward + after
     spread = np.maximum((greatest - reward) * (reward - least), 0.0)
-    lowest, highest = ends_by_state(counts, least + after, greatest + after)
+    lowest, highest = ends_by_state(problem, least + after, greatest + after)
     low, high = lowest[counts.pairs.state], highest[counts.pairs.state]
     number = run_sums(times, counts.offsets) + 2
     mean = (run_sums(times * worth, counts.offsets) + low + high) / number
@@ -222,16 +231,20 @@ def reward_moments(counts: Counts) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def ends_by_state(
-    counts: Counts, least: FloatArray, greatest: FloatArray
+    problem: Problem, least: FloatArray, greatest: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Returns the least and the greatest worth of steps seen in each state [S].
 
-    If they are equal or the state has no steps, returns those of all steps; 0 without any steps.
+    If they are equal or the state has no steps, returns those of all steps; the bounds of all
+    values if these are equal, too.
     """
+    counts = problem.counts
     seen = counts.times > 0
     state = counts.pairs.state[run_owners(counts.offsets)][seen]
     low, _ = least_and_greatest(least[seen], state, counts.pairs.num_states)
     _, high = least_and_greatest(greatest[seen], state, counts.pairs.num_states)
     alike = low >= high
     everywhere = (least[seen].min(), greatest[seen].max()) if seen.any() else (0.0, 0.0)
+    if everywhere[0] == everywhere[1]:
+        everywhere = problem.value_bounds
     return np.where(alike, everywhere[0], low), np.where(alike, everywhere[1], high)

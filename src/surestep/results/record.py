@@ -21,6 +21,7 @@ from surestep.description import described
 from surestep.errors import InvalidResult
 from surestep.model.log import DecisionLog
 from surestep.model.noun import noun
+from surestep.offpolicy.intervals import share_interval
 from surestep.results.groups import GroupGain
 
 Number = float | int
@@ -338,7 +339,8 @@ class Baseline:
     """The mean return of the episodes, with a 95 % interval; and ρ(π_b) of the estimated model.
 
     Where recording stopped before an episode was over, the model's value of what would have come
-    is added. The interval is that of a normal mean: for readers, and no guarantee.
+    is added. The interval is that of a normal mean: for readers, and no guarantee. If every episode
+    returned 0 or 1, or every one 0 or −1, it is that of a share.
     """
 
     mean: float
@@ -390,10 +392,14 @@ def baseline_of(
         if returns.size > 1
         else abs(mean - model)  # a single episode never shows a gap
     )
+    low, high = mean - half, mean + half
+    one = -1.0 if mean < 0 else 1.0
+    if np.isin(returns, (0.0, one)).all():
+        low, high = sorted(one * end for end in share_interval(one * mean, returns.size, 1 - LEVEL))
     return Baseline(
         mean=mean,
-        low=mean - half,
-        high=mean + half,
+        low=low,
+        high=high,
         episodes=returns.size,
         cut_off=int(np.count_nonzero(cut_off)),
         least=float(returns.min()),

@@ -13,13 +13,19 @@ pair k moves ρ, to the first order, by that of the mean of Σ_t d_t(k) (r + V_{
 d_t(k) the chance of k in step t; one of an estimated π_b in state s by that of Σ_a π_b(a|s) Σ_t
 d_t(s) Q_{N−t}(s,a).
 
+**A share** has the interval of Clopper and Pearson, which is right near 0 and 1, where a variance
+says nothing: no deaths in 60 cases do not show that nobody dies. With the estimate p and its
+variance v, the number of cases is min(p (1 − p) / v, Σ_k d(k) / Σ_k (d(k)² / n_k)), over pairs with
+n_k steps: the first is as Korn and Graubard (1998) have it, the second (Kish 1965) is that of a sum
+in which a step of k weighs d(k) / n_k, and is the number of episodes for the policy that made them.
+It is an approximation; of a policy that decides as the log did, in one step, it is exact.
+
 **Pairs that nobody took** have no known total: the policy is evaluated as if it chose among the
 other pairs of the state. The interval includes the uncertainty of the pairs that nobody took.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 
 import numpy as np
 
@@ -28,12 +34,14 @@ from surestep.certificates.practice import BehaviorDoubt
 from surestep.description import SignalRule, Stakes
 from surestep.errors import NeverEnds, NotConverged
 from surestep.model import Counts, Policy, Problem, Signal
-from surestep.model.problem import stopped
+from surestep.model.problem import NEVER_TO_ALWAYS, stopped
+from surestep.offpolicy.intervals import share_interval
 from surestep.planning import q_values
 from surestep.planning.backups import averaged
 from surestep.results.advantage_intervals import (
     Course,
     course_of,
+    difference,
     difference_interval,
     reward_moments,
 )
@@ -66,12 +74,13 @@ def totals_of(
         per = (rule and rule.per) or stakes.per
         within = signal.problem.horizon or stakes.horizon
         share = is_share(all_data)
-        least, most = (0.0, float(per or 1)) if share else (-np.inf, np.inf)
         unit = (per or 1) * (-1 if signal.cost else 1)
         with suppress(NeverEnds, NotConverged):
             before, after, change = (
                 Estimated(unit * value + 0.0, *sorted((unit * low + 0.0, unit * high + 0.0)))
-                for value, low, high in intervals(signal, policy, within, delta, estimated_from)
+                for value, low, high in intervals(
+                    signal, policy, within, delta, estimated_from, share=share
+                )
             )
             totals.append(
                 Total(
@@ -81,8 +90,8 @@ def totals_of(
                     chance=signal.is_chance,
                     per=per,
                     within=within,
-                    before=replace(before, low=max(before.low, least), high=min(before.high, most)),
-                    after=replace(after, low=max(after.low, least), high=min(after.high, most)),
+                    before=before,
+                    after=after,
                     change=change,
                 )
             )
@@ -115,20 +124,50 @@ def is_share(signal: Signal) -> bool:
 
 
 def intervals(
-    signal: Signal, policy: Policy, steps: int | None, delta: float, estimated_from: Counts | None
+    signal: Signal,
+    policy: Policy,
+    steps: int | None,
+    delta: float,
+    estimated_from: Counts | None,
+    *,
+    share: bool,
 ) -> list[tuple[float, float, float]]:
     """Returns the total rewards of π_b and of a policy, and their difference, with intervals."""
     problem = altered(stopped(signal.problem), discount=1.0, unseen="terminal")
+    if share:
+        problem = altered(problem, value_bounds=NEVER_TO_ALWAYS if signal.cost else (0.0, 1.0))
+    of_one: Callable[..., tuple[float, float, float]] = (
+        interval_of_share if share else difference_interval
+    )
     theirs, worth = total_course(problem, problem.behavior, steps)
     ours, _ = total_course(problem, policy, steps)
     nothing = Course(*(np.zeros_like(part) for part in ours))
     doubt = None if estimated_from is None else BehaviorDoubt.about(worth, estimated_from)
     of_change = doubt if (policy.probability != problem.behavior.probability).any() else None
     return [
-        difference_interval(problem, theirs, nothing, delta, doubt),
-        difference_interval(problem, ours, nothing, delta, None),
+        of_one(problem, theirs, nothing, delta, doubt),
+        of_one(problem, ours, nothing, delta, None),
         difference_interval(problem, ours, theirs, delta, of_change),
     ]
+
+
+def interval_of_share(
+    problem: Problem, course: Course, nothing: Course, delta: float, doubt: BehaviorDoubt | None
+) -> tuple[float, float, float]:
+    """Returns the share of episodes that a course is paid in, or minus that, with its interval."""
+    value, variance = difference(problem, course, nothing, doubt)
+    sign = -1.0 if problem.value_bounds[0] < 0 else 1.0
+    share = min(max(sign * value, 0.0), 1.0)
+    steps = problem.counts.visits
+    seen = steps > 0
+    visits = course.visits[seen]
+    cases = float(visits.sum() / max((visits**2 / steps[seen]).sum(), np.finfo(float).tiny))
+    if variance > 0 < share < 1:
+        cases = min(cases, share * (1 - share) / variance)
+    low, high = share_interval(share, cases, delta)
+    decided = ~problem.counts.terminal[problem.counts.pairs.state]
+    high = min(high + float(course.visits[decided & ~seen].sum()), 1.0)
+    return (value, low, high) if sign > 0 else (value, -high, -low)
 
 
 def total_course(problem: Problem, policy: Policy, steps: int | None) -> tuple[Course, FloatArray]:
