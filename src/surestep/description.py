@@ -401,7 +401,7 @@ class NodeKeys(Part, frozen=True):
     known: str | tuple[str | dict[str, Label], ...] | None = None
     edge: Label | None = None
     learnt: bool = False
-    values: Annotated[tuple[Amount, ...], Meta(min_length=1)] | None = None  # of the reward
+    values: Annotated[tuple[str | Amount, ...], Meta(min_length=1)] | None = None
     terms: tuple[dict[str, Several | Amount], ...] | None = None  # of the reward
 
     def __post_init__(self) -> None:
@@ -417,6 +417,11 @@ class NodeKeys(Part, frozen=True):
                     "Expected each term to have 'of', columns or 'action', and else numbers; found "
                     f"{plain(term)}"
                 )
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Returns the values as texts."""
+        return tuple(v if isinstance(v, str) else f"{v:.15g}" for v in self.values or ())
 
     @property
     def cases(self) -> tuple[str | dict[str, Label], ...]:
@@ -502,7 +507,7 @@ class Description(Part, frozen=True):
         dict[str, NodeKeys],
         Meta(
             description="What the next value of each column of the state depends on: parents, "
-            'action, known, edge; also end and reward. Parents and action may be "learn".'
+            'action, known, edge, values; also end and reward. Parents and action may be "learn".'
         ),
     ] = {}
     names: Annotated[

@@ -94,8 +94,15 @@ def seen_draws(log: FactoredLog, prior: arrays.FloatArray | float) -> arrays.Flo
 
 
 def estimated_law(log: FactoredLog) -> arrays.FloatArray:
-    """Returns the cumulative chances [K, V] of the values of every node, by their frequencies."""
-    counts = seen_draws(log, PRIOR)
+    """Returns the cumulative chances [K, V] of the values of every node, by their frequencies.
+
+    A value that no column with these nodes ever drew has no chance, however possible it may be.
+    """
+    counts, firsts = seen_draws(log, 0.0), np.unique(log.structure.nodes.first)
+    drawn = np.add.reduceat(counts, firsts) > 0
+    likely = np.repeat(drawn, np.diff(firsts, append=len(counts)), axis=0)
+    there = np.arange(counts.shape[1]) < log.structure.node_sizes[:, np.newaxis]
+    counts += PRIOR * np.where(likely.any(axis=1, keepdims=True), likely, there)
     return np.asarray(counts.cumsum(axis=1) / counts.sum(axis=1, keepdims=True))
 
 

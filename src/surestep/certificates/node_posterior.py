@@ -202,6 +202,7 @@ class NodePosterior(common.WithRanges):
             assumptions=(
                 Statement("nodes-prior", {"weight": float(self.prior_weight)}),
                 *structure_statements(problem.structure),
+                *problem.premises,
                 Statement("no-hidden-causes"),
                 *practice,
                 Statement("nothing-left-out"),

@@ -367,6 +367,7 @@ class NodeStitched(common.WithRanges):
         learnt = "logger-never-learnt" if self.logger == "fixed" else "order-of-decisions"
         return (
             *structure_statements(problem.structure),
+            *problem.premises,
             Statement("no-hidden-causes"),
             *((Statement("practice-as-recorded"),) if by_returns else problem.about_behavior),
             Statement(

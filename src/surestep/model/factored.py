@@ -612,6 +612,8 @@ class FactoredProblem(arrays.ByValue):
         The steps that count; by default all.
     about_behavior : tuple of Statement, optional
         What a claim assumes about π_b; by default that it is known.
+    premises : tuple of Statement, default ()
+        What else every claim assumes.
 
     Raises
     ------
@@ -634,6 +636,7 @@ class FactoredProblem(arrays.ByValue):
     return_bounds: tuple[float, float] = field(default=None)  # type: ignore[assignment]
     horizon: int | None = None
     about_behavior: tuple[Statement, ...] = (Statement("behavior-known"),)
+    premises: tuple[Statement, ...] = ()
 
     def __post_init__(self) -> None:
         arrays.read_discount(self.discount)

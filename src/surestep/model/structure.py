@@ -25,7 +25,7 @@ NEXT = "next."  # before the name of a column that was decided earlier in the sa
 HERE, LEFT, RIGHT = "@", "@left", "@right"  # a column of a group, and its neighbours in a ring
 END, REWARD, ACTION, IS = "end", "reward", "action", "is"
 YES_NO = ("no", "yes")
-KEYS = ("parents", "action", "known", "edge", "learnt")  # of a column
+KEYS = ("parents", "action", "known", "edge", "learnt", "values")  # of a column
 LEARN = "learn"  # in place of parents or an action: `algorithms.learnt_structure` finds them
 SAME = "same"  # among what is known: in all other cases a column keeps its value
 MOST_NODES = 2**22
@@ -102,6 +102,8 @@ class Structure(arrays.ByValue, arrays.Frozen):
         The words for each node: its column or group, its parents and its part of the action.
     learnt : tuple of str, default ()
         The tables that were learnt from a log and that nobody confirmed: claims are then believed.
+    declared : tuple of str, default ()
+        The columns whose tables list their values.
 
     Examples
     --------
@@ -126,6 +128,7 @@ class Structure(arrays.ByValue, arrays.Frozen):
     node_sizes: arrays.IntArray
     node_names: tuple[str, ...]
     learnt: tuple[str, ...] = ()
+    declared: tuple[str, ...] = ()
 
     @classmethod
     def read(
@@ -144,8 +147,8 @@ class Structure(arrays.ByValue, arrays.Frozen):
             The names of the actions.
         table : mapping from str to mapping
             For every column, or group of columns such as `machine_*`, its `parents`, `action`,
-            `known` and `edge`; also `end` and `reward`. They are decided in this order. `learnt`
-            marks a table that nobody confirmed.
+            `known`, `edge` and `values`; also `end` and `reward`. They are decided in this order.
+            `learnt` marks a table that nobody confirmed.
 
         Returns
         -------
@@ -193,6 +196,13 @@ class Structure(arrays.ByValue, arrays.Frozen):
         places = [*sorted(self.rewards.first.tolist()), self.worth.size]
         terms = [self.worth[a:b] for a, b in itertools.pairwise(places)]
         return sum(float(t.min()) for t in terms), sum(float(t.max()) for t in terms)
+
+    @property
+    def open_columns(self) -> list[str]:
+        """Returns the columns that rewards depend on and whose values nobody listed."""
+        both = 2 * self.columns  # now and next
+        looked_at = {both[place] for place in self.rewards.place if place < len(both)}
+        return sorted(looked_at - {*self.declared})
 
     def reward_of(self, values: arrays.IntArray, action: arrays.IntArray) -> arrays.FloatArray:
         """Returns the reward of steps.
@@ -271,6 +281,7 @@ class Reader:
         self.groups: dict[str, tuple[int, ...]] = {}
         self.edges: dict[str, int | None] = {}
         self.learnt: list[str] = []
+        self.declared: list[str] = []
 
     def add(self, name: str, entry: NodeKeys) -> None:
         """Reads the table of one column, or of the reward."""
@@ -279,10 +290,18 @@ class Reader:
             for term in entry.terms or ():
                 self.add_term(term)
             return
-        if entry.values:
-            self.variables[REWARD] = tuple(map(str, entry.values))
-        check_keys(name, entry.given(), (*KEYS, "values") if name == REWARD else KEYS)
+        check_keys(name, entry.given(), KEYS)
+        if name == REWARD:
+            for wrong in (value for value in entry.values or () if isinstance(value, str)):
+                raise InvalidParameter(f"structure.reward.values has {wrong!r}, expected numbers")
+            self.variables[REWARD] = tuple(map(str, entry.values or ()))
         members = self.members_of(name, entry.edge)
+        if entry.values and name != REWARD:
+            self.declared += [member.name for member in members]
+            if entry.labels != (has := self.variables[members[0].name]):
+                raise InvalidParameter(
+                    f"structure.{name}.values is {entry.labels}, but its column has {has}"
+                )
         if LEARN in (entry.parents, entry.action):
             raise InvalidParameter(
                 f'structure.{name} says "{LEARN}", which only `improve` does by itself; expected '
@@ -314,7 +333,8 @@ class Reader:
             if self.variables[other] != values:
                 raise InvalidParameter(
                     f"structure.{name}: column {other!r} has the values {self.variables[other]}, "
-                    f"and {fitting[0]!r} has {values}; columns of a group need the same values"
+                    f"and {fitting[0]!r} has {values}; columns of a group need the same values: "
+                    "list them (values = […])"
                 )
         self.groups[name] = tuple(self.place[member] for member in fitting)
         self.edges[name] = None if edge is None else self.value_of(fitting[0], edge)
@@ -476,7 +496,39 @@ class Reader:
             node_sizes=np.array(self.sizes),
             node_names=tuple(self.names),
             learnt=tuple(self.learnt),
+            declared=tuple(self.declared),
         )
+
+
+def named_values(columns: Sequence[str], tables: Mapping[str, NodeKeys]) -> dict[str, set[str]]:
+    """Returns the values of each column that known cases and terms of the reward name."""
+    said = [
+        (name if word in (IS, HERE, LEFT, RIGHT) else word, str(value))
+        for name, entry in tables.items()
+        for case in entry.cases
+        if not isinstance(case, str)
+        for word, value in case.items()
+    ]
+    said += [
+        pair
+        for entry in tables.values()
+        for term in entry.terms or ()
+        for key in term.keys() - {"of"}
+        for pair in zip(in_terms(term), key.split(", "), strict=False)
+    ]
+    return {
+        column: {
+            value
+            for word, value in said
+            if fnmatch.fnmatchcase(column, word.removeprefix(NEXT)) and not {*value} & {*"*?["}
+        }
+        for column in columns
+    }
+
+
+def in_terms(term: Mapping[str, Any]) -> list[str]:
+    """Returns what a term of the reward looks at, the action last, as in its keys."""
+    return sorted(several(term["of"]), key=ACTION.__eq__)
 
 
 def star_of(group: str, name: str) -> str:

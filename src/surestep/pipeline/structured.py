@@ -1,5 +1,6 @@
 """Improves a policy if the description gives a structure: rules with a proof, for any size."""
 
+import fnmatch
 import math
 from collections.abc import Mapping
 from contextlib import suppress
@@ -28,8 +29,9 @@ from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter, Re
 from surestep.io.labels.binning import Binning
 from surestep.io.logs.source import LogSource
 from surestep.model import Certificate, ColumnRules, FactoredLog, FactoredProblem, Structure
+from surestep.model.known import Ranges
 from surestep.model.log import UNKNOWN
-from surestep.model.structure import HERE, LEARN
+from surestep.model.structure import HERE, LEARN, named_values
 from surestep.pipeline.current_policy import WORDS, check_there, current_policy
 from surestep.pipeline.evidence import open_source
 from surestep.pipeline.rules import values_in_order
@@ -133,7 +135,15 @@ def improve_structured(
         tell("looking for rules, and certifying", 0, 1)
         named = description.behavior.policy
         current = current_policy(named, log, choosing, log_source.columns, binnings)
-        problem = replace(problem, log=log, behavior=current.rules, about_behavior=current.about)
+        seen = Ranges(structure.reward_range, structure.reward_range).statement(declared=False)
+        is_open = stakes.returns is None and structure.open_columns
+        problem = replace(
+            problem,
+            log=log,
+            behavior=current.rules,
+            about_behavior=current.about,
+            premises=(seen,) if is_open else (),
+        )
         way = partial(improved, description, templates_of(tables))
         found, claim, belief = way(problem)
         tell("testing the structure", 0, 1)
@@ -226,10 +236,19 @@ def factored(source: LogSource) -> tuple[FactoredLog, Mapping[str, Binning]]:
             'possible if whoever decided never learnt (behavior.logger = "fixed")'
         )
     columns = dict[str, list[str]]()
+    tables = source.description.structure
+    named = named_values(source.columns.state, tables)
     both = []
     for name, (now, after) in zip(source.columns.state, texts, strict=True):
         seen = {text for text in (*now, *after) if text is not None}
-        columns[name], _ = values_in_order(seen, name, binnings)
+        listed = [one.labels for key, one in tables.items() if fnmatch.fnmatchcase(name, key)]
+        usual, _ = values_in_order(seen | named[name], name, binnings)
+        columns[name] = next(map(list, filter(None, listed)), usual)
+        for stray in sorted(seen - {*columns[name]})[:1]:
+            raise InvalidLog(
+                f"{source.table.name}: column {name!r} has the value {stray!r}, which its `values` "
+                f"in [structure] do not list; they list {', '.join(columns[name])}"
+            )
         place = {None: UNKNOWN} | {value: i for i, value in enumerate(columns[name])}
         both.append([[place[text] for text in one] for one in (now, after)])
     state, next_state = np.array(both).transpose(1, 2, 0)

@@ -156,6 +156,14 @@ def answer(result: StructuredResult) -> tuple[str, str, Mood]:
     if result.test.is_blind:
         step = "There nobody can test the structure. A pilot needs none."
         return "Pilot it: it goes where the log has not been", step, "caution"
+    if result.verdict == "proved within the rewards seen":
+        columns = listed([f"“{name}”" for name in result.structure.open_columns])
+        step = (
+            f"Can {columns} ever have a value that this log does not show? If not, list the values "
+            "(`values` in [structure]); then the gain is proved. If so, list that one too, say in "
+            "the terms of the reward what it earns, and repeat the analysis."
+        )
+        return "Answer one question first", step, "caution"
     if proved and result.may_prove:
         return "Adopt it", "Follow the rules, and watch what comes of it.", "good"
     step = "Try it on some cases, go on as before with others, and compare."

@@ -22,6 +22,7 @@ from surestep.checks.structure import StructureTest
 from surestep.errors import InvalidParameter, InvalidResult
 from surestep.model import Certificate, ColumnRules, Structure
 from surestep.model.certificate import Rung
+from surestep.model.statements import WITHIN_SEEN
 from surestep.rehearsal import Rate, Rehearsal, rehearsal_from_json
 from surestep.results.record import InputFile, digests_of
 from surestep.results.result import STRUCTURED, text_of
@@ -140,7 +141,8 @@ class StructuredResult:
             return "not shown to be better"
         proved = (self.certificate.lower or 0.0) > 0
         if proved and self.may_prove:
-            return "proved better"
+            seen = self.certificate.assumes(WITHIN_SEEN)
+            return "proved within the rewards seen" if seen else "proved better"
         return "believed better" if proved or self.believed_gain else "not shown to be better"
 
     @property
