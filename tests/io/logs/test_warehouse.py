@@ -292,6 +292,7 @@ def test_tables_that_do_not_fit_are_refused(rows, log, tmp_path):
     with pytest.raises(InvalidCounts, match="the entries are not those of the counts"):
         improved(save(made, tmp_path))
     files = tables(made, log, tmp_path, 30)
+    read_tables(files)
     made.run("UPDATE surestep_counts SET most = 31")
     with pytest.raises(InvalidCounts, match="expected both tables of the same queries"):
         improved([save(made, log.parent)[0], files[1]])
@@ -299,3 +300,32 @@ def test_tables_that_do_not_fit_are_refused(rows, log, tmp_path):
         improved(files, train_share=0.4)
     with pytest.raises(InvalidParameter, match="trajectory looks at whole episodes"):
         improved(files, certificates=["trajectory"])
+
+
+CONTRADICTIONS = (
+    "UPDATE surestep_entries SET reward = 1000 WHERE step = 2",
+    "UPDATE surestep_entries SET reward = 1 - reward WHERE step = 2",
+    "UPDATE surestep_entries SET reward = NULL WHERE step = 2",
+    "UPDATE surestep_entries SET terminated = 1 - terminated WHERE step = 2",
+    "UPDATE surestep_entries SET next_state__mood = 'other' WHERE step = 2",
+    "UPDATE surestep_entries SET step = step + 1",
+    "UPDATE surestep_entries SET state__mood = 'other' WHERE step IS NULL",
+    "DELETE FROM surestep_entries WHERE step IS NULL AND begun % 2 = 0",
+    "UPDATE surestep_counts SET reward_sum = reward_sum + 1000",
+    "UPDATE surestep_counts SET least_reward = greatest_reward",
+    "UPDATE surestep_counts SET greatest_reward = least_reward",
+    "UPDATE surestep_counts SET begins = 1 - begins",
+)
+
+
+@pytest.mark.parametrize("most", [30, 10_000])
+def test_entries_that_contradict_the_counts_beside_them_are_refused(rows, log, tmp_path, most):
+    """All entries, or the first of each pair, which have to fit into what the counts leave."""
+    made = Duck(rows)
+    read_tables(tables(made, log, tmp_path, most))
+    for change in CONTRADICTIONS:
+        made.run("BEGIN")
+        made.run(change)
+        with pytest.raises(InvalidCounts, match="the entries contradict the counts"):
+            read_tables(save(made, tmp_path))
+        made.run("ROLLBACK")

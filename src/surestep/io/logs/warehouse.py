@@ -266,4 +266,17 @@ def check_tables(database: Any, roles: RoleSql) -> tuple[float, bool]:
             "the entries are not those of the counts (other numbers of rows of a state and an "
             "action); expected both tables of the same queries, each whole"
         )
+    states = ", ".join(roles.names("state"))
+    (contradicting,) = database.execute(
+        "SELECT (SELECT count(*) FROM kinds WHERE contradict) + (SELECT count(*) FROM (SELECT "
+        "sum(counts) AS counts, sum(entries) AS entries, if(part = 'choosing', "
+        f"{first}, {most}) * (SELECT count(*) FROM (SELECT DISTINCT {states} FROM kinds WHERE "
+        "starts)) AS most FROM kinds WHERE starts GROUP BY part) WHERE entries < least(counts, "
+        "most))"
+    ).fetchone()
+    if contradicting:
+        raise InvalidCounts(
+            "the entries contradict the counts: other rewards, next states or first steps of "
+            "episodes; expected both tables of the same queries, as these wrote them"
+        )
     return share, listed == rows + starts
