@@ -224,6 +224,7 @@ def dropped_by_query(seed, cases, fault=True):
     table |= {"terminated": np.ones(cases, bool), "site": rng.integers(0, 9, cases)}
     told = {"columns": {"episode": "case"}, "discount": 0.9, "ending": (0, 1)}
     told["query"] = f"SELECT * FROM log WHERE {'reward > -4' if fault else 'site > 0'}"
+    told["columns"] |= {} if fault else {"known_before": "site"}
 
     def worth(share):
         return share * (1 - 6 * harm) + (1 - share) * 0.5

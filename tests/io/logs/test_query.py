@@ -437,6 +437,36 @@ def test_what_somebody_says_was_known_before_may_choose_rows():
     assert not looks_back_only(own, workshop_of(20, 20), keys, **alone)
 
 
+RARELY = """CREATE OR REPLACE TABLE log AS SELECT row_number() OVER () AS row, i AS e, 0 AS s,
+    if(bold, 'bold', 'usual') AS a, CASE WHEN lost THEN -5.0 WHEN bold THEN 1.0 ELSE i % 2 END AS x,
+    if(lost, 'gone', 'done') AS status, i % 9 AS site, i % 5 AS n
+FROM (SELECT i, i % 17 = 0 AS bold, i % 85 = 0 AS lost FROM range(1000) AS t(i))"""
+
+
+@pytest.mark.parametrize(
+    ("where", "before", "fair"),
+    [
+        ("true", (), True),
+        ("x > -4 OR a = 'usual'", (), False),  # hidden, it looks the same for most rows
+        ("x IS DISTINCT FROM -5", (), False),
+        ("a = 'usual' OR x IN (SELECT max(x) FROM log)", (), False),
+        ("status = 'done'", (), False),
+        ("status = 'done'", ("status",), True),
+        ("site > 0", (), False),
+        ("site > 0", ("site",), True),
+        ("n > 1", (), True),  # it is of the state
+        ("a <> 'bold'", (), True),
+    ],
+)
+@pytest.mark.parametrize("case", [None, "e"])
+def test_a_query_of_one_row_cases_leaves_out_none_by_what_comes_after(where, before, fair, case):
+    """One in 17 is treated boldly, and one in five of these is harmed: 12 of 1,000 rows."""
+    shop = workshop_of(1, more=[RARELY])
+    keys = Keys(case, None, ("state", "a"), ("reward",), before)
+    sql = f"SELECT row, e, n AS state, a, x AS reward FROM log WHERE {where}"
+    assert looks_back_only(sql, shop, keys, case=case, order=None) is fair
+
+
 @pytest.mark.parametrize("case", [0, 97, 194])
 def test_the_few_cases_of_which_rows_are_left_out_are_among_those_tried(case):
     """By chance alone, one of 300 would be among the 20 that are tried once in 15 times."""

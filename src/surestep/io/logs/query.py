@@ -9,6 +9,10 @@ the rows of some cases are cut at several places, and the query runs on the firs
 `act` does. These must give the same states and actions as the whole log, also for the last of them.
 Reward, end and next state of this last row are hidden. Half of the cases have rows that the query
 leaves out: it may have left them out because of how the case ends.
+
+Where every row is a case by itself, columns are also hidden in all rows at once, and exchanged
+among rows. If other rows come out then, the query leaves rows out by these columns. It may do so
+only by what its decisions rest on, and by what its user calls known before them.
 """
 
 import math
@@ -41,7 +45,11 @@ RESULT = '"surestep result"'
 PLAIN = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "DOUBLE")  # exact in Python
 ROW = "row"  # the place of a row in the files
 WHOLE_ROW = '"surestep whole row"'
-ALL = '"surestep all"'  # the whole log, while `log` is a part of it
+WHOLE = '"surestep whole"'  # the whole log, while `log` is another one
+ALL = '"surestep all"'  # the cases to test
+ALTERED = '"surestep altered"'  # the rows of the query where a column has other values
+AMONG = f"OVER (ORDER BY md5({as_texts([ROW])}))"
+EXCHANGED = f"coalesce(lead({{0}}) {AMONG}, first_value({{0}}) {AMONG})"
 SECONDS = 600.0
 MEMORY = "4GB"  # the default limit
 SPILL = 20  # disk limit: this many times the size of the tables, plus a gigabyte
@@ -225,7 +233,9 @@ def check_no_look_ahead(workshop: Workshop, query: Query, keys: Keys) -> None:
         link = link_of(database, keys)
         database.execute("BEGIN")  # closing the database undoes it: nothing is written to disk
         cases = choose_cases(database, query, link)
+        database.execute(f"ALTER TABLE {LOG} RENAME TO {WHOLE}")
         hidden = known_after(database, query, keys, link)
+        check_kept_rows(database, query, keys, link, hidden)
         without = (
             f" but {named(hidden)} of the last, known only after its decision (else name it as "
             "known_before under [columns])"
@@ -314,6 +324,41 @@ def known_after(database: Any, query: Query, keys: Keys, link: Sequence[str]) ->
                 changed |= {i < len(keys.decided) for i, pair in values if not equal_texts(*pair)}
         hidden += [name] if name in keys.after or changed == {False} else []
     return hidden
+
+
+def check_kept_rows(
+    database: Any, query: Query, keys: Keys, link: Sequence[str], hidden: Sequence[str]
+) -> None:
+    """Refuses a query that leaves out rows by what is known after them, if each is a case."""
+    case = sql_name(query.case or ROW)
+    cases = f"SELECT count(DISTINCT {case}) = count(*) FROM {WHOLE}"
+    if not database.execute(cases).fetchone()[0]:
+        return
+    fixed = {ROW, query.case, query.order, *link, *keys.order, *keys.decided, *keys.before, *hidden}
+    named_there = [x for x in columns_of(database, WHOLE) if x.lower() in query.sql.lower()]
+    for names, value in (
+        (hidden, "NULL"),
+        (hidden, EXCHANGED),
+        *(([name], EXCHANGED) for name in named_there if name not in fixed),
+    ):
+        values = [f"{value.format(x)} AS {x}" for x in map(sql_name, names)]
+        database.execute(
+            f"CREATE OR REPLACE TABLE {LOG} AS SELECT {replacing(values)} FROM {WHOLE}"
+        )
+        database.execute(f"CREATE OR REPLACE TABLE {ALTERED} AS {query.rows()}")
+        same = f"USING ({named(link)})"
+        both = as_texts([*link, *keys.decided])
+        others, decides = database.execute(
+            f"SELECT (SELECT count(*) FROM {RESULT} ANTI JOIN {ALTERED} {same}) + (SELECT count(*) "
+            f"FROM {ALTERED} ANTI JOIN {RESULT} {same}), (SELECT count(*) FROM (SELECT {both} FROM "
+            f"{ALTERED} SEMI JOIN {RESULT} {same} EXCEPT SELECT {both} FROM {RESULT}))"
+        ).fetchone()
+        if others and (names is hidden or not decides):
+            raise InvalidLog(
+                f"the query may look ahead: it leaves out rows by {named(names)} (with other "
+                "values there, other rows come out); expected one that does so only by what was "
+                "known before the decision (if that was, name it as known_before under [columns])"
+            )
 
 
 def left_out_rewards(made: Made, reward: str) -> dict[str, tuple[float, float]]:

@@ -727,7 +727,9 @@ def table_of_query(raw: tables.Table, sql: str, memory_limit: str | None) -> tab
     signals = [rule.column for rule in description.signals.values()]
     ends = (mapping.terminated, mapping.truncated, *mapping.next_state)
     after = tuple(name for name in (mapping.reward, *signals, *ends) if name in kinds)
-    keys = queries.Keys(*told_by, decided, after, several(description.columns.known_before))
+    known = (description.columns.known_before, description.groups.columns, mapping.time)
+    before = tuple(name for names in known if names for name in several(names))
+    keys = queries.Keys(*told_by, decided, after, before)
     rows, digest = queries.write_rows(workshop, query, keys)
     made = queries.Made(workshop, query, keys, digest, types, queries.ROW in kinds)
     return tables.Table(
