@@ -458,6 +458,23 @@ def test_the_command_line_plans_judges_and_verifies(result, tmp_path, monkeypatc
     assert run("verify", "result", old).exit_code == 0
     confirmed = run("verify", "pilot", new)
     assert (confirmed.exit_code, "confirmed" in confirmed.output) == (0, True)
+    for output in ("result", "result/pilot"):
+        into = run("pilot", "result", new, "--plan", "pilot", "-o", output)
+        assert (into.exit_code, "is in the result" in into.output) == (2, True)
+    assert run("verify", "result", old).exit_code == 0
+    page = tmp_path / "pilot" / "pilot.html"
+    text = page.read_text()
+    page.write_text(text.replace("new policy", "old policy"))
+    assert "answer.json comes out otherwise" in run("verify", "pilot", new).output
+    page.unlink()
+    assert run("verify", "pilot", new).exit_code == 1
+    page.write_text(text)
+    (tmp_path / "pilot" / "better.html").write_text("Proved")
+    added = run("verify", "pilot", new)
+    assert (added.exit_code, "expected only files of the pilot" in added.output) == (2, True)
+    (tmp_path / "pilot" / "better.html").unlink()
+    confirmed = run("verify", "pilot", new)
+    assert (confirmed.exit_code, "confirmed" in confirmed.output) == (0, True)
     shorter = written(tmp_path / "shorter.csv", table(150, 3, arm[:150], day=future[:150]))
     assert run("verify", "pilot", shorter).exit_code == 1
     toml = tmp_path / "pilot" / "pilot.toml"

@@ -71,9 +71,13 @@ def pilot_command(
     from surestep.pipeline import pilot
     from surestep.report.followup import answer_sections, plan_sections
     from surestep.results import load
+    from surestep.results.unfinished import RUN
 
     folder = plan or result.parent / "pilot"
     place = output or folder
+    for inside in (place.resolve(), *place.resolve().parents):
+        if (inside / RUN).is_file():
+            raise click.UsageError(f"{place} is in the result {inside}; name another folder (-o)")
     rows = description if description.files else None
     if rows is None:
         check_new_folder(place)

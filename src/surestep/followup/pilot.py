@@ -31,6 +31,7 @@ Share = Annotated[float, Meta(ge=1e-9, le=1 - 1e-9)]
 Name = Annotated[str, Meta(min_length=1)]
 Verdict = Literal["proved better", "believed better", "not yet", "stop: it is worse", "no claim"]
 PLAN, ANSWER = "pilot.toml", "answer.json"
+PLAN_PAGE, ANSWER_PAGE = "pilot.html", "answer.html"
 DAY = 86_400.0  # seconds
 FALSE_ALARMS = 0.001  # of the test of the share of arms
 POINTS = 200  # of a line over time; a past control is looked at so often
@@ -216,6 +217,8 @@ class PilotAnswer:
         there are no lots.
     lower_with_lacking : float or None
         The lower bound on the first measure if these went as badly as can be.
+    beside : dict from str to str
+        The SHA-256 of the page of the plan and of the file of lots, where these are there.
 
     Examples
     --------
@@ -239,6 +242,7 @@ class PilotAnswer:
     missing: int
     lacking: int
     lower_with_lacking: float | None
+    beside: dict[str, str] = field(default_factory=dict)
 
 
 class Forecast(NamedTuple):
@@ -296,10 +300,10 @@ class Pilot:
     def files(self) -> dict[str, bytes]:
         """Returns the files of a plan, or of an answer."""
         if self.answer is None:
-            made = {PLAN: self.toml, "pilot.html": self.report}
+            made = {PLAN: self.toml, PLAN_PAGE: self.report}
             made |= {self.plan.lots: self.lots} if self.plan.lots else {}
             return {name: text.encode() for name, text in made.items()}
-        return {ANSWER: self.to_json().encode(), "answer.html": self.report.encode()}
+        return {ANSWER: self.to_json().encode(), ANSWER_PAGE: self.report.encode()}
 
     def to_json(self) -> str:
         """Returns plan, forecast and answer as JSON.

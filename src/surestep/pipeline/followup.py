@@ -13,7 +13,15 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from surestep._arrays import BoolArray, FloatArray, IntArray, run_lengths, run_owners, run_sums
+from surestep._arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    run_lengths,
+    run_owners,
+    run_sums,
+    shown,
+)
 from surestep._files import read_path, read_whole
 from surestep._json import converted
 from surestep._words import number
@@ -30,8 +38,10 @@ from surestep.followup.episodes import Episodes, Measure
 from surestep.followup.lots import LOTS, in_order
 from surestep.followup.pilot import (
     ANSWER,
+    ANSWER_PAGE,
     DAY,
     PLAN,
+    PLAN_PAGE,
     Forecast,
     Pilot,
     PilotPlan,
@@ -53,7 +63,7 @@ from surestep.rehearsal.sources import Residuals, Simulated, size_of
 from surestep.report.followup import answer_sections, plan_sections, watch_sections
 from surestep.report.page import page
 from surestep.results.findings import UNCHANGED, is_proved
-from surestep.results.record import InputFile, Record
+from surestep.results.record import InputFile, Record, digests_of
 from surestep.results.result import Result, load
 from surestep.results.unfinished import RUN
 
@@ -220,6 +230,9 @@ def pilot(
         today or datetime.now(UTC).date().isoformat(),
         drift,
     )
+    beside = {PLAN_PAGE: fixed.report, str(terms.lots): fixed.lots}
+    digests = digests_of({name: text.encode() for name, text in beside.items() if text})
+    answer = replace(answer, beside=digests)
     return Pilot(
         plan=terms,
         toml=fixed.toml,
@@ -306,7 +319,13 @@ def verify_pilot(
     See `surestep verify`.
     """
     folder = read_path(directory)
-    name = read_plan(folder).plan.result
+    plan = read_plan(folder).plan
+    own = {PLAN, PLAN_PAGE, ANSWER, ANSWER_PAGE, plan.lots}
+    if others := sorted({path.name for path in folder.iterdir()} - own):
+        raise ResultMismatch(
+            f"{folder} holds {shown(others)}, expected only files of the pilot: move others away"
+        )
+    name = plan.result
     result = next((x for x in (folder.parent / name, Path(name)) if (x / RUN).is_file()), None)
     if result is None or not name:
         raise InvalidResult(f"{folder}: its plan is of the result {name!r}; expected it beside it")
@@ -330,7 +349,9 @@ def read_plan(folder: str | Path) -> Pilot:
     path = read_path(folder) / PLAN
     plan: PilotPlan = converted(read_toml(path), PilotPlan, PLAN, InvalidParameter)
     lots = read_whole(path.parent / plan.lots).decode("utf-8-sig", "replace") if plan.lots else ""
-    return Pilot(plan=plan, toml=read_whole(path).decode(), report="", lots=lots)
+    there = path.parent / PLAN_PAGE
+    report = read_whole(there).decode(errors="replace") if there.exists() else ""
+    return Pilot(plan=plan, toml=read_whole(path).decode(), report=report, lots=lots)
 
 
 def planned(saved: Result, given: dict[str, Any], past: NewRows) -> Pilot:
