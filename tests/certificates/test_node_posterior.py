@@ -13,9 +13,12 @@ from scipy import stats
 from support.node_world import DISCOUNT, EARNED, NEW, NODES, OLD, WORLD, dense, exact
 from surestep.certificates import NodePosterior
 from surestep.certificates.node_law import drawn_laws, rolled_out, sampled_log
+from surestep.certificates.node_posterior import posterior_weights
+from surestep.checks import check_structure
 from surestep.environments.sysadmin import SysAdmin
 from surestep.errors import InvalidParameter
-from surestep.model import FactoredProblem, Pairs, Policy
+from surestep.model import FactoredLog, FactoredProblem, Pairs, Policy, Structure
+from surestep.model.factored import ColumnRules
 
 
 def prior(weight=5.0):
@@ -25,17 +28,27 @@ def prior(weight=5.0):
     return weights
 
 
-def weights_by_heart(log, weight):
-    """The Dirichlet weights of every node, counted row by row."""
-    counts = prior(weight)
+def weights_by_heart(log):
+    """The Dirichlet weights of every node under the four priors, counted row by row."""
+    counts = np.zeros((NODES, 3))
     for (h, b), a, (after, light), over in zip(
         log.state.tolist(), log.action, log.next_state.tolist(), log.ended, strict=True
     ):
         counts[2 * h + a, after] += 1
         counts[6 + 3 * b + after, light] += 1
         counts[12 + light, int(over)] += 1
-    counts[12, :2] = weight / 2  # known: nothing is counted
-    return counts
+    counts[12] = 0  # known: nothing is counted
+    alike = prior()
+    pooled = np.zeros_like(alike)
+    # Column h has a node for each of two actions, the others have none of an action.
+    for siblings in (*([2 * h, 2 * h + 1] for h in range(3)), *([k] for k in range(6, NODES))):
+        some = counts[siblings].sum(axis=0) + alike[siblings[0]]
+        pooled[siblings] = 5 * some / some.sum()
+    return [counts + alike, counts + alike / 2, counts + pooled, counts + pooled / 2]
+
+
+def worlds_by_heart(log, draws, rng):
+    return np.concatenate([drawn_laws(one, draws, rng) for one in weights_by_heart(log)])
 
 
 def drawn_world(seed):
@@ -57,10 +70,11 @@ def test_gains_in_drawn_worlds_are_those_of_linear_solves(episodes):
     """With few episodes worlds differ, with many they share nearly all rollouts."""
     law, rng = drawn_world(3)
     problem = posed(logged(law, episodes, rng))
-    certifier = NodePosterior(draws=60, rollouts=100, seed=7)
-    gains, errors = certifier.gains(problem, NEW)
-    worlds = drawn_laws(weights_by_heart(problem.log, 5.0), 60, np.random.default_rng(7))
-    truth = np.array([(exact(law, NEW) - exact(law, OLD))[2] for law in worlds])
+    # Where worlds differ, a hundred rollouts of its own are needed in each of all four priors.
+    own = NodePosterior(draws=60, rollouts=100 if episodes == 60 else 400, seed=7)
+    gains, errors = own.gains(problem, NEW)
+    worlds = worlds_by_heart(problem.log, 60, np.random.default_rng(7))
+    truth = np.array([(exact(law, NEW) - exact(law, OLD))[2] for law in worlds]).reshape(4, 60)
     assert np.abs((gains - truth) / errors).max() < 5
     assert errors.max() < truth.std()
     # An error that is too large would hide all mistakes: rollouts of two worlds agree no better.
@@ -72,14 +86,14 @@ def test_starts_are_weighed_like_the_episodes_of_the_log():
     problem = posed(logged(law, 40, rng), start=None)
     gains, errors = NodePosterior(draws=60, rollouts=100, seed=7).gains(problem, NEW)
     drawing = np.random.default_rng(7)
-    worlds = drawn_laws(weights_by_heart(problem.log, 5.0), 60, drawing)
+    worlds = worlds_by_heart(problem.log, 60, drawing)
     share = drawing.dirichlet(np.ones(40), 60)
     begin = problem.log.starts @ [2, 1]
     truth = [
         own @ (exact(law, NEW) - exact(law, OLD))[begin]
-        for law, own in zip(worlds, share, strict=True)
+        for law, own in zip(worlds, np.tile(share, (4, 1)), strict=True)
     ]
-    assert np.abs((gains - truth) / errors).max() < 5
+    assert np.abs((gains.ravel() - truth) / errors.ravel()).max() < 5
 
 
 def test_the_claim_is_the_quantile_of_exact_gains_less_its_error():
@@ -88,12 +102,14 @@ def test_the_claim_is_the_quantile_of_exact_gains_less_its_error():
     certifier = NodePosterior(draws=99, rollouts=200)
     claim = certifier.certify(problem, NEW)
     judged = replace(problem, log=problem.log.episodes(np.arange(18, 60)))
-    worlds = drawn_laws(weights_by_heart(judged.log, 5.0), 99, np.random.default_rng(0))
-    truth = np.sort([(exact(law, NEW) - exact(law, OLD))[2] for law in worlds])
+    worlds = worlds_by_heart(judged.log, 99, np.random.default_rng(0))
+    truth = np.array([(exact(law, NEW) - exact(law, OLD))[2] for law in worlds]).reshape(4, 99)
+    quantile = np.sort(truth)[:, 8]
     assert certifier.rank == 9  # 0.9 · 0.1 · 100
     z, error = stats.norm.ppf(0.99), claim.figures["standard_error"]
-    assert truth[8] - 2 * z * error < claim.lower < truth[8]
-    assert claim.figures["spread"] == pytest.approx(truth.std(), rel=0.1)
+    assert quantile.min() - 2 * z * error < claim.lower < quantile.min()
+    spread = truth[quantile.argmin()].std()
+    assert claim.figures["spread"] == pytest.approx(spread, rel=0.1)
     assert (claim.standing, claim.figures["episodes"]) == ("posterior", 42)
     assert certifier.certify(problem, NEW) == claim
 
@@ -133,6 +149,80 @@ def test_claims_are_wrong_as_rarely_as_promised_under_the_prior():
 @pytest.mark.slow
 def test_claims_are_wrong_as_rarely_as_promised_in_many_worlds():
     assert 400 * 0.03 < wrong_claims(400, 12, 0.1, 100) < stats.binom.ppf(0.9999, 400, 0.1)
+
+
+ALIKE = Structure.read(
+    {"light": ("red", "green")},
+    ["wait", "go"],
+    {
+        "light": {"parents": [], "action": "none"},
+        "reward": {"values": [-50, 0, 1], "parents": [], "action": "all"},
+    },
+)
+
+
+def alike(seed, disaster, *, quits, steps=1000):
+    """A log of one-step episodes whose rewards owe nothing to the action.
+
+    Practice goes in 90 %. A logger who quits goes or waits until the first loss at going, and only
+    waits from then on.
+    """
+    rng = np.random.default_rng(seed)
+    reward = rng.choice([-50.0, 0.0, 1.0], p=[disaster, 0.5 - disaster, 0.5], size=steps)
+    light = rng.integers(2, size=(steps + 1, 1))
+    action = (rng.random(steps) < (0.5 if quits else 0.9)).astype(np.int64)
+    lost = np.flatnonzero((reward < 0) & (action == 1))
+    if quits and lost.size:
+        action[lost[0] + 1 :] = 0
+    return FactoredLog(
+        structure=ALIKE,
+        state=light[:-1],
+        action=action,
+        next_state=light[1:],
+        ended=np.zeros(steps, np.bool_),
+        offsets=np.arange(steps + 1),
+        reward=reward,
+    )
+
+
+def wrong_beliefs(logs, disaster, *, quits=False, priors=4):
+    """Counts logs in which the action never tried less, or only waiting, is believed to gain.
+
+    The mean rewards of drawn laws are exact here, so that no noise of rollouts hides a mistake.
+    """
+    wrong = 0
+    for seed in range(logs):
+        judging = alike(seed, disaster, quits=quits, steps=700)
+        rng = np.random.default_rng(seed)
+        lower = []
+        for weights in posterior_weights(judging, 5.0)[:priors]:
+            laws = drawn_laws(weights[-2:], 200, rng)  # of the reward: wait, go
+            mean = np.diff(laws, axis=2, prepend=0.0) @ [-50.0, 0.0, 1.0]
+            gains = mean[:, 0] - mean[:, 1] if quits else mean[:, 1] - mean[:, 0]
+            lower.append(np.sort(gains)[NodePosterior().rank - 1])
+        wrong += min(lower) > 0
+    return wrong
+
+
+def test_rare_losses_make_no_gain_where_no_action_matters():
+    """δ = 0.1. A prior of the same weight for each value makes nearly all of these claims."""
+    assert wrong_beliefs(60, 0.001) <= 9
+    assert wrong_beliefs(60, 0.001, priors=1) > 36
+    log = alike(0, 0.001, quits=False)
+    behavior = ColumnRules.of(ALIKE, [], "go", chance=0.2)
+    problem = FactoredProblem(log=log, behavior=behavior, discount=0.9, horizon=1)
+    go = ColumnRules.of(ALIKE, [], "go")
+    assert NodePosterior().certify(problem, go).lower < 0
+    tested = check_structure(log, go, 0.9, behavior=behavior)
+    assert (tested.blind, tested.is_blind) == (0.0, True)  # waiting was seen a hundred times
+    assert tested.blind_before == pytest.approx(0.1, abs=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("quits", [False, True])
+@pytest.mark.parametrize("disaster", [0.0003, 0.001, 0.003])
+def test_no_gain_is_believed_too_often_where_no_action_matters(disaster, quits):
+    assert wrong_beliefs(300, disaster, quits=quits) <= 0.15 * 300
 
 
 def test_sampled_steps_have_the_law_of_their_nodes():

@@ -1,23 +1,32 @@
 """The posterior certificate on nodes: a quantile of the gain over laws of nodes that are drawn.
 
-**Draws.** The law of every node that is not known has a Dirichlet prior over the node's values, of
-the same weight for each. Given the draws that a log shows, it is Dirichlet again. World k has one
-draw of every node, for all rows of the world that share it, and weights of the episodes, uniform
-over all that add up to 1 (a Bayesian bootstrap; Rubin 1981). These weights say how often episodes
-start as that one did. Where not all of π_b is known, they also weigh what episodes returned, with
-the most that may follow a cut. Nothing is enumerated: m rollouts of each policy are made in each
-world, both by the same random numbers.
+**Draws.** The law of every node that is not known has a Dirichlet prior over the node's values.
+Given the draws that a log shows, it is Dirichlet again. World k has one draw of every node, for all
+rows of the world that share it, and weights of the episodes, uniform over all that add up to 1 (a
+Bayesian bootstrap; Rubin 1981). These weights say how often episodes start as that one did. Where
+not all of π_b is known, they also weigh what episodes returned, with the most that may follow a
+cut. Nothing is enumerated: m/4 rollouts of each policy are made in each world, both by the same
+random numbers.
 
-**The gain in a world.** All rollouts serve all worlds. If p_k(τ) is the chance of the draws of
-rollout τ in world k, then its return counts with the weight p_k(τ) / (Σ_j p_j(τ) / n) in world k,
-and the mean over all n·m rollouts is unbiased (the balance heuristic; Veach and Guibas 1995).
-Where the log tells the laws well, this is as good as n·m rollouts in each world; where it does not,
-hardly worse than m of its own. D̂_k is the mean gain, and s_k its standard error.
+**Four priors.** One has the same weight for each value. It fears what a node seldom tried may still
+show, but it fears that of π_b's rare nodes as well: a reward of −50 that comes in one of 1,000
+steps makes whatever was seldom tried look bad. So the second one leans towards *siblings*, the
+nodes of the same column and parents with another part of the action: its weight is spread as their
+draws together (and the first prior) are, which is an empirical Bayes prior (Robbins 1956), as the
+pooled one of `certificates.posterior`. Both are taken in full and with half their weight. A gain is
+believed if it is one under all four, so that none owes its sign to the weight of a prior.
 
-**The claim.** L is the r-th smallest D_k = D̂_k − z s_k, r = ⌊0.9 δ (n + 1)⌋. Given the data, the
-true world is one more draw. Roll it out in thought: its D is exchangeable with D_1 … D_n (but for
-its part in the others' rollouts), so that P(D < L) ≤ r/(n + 1) ≤ 0.9 δ. And P(D > Δ) ≤ 0.1 δ for a
-normal mean with z = Φ⁻¹(1 − 0.1 δ). So P(Δ < L) ≤ δ. ∎
+**The gain in a world.** All rollouts serve all worlds of all priors. If p_k(τ) is the chance of
+the draws of rollout τ in world k, then its return counts with the weight p_k(τ) / (Σ_j p_j(τ) / 4n)
+in world k, and the mean over all n·m rollouts is unbiased (the balance heuristic; Veach and Guibas
+1995). Where the log tells the laws well, this is as good as n·m rollouts in each world; where it
+does not, hardly worse than m/4 of its own. D̂_k is the mean gain, and s_k its standard error.
+
+**The claim.** Under each prior take the r-th smallest D_k = D̂_k − z s_k, r = ⌊0.9 δ (n + 1)⌋; L is
+the least of the four. Given the data, the true world is one more draw. Roll it out in thought: its
+D is exchangeable with D_1 … D_n (but for its part in the others' rollouts), so that P(D < L) ≤
+r/(n + 1) ≤ 0.9 δ. And P(D > Δ) ≤ 0.1 δ for a normal mean with z = Φ⁻¹(1 − 0.1 δ). So P(Δ < L) ≤ δ
+under each prior. ∎ (The second one was read off the data, which leaves no exact posterior.)
 
 Noise makes the D̂_k vary more than the Δ_k do, and lowers L. The figures have `standard_error`, the
 noise of one draw, beside `spread`, by how much all draws vary.
@@ -46,9 +55,17 @@ from surestep.certificates.node_law import (
 from surestep.certificates.nodes import NodeStitched, paid_node_returns
 from surestep.certificates.posterior import DEFAULT_WEIGHT
 from surestep.errors import InvalidParameter
-from surestep.model import Certificate, ColumnRules, FactoredProblem, Policy, Statement
+from surestep.model import (
+    Certificate,
+    ColumnRules,
+    FactoredLog,
+    FactoredProblem,
+    Policy,
+    Statement,
+)
 from surestep.model.known import Logger
 
+PRIORS = 4
 OF_NOISE = 0.1  # the share of δ that the noise of rollouts takes
 MEMORY = 2**31  # bytes
 
@@ -62,11 +79,11 @@ class NodePosterior(common.WithRanges):
     delta : float, default 0.1
         The chance δ that the claim is wrong.
     prior_weight : float, default 5.0
-        The total weight of a node's prior, the same for each of its values.
+        The total weight of a node's prior; the claim has to hold with half of it, too.
     draws : int, default 200
-        The number n of worlds.
+        The number n of worlds under each of four priors.
     rollouts : int, default 30
-        The number of rollouts of both policies in each world.
+        The number m of rollouts of both policies in four worlds, one of each prior.
     seed : int, default 0
         Of the draws, and of the split where the logger is fixed.
     train_share : float, default 0.3
@@ -116,7 +133,7 @@ class NodePosterior(common.WithRanges):
     def gains(
         self, problem: FactoredProblem, policy: ColumnRules | Policy
     ) -> tuple[arrays.FloatArray, arrays.FloatArray]:
-        """Returns D̂_k and s_k, by the whole log of a problem.
+        """Returns D̂_k and s_k under each prior, by the whole log of a problem.
 
         Parameters
         ----------
@@ -127,24 +144,24 @@ class NodePosterior(common.WithRanges):
 
         Returns
         -------
-        tuple of arrays of float [draws]
+        tuple of arrays of float [4, draws]
             The mean gains of rollouts, and their standard errors.
         """
-        structure, behavior, log = problem.structure, problem.rolled_behavior, problem.log
+        behavior, log = problem.rolled_behavior, problem.log
         if isinstance(policy, Policy) or isinstance(problem.behavior, Policy):
             raise InvalidParameter(
                 "a policy is a table over all states, expected rules; NodeRobust takes tables"
             )
         both = [policy] if behavior is None else [policy, behavior]
         rng = np.random.default_rng(self.seed)
-        prior = self.prior_weight / structure.node_sizes[:, np.newaxis]
-        weights = seen_draws(log, prior)
-        takes = max(weights.nbytes, 64 * self.draws * self.rollouts)
-        if takes * self.draws > MEMORY:
+        weights = posterior_weights(log, self.prior_weight)
+        worlds, each = PRIORS * self.draws, math.ceil(self.rollouts / PRIORS)
+        takes = max(weights[0].nbytes, 64 * self.draws * self.rollouts)
+        if takes * worlds > MEMORY:
             raise common.refused(
-                "too-little-memory", takes=takes / 2**20, most=MEMORY / self.draws / 2**20
+                "too-little-memory", takes=takes / 2**20, most=MEMORY / worlds / 2**20
             )
-        laws = drawn_laws(weights, self.draws, rng)
+        laws = np.concatenate([drawn_laws(one, self.draws, rng) for one in weights])
         whole = (log.starts >= 0).all(axis=1)
         if not whole.any():
             raise InvalidParameter("no episode begins with a value in every column, expected one")
@@ -153,13 +170,14 @@ class NodePosterior(common.WithRanges):
         begun = np.broadcast_to(problem.starts, log.starts[whole].shape)  # all alike if it is known
         starts, of_start = np.unique(begun, axis=0, return_inverse=True)
         chances = np.array([np.bincount(of_start.ravel(), own) for own in share], np.float64)
-        begin = np.concatenate([rng.choice(len(starts), self.rollouts, p=own) for own in chances])
+        chances = np.tile(chances, (PRIORS, 1))
+        begin = np.concatenate([rng.choice(len(starts), each, p=own) for own in chances])
         seed = int(rng.integers(2**63))
         made = [
             rolled_out(problem, laws, one, starts[begin], seed=seed, rest=rest)
             for one, rest in zip(both, problem.rest_bounds, strict=False)
         ]
-        gains, errors = weighed(made, laws, chances[:, begin])
+        gains, errors = (x.reshape(PRIORS, -1) for x in weighed(made, laws, chances[:, begin]))
         return gains - paid, errors
 
     def certify(self, problem: FactoredProblem, policy: ColumnRules | Policy) -> Certificate:
@@ -188,7 +206,9 @@ class NodePosterior(common.WithRanges):
         judging = splits.parts(problem)[1]
         gains, errors = self.gains(judging, policy)
         low, high = problem.return_bounds
-        least = ndtri(1 - OF_NOISE * self.delta) * errors
+        lower = np.sort(gains - ndtri(1 - OF_NOISE * self.delta) * errors)[:, self.rank - 1]
+        place = lower.argmin()
+        gains, errors = gains[place], errors[place]
         stacks = node_stacks(judging.log)
         practice = problem.about_behavior
         if problem.rolled_behavior is None:
@@ -196,7 +216,7 @@ class NodePosterior(common.WithRanges):
         return Certificate(
             kind=self.name,
             standing="posterior",
-            lower=max(float(np.sort(gains - least)[self.rank - 1]), low - high),
+            lower=max(float(lower[place]), low - high),
             delta=self.delta,
             span=high - low,
             assumptions=(
@@ -227,6 +247,23 @@ class NodePosterior(common.WithRanges):
                 "draws_with_a_loss": int(np.count_nonzero(gains < 0)),
             },
         )
+
+
+def posterior_weights(log: FactoredLog, weight: float) -> list[arrays.FloatArray]:
+    """Returns the weights [K, V] of the Dirichlet posteriors of all nodes, under each prior."""
+    structure, counts = log.structure, seen_draws(log, 0.0)
+    number, sibling = np.arange(len(counts)), np.arange(len(counts))
+    parts = structure.nodes.part.reshape(structure.target.size, -1).max(axis=1) + 1
+    for d in np.argsort(structure.nodes.first, kind="stable"):
+        first = structure.nodes.first[d]  # the part of the action has stride 1
+        sibling[first:] = number[first:] - (number[first:] - first) % parts[d]
+    together = np.zeros(counts.shape)
+    np.add.at(together, sibling, counts)
+    sizes = structure.node_sizes[:, np.newaxis]
+    alike = weight / sizes * (np.arange(counts.shape[1]) < sizes)
+    pooled = together[sibling] + alike
+    pooled *= weight / pooled.sum(axis=1, keepdims=True)
+    return [counts + share * prior for prior in (alike, pooled) for share in (1.0, 0.5)]
 
 
 def weighed(

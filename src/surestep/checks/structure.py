@@ -43,6 +43,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -136,6 +137,9 @@ class StructureTest:
         of the median node; None if none would. It is approximate.
     blind : float or None
         The share of the new policy's steps of which the log shows too little; None without one.
+    blind_before : float or None
+        The share of the current policy's steps that meet a node with fewer than 250 rows; None
+        where it is not told.
 
     Examples
     --------
@@ -152,6 +156,7 @@ class StructureTest:
     worst: LeftOut | None
     notices: float | None
     blind: float | None = None
+    blind_before: float | None = None
 
     @property
     def failed(self) -> bool:
@@ -160,8 +165,8 @@ class StructureTest:
 
     @property
     def is_blind(self) -> bool:
-        """Tells whether too many steps of the new policy are where the test notices nothing."""
-        return self.blind is not None and self.blind > MOST_BLIND
+        """Tells whether too many steps of either policy are where the test notices nothing."""
+        return max(self.blind or 0.0, self.blind_before or 0.0) > MOST_BLIND
 
 
 class Variable(NamedTuple):
@@ -203,6 +208,8 @@ def check_structure(
     discount: float = 1.0,
     start: Sequence[int] | None = None,
     seed: int = 0,
+    *,
+    behavior: ColumnRules | None = None,
 ) -> StructureTest:
     """Tests whether a column depends on something that its structure leaves out.
 
@@ -218,6 +225,9 @@ def check_structure(
         The one state in which episodes start, if it is known; else starts of the log are drawn.
     seed : int, default 0
         The seed of its rollouts.
+    behavior : ColumnRules, optional
+        The current policy. It made the log, so only the rows of its nodes are counted, and not
+        those of what they leave out.
 
     Returns
     -------
@@ -248,14 +258,15 @@ def check_structure(
     draws = [total for unit in units for total in unit.tables[-1][1].sum(axis=1)]
     totals = sorted(draws, key=lambda total: float(total.sum()))
     bar = math.log(max(tests, 1) / LEVEL)
+    share = partial(blind_share_of, log, discount=discount, start=start, seed=seed)
+    whole = [unit._replace(tables=[everything(unit, log.structure.num_actions)]) for unit in units]
     return StructureTest(
         tests=tests,
         evidence=largest - math.log(max(tests, 1)),
         worst=worst,
         notices=noticed_change(totals[len(totals) // 2], bar) if totals else None,
-        blind=None
-        if policy is None
-        else blind_share_of(log, units, policy, discount=discount, start=start, seed=seed),
+        blind=None if policy is None else share(units, policy),
+        blind_before=None if behavior is None else share(whole, behavior),
     )
 
 
@@ -354,6 +365,13 @@ def actions_of(structure: Structure, columns: arrays.IntArray) -> Variable:
     if number > 1:
         name = f"{ACTION}, seen from {structure.columns[structure.target[columns[0]]]}"
     return Variable(name, labels, None, of_action.reshape(part.shape))
+
+
+def everything(unit: Compared, actions: int) -> tuple[Variable, arrays.FloatArray]:
+    """Returns all rows of each node, as those of a variable with one value."""
+    _, counts = unit.tables[-1]  # every row lies in a block
+    one = Variable("rows", ["any"], None, np.zeros((unit.columns.size, actions), np.int64))
+    return one, np.stack([np.zeros_like(counts[:, 0]), counts.sum(axis=1)], axis=1)
 
 
 def log_ml(counts: arrays.FloatArray) -> arrays.FloatArray:

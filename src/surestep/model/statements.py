@@ -242,8 +242,9 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
         "is no exact posterior."
     ),
     "nodes-prior": "The chances of every node are a draw from a Dirichlet prior of weight "
-    "{weight:.6g}, shared evenly among its values and independent of all other nodes: the "
-    "confidence is meant under this prior.",
+    "{weight:.6g}, independent of all other nodes: the confidence is meant under this prior. It is "
+    "shared evenly among the values of a node, or as all actions together showed them, and taken "
+    "in full or by half, whichever claims least.",
     "unseen-draws-alike": "Draws that nobody saw were like those that were seen, so this is no "
     "exact posterior.",
     "rollouts-normal": "The mean of the rollouts in a world is normal around the gain there.",

@@ -147,7 +147,9 @@ def improve_structured(
         way = partial(improved, description, templates_of(tables))
         found, claim, belief = way(problem)
         tell("testing the structure", 0, 1)
-        test = check_structure(log, found.policy, problem.discount)
+        test = check_structure(
+            log, found.policy, problem.discount, behavior=problem.rolled_behavior
+        )
         worlds, why_none = worlds_of(problem, description.method.worlds)
         rehearsal = None
         if worlds:

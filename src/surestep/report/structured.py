@@ -155,7 +155,10 @@ def answer(result: StructuredResult) -> tuple[str, str, Mood]:
         return "Keep what you do", "This log cannot show a gain. More episodes may.", "plain"
     if result.test.is_blind:
         step = "There nobody can test the structure. A pilot needs none."
-        return "Pilot it: it goes where the log has not been", step, "caution"
+        why = "it goes where the log has not been"
+        if (result.test.blind or 0.0) <= MOST_BLIND:
+            why = "the log shows too little of where the current policy goes"
+        return f"Pilot it: {why}", step, "caution"
     if result.verdict == "proved within the rewards seen":
         columns = listed([f"“{name}”" for name in result.structure.open_columns])
         step = (
@@ -232,10 +235,15 @@ def structure_words(result: StructuredResult) -> str:
 
 def blind_words(result: StructuredResult) -> str:
     """Says how often the new policy goes where nothing can be tested."""
-    share = percent(result.test.blind or 0.0)
+    share, before = percent(result.test.blind or 0.0), ""
+    if result.test.blind_before:
+        before = (
+            f"In {percent(result.test.blind_before)} of its steps the current policy meets a part "
+            f"of the world that the log shows fewer than {FEW} times. "
+        )
     return (
         f"In {share} of its steps the new policy meets a combination that the log "
-        f"shows fewer than {FEW} times: a missing parent would go unnoticed there. More "
+        f"shows fewer than {FEW} times: a missing parent would go unnoticed there. {before}More "
         f"than {percent(MOST_BLIND)} is not called proved."
     )
 
