@@ -29,6 +29,10 @@ ASKED |= {"worlds": 0, "certificates": ["stitched"]}
 IN_STATE = {**clinic.COLUMNS, "state": ["severity", "group"]}
 
 
+SITES = {**ASKED, "columns": clinic.COLUMNS, "running": (0, 0), "ending": (0, 1)}
+SITES["groups"] = {"columns": ["site"], "not_worse_by": 0.005}
+
+
 def evidence_of(table, *, groups=None, **given):
     said = {**ASKED, "groups": groups, **given}
     description, frame = given_as(table, **said)
@@ -262,10 +266,6 @@ def test_harm_that_a_test_misses_is_never_proved_to_be_none():
     assert (proved, named) == (0, 0)
 
 
-SITES = {**ASKED, "columns": clinic.COLUMNS, "running": (0, 0), "ending": (0, 1)}
-SITES["groups"] = {"columns": ["site"], "not_worse_by": 0.005}
-
-
 def sites(seed, episodes=3000):
     """Returns a log in which an action gains 0.15, and loses 0.015 in the 5 % of site B."""
     rng = np.random.default_rng(seed)
@@ -315,6 +315,35 @@ def wrong_names(logs, effects, episodes=300):
 def test_of_twenty_groups_without_effect_none_is_named():
     effects = {f"g{i:02}": 0.0 for i in range(20)}
     assert np.mean(wrong_names(2, effects)) <= 0.1
+
+
+def named_of_twenty(seed, episodes=2000):
+    """The groups that are named where the first three of twenty gain 0.45, and no other gains."""
+    rng = np.random.default_rng(seed)
+    group, drug = rng.integers(20, size=episodes), rng.integers(2, size=episodes)
+    chance = np.where(group < 3, np.where(drug == 1, 0.95, 0.05), 0.5)
+    table = {
+        "patient": [*range(episodes)],
+        "week": [0] * episodes,
+        "severity": [f"g{i:02}" for i in group],
+        "do": [clinic.ACTIONS[i] for i in drug],
+        "earned": (rng.random(episodes) < chance).astype(float).tolist(),
+        "over": [True] * episodes,
+    }
+    result = surestep.improve(table, **SITES | {"groups": {"columns": ["severity"]}})
+    return [group.value for group in result.groups if group.gains]
+
+
+def test_huge_gains_are_named_beside_many_groups_without_any():
+    assert named_of_twenty(0) == ["g00", "g01", "g02"]
+
+
+@pytest.mark.slow  # 30 logs, 1 minute
+def test_huge_gains_are_named_in_most_logs_and_few_others_are():
+    named = [named_of_twenty(seed) for seed in range(30)]
+    assert all({"g00", "g01", "g02"} <= {*some} for some in named)
+    wrong = [sum(name > "g02" for name in some) / len(some) for some in named]
+    assert np.mean(wrong) <= 0.1
 
 
 def test_opposite_effects_are_told_apart():

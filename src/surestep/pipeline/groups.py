@@ -24,8 +24,9 @@ e-value. e-BH names the k groups with the largest e-values, for the largest k wi
 e_(k) ≥ G/(kα), and the mean share of wrong names among those named is at most α, however groups
 overlap (Wang & Ramdas 2022). ∎ As every e is 0 or G/(k*α), all groups with L > 0 are named if there
 are k* of them, and none otherwise. With k* = 1 this is Bonferroni's level; k* is half of the groups
-in which fold 1 sees a gain, rounded down, and at least 1: so it costs little where fold 1 is half
-right.
+of which fold 1 expects an L above 0, rounded down, and at least 1: so it costs little where fold 1
+is half right. (A gain that fold 1 merely estimates to be above 0 does not count: half of all groups
+without any have one.) That L is the lower end of the interval of the gain.
 """
 
 from collections.abc import Iterator, Sequence
@@ -49,7 +50,7 @@ from surestep.pipeline.evidence import Evidence
 from surestep.pipeline.stress_test import Assignment
 from surestep.planning import evaluate, occupancy
 from surestep.results.advantage_intervals import gain_interval
-from surestep.results.groups import Group, GroupGain, expected_gains
+from surestep.results.groups import Group, GroupGain
 
 LEAST = 30  # episodes of a group
 MOST_VALUES = 12  # of a column of the state, unless the user named it
@@ -146,7 +147,9 @@ def group_gains(
         ]
     named = sum(one.by_state for one in gains)
     if names and keys.columns is not None and named:
-        least = max(1, sum(x > 0 for x in expected_gains(question.groups, policy)) // 2)  # k*
+        parts = [one.first for one in sure if one.first.counts.starts.any()]
+        hoped = [gain_interval(part, policy, delta)[1] for part in parts]
+        least = max(1, sum(low > 0 for low in hoped) // 2)  # k*
         better = passing(sure, policy, certifier, least * delta / named, 0.0)
         gains = [replace(x, gains=len(better) >= least and x.name in better) for x in gains]
     return tuple(gains)
