@@ -1,7 +1,9 @@
 """Rules: what they say is what the policy does, and what is claimed is claimed of them."""
 
+import itertools
 import json
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -106,6 +108,25 @@ def test_what_is_claimed_of_rules_is_claimed_of_the_table_they_expand_to(result)
     policy = Policy(pairs, probability)
     for certifier, claim in zip(question.certifiers, result.certificates, strict=True):
         assert certify(question.problem, policy, certifier).lower == claim.lower
+
+
+def test_rules_and_act_refuse_a_situation_that_the_log_never_had():
+    """Both of its values were seen, but never together."""
+    log = clinic()
+    both = zip(log["condition"], log["age"], strict=True)
+    kept = [i for i, (condition, age) in enumerate(both) if condition != "worn" or age < 65]
+    result = surestep.improve({name: [log[name][i] for i in kept] for name in log}, **TERMS)
+    (never,) = {*itertools.product(*map(set, zip(*result.rules.situations, strict=True)))} - {
+        *result.rules.situations
+    }
+    assert never[0] == "worn"
+    with pytest.raises(InvalidParameter, match="the log shows no decision in the situation 'worn"):
+        result.rules.action(never)
+    with pytest.raises(InvalidParameter):
+        result.act(never, rng=0)
+    assert "no rule for situations that the log does not show" in result.card
+    older = msgspec.structs.replace(result.rules, situations=())  # a file of an older release
+    assert older.action(never) is not None
 
 
 def test_rules_are_saved_and_verified(result, tmp_path):

@@ -63,6 +63,9 @@ def rules_of(findings: Findings, tree: Tree, columns: Sequence[StateColumn]) -> 
         columns=words.state_columns,
         rules=(*written, rule_of(whole, whole, columns, words)),
         behavior_is_estimated=findings.record.behavior_is_estimated,
+        situations=tuple(
+            sorted(x for x, end in zip(words.states, table.quiet, strict=True) if not end)
+        ),
     )
     *judged, rest = [judged_rule(findings, rules, rule) for rule in rules.rules]
     judged.sort(key=lambda rule: (rule.action is None, -rule.gain))

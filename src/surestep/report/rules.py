@@ -13,6 +13,7 @@ from surestep.sections import Item, Section
 
 MOST_ON_CARD = 24  # situations: more do not fit on a printed page
 SHOWN_EXCEPTIONS = 3
+NOT_SEEN = "There is no rule for situations that the log does not show, nor any test of one."
 WARNINGS = {"proved better": "", "believed better": "Only for a pilot: believed, not proved."}
 
 
@@ -129,7 +130,7 @@ def card_page(findings: Findings) -> str:
             date=about.get("date"),
             warning=WARNINGS.get(reason, f"Draft, not for use: {reason}."),
             rules=[(rule.text, exceptions(rule)) for rule in rules.rules],
-            notes=[harm, *notes(rules)] if harm else notes(rules),
+            notes=[*[harm] * bool(harm), *notes(rules), NOT_SEEN],
             headings=[
                 *words.state_columns,
                 "Today, mostly",

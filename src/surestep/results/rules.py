@@ -4,12 +4,13 @@ The file rules.json holds them. The first rule that fits a situation decides; th
 every situation.
 """
 
+from bisect import bisect_left
 from typing import Literal, Self
 
 import msgspec
 
 from surestep._json import read_json, typed
-from surestep.errors import InvalidResult
+from surestep.errors import InvalidParameter, InvalidResult
 from surestep.io.labels.vocabulary import Label
 
 
@@ -71,6 +72,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
         The rules; the last one fits every situation.
     behavior_is_estimated : bool
         *As before* is an estimate of what is done today.
+    situations : tuple of tuple of str
+        All situations in which the log shows decisions, sorted; none in files of older releases.
 
     Examples
     --------
@@ -89,6 +92,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     columns: tuple[str, ...]
     rules: tuple[Rule, ...]
     behavior_is_estimated: bool
+    situations: tuple[tuple[str, ...], ...] = ()
 
     def rule(self, label: Label) -> Rule:
         """Returns the rule for a situation.
@@ -118,7 +122,18 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
         -------
         tuple of str or None
             The action; None: as before.
+
+        Raises
+        ------
+        InvalidParameter
+            The log shows no decision in this situation, so that no policy was judged there.
         """
+        place = bisect_left(self.situations, label)
+        if self.situations and self.situations[place : place + 1] != (label,):
+            raise InvalidParameter(
+                f"the log shows no decision in the situation {', '.join(label)!r}, so that rules "
+                "say nothing there; expected one of `situations`"
+            )
         rule = self.rule(label)
         return None if label in rule.exceptions else rule.action
 
