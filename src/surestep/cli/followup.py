@@ -75,9 +75,8 @@ def pilot_command(
 
     folder = plan or result.parent / "pilot"
     place = output or folder
-    for inside in (place.resolve(), *place.resolve().parents):
-        if (inside / RUN).is_file():
-            raise click.UsageError(f"{place} is in the result {inside}; name another folder (-o)")
+    if any((x / RUN).is_file() for x in (place.resolve(), *place.resolve().parents)):
+        raise click.UsageError(f"{place} is in the folder of a result; name another one (-o)")
     rows = description if description.files else None
     if rows is None:
         check_new_folder(place)

@@ -64,32 +64,31 @@ class PilotPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     def __post_init__(self) -> None:
         dates = [seconds(date) for date, _ in self.schedule]
-        if not dates or dates != sorted(set(dates)):
-            raise ValueError("Expected a list of dates and chances as share, by rising dates")
-        if self.new == self.old:
-            raise ValueError("Expected two different names of arms, new and old")
-        if self.lots and (self.control == "past" or isinstance(self.share, list)):
-            raise ValueError("Expected a concurrent control and one share of all lots")
+        past = self.control == "past"
         first = self.measures[0]
-        if first.margin != 0 or first.at_most is not None:
-            raise ValueError(f"Expected a gain of {first.name!r}, without margin and at_most")
-        for measure in self.measures:
-            if not all(
-                isinstance(x, str | None) or abs(x) <= MOST
-                for x in msgspec.structs.astuple(measure)
-            ):
-                raise ValueError(f"Expected numbers of {measure.name!r} within ±{MOST:g}")
-            if not measure.low <= measure.middle <= measure.high or measure.low == measure.high:
-                raise ValueError(
-                    f"Expected low < high of {measure.name!r}, and middle between them"
-                )
-            if measure.at_most is not None and self.control == "past":
-                raise ValueError(
-                    f"Expected control = 'concurrent': a past control does not judge the limit of "
-                    f"{measure.name!r} (at_most)"
-                )
-        if self.until is not None and seconds(self.until) <= seconds(self.made):
-            raise ValueError(f"Expected until after made ({self.made}), found {self.until}")
+        faults = {
+            "a list of dates and chances as share, by rising dates": not dates
+            or dates != sorted(set(dates)),
+            "two different names of arms, new and old": self.new == self.old,
+            "a concurrent control and one share of all lots": self.lots is not None
+            and (past or isinstance(self.share, list)),
+            f"until after made ({self.made}), found {self.until}": self.until is not None
+            and seconds(self.until) <= seconds(self.made),
+            f"a gain of {first.name!r}, without margin and at_most": first.margin != 0
+            or first.at_most is not None,
+        }
+        for x in self.measures:
+            numbers = [x.low, x.high, x.discount, x.margin, x.at_most or 0.0, x.middle, x.variance]
+            faults |= {
+                f"numbers of {x.name!r} within ±{MOST:g}": not all(abs(y) <= MOST for y in numbers),
+                f"low < high of {x.name!r}, and middle between them": x.low == x.high
+                or not x.low <= x.middle <= x.high,
+                "control = 'concurrent': a past control does not judge the limit of "
+                f"{x.name!r} (at_most)": past and x.at_most is not None,
+            }
+        for expected, wrong in faults.items():
+            if wrong:
+                raise ValueError(f"Expected {expected}")
 
     @property
     def schedule(self) -> list[tuple[str, float]]:

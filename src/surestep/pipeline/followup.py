@@ -230,9 +230,9 @@ def pilot(
         today or datetime.now(UTC).date().isoformat(),
         drift,
     )
-    beside = {PLAN_PAGE: fixed.report, str(terms.lots): fixed.lots}
-    digests = digests_of({name: text.encode() for name, text in beside.items() if text})
-    answer = replace(answer, beside=digests)
+    beside = {PLAN_PAGE: fixed.report.encode(), str(terms.lots): fixed.lots.encode()}
+    beside = {name: content for name, content in beside.items() if content}
+    answer = replace(answer, beside=digests_of(beside))
     return Pilot(
         plan=terms,
         toml=fixed.toml,

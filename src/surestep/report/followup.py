@@ -98,8 +98,8 @@ def arms_words(plan: PilotPlan) -> list[str]:
         "you stop.",
         f"Each episode gets the new policy by lot, {', '.join(chances)}. Draw before it starts, "
         "for whole episodes, and never by who comes.",
-        f"The lots are drawn: {plan.lots}. Use them in order, and write the episode that gets one "
-        "beside it. A lot that is left out counts as the worst after the deadline."
+        f"The lots are drawn: {plan.lots}. Use them in order, and write the episode beside its lot "
+        "before it starts. A lot that is left out counts as the worst after the deadline."
         if plan.lots
         else "Better draw all lots beforehand (surestep pilot RESULT --draw LOTS): without them "
         "nobody notices episodes that are missing from the rows.",
