@@ -14,6 +14,7 @@ import pytest
 import surestep._arrays as arrays
 from support.log_tables import write_table
 from surestep import improve, load
+from surestep.certificates.refuting import check_node_returns
 from surestep.cli.main import main
 from surestep.environments.sysadmin import DISCOUNT, STRUCTURE, SysAdmin
 from surestep.errors import (
@@ -22,9 +23,10 @@ from surestep.errors import (
     InvalidParameter,
     InvalidPolicy,
     InvalidResult,
+    RefutedBounds,
     ResultMismatch,
 )
-from surestep.model import Structure
+from surestep.model import FactoredLog, FactoredProblem, Structure
 from surestep.pipeline import current_policy as policies
 from surestep.pipeline import improve_structured, structured, verify_structured
 from surestep.pipeline.evidence import open_source
@@ -403,6 +405,83 @@ def test_a_clock_that_nothing_supports_is_asked_about(tmp_path):
     (tmp_path / "plant.toml").write_text(PLANT)
     with pytest.raises(InvalidLog, match=r"Did a clock stop the recordings, .* ends = \"random\""):
         improve_structured(tmp_path / "plant.toml")
+
+
+# ---- declared returns ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("returns", "words"),
+    [
+        ("[0, 1]", "from episode 0, step 0 on, 59.* is earned, expected 0.0 to 1.0: wider bounds"),
+        ("[60, 90]", "from episode 2, step 0 on, 47.* expected 60.0 to 90.0"),
+        ("[-9, 3.9]", "expected -9.0 to 3.9"),
+    ],
+)
+def test_returns_that_the_log_refutes_are_refused(plant, returns, words):
+    """Four machines earn 4 an hour at most, all of them cut by a clock after 39 hours."""
+    (plant / "returns.toml").write_text(f"stakes.returns = {returns}\n{PLANT}")
+    with pytest.raises(RefutedBounds, match=words):
+        improve_structured(plant / "returns.toml")
+
+
+def test_returns_are_compared_from_every_step_on_until_the_horizon():
+    """Earned 1, 2, 4 with γ = ½: 3 in all, 4 from the second step, 4 from the third."""
+    table = {"x": {"parents": []}, "reward": {"values": [1, 2, 4]}, "end": {"parents": []}}
+    structure = Structure.read({"x": ["a"]}, ["go"], table)
+    log = FactoredLog(
+        structure=structure,
+        state=[[0]] * 3,
+        action=[0] * 3,
+        next_state=[[0]] * 3,
+        ended=[False, False, True],
+        offsets=[0, 3],
+        reward=[1.0, 2.0, 4.0],
+    )
+
+    def refuted(low, high, ended=True, horizon=None):
+        problem = FactoredProblem(
+            log=log if ended else replace(log, ended=[False] * 3),
+            behavior=None,
+            discount=0.5,
+            rest_bounds=(low, high),
+            horizon=horizon,
+        )
+        try:
+            check_node_returns(problem)
+        except RefutedBounds as refusal:
+            return str(refusal).partition(" on,")[0]
+        return None
+
+    assert refuted(0, 3.9) == "from episode 0, step 1"
+    assert refuted(0, 4) is None
+    assert refuted(3, 4) is None
+    assert refuted(3.1, 4) == "from episode 0, step 0"
+    assert refuted(3.1, 4, ended=False) is None  # ½³ · 4 may follow the cut
+    assert refuted(3.6, 4, ended=False) == "from episode 0, step 0"
+    assert refuted(-1, 3.9, ended=False) is None  # −½² may follow
+    assert refuted(0, 3.9, ended=False) == "from episode 0, step 1"
+    assert refuted(0, 2, horizon=2) is None  # 1 + ½ · 2, and 2
+    assert refuted(0, 1.9, horizon=2) == "from episode 0, step 0"
+
+
+def test_a_claim_clearly_above_the_best_guess_is_withheld(result):
+    assert result.too_much is None
+    estimates = dict(result.record.estimates)
+    assert 0 < estimates["error"] < 0.2
+    estimates["policy"] = estimates["behavior"] + result.certificate.lower
+    record = msgspec.structs.replace(result.record, estimates=estimates)
+    assert replace(result, record=record).verdict == "proved better"  # within the error
+    estimates["policy"] -= 4 * estimates["error"]
+    doubted = replace(result, record=record)
+    assert doubted.too_much.figures["claim"] == result.certificate.lower
+    assert doubted.verdict == "not shown to be better"
+    line, _, against = structured_sections(doubted)
+    assert (line.title, line.mood) == (
+        "Do not act on it: more is claimed than the best guess",
+        "bad",
+    )
+    assert against.items[0].title == "A claimed gain exceeds the estimated one"
 
 
 # ---- values that the log lacks -------------------------------------------------------------------

@@ -9,7 +9,7 @@ from surestep.certificates.common import refused
 from surestep.certificates.episodes import over_at_last, with_ends
 from surestep.errors import RefutedBounds
 from surestep.kernels.runs import discounted_returns
-from surestep.model import Counts, Problem
+from surestep.model import Counts, FactoredProblem, Problem
 from surestep.model.log import DecisionLog, Excerpt, least_and_greatest, row_name
 
 SAME = 1e-9  # relative to the larger bound: what adding up rewards may be off
@@ -103,14 +103,44 @@ def check_returns(
     """
     if isinstance(log, Excerpt):  # no return is known
         return
-    low, high = bounds
     offsets = log.episode_offsets
-    slack = SAME * max(abs(low), abs(high), SAME)
     earned = discounted_returns(offsets, log.reward, problem.single_discount)
     later = ~arrays.marked(offsets[:-1], log.num_steps)
-    least, most = np.where(later, min(low, 0.0), low), np.where(later, max(high, 0.0), high)
     over = np.repeat(over_at_last(log), arrays.run_lengths(offsets)) & (rests | ~later)
-    beyond = over & ((earned < least - slack) | (earned > most + slack))
+    refuse_beyond(offsets, np.where(over, earned, np.nan), bounds, 0.0)
+
+
+def check_node_returns(problem: FactoredProblem) -> None:
+    """Refuses bounds of returns that an episode exceeds from any step on, whatever follows a cut.
+
+    After a cut at most the greatest return may follow, at least the least; 0 is always possible.
+    """
+    log, discount = problem.log, problem.discount
+    lengths = arrays.run_lengths(log.offsets)
+    steps = arrays.ranges(0, lengths)
+    within = steps < (problem.horizon or np.inf)
+    earned = discounted_returns(log.offsets, np.where(within, log.earned, 0.0), discount)
+    over = log.ended[log.offsets[1:] - 1] | (lengths >= (problem.horizon or np.inf))
+    left = np.repeat(~over, lengths) * discount ** (np.repeat(lengths, lengths) - steps)
+    refuse_beyond(log.offsets, earned, problem.return_bounds, left)
+
+
+def refuse_beyond(
+    offsets: arrays.IntArray,
+    earned: arrays.FloatArray,
+    bounds: tuple[float, float],
+    left: arrays.FloatArray | float,
+) -> None:
+    """Refuses bounds of returns that what is earned from a step on exceeds; NaN is not compared.
+
+    What follows counts with the weight `left`.
+    """
+    low, high = bounds
+    slack = SAME * max(abs(low), abs(high), SAME)
+    later = ~arrays.marked(offsets[:-1], earned.size)
+    least, most = np.where(later, min(low, 0.0), low), np.where(later, max(high, 0.0), high)
+    below = earned + left * max(high, 0.0) < least - slack
+    beyond = below | (earned + left * min(low, 0.0) > most + slack)
     for i, others in arrays.first_where(beyond, "step"):
         raise refused(
             "returns-beyond-bounds",

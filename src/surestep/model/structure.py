@@ -514,7 +514,12 @@ def named_values(columns: Sequence[str], tables: Mapping[str, NodeKeys]) -> dict
         for entry in tables.values()
         for term in entry.terms or ()
         for key in term.keys() - {"of"}
-        for pair in zip(in_terms(term), key.split(", "), strict=False)
+        # The action comes last.
+        for pair in zip(
+            sorted(several(term["of"]), key=ACTION.__eq__),  # type: ignore[arg-type]
+            key.split(", "),
+            strict=False,
+        )
     ]
     return {
         column: {
@@ -524,11 +529,6 @@ def named_values(columns: Sequence[str], tables: Mapping[str, NodeKeys]) -> dict
         }
         for column in columns
     }
-
-
-def in_terms(term: Mapping[str, Any]) -> list[str]:
-    """Returns what a term of the reward looks at, the action last, as in its keys."""
-    return sorted(several(term["of"]), key=ACTION.__eq__)
 
 
 def star_of(group: str, name: str) -> str:

@@ -22,6 +22,7 @@ from surestep.algorithms.node_rules import FoundRules, find_rules
 from surestep.certificates.node_law import estimated_law, node_stacks, rolled_out
 from surestep.certificates.node_posterior import NodePosterior
 from surestep.certificates.nodes import NodeStitched
+from surestep.certificates.refuting import check_node_returns
 from surestep.checks import clock
 from surestep.checks.structure import check_structure
 from surestep.checks.words import asked
@@ -29,7 +30,7 @@ from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter, Re
 from surestep.io.labels.binning import Binning
 from surestep.io.logs.source import LogSource
 from surestep.model import Certificate, ColumnRules, FactoredLog, FactoredProblem, Structure
-from surestep.model.known import Ranges
+from surestep.model.known import Ranges, with_zero
 from surestep.model.log import UNKNOWN
 from surestep.model.structure import HERE, LEARN, named_values
 from surestep.pipeline.current_policy import WORDS, check_there, current_policy
@@ -122,9 +123,13 @@ def improve_structured(
             log=log,
             behavior=None,  # still to come
             discount=stakes.discount or 0.0,
-            rest_bounds=stakes.returns,  # type: ignore[arg-type]  # None: those of the rewards
+            # None: those of the rewards
+            rest_bounds=stakes.returns and with_zero(stakes.returns),  # type: ignore[arg-type]
+            return_bounds=stakes.returns,  # type: ignore[arg-type]
             horizon=stakes.horizon,
         )
+        if stakes.returns is not None:
+            check_node_returns(problem)
         certifier = certifier_for(description, log.num_episodes)
         choosing = certifier.parts(problem)[0].log
         tables = learn_structure(choosing, said)
@@ -321,15 +326,16 @@ def estimates(judging: FactoredProblem, policy: ColumnRules) -> dict[str, float]
     law = estimated_law(judging.log)
     begin = np.resize(judging.starts, (DRAWN, judging.starts.shape[1]))
 
-    def mean(followed: ColumnRules) -> float:
-        returns, _ = rolled_out(judging, law[np.newaxis], followed, begin, seed=0, rest=0.0)
-        return float(returns.mean())
+    def returns_of(followed: ColumnRules) -> arrays.FloatArray:
+        return rolled_out(judging, law[np.newaxis], followed, begin, seed=0, rest=0.0)[0]
 
-    current = judging.rolled_behavior
-    returns = judging.log.returns(judging.discount, judging.horizon)
+    new, current = returns_of(policy), judging.rolled_behavior
+    logged = judging.log.returns(judging.discount, judging.horizon)
+    old = np.array([logged.mean()]) if current is None else returns_of(current)
     return {
-        "policy": mean(policy),
-        "behavior": float(returns.mean()) if current is None else mean(current),
+        "policy": float(new.mean()),
+        "behavior": float(old.mean()),
+        "error": float((new - old).std() / math.sqrt(DRAWN)),
     }
 
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 from surestep._words import counted, floored, listed, number, percent, signed
+from surestep.checks import says, title
 from surestep.checks.structure import FEW, MOST_BLIND
 from surestep.description import key_text, written
 from surestep.model.structure import LEARN
@@ -42,7 +43,7 @@ def structured_sections(result: StructuredResult) -> list[Section]:
     """Returns the first screen: what to do, how sure that is, and what speaks against it."""
     claim, test, record = result.certificate, result.test, result.record
     unit = record.description.get("stakes", {}).get("unit", "per episode")
-    title, step, mood = answer(result)
+    line, step, mood = answer(result)
     least = signed(floored(claim.lower or 0.0, DIGITS), DIGITS)
     kind = "learnt structure" if result.structure.learnt else "structure"
     sure = f"with {percent(1 - claim.delta)} confidence, if the {kind} is true"
@@ -65,7 +66,7 @@ def structured_sections(result: StructuredResult) -> list[Section]:
             f"them (@). There are {states:,} situations."
         )
     return [
-        Section("answer", title, [step], keys=keys, mood=mood),
+        Section("answer", line, [step], keys=keys, mood=mood),
         Section("rules", "The rules", [how], items=rules),
         *([learnt_section(result)] if record.learnt else []),
         Section(
@@ -76,6 +77,10 @@ def structured_sections(result: StructuredResult) -> list[Section]:
                 *([] if result.rehearsal is None else [outcome_words(result.rehearsal)]),
             ],
             items=[
+                *(
+                    Item(title(check), says(check), "", *SIGNS[check.outcome])
+                    for check in filter(None, [result.too_much])
+                ),
                 Item(
                     "The structure",
                     structure_words(result),
@@ -151,6 +156,9 @@ def answer(result: StructuredResult) -> tuple[str, str, Mood]:
     if result.test.failed:
         step = "Add the missing parent, or split what is shared, and run the command again."
         return "Do not act on it: the log contradicts the structure", step, "bad"
+    if result.too_much is not None:
+        step = "The structure, the data or stakes.returns may be wrong: find out which."
+        return "Do not act on it: more is claimed than the best guess", step, "bad"
     if not proved and not result.believed_gain:
         return "Keep what you do", "This log cannot show a gain. More episodes may.", "plain"
     if result.test.is_blind:

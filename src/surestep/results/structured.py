@@ -18,6 +18,7 @@ from surestep._files import read_path, read_whole, write_folder
 from surestep._json import converted, read_json
 from surestep._reprs import short_repr
 from surestep._words import listed
+from surestep.checks import Check
 from surestep.checks.structure import StructureTest
 from surestep.errors import InvalidParameter, InvalidResult
 from surestep.model import Certificate, ColumnRules, Structure
@@ -29,6 +30,7 @@ from surestep.results.result import STRUCTURED, text_of
 from surestep.results.unfinished import REHEARSAL, RUN
 
 RULES, CERTIFICATE, REPORT = FILES = ("rules.json", "certificate.json", "report.html")
+ERRORS = 3  # standard errors of rollouts by which a claim may exceed the best guess
 BELIEF = "belief.json"  # not in results of older releases
 Ends = tuple[str, str]  # the first and the last value of a column with which a rule holds
 
@@ -87,7 +89,9 @@ class StructuredRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     columns: dict[str, list[str]]
     actions: list[str]
     data: dict[str, int]
-    estimates: dict[str, float]  # returns of the new policy and of the current one
+    # Returns of the new policy and of the current one, and the standard error of the difference
+    # by the rollouts.
+    estimates: dict[str, float]
     test: dict[str, Any]  # of the structure
     learnt: dict[str, dict[str, Any]] = {}  # what stands in place of "learn"
     no_rehearsal: str | None = None  # why there is no stress test
@@ -136,8 +140,8 @@ class StructuredResult:
 
     @property
     def verdict(self) -> Rung:
-        """Returns the verdict on the result; with a refuted structure nothing is shown."""
-        if self.test.failed or self.test.is_blind:
+        """Returns the verdict on the result; where a check failed, nothing is shown."""
+        if self.test.failed or self.test.is_blind or self.too_much is not None:
             return "not shown to be better"
         proved = (self.certificate.lower or 0.0) > 0
         if proved and self.may_prove:
@@ -165,6 +169,14 @@ class StructuredResult:
     def estimated_gain(self) -> float:
         """Returns the estimated return of the new policy less that of the current one."""
         return self.record.estimates["policy"] - self.record.estimates["behavior"]
+
+    @property
+    def too_much(self) -> Check | None:
+        """Returns the failed check if clearly more is claimed than the best guess; else None."""
+        claim, gain = self.certificate.lower or 0.0, self.estimated_gain
+        slack = ERRORS * self.record.estimates.get("error", 0.0)
+        fails = claim > max(gain, 0.0) + slack
+        return Check.failing("claim-above-estimate", fails, claim=claim, estimate=gain)
 
     @property
     def policy(self) -> ColumnRules:
