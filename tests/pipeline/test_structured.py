@@ -188,6 +188,15 @@ def test_a_result_is_saved_loaded_and_made_again(plant, result, tmp_path, capsys
     other.write_text(PLANT.replace("0.95", "0.9"))
     with pytest.raises(ResultMismatch, match="stakes: your description says another thing"):
         verify_structured(folder, other)
+    (folder / "notes.txt").write_text("mine")
+    with pytest.raises(ResultMismatch, match=r"holds \['notes.txt'\], expected only files of"):
+        verify_structured(folder, plant / "plant.toml")
+    (folder / "notes.txt").unlink()
+    belief = (folder / "belief.json").read_bytes()
+    (folder / "belief.json").unlink()
+    with pytest.raises(FileFailure, match=r"belief\.json cannot be read: No such file"):
+        verify_structured(folder, plant / "plant.toml")
+    (folder / "belief.json").write_bytes(belief)
     page = (folder / "report.html").read_text()
     assert "Not stress tested: none was asked for." in page
     assert "Adopt it" in page

@@ -37,7 +37,7 @@ from surestep.pipeline.current_policy import WORDS, check_there, current_policy
 from surestep.pipeline.evidence import open_source
 from surestep.pipeline.rules import values_in_order
 from surestep.pipeline.terms import usual_train_share
-from surestep.pipeline.verify import Verification, same_files
+from surestep.pipeline.verify import Verification, check_only, same_files
 from surestep.rehearsal import rehearse_nodes
 from surestep.report.structured import structured_page
 from surestep.results.record import InputFile
@@ -48,6 +48,7 @@ from surestep.results.structured import (
     WrittenRules,
     load_structured,
 )
+from surestep.results.unfinished import RUN
 
 USED = (  # keys that mean something beside [structure]
     *(
@@ -378,6 +379,7 @@ def verify_structured(
     """
     folder = read_path(directory)
     saved = load_structured(folder)
+    check_only(folder, {RUN, *saved.record.outputs})
     description, _ = keys.given_as(log)
     own = keys.without_folders(description).given()
     for name in sorted({*own, *saved.record.description}):

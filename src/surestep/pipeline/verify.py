@@ -235,17 +235,27 @@ def check_nothing_else(folder: Path, saved: Result | None = None) -> None:
     tested = saved is None or saved.rehearsal is not None
     known = {RUN, *FILES, REHEARSAL} if tested else {RUN, *FILES}
     known |= {*FOR_STAFF} if saved is None or saved.rules is not None else set()
-    with failing_to_read(folder):
-        others = sorted({path.name for path in folder.iterdir()} - known)
+    others = further_files(folder, known)
     if STRESS_TEST in others or (saved is not None and saved.awaits_stress_test):
         raise ResultMismatch(
             f"{folder} is not finished: its stress test is still to come, or left the folder "
             f"{STRESS_TEST} behind; run the command that made it again"
         )
-    if others:
+    check_only(folder, known)
+
+
+def check_only(folder: Path, known: set[str]) -> None:
+    """Refuses files that do not belong to a result."""
+    if others := further_files(folder, known):
         raise ResultMismatch(
             f"{folder} holds {shown(others)}, expected only files of the result: move others away"
         )
+
+
+def further_files(folder: Path, known: set[str]) -> list[str]:
+    """Returns the names of other files in a folder than those that are known."""
+    with failing_to_read(folder):
+        return sorted({path.name for path in folder.iterdir()} - known)
 
 
 def open_again(
