@@ -101,8 +101,8 @@ def arms_words(plan: PilotPlan) -> list[str]:
         f"The lots are drawn: {plan.lots}. Use them in order, and write the episode beside its lot "
         "before it starts. A lot that is left out counts as the worst after the deadline."
         if plan.lots
-        else "Better draw all lots beforehand (surestep pilot RESULT --draw LOTS): without them "
-        "nobody notices episodes that are missing from the rows.",
+        else "Better draw all lots with the plan (option draw): without them nobody notices "
+        "episodes that are missing from the rows.",
         "Episodes count in the arm that was drawn, also where the advice was not followed.",
     ]
 
@@ -218,7 +218,7 @@ def doubts(answer: PilotAnswer) -> Iterator[str]:
     if answer.verdict == "proved better" and not answer.plan.lots:
         yield (
             "Not tested: whether all episodes that were assigned are among these rows, in the arm "
-            "that was drawn. Lots that are drawn beforehand show it (surestep pilot RESULT --draw)."
+            "that was drawn. Lots that are drawn with the plan show it (option draw)."
         )
     if answer.measures and answer.lower_with_lacking is not None:
         yield (
