@@ -840,3 +840,33 @@ def test_probabilities_that_vary_are_no_policy(small):
     with pytest.raises(InvalidLog, match="no column of the log has them; name it with"):
         found_policy(small('behavior.policy = "propensities"'))
     assert found_policy(small())[0].source == "returns"
+
+
+def test_a_trial_that_was_none_is_asked_about(tmp_path):
+    """Whoever treated did so in half of the cases; declared are 9 in 10 at high pressure."""
+    rows = clinic_rows(1_000, np.random.default_rng(3))
+    write_table(tmp_path / "clinic.csv", rows, tuple(rows[0]))
+    table = [
+        {"pressure": pressure, "action": action, "probability": chance}
+        for pressure, often in (("high", 0.1), ("normal", 0.5))
+        for action, chance in (("treat", often), ("wait", 1 - often))
+    ]
+    write_table(tmp_path / "current.csv", table, tuple(table[0]))
+
+    def made(policy):
+        (tmp_path / "clinic.toml").write_text(
+            f'behavior.policy = "{policy}"\nmethod.worlds = 0\n' + CLINIC
+        )
+        return improve_structured(tmp_path / "clinic.toml")
+
+    true, false = made("uniform"), made("current.csv")
+    assert (true.verdict, true.record.checks) == ("proved better", ())
+    (check,) = false.record.checks
+    assert check.code == "declared-policy"
+    assert check.signal == "action treat"
+    assert (false.certificate.lower or 0.0) > 0
+    assert false.verdict == "not shown to be better"
+    assert structured_sections(false)[0].title == "Answer one question first"
+    false.save(tmp_path / "false")
+    assert load_structured(tmp_path / "false").record.checks == false.record.checks
+    assert verify_structured(tmp_path / "false", tmp_path / "clinic.toml").confirmed

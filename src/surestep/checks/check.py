@@ -208,6 +208,7 @@ class GivenResult:
     policy: GivenPolicy | None  # None if the policy changes nothing
     practice: GivenPractice | str  # or the code of WHY nothing is tested
     causes: GivenCauses | str  # or the code of WHY nothing is told
+    declared: tuple[Check, ...] = ()  # empty unless the log contradicts the declared policy
 
 
 Sentences = str | Callable[[Check], str]

@@ -15,7 +15,7 @@ from surestep.algorithms.registry import algorithm_of
 from surestep.certificates import Certifier, certify
 from surestep.certificates.episodes import holds_out, needs_episodes, split_of, training_for
 from surestep.certificates.registry import Asked
-from surestep.checks import CHECKS, Check, clock
+from surestep.checks import CHECKS, Check, clock, declared_policy
 from surestep.description import RANGES, described, given_as, in_words, merged
 from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
@@ -220,6 +220,8 @@ def certify_result(
             checks = tuple(
                 check for check in checks_of(source) if CHECKS[check.code].forbids_proof is not None
             )
+            behavior = saved.record.parameters.behavior
+            checks += declared_policy.check(declared_policy.of_problem(made.problem, behavior))
     return Judged(
         certificates=tuple(claims),
         result=saved,
@@ -312,11 +314,12 @@ def certify_policy(
             pair_table_of(policy, evidence.counts, evidence.log_source), evidence.assembly, behavior
         )
         claims = [certified(question.problem, chosen, kind) for kind in question.certifiers]
+        decisions = declared_policy.of_problem(question.problem, evidence.kinds["behavior"])
         judge = partial(
             verdict,
             changed=bool((chosen.probability != behavior.probability).any()),
             fresh=True,
-            checks=checks_of(source),
+            checks=(*checks_of(source), *declared_policy.check(decisions)),
         )
     return [(claim, judge([claim], named=claim is claims[0])) for claim in claims]
 

@@ -17,7 +17,7 @@ from surestep.certificates.posterior import (
 )
 from surestep.certificates.robust import Robust
 from surestep.certificates.tilted_sets import tilted_claim, tilts
-from surestep.checks import Check, check_log, clock, copies, memory, outcomes
+from surestep.checks import Check, check_log, clock, copies, declared_policy, memory, outcomes
 from surestep.checks.check import GivenCauses, GivenPolicy, GivenPractice, GivenResult
 from surestep.checks.running import check_result, check_signals, given_log, looked_at, of_drawn
 from surestep.description import several
@@ -163,6 +163,9 @@ def result_checks(
         policy=given_policy(table, model),
         practice=practice(question, table),
         causes=hidden_causes(question, table, columns, certificates, evidence.kinds["behavior"]),
+        declared=declared_policy.check(
+            declared_policy.of_problem(problem, evidence.kinds["behavior"])
+        ),
     )
     drawn_from = 0 if source is evidence.log_source else evidence.counts.episodes.recorded
     of_log = log_checks(

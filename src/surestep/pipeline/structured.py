@@ -23,7 +23,7 @@ from surestep.certificates.node_law import estimated_law, node_stacks, rolled_ou
 from surestep.certificates.node_posterior import NodePosterior
 from surestep.certificates.nodes import NodeStitched
 from surestep.certificates.refuting import check_node_returns
-from surestep.checks import clock
+from surestep.checks import clock, declared_policy
 from surestep.checks.structure import check_structure
 from surestep.checks.words import asked
 from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter, ResultMismatch
@@ -177,6 +177,9 @@ def improve_structured(
         current=current.record(structure),
         estimates=estimates(second, found.policy),
         test=msgspec.to_builtins(test),
+        checks=()
+        if current.rules is None or named == "estimate"
+        else declared_policy.check(declared_policy.of_rules(log, current.rules, current.source)),
         learnt={
             name: {key: tables[name][key] for key, word in table.items() if word == LEARN}
             for name, table in said.items()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from surestep._words import counted, floored, listed, number, percent, signed
 from surestep.checks import says, title
 from surestep.checks.structure import FEW, MOST_BLIND
+from surestep.checks.words import aside, asked
 from surestep.description import key_text, written
 from surestep.model.structure import LEARN
 from surestep.report.answer import than_estimated
@@ -51,6 +52,9 @@ def structured_sections(result: StructuredResult) -> list[Section]:
     if test.failed:
         least = "nothing"
         sure = "the log contradicts the structure that the claim rests on"
+    if record.checks:
+        least = "nothing"
+        sure = f"one assumption of the claim failed: {title(record.checks[0])}"
     keys = [
         Key("Gain, at least", least, sure),
         *believed_key(result),
@@ -93,6 +97,7 @@ def structured_sections(result: StructuredResult) -> list[Section]:
                     "",
                     *SIGNS["failed" if test.is_blind else "passed"],
                 ),
+                *(Item(title(x), says(x), aside(x), *SIGNS[x.outcome]) for x in record.checks),
                 Item(
                     "What nobody recorded",
                     "If people decided by what the log does not record, the gain may not exist.",
@@ -156,6 +161,8 @@ def answer(result: StructuredResult) -> tuple[str, str, Mood]:
     if result.test.failed:
         step = "Add the missing parent, or split what is shared, and run the command again."
         return "Do not act on it: the log contradicts the structure", step, "bad"
+    if question := asked(result.record.checks):
+        return "Answer one question first", question, "bad"
     if result.too_much is not None:
         step = "The structure, the data or stakes.returns may be wrong: find out which."
         return "Do not act on it: more is claimed than the best guess", step, "bad"
@@ -190,7 +197,7 @@ def answer(result: StructuredResult) -> tuple[str, str, Mood]:
 
 def believed_key(result: StructuredResult) -> list[Key]:
     """Returns what may be believed beyond the proof; empty if nothing was."""
-    if result.test.failed or result.belief is None:
+    if result.test.failed or result.record.checks or result.belief is None:
         return []
     lower = result.belief.lower or 0.0
     sure = f"with {percent(1 - result.belief.delta)} confidence, under a prior for the nodes"

@@ -96,6 +96,7 @@ class StructuredRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     learnt: dict[str, dict[str, Any]] = {}  # what stands in place of "learn"
     no_rehearsal: str | None = None  # why there is no stress test
     current: dict[str, Any] = {}  # where the current policy comes from, and its columns
+    checks: tuple[Check, ...] = ()  # of what else the claim assumes; only those that failed
     outputs: dict[str, str] = {}
 
 
@@ -141,7 +142,8 @@ class StructuredResult:
     @property
     def verdict(self) -> Rung:
         """Returns the verdict on the result; where a check failed, nothing is shown."""
-        if self.test.failed or self.test.is_blind or self.too_much is not None:
+        wrong = self.test.failed or self.test.is_blind or self.too_much is not None
+        if wrong or self.record.checks:
             return "not shown to be better"
         proved = (self.certificate.lower or 0.0) > 0
         if proved and self.may_prove:
