@@ -248,3 +248,17 @@ def test_a_table_of_too_many_columns_is_refused_in_one_line(tmp_path):
     assert done.exit_code == 2
     assert "there are 5,001 columns, expected at most 5,000" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_what_was_seen_is_no_suggestion_of_what_is_possible(tmp_path):
+    """Ranges of the log itself would turn 'within the rewards seen' into a proof."""
+    lines = ["episode,step,state,action,reward", "1,0,a,x,-400", "1,1,b,y,300", "2,0,a,y,1"]
+    run_surestep("describe", write_lines(tmp_path / "log.csv", lines))
+    file = tmp_path / "log.toml"
+    text = file.read_text("utf-8")
+    for name in ("running", "ending"):
+        assert f"# {name} = [?, ?]  # seen: −400 to 300; what is possible" in text
+    file.write_text(text.replace("# running", "running"), "utf-8")
+    refused = run_surestep("improve", file, "-o", tmp_path / "out")
+    assert refused.exit_code == 2
+    assert "is not written as TOML: Invalid value (at line" in refused.stderr
