@@ -188,7 +188,7 @@ def test_how_a_file_is_written_is_said_and_then_used(tmp_path):
         "episode": "customer_id", "step": "date", "state": "segment", "action": "offer",
         "reward": "spend",
     }  # fmt: skip
-    assert f"rewards from 0.5 to {max(i % 50 for i in range(0, SIZE, 3))}.5." in text
+    assert f"# seen: 0.5 to {max(i % 50 for i in range(0, SIZE, 3))}.5; what is" in text
 
 
 NAMES = st.lists(

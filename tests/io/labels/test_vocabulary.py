@@ -163,3 +163,16 @@ def test_bad_vocabularies_are_refused(change, message):
     Vocabulary(**good)
     with pytest.raises(InvalidParameter, match=message):
         Vocabulary(**{**good, **change})
+
+
+def test_a_number_stands_for_its_label_whatever_the_type_of_its_column():
+    """A column of 5 and 5.5 has the label '5.0', and one of 3 and 4 the label '3'."""
+    states = (("5.0", "3"), ("5.5", "3"), ("5.0", "4"))
+    words = Vocabulary(("dose", "ward"), ("action",), states, (("go",),))
+    assert words.index("state", (5, 3)) == words.index("state", (5.0, 3.0)) == 0
+    assert words.index("state", {"dose": np.int64(5), "ward": np.float64(4)}) == 2
+    assert words.index("state", (5.5, 3.0)) == 1
+    mixed = Vocabulary(("dose",), ("action",), (("5",), ("5.0",)), (("go",),))
+    assert [mixed.index("state", given) for given in (5, "5", 5.0, "5.0")] == [0, 0, 1, 1]
+    with pytest.raises(InvalidParameter, match="no state has '5' in column 'dose'"):
+        words.index("state", ("5", "3"))  # a text is what it says

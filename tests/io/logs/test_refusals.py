@@ -40,7 +40,7 @@ def counting(folder, *lines, header=HEADER):
         (["1,0,a,x,1,1,0", "1,1,a,x,1,0,0"], "row 2, .*'1', the episode ended at step 0; exp"),
         (["1,0,a,x,1e-400,0,0"], "found '1e-400', which needs 400 digits after the point"),
         (["1,0,a,x,1e-30,0,0", "1,1,a,x,1e9,0,0"], "cannot be added up exactly; round"),
-        (["1,0,a,x,1,0"], r"log\.csv cannot be read: .*: 7 Found: 6"),
+        (["1,0,a,x,1,0"], r"log\.csv, line 2: found 6 values, expected 7"),
         ([], r"log\.csv has no row"),
     ],
 )
@@ -259,3 +259,10 @@ def test_states_are_not_learnt_from_rewards():
     rule = {"condition": {"kmeans": 3, "columns": ["step", "reward"]}}
     with pytest.raises(InvalidLog, match="'condition' is learnt from column 'reward', the reward"):
         read_log({name: [ROW[name]] for name in ROW if name != "state"}, bins=rule, ends="clock")
+
+
+@pytest.mark.parametrize("name", ["od\td", "od\nd", "surestep row", "Surestep time"])
+def test_names_of_columns_that_others_read_as_something_else_are_refused(name):
+    frame = {"state": ["a", "b"], "action": ["x", "y"], "reward": [0, 1], name: [7, 8]}
+    with pytest.raises(InvalidLog, match=r"there is a column .*; expected another name for it"):
+        read_log(frame)

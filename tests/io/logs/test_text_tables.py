@@ -129,13 +129,14 @@ def test_a_damaged_file_of_gzip_is_refused(folder):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.csv", lines(*LINES, "a,x,1,5,b"), r"Line: 4; .*: a,x,1,5,b; .*: 4 Found: 5; file = "),
-        ("a.csv.gz", lines(*LINES, "a,x,1"), "Line: 4; .*: a,x,1; Expected .*: 4 Found: 3; file"),
+        ("a.csv", lines(*LINES, "a,x,1,5,b"), r"line 4: found 5 values, expected 4, .*'a,x,1,5,b'"),
+        ("a.csv.gz", lines(*LINES, "a,x,1"), "line 4: found 3 values, expected 4, .*: 'a,x,1'"),
         ("a.csv", lines(*LINES, '"a,x,1,b'), "Line: 4; .*; Value with unterminated quote found"),
         ("a.csv", lines(*LINES) + b"\xff,x,1,b\n", "This file is not utf-8 encoded"),
         ("a.csv.gz", b"", "is empty, expected a first line"),
         ("a.csv.zst", b"", "is empty, expected a first line"),
         ("a.csv", lines("a,b,A"), "line 1: column 'A' is given twice"),
+        ("a.csv", lines('a,"b', 'c",d'), "line 1 has no names of columns: unexpected end of data"),
     ],
 )
 def test_a_line_that_cannot_be_read_is_named(name, content, message, folder):

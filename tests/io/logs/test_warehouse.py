@@ -20,7 +20,7 @@ from support.warehouses import (
     save,
     write_log,
 )
-from surestep.errors import InvalidCounts, InvalidParameter
+from surestep.errors import InvalidCounts, InvalidLog, InvalidParameter
 from surestep.io.logs.warehouse import queries_for, read_tables
 
 pytest.importorskip("sqlglot", reason="needs the extra: pip install '.[warehouse]'")
@@ -272,6 +272,15 @@ def test_what_queries_cannot_do_is_refused(log, given, message):
     source = surestep.read_log(log, columns=columns, bins=bins, **more)
     with pytest.raises(InvalidParameter, match=message):
         queries_for(source, given.get("dialect", "duckdb"), table="log", most=9)
+
+
+def test_whole_numbers_are_no_times_neither_in_rows_nor_in_tables():
+    frame = {"episode": [1, 1], "step": [0, 1], "state": ["a", "b"], "action": ["x", "y"]}
+    frame |= {"reward": [0, 1], "terminated": [False, True], "when": [17, 18]}
+    source = surestep.read_log(frame, columns={"time": "when"})
+    for refusing in (source.counts, lambda: queries_for(source, "duckdb", table="log", most=9)):
+        with pytest.raises(InvalidLog, match="row 1, column 'when': found '17', expected a time"):
+            refusing()
 
 
 @pytest.mark.parametrize("dialect", ["bigquery", "databricks", "redshift", "snowflake", "trino"])

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import islice
+from itertools import islice, product
 from typing import Any, Self
 
 import numpy as np
@@ -132,12 +132,18 @@ class Vocabulary:
             label_text(column, value, self.binnings.get(column))
             for column, value in zip(columns, values, strict=True)
         )
-        # A row of pandas has one type for all numbers: 3 becomes 3.0 beside a 0.5.
-        whole = tuple(
-            text.removesuffix(".0") if isinstance(value, float) else text
+        # A row of pandas has one type for all numbers, and so has a column: 3 becomes 3.0 beside
+        # a 0.5, and the label of a 3 that is given may be '3.0'.
+        other = tuple(
+            text
+            if not arrays.is_number(value)
+            else text.removesuffix(".0")
+            if isinstance(value, float)
+            else f"{text}.0"
             for text, value in zip(label, values, strict=True)
         )
-        return columns, values, whole if label not in places and whole in places else label
+        either = islice(product(*zip(label, other, strict=True)), MOST_COMPARED)
+        return columns, values, next((x for x in (label, other, *either) if x in places), label)
 
     def pairs_of(self, enabled: object) -> Pairs:
         """Returns the pairs of a list [n, 2] of (state, action), in any order.

@@ -120,10 +120,11 @@ def header_of(file: Path, reader: Reader) -> Header:
     signs = DELIMITERS if delimiter is None else (delimiter,)
     try:
         cut = {sign: next(csv.reader([line], delimiter=sign)) for sign in signs}
+        best = max(signs, key=lambda sign: len(cut[sign]))
+        names = next(csv.reader([line], delimiter=best, strict=True))  # refuses a broken line
     except csv.Error as problem:
         raise InvalidLog(f"{file}, line 1 has no names of columns: {problem}") from None
-    best = max(signs, key=lambda sign: len(cut[sign]))
-    return Header(best, checked_names(file, cut[best]), reader)
+    return Header(best, checked_names(file, names), reader)
 
 
 def checked_names(file: Path, names: Sequence[str]) -> tuple[str, ...]:

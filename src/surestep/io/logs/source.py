@@ -48,6 +48,7 @@ from surestep.parallel import map_as_done
 MISSING = "(missing)"  # stands for a missing value in the first row of an episode
 MOSTLY = 0.9  # share of the distinct rows: with more distinct values, a column tells episodes apart
 MEASUREMENT = f"a number of at most {LARGEST:g}, since states are learnt from the column"
+OUR_NAMES = r"[\x00-\x1f]|^(?i:surestep )"  # names that columns of a log may not have
 SHOWN = ("episode", "state", "action", "reward")  # roles whose columns a line about the log shows
 
 
@@ -248,13 +249,14 @@ class LogSource:
         made = self.table.made
         if made is not None:
             queries.check_no_look_ahead(made.workshop, made.query, made.keys)
+        why_stopped = self.why_stopped
         with tables.connected(self.table, self.memory_limit) as database:
             sources = (self.table.raw or self.table).sources(database)
             roles = self.roles(database)
             scale = count_rows(self.table, database, roles)
             if self.memory_limit is not None:
                 limit_memory(database, self.memory_limit, share=0.5)  # the rest is for the arrays
-            counts = counts_of(database, roles, scale, self.why_stopped)
+            counts = counts_of(database, roles, scale, why_stopped)
         if made is not None:
             lost = queries.left_out_rewards(made, self.columns.reward)
             counts = replace(counts, dropped_rewards={**counts.dropped_rewards, **lost})
@@ -662,6 +664,11 @@ def open_log(
         table = table_of_query(table, description.query, memory_limit)
     with tables.connected(table, memory_limit) as database, named_in_errors(table.name, InvalidLog):
         types = tables.types_of(database)
+        for name in (x for x in types if re.search(OUR_NAMES, x)):
+            raise InvalidLog(
+                f"there is a column {name.removesuffix('_1')!r}; expected another name for it, "
+                "without tabs and line breaks, that does not begin with 'surestep '"
+            )
         mapping = tables.meaning_of(description, types)
         mapping = mapping.remembering(description.memory.steps or 0, [*types])
         preparation = tables.preparation_of(

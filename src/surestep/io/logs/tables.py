@@ -3,6 +3,7 @@
 import glob
 import hashlib
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -35,6 +36,10 @@ from surestep.io.sql import (
 STAMP = '"surestep stamp"'
 MANAGED = {"_delta_log": "Delta", "metadata/*.metadata.json*": "Iceberg", ".hoodie": "Hudi"}
 ALWAYS = {"episode": ROW, "step": "0", "terminated": "true"}  # SQL, if every row is an episode
+ODD_LINE = (  # what DuckDB says of a line of a text file with too few values, or too many
+    r"(?s)CSV Error on Line: (\d+)\nOriginal Line: (.*?)\nExpected Number of Columns: (\d+) "
+    r"Found: (\d+).*\n  file = ([^\n]*)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +222,12 @@ def explaining(table: Table, memory_limit: str | None = None) -> Iterator[None]:
             raise failure_of(problem, memory_limit) from None
         if isinstance(problem, duckdb.InvalidInputException | duckdb.IOException):
             formats.check_whole(table.files)
+        if odd := re.search(ODD_LINE, str(problem)):
+            line, text, expected, found, file = odd.groups()
+            raise InvalidLog(
+                f"{file}, line {line}: found {found} values, expected {expected}, one for each "
+                f"column: {text!r} (a text with a separator in it needs quotes)"
+            ) from None
         raise InvalidLog(f"{table.name} cannot be read: {first_lines(problem)}") from None
 
 

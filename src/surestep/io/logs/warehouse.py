@@ -23,6 +23,7 @@ from surestep.io.counts.labelled import END, REWARDS, LabelledCounts, counts_dig
 from surestep.io.labels.vocabulary import joined
 from surestep.io.logs.columns import SINGLE, ColumnMapping, naming
 from surestep.io.logs.counting import BEGINS
+from surestep.io.logs.findings import passed
 from surestep.io.logs.loading import (
     counts_of,
     joined_codes,
@@ -31,6 +32,7 @@ from surestep.io.logs.loading import (
 )
 from surestep.io.logs.roles import RewardSql, RoleSql
 from surestep.io.logs.source import LogSource
+from surestep.io.logs.tables import connected
 from surestep.io.sql import columns_of, file_list, in_memory, sql_name, sql_text
 from surestep.model import DecisionLog, Pairs
 from surestep.model.log import Excerpt, Seen
@@ -124,6 +126,8 @@ def check_can_be_asked(source: LogSource) -> None:
             "a table in a warehouse has no order; expected columns that say which rows are an "
             f"episode, and when they were decided ({naming('episode', 'step', 'time')})"
         )
+    with connected(source.table, source.memory_limit) as database:
+        passed(source.table, database, source.plain.rare_checks())
 
 
 # ---- the tables -------------------------------------------------------------------------------
