@@ -11,6 +11,7 @@ from support.log_tables import table_of
 from support.problems import logged_problem, uniform_problem
 from surestep import Counts, Policy, performance
 from surestep._arrays import altered
+from surestep._words import number
 from surestep.algorithms import Constrained
 from surestep.certificates import certify
 from surestep.description import described
@@ -256,7 +257,9 @@ def test_deaths_are_shown_as_the_share_that_dies(result):
     assert result.certificate.signals[1].before == pytest.approx(died / 100, abs=0.02)
     for words in ("deaths per 100 episodes", "score per episode", "deaths: not discounted"):
         assert words in result.report
-    assert "n steps later counts 0.95ⁿ" in result.report
+    today = number(result.record.estimates["behavior"], 3)
+    said = f"each later step counts 5 % less; today's value is about {today}"
+    assert said in result.report.replace("\u202f", " ").replace("&#39;", "'")
 
 
 def test_a_signal_alone_has_its_name_and_its_sign():

@@ -13,7 +13,7 @@ from surestep.algorithms.trees import StateColumn, grow
 from surestep.description import given_as
 from surestep.environments import make
 from surestep.errors import InvalidParameter, InvalidResult
-from surestep.pipeline import verify_result
+from surestep.pipeline import explain, in_words, verify_result
 from surestep.pipeline.evidence import gather, open_source
 from surestep.pipeline.improve import prepared
 from surestep.pipeline.rules import columns_of
@@ -53,7 +53,7 @@ def result():
 def test_the_rule_behind_a_log_is_found(result):
     assert [rule.text for rule in result.rules.rules] == [
         "If the condition is <b>failing or worn and the age is at least 50: treat.",
-        "Else: wait.",
+        "Else: wait, but as before (mostly treat) if “worn, 35 to < 50”.",
     ]
     assert result.verdict == "proved better"
 
@@ -71,6 +71,62 @@ def test_policy_and_act_say_the_same_as_the_rules_in_every_situation(result):
         taken = table.pairs.action[run] == words.action_places[action]
         assert (table.probability[run] == taken).all()
     assert [*map(result.rules.action, words.states[: table.num_deciding])].count(None) < 3
+
+
+def test_an_exception_has_the_reason_that_holds(result):
+    """It was taken 39 times in 87; but 7 times in the part that chose, and N∧ is 9."""
+    *_, rest = result.rules.rules
+    ((condition, age),) = rest.exceptions
+    table = result.table
+    words = table.vocabulary
+    state, action = words.state_places[condition, age], words.action_places["wait",]
+    pair = table.pairs.find(np.array([state]), np.array([action]))
+    assert (table.visits[pair], table.held_out_visits[pair], table.n_wedge) == (7, 32, 9)
+    assert rest.why == (
+        "The reason: seen there 7 times in the part of the log that chose, where more than 9 are "
+        "needed (N∧)."
+    )
+    assert rest.why in result.report
+    assert "hardly tried" not in result.report + result.card
+
+
+def test_what_is_not_allowed_is_called_so(tmp_path):
+    """Fair cases of 65 and more must not wait, whatever they bring."""
+    ages = ("< 35", "35 to < 50", "50 to < 65", ">= 65")
+    every = itertools.product(CONDITIONS, ages, ("wait", "treat"))
+    rows = [",".join(row) for row in every if row != ("fair", ">= 65", "wait")]
+    barred = tmp_path / "allowed.csv"
+    barred.write_text("\n".join(["condition,age,action", *rows]) + "\n", encoding="utf-8")
+    result = surestep.improve(clinic(6_000), allowed=barred, **TERMS)
+    *_, rest = result.rules.rules
+    assert rest.exceptions == (("fair", ">= 65"),)
+    assert rest.why == "The reason: not allowed there."
+    assert "but as before" in rest.text
+
+
+def test_explain_and_the_report_say_the_same_of_what_looks_better(result):
+    table = result.table
+    words = table.vocabulary
+    said = [
+        (words.states[s], sentence)
+        for s in range(table.num_deciding)
+        for sentence in in_words(explain(result, words.states[s]))
+        if "looks better than the new policy" in sentence
+    ]
+    q = table.q.reshape(-1)
+    promising = [
+        words.states[s]
+        for s, k in zip(table.pairs.state.tolist(), range(q.size), strict=True)
+        if s < table.num_deciding
+        and not table.trusted[k]
+        and q[k] > sum((table.probability * q)[table.pairs.state == s])
+    ]
+    assert [state for state, _ in said] == promising == [("worn", "35 to < 50")]
+    assert "'wait'" in said[0][1]
+    assert "3 more visits would free it" in said[0][1]
+    wanted = result.report.split('id="wanted"')[1].split("</details>")[0]
+    assert "1 of 1, the most promising first" in wanted
+    assert "35 to &lt; 50" in wanted
 
 
 def test_numbers_of_rules_add_up(result):
@@ -147,7 +203,7 @@ def test_rules_are_saved_and_verified(result, tmp_path):
 def test_a_card_has_the_rules_and_escapes_labels(result):
     assert "&lt;b&gt;failing or worn and the age is at least 50: treat." in result.card
     assert "<b>failing" not in result.card
-    assert "Else: wait." in result.card
+    assert "Else: wait, but as before (mostly treat) if “worn, 35 to &lt; 50”." in result.card
     assert "not for use" not in result.card
     assert "<bdi>1 May 2026</bdi>" in result.card
     assert "&lt;b&gt;failing or worn and the age is at least 50: treat</bdi>" in result.report

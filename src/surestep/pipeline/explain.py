@@ -28,6 +28,7 @@ class ActionReason(NamedTuple):
     allowed: bool | None = None  # may be recommended; None: no limits were set
     name: Label = ()  # as people call it; empty: as the log does
     kept_by: tuple[str, ...] = ()  # signals whose limits keep it from being taken more often
+    promising: float = 0.0  # how much better it looks than π_I, where it was seen too seldom
 
     @property
     def called(self) -> Label:
@@ -177,6 +178,7 @@ def reason(result: Result, pair: int) -> ActionReason:
         allowed,
         table.vocabulary.action_name(int(table.pairs.action[pair])),
         () if table.kept_by is None else tuple(filter(None, table.kept_by[pair].split(";"))),
+        float(table.promising[pair]),
     )
 
 
@@ -260,6 +262,13 @@ def spibb_words(explanation: Explanation) -> Iterator[str]:
             f"{action_names(seldom)} {keeps(seldom)}: tried at most {times(n_wedge or 0)} (N∧), "
             "too seldom to tell how good that is."
         )
+    yield from (
+        f"{name_of(action.called)} looks better than the new policy, by "
+        f"{number(action.promising, 3)}; {counted(action.more_visits or 0, 'more visit')} would "
+        "free it."
+        for action in seldom
+        if action.promising
+    )
     if not free:
         return
     best = max(free, key=lambda action: action.q)
@@ -276,12 +285,6 @@ def spibb_words(explanation: Explanation) -> Iterator[str]:
             f"Only {name_of(best.called)} was tried often enough{limited}, so there is nothing to "
             "choose from."
         )
-    yield from (
-        f"{name_of(action.called)} looks better still ({number(action.q, 5)}); "
-        f"{counted(action.more_visits or 0, 'more visit')} would free it."
-        for action in seldom
-        if action.q > best.q
-    )
 
 
 def keeps(reasons: Sequence[ActionReason]) -> str:

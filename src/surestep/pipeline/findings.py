@@ -37,7 +37,6 @@ from surestep.results.groups import Group, expected_gains
 from surestep.results.record import Record
 
 MOST_WANTED = 25
-LEAST_TRIED = 5  # times: below, what looks good may be the luck of a single visit
 
 
 def policy_table(
@@ -133,7 +132,7 @@ def findings_of(
         certificates=certificates,
         rehearsal=None,
         no_rehearsal=no_rehearsal,
-        wanted=wanted_pairs(table, ours, improvement),
+        wanted=wanted_pairs(table, ours),
         record=record,
     )
 
@@ -187,27 +186,17 @@ def state_changes(
     )
 
 
-def wanted_pairs(
-    table: PolicyTable, visits: FloatArray, improvement: Improvement
-) -> tuple[WantedPair, ...]:
-    """Finds pairs seen too seldom to be trusted that look better than what π_I does there.
+def wanted_pairs(table: PolicyTable, visits: FloatArray) -> tuple[WantedPair, ...]:
+    """Lists pairs that would be worth more data, those with the largest promise first.
 
-    Only pairs that were tried a few times: of the others, little but luck is known. And only pairs
-    that may be recommended.
+    The promise is 0 where the new policy never gets, by its visits [S] in the estimated model.
     """
-    if table.trusted is None or improvement.n_wedge is None:
-        return ()
-    state = table.pairs.state
-    better = table.q - improvement.plan.value[state]
-    wanted = ~table.trusted & (table.visits + table.held_out_visits >= LEAST_TRIED)
-    if table.allowed is not None:
-        wanted &= table.allowed
-    promise = np.where(wanted, visits[state] * better, 0.0)
-    order = np.argsort(-promise, kind="stable")[:MOST_WANTED]
+    better = table.promising
+    promise = visits[table.pairs.state] * better
+    order = np.lexsort((-better, -promise))[: min(MOST_WANTED, np.count_nonzero(better))]
     return tuple(
-        WantedPair(int(k), improvement.n_wedge + 1 - int(table.visits[k]), float(promise[k]))
+        WantedPair(int(k), int(table.n_wedge or 0) + 1 - int(table.visits[k]), float(promise[k]))
         for k in order
-        if promise[k] > 0
     )
 
 

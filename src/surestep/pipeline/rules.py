@@ -9,12 +9,16 @@ import msgspec
 import numpy as np
 
 from surestep._arrays import BoolArray, freeze
-from surestep._words import harmless, listed
+from surestep._words import counted, harmless, listed
 from surestep.algorithms.trees import Leaf, StateColumn, Tree
 from surestep.io.labels.binning import DECIMAL, Binning
 from surestep.io.labels.vocabulary import Vocabulary, called, in_order
-from surestep.results.findings import Findings
+from surestep.results.findings import Findings, PolicyTable
 from surestep.results.rules import Rule, Rules
+
+SHOWN_EXCEPTIONS = 3
+TIED = 1e-9  # of a frequency: less is no difference
+NEVER = 1e-12  # the time in states that π_b never enters: its odds decide there, too
 
 
 def columns_of(words: Vocabulary, quiet: BoolArray) -> tuple[StateColumn, ...]:
@@ -117,12 +121,46 @@ def judged_rule(findings: Findings, rules: Rules, rule: Rule) -> Rule:
     follow = {*pairs.state[taken & (table.probability == 1.0)].tolist()}
     changes = [change for change in findings.changes if change.state in mine]
     seen = table.visits + table.held_out_visits
+    kept = sorted(mine - follow)
+    before = as_before(findings, kept)
+    text = rule.text.replace(": as before.", f": {before}.")
+    if kept and place >= 0:
+        named = [f"“{harmless(', '.join(table.vocabulary.state_name(s)))}”" for s in kept]
+        more = len(kept) - SHOWN_EXCEPTIONS
+        named[SHOWN_EXCEPTIONS:] = [counted(more, "other situation")] if more > 0 else []
+        text = f"{rule.text.removesuffix('.')}, but {before} if {listed(named, 'or')}."
     return msgspec.structs.replace(
         rule,
-        exceptions=() if place < 0 else tuple(labels[s] for s in sorted(mine - follow)),
+        text=text,
+        exceptions=() if place < 0 else tuple(labels[s] for s in kept),
+        why=why_kept(table, kept, place) if kept and place >= 0 else "",
         decisions=int(seen[own].sum()),
         taken=int(seen[taken].sum()),
         today=None if place < 0 else float(time[taken].sum() / (time[own].sum() or 1.0)),
         gain=math.fsum(change.contribution for change in changes),
         evidence=dict(Counter(change.evidence for change in changes if change.evidence)),
     )
+
+
+def as_before(findings: Findings, states: Sequence[int]) -> str:
+    """Returns "as before", with the action that is taken most often in these states, if one is."""
+    table = findings.table
+    there = np.isin(table.pairs.state, states)
+    time = (findings.behavior_occupancy[table.pairs.state] + NEVER) * table.behavior
+    taken = np.bincount(table.pairs.action[there], weights=time[there], minlength=2)
+    mostly = table.vocabulary.action_name(int(taken.argmax()))
+    second, first = np.sort(taken)[-2:]
+    words = f" (mostly {', '.join(map(harmless, mostly))})"
+    return f"as before{words * bool(first > second * (1 + TIED))}"
+
+
+def why_kept(table: PolicyTable, states: Sequence[int], place: int) -> str:
+    """Says why the action of a rule is not taken more often in these states."""
+    there = np.isin(table.pairs.state, states) & (table.pairs.action == place)
+    seen = table.visits[there if table.allowed is None else there & table.allowed]
+    log = "the part of the log that chose" if table.held_out_visits.any() else "the log"
+    most = f"{'at most ' * (seen.size > 1)}{counted(int(seen.max(initial=0)), 'time')}"
+    needed = f"where more than {table.n_wedge or 0:,} are needed (N∧)"
+    reasons = [f"seen there {most} in {log}, {needed}"] * (seen.size > 0)
+    barred = ["not allowed there"] * (seen.size < len(states))
+    return f"The reason: {listed(reasons + barred, 'or')}."

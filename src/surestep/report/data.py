@@ -128,7 +128,7 @@ def wanted_section(findings: Findings) -> Section:
         return Section(
             "wanted",
             "What data would help most",
-            ["No action that is kept for lack of data looks better than the new policy."],
+            ["No action that was seen too seldom to be trusted looks better than the new policy."],
             folded=True,
         )
     columns = [
@@ -152,7 +152,7 @@ def wanted_section(findings: Findings) -> Section:
         [
             "These actions look better than the new policy, but were seen too seldom to be "
             "trusted. Try them more often where that is safe. The promise is how much better they "
-            "look, times how often one is there."
+            "look, times how often the new policy gets there."
         ],
         tables=[
             Table(

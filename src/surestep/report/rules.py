@@ -1,6 +1,6 @@
 """Writes the rules of a policy: a section of the first screen, and a card for staff."""
 
-from surestep._words import counted, harmless, listed, percent, signed
+from surestep._words import counted, listed, percent, signed
 from surestep.checks import failed
 from surestep.io.labels.vocabulary import called
 from surestep.report.changes import SIGNS
@@ -12,7 +12,6 @@ from surestep.results.rules import Rule, Rules
 from surestep.sections import Item, Section
 
 MOST_ON_CARD = 24  # situations: more do not fit on a printed page
-SHOWN_EXCEPTIONS = 3
 NOT_SEEN = "There is no rule for situations that the log does not show, nor any test of one."
 WARNINGS = {"proved better": "", "believed better": "Only for a pilot: believed, not proved."}
 
@@ -69,18 +68,10 @@ def rule_item(findings: Findings, rule: Rule) -> Item:
     judged = (word for word in ("contradicted", "confirmed") if word in rule.evidence)
     return Item(
         rule.text.removesuffix("."),
-        exceptions(rule),
+        rule.why,
         f"{'; '.join(aside).capitalize()}.",
         *SIGNS[next(judged, None)],
     )
-
-
-def exceptions(rule: Rule) -> str:
-    """Says in which situations a rule is not followed; empty: it is in all."""
-    named = [f"“{harmless(', '.join(label))}”" for label in rule.exceptions[:SHOWN_EXCEPTIONS]]
-    more = len(rule.exceptions) - len(named)
-    named += [counted(more, "other situation")] if more else []
-    return f"As before if {listed(named, 'or')}: hardly tried, or not allowed." if named else ""
 
 
 def notes(rules: Rules) -> list[str]:
@@ -129,7 +120,7 @@ def card_page(findings: Findings) -> str:
             title=about.get("title", "What to do"),
             date=about.get("date"),
             warning=WARNINGS.get(reason, f"Draft, not for use: {reason}."),
-            rules=[(rule.text, exceptions(rule)) for rule in rules.rules],
+            rules=[rule.text for rule in rules.rules],
             notes=[*[harm] * bool(harm), *notes(rules), NOT_SEEN],
             headings=[
                 *words.state_columns,

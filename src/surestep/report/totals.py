@@ -65,12 +65,17 @@ def discount_words(record: Record) -> str:
 
 
 def discounted_unit(record: Record) -> str:
-    """Returns the unit of gains; where they are discounted, it says how much later steps count."""
+    """Returns the unit of gains; where they are discounted, also how, and today's value."""
     if not 0 < record.parameters.discount < 1:
         return record.unit
-    return f"{record.unit} ({later_words(record.parameters.discount)})"
+    return (
+        f"{record.unit} ({later_words(record.parameters.discount)}; today's value is about "
+        f"{number(record.estimates['behavior'], 3)})"
+    )
 
 
 def later_words(discount: float) -> str:
-    """Returns how much a step counts: 'n steps later counts 0.97ⁿ'."""
-    return "not discounted" if discount == 1 else f"n steps later counts {number(discount, 6)}ⁿ"
+    """Returns how much later steps count: 'each later step counts 3 % less'."""
+    if discount == 1:
+        return "not discounted"
+    return f"each later step counts {percent(1 - discount)} less"

@@ -22,6 +22,8 @@ from surestep.results.record import Record
 from surestep.results.rules import Rules
 
 UNCHANGED = 1e-12  # probabilities this close count as equal
+ROUNDING = 1e-9  # of a value: less is no difference
+LEAST_TRIED = 5  # times: below, what looks good may be the luck of a single visit
 COLUMNS = (  # fields with one value for each pair
     "probability", "behavior", "visits", "trusted", "q", "advantage", "held_out_visits",
     "advantage_low", "advantage_high", "allowed", "kept_by",
@@ -119,6 +121,21 @@ class PolicyTable(ByValue):
         """Tells of each state whether π_I differs from π_b there [S]."""
         moved = run_sums(np.abs(self.probability - self.behavior), self.pairs.offsets)
         return np.logical_and(moved > UNCHANGED, ~self.quiet)
+
+    @property
+    def promising(self) -> FloatArray:
+        """How much better than π_I a pair looks that was seen too seldom to be trusted [K], or 0.
+
+        Only pairs that were tried a few times: of the others, little but luck is known. And only
+        pairs that may be recommended.
+        """
+        if self.trusted is None:
+            return np.zeros_like(self.q)
+        better = self.q - run_sums(self.probability * self.q, self.pairs.offsets)[self.pairs.state]
+        tried = (self.visits > 0) & (self.visits + self.held_out_visits >= LEAST_TRIED)
+        may_be = True if self.allowed is None else self.allowed
+        wanted = tried & ~self.trusted & self.decided & may_be
+        return np.where(wanted & (better > ROUNDING * np.abs(self.q)), better, 0.0)
 
 
 Confirmation = Literal["confirmed", "open", "contradicted"]

@@ -26,7 +26,9 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     action : tuple of str or None
         The action, one text a column; None: as before.
     exceptions : tuple of tuple of str
-        Situations in which the action was hardly tried, or is not allowed: as before there.
+        Situations in which the action was seen too seldom, or is not allowed: as before there.
+    why : str
+        Which of that is the reason, as a sentence; empty without exceptions.
     decisions : int
         The rows of the log in its situations.
     taken : int
@@ -50,6 +52,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     when: dict[str, tuple[str, ...]]
     action: tuple[str, ...] | None
     exceptions: tuple[tuple[str, ...], ...] = ()
+    why: str = ""
     decisions: int = 0
     taken: int = 0
     today: float | None = None
