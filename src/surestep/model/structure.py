@@ -24,6 +24,7 @@ from surestep.model.noun import noun
 NEXT = "next."  # before the name of a column that was decided earlier in the same step
 HERE, LEFT, RIGHT = "@", "@left", "@right"  # a column of a group, and its neighbours in a ring
 END, REWARD, ACTION, IS = "end", "reward", "action", "is"
+BETWEEN = ", "  # values of several columns, in a key of `terms`
 YES_NO = ("no", "yes")
 KEYS = ("parents", "action", "known", "edge", "learnt", "values")  # of a column
 LEARN = "learn"  # in place of parents or an action: `algorithms.learnt_structure` finds them
@@ -517,7 +518,7 @@ def named_values(columns: Sequence[str], tables: Mapping[str, NodeKeys]) -> dict
         # The action comes last.
         for pair in zip(
             sorted(several(term["of"]), key=ACTION.__eq__),  # type: ignore[arg-type]
-            key.split(", "),
+            key.split(BETWEEN),
             strict=False,
         )
     ]
