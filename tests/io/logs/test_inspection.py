@@ -232,6 +232,23 @@ def test_a_next_state_that_is_not_the_next_steps_state_is_shown():
     assert broken.examples == (Example(None, 1, "e", "0", says),)
 
 
+def test_rows_of_several_episodes_at_one_time_are_counted_and_not_refused():
+    when = ["2025-01-01", "2025-01-02", "2025-01-02", "2025-01-03", "2025-01-03"]  # twice in c
+    rows = [
+        {"episode": e, "step": t, "state": "s", "action": "x", "reward": 0, "terminated": t}
+        for e, t in (("a", 0), ("a", 1), ("b", 0), ("c", 0), ("c", 1))
+    ]
+    table = [row | {"when": day} for row, day in zip(rows, when, strict=True)]
+    source = read_log(frame_of(table, tuple(table[0])), columns={"time": "when"})
+    (tied,) = [s for s in inspect_log(source).suspicions if s.kind == "tied time"]
+    assert (tied.times, tied.refused) == (2, False)
+    says = "at 2025-01-02 00:00:00"
+    assert tied.examples == (Example(None, 2, "a", "1", says), Example(None, 3, "b", "0", says))
+    assert source.counts().rows_read == 5
+    plain = inspect_log(read_log(frame_of(rows, tuple(rows[0])))).suspicions
+    assert "tied time" not in {s.kind for s in plain}
+
+
 def test_flags_are_read_in_many_ways():
     words = {"true": True, "T": True, " Yes": True, "1": True, "1.0": True, "TRUE ": True}
     words |= {"false": False, "F": False, "no": False, "0": False, "0.0": False, " False": False}
@@ -312,5 +329,5 @@ def test_what_cannot_be_read_at_all_is_refused(tmp_path):
     with pytest.raises(InvalidLog, match="no row"):
         inspect_log(read_log(path))
     path.write_text('episode,step,state,action,reward\na,0,s,x\na,1,"s\n')
-    with pytest.raises(InvalidLog, match=r"Line: 2; .*: 5 Found: 4"):
+    with pytest.raises(InvalidLog, match="line 2: found 4 values, expected 5"):
         inspect_log(read_log(path))

@@ -190,6 +190,16 @@ OF_EPISODES: Mapping[str, Finding] = {
         "WHERE later = step + 1 AND next_0 IS NOT NULL AND ({differ})",
         refused_at="next_state",
     ),
+    "tied time": Finding(
+        "row",
+        "decided at the same time as a row of another episode; in which order, the files say alone "
+        "(tables of a warehouse say another one)",
+        None,
+        "SELECT row, 1 AS times, episode, 'at ' || moment AS note FROM seen WHERE moment IS NOT "
+        "NULL WINDOW same AS (PARTITION BY moment) "
+        "QUALIFY min(episode) OVER same <> max(episode) OVER same",
+        refused_at="time",
+    ),
     "episode without end": Finding(
         "episode",
         "without an end: {why}",
@@ -241,6 +251,7 @@ class Look:
             "row": ROW,
         }
         columns |= {flag: f"coalesce({columns[flag]}, false)" for flag in FLAGS}
+        columns["moment"] = self.roles.time if self.roles.mapping.time else "NULL"
         number = f"TRY_CAST({sql_name(reward.column)} AS DOUBLE)"
         columns["reward"] = f"CASE WHEN {reward.is_number} AND isfinite({number}) THEN {number} END"
         checks = self.roles.checks(reward.is_number)
