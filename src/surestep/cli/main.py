@@ -33,6 +33,10 @@ VERBS = {
 }
 
 
+LIGHT = ("algorithms", "bound", "explain")  # they run no library that aborts without memory
+ROOM = 2.5  # GB of addresses: `improve` of a small log takes 2.1 on two cores, and aborts at 1.2
+
+
 class Mistake(click.ClickException):
     """An error that the user can mend: printed as one line, with exit code 2."""
 
@@ -74,6 +78,15 @@ class Verbs(click.Group):
         module = import_module(f"surestep.cli.{VERBS[cmd_name]}")
         return cast(click.Command, getattr(module, f"{cmd_name}_command"))
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Finds the subcommand of a call; refuses too little memory for it."""
+        found = super().resolve_command(ctx, args)
+        if found[0] not in LIGHT:
+            check_room()
+        return found
+
     def invoke(self, ctx: click.Context) -> object:
         """Runs the subcommand; characters that the terminal cannot show are replaced."""
         for stream in (sys.stdout, sys.stderr):
@@ -89,6 +102,20 @@ class Verbs(click.Group):
             if problem.filename is None:
                 raise
             raise Mistake(visible(f"{problem.filename}: {problem.strerror}")) from None
+
+
+def check_room() -> None:
+    """Refuses a limit of addresses (ulimit -v) at which libraries end the process in C."""
+    if sys.platform == "linux":
+        import resource
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if limit != resource.RLIM_INFINITY and limit < ROOM * 1e9:
+            raise Mistake(
+                f"this process may have {limit / 1e9:.2g} GB of addresses (ulimit -v), expected "
+                f"{ROOM} GB at least: with less, libraries end it without a word; to limit memory, "
+                "give --memory-limit"
+            )
 
 
 def told(number: int) -> str:
