@@ -1,10 +1,11 @@
 """Finds how many steps of memory situations need.
 
 A log with a memory of k steps also has every shorter memory, if states that differ only in earlier
-steps are merged. A memory is enough if no single earlier step predicts the next state or the
-reward, among rows of the same state and action, and if the longest memory passes. The tests of one
-memory share the level of a check. Passing is no proof: the test may be too weak, above all if a
-long memory makes rows scarce, or if only several steps together predict something.
+steps are merged. A memory is enough if the Markov checks pass with it, which look three steps back
+from it; if no single earlier step of those asked for predicts the next state or the reward, among
+rows of the same state and action; and if the longest memory passes. The tests of one memory share
+the level of a check. Passing is no proof: the test may be too weak, above all if a long memory
+makes rows scarce, or if only several steps together predict something.
 """
 
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from surestep._arrays import IntArray
+from surestep._words import counted
 from surestep.checks.check import Check, CheckKind
 from surestep.checks.markov import next_state_by_past, reward_by_past
 from surestep.checks.running import given_log
@@ -50,7 +52,10 @@ def check(log: DecisionLog, labels: Sequence[tuple[str, ...]], ends: Sequence[in
         return Check.unchecked(
             KIND.code, "too-small" if "too-small" in reasons else str(reasons[0])
         )
-    return Check(code=KIND.code, outcome="passed", figures={"asked": asked, "enough": enough})
+    backs = [int(check.figures["back"]) for check in made if "back" in check.figures]
+    far = enough + min(backs, default=0)
+    figures = {"asked": asked, "enough": enough, "tested": max(asked, far)}
+    return Check(code=KIND.code, outcome="passed", figures=figures)
 
 
 def columns(labels: Sequence[tuple[str, ...]], begin: int, end: int) -> IntArray:
@@ -59,16 +64,24 @@ def columns(labels: Sequence[tuple[str, ...]], begin: int, end: int) -> IntArray
     return np.unique(texts, return_inverse=True)[1]
 
 
+def said(check: Check) -> str:
+    """Returns the sentence of a pass; older results do not say how far back was tested."""
+    asked, enough, *tested = (int(x) for x in check.figures.values())
+    far = f" (tested up to {counted(tested[0], 'step')} back)" if tested else ""
+    memory = counted(enough, "step")
+    return f"No sign that more is needed than a memory of {memory}{far}; asked for: {asked}."
+
+
 TESTS = (next_state_by_past, reward_by_past)
 KIND = CheckKind(
     code="memory",
     title="The memory is long enough",
     broken="The memory is too short",
-    passed="No sign that more is needed than a memory of {enough:step}; asked for: {asked}.",
+    passed=said,
     failed="With a memory of {asked:step}, the time before it still helps to predict what comes "
     "next. Ask for a longer memory, or record more of the situation.",
     aside="It fails where a Markov check fails for the memory that was asked for.",
     against="markov",
     figures=("asked",),
-    figures_also=(("asked", "enough"),),
+    figures_also=(("asked", "enough", "tested"), ("asked", "enough")),
 )

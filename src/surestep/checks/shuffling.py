@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
 
 from surestep._arrays import (
     AnyArray,
@@ -45,6 +46,7 @@ from surestep.model.log import DecisionLog
 
 MANY, FEW = 999, 299  # numbers of shuffles
 LARGE = 20_000  # rows from which on FEW shuffles are drawn
+SCREEN, SCREENED = 99, 0.05  # shuffles that come first, and the p-value that asks for more
 FEW_EPISODES = 100
 ROWS_A_RUN = 10  # on average; with fewer, a coarser past is taken
 TRIES = 20  # simulated logs with an effect, to learn whether the test notices it
@@ -217,19 +219,31 @@ def largest_statistic(
 
 
 def tested(placed: Arrangement, draws: DrawStatistics, level: float) -> Shuffled:
-    """Tests the observed statistic against the shuffles at a level."""
-    statistic = draws(shuffles_of(placed.order.size), 0.0)
+    """Tests the observed statistic against the shuffles at a level.
+
+    For a level that these shuffles cannot reach, SCREEN of them come first; what passes them has
+    passed, so that the test fails no more often than with all.
+    """
+    number = shuffles_of(placed.order.size)
+    if level * (1 + number) < 1:
+        number = SCREEN
+    statistic = draws(number, 0.0)
+    if number == SCREEN and p_value_of(statistic[0], statistic[1:]) <= SCREENED:
+        statistic = draws(math.ceil(1 / level), 0.0)
     observed = float(statistic[0])
     shuffled = np.sort(statistic[1:])
     slack = slack_of(observed)
     mean = float(shuffled.mean())
     deviation = max(float(shuffled.std()), slack)
+    critical = critical_value(shuffled, level)
+    if math.isinf(critical):  # too few shuffles to tell, so that it is about this
+        critical = mean + float(ndtri(1 - level)) * deviation
     return Shuffled(
         rows=placed.order.size,
         statistic=(observed - mean) / deviation,
         p_value=p_value_of(observed, shuffled),
         shuffles=tuple(((shuffled - mean) / deviation).tolist()),
-        noticed=least_noticed(draws, critical_value(shuffled, level) + slack),
+        noticed=least_noticed(draws, critical + slack),
     )
 
 

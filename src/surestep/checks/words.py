@@ -76,7 +76,7 @@ def says(check: Check) -> str:
     >>> gridworld = make("gridworld")
     >>> first, *_ = check_log(gridworld.sample(100, 1))
     >>> says(first)
-    'No sign that the previous step helps to predict the next situation.'
+    'No sign that the 3 previous steps help to predict the next situation.'
     """
     kind = CHECKS[check.code]
     if check.outcome == "unchecked":
