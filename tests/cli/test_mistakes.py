@@ -96,7 +96,10 @@ MISTAKES = [  # a command, and parts of what it says
         f"improve mixed.csv {PUMP} --discount 0.9 -o out",
         "mixed.csv … row 7 … 'reward' … 'many' … finite number",
     ),
-    (f"improve cut.csv {PUMP} --discount 0.9 -o out", "cut.csv cannot be read … Line: 41"),
+    (
+        f"improve cut.csv {PUMP} --discount 0.9 -o out",
+        "cut.csv, line 41: … found 2 values, expected",
+    ),
     (f"{IMPROVE} --discount x", "'--discount': 'x' is not a valid float"),
     (f"{IMPROVE} --set epsilon", "--set is 'epsilon', expected KEY=VALUE such as"),
     (f"{IMPROVE} --set stakes.discont=1", "no key 'discont' in [stakes]; did you mean discount"),
