@@ -17,12 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from surestep.certificates import NodeStitched
 from surestep.certificates.node_law import node_draws
 from surestep.checks import blind_share, check_structure
-from surestep.checks.structure import LEVEL, compared, log_e_value, noticed_change
-from surestep.environments.sysadmin import SysAdmin
+from surestep.checks.structure import LEVEL, compared, could_miss, log_e_value, noticed_change
+from surestep.environments.sysadmin import STRUCTURE, SysAdmin
 from surestep.kernels.nodes import NodeStacks
-from surestep.model.factored import ColumnRules, FactoredLog
+from surestep.model.factored import ColumnRules, FactoredLog, FactoredProblem
 from surestep.model.structure import Structure
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "structure.py"
@@ -371,3 +372,62 @@ def test_honest_logs_are_not_called_blind():
     log = world.sample(world.first_failed(0.3), 300, rng=1)
     for policy in (world.fewest_failed_neighbours(), world.first_failed(0.3)):
         assert not check_structure(log, policy, 0.95, (1,) * 8).is_blind
+
+
+def pushed_in_bad_weather(seed, effect, learnt):
+    """A log of 300 episodes of 40 steps; nothing is gained by pushes in bad weather.
+
+    Pushing in good weather lets the machine work with a chance that is larger by `effect`. Weather
+    is bad in half of the steps, and the log pushes in 5 % of these.
+    """
+    columns = {"weather": ("bad", "good"), "machine": ("failed", "works")}
+    table = {
+        "weather": {"parents": [], "action": "none"},
+        "machine": {"parents": [] if learnt else ["weather"], "learnt": learnt},
+        "reward": {"terms": [{"of": "machine", "works": 1.0}]},
+    }
+    rng = np.random.default_rng(seed)
+    state = rng.integers(2, size=(300, 41, 2))
+    state[:, 0] = 1
+    action = np.where(state[:, :-1, 0] == 1, 1, rng.random((300, 40)) < 0.05).astype(np.int64)
+    chance = 0.5 + effect * action * state[:, :-1, 0]
+    state[:, 1:, 1] = rng.random(chance.shape) < chance
+    return FactoredLog(
+        structure=Structure.read(columns, ["rest", "push"], table),
+        state=state[:, :-1].reshape(-1, 2),
+        action=action.ravel(),
+        next_state=state[:, 1:].reshape(-1, 2),
+        ended=np.zeros(action.size, np.bool_),
+        offsets=np.arange(301) * 40,
+    )
+
+
+def test_what_the_test_could_have_missed_is_more_than_a_false_gain():
+    """Weather is left out. The new policy always pushes, so that its true gain is 0."""
+    log = pushed_in_bad_weather(1, 0.12, learnt=True)
+    good = ({"weather": "good"}, "push")
+    current = ColumnRules.of(log.structure, [good], "rest", chance=[0.0, 0.1])
+    new = ColumnRules.of(log.structure, [], "push")
+    problem = FactoredProblem(log=log, behavior=current, discount=0.95)
+    tested = check_structure(log, new, 0.95, behavior=current)
+    assert (tested.failed, tested.is_blind) == (False, False)
+    lower = NodeStitched().certify(problem, new).lower
+    assert lower > 0.2
+    bad = (log.action == 1) & (log.state[:, 0] == 0)
+    drawn = np.bincount(log.next_state[log.action == 1, 1]).astype(float)
+    noticed = noticed_change(drawn, math.log(tested.tests / LEVEL), bad.sum())
+    # From the next step on, each one earns less by what was missed, where half of pushes are bad.
+    expected = 19 * noticed * (0.5 - bad.sum() / drawn.sum())
+    missed = could_miss(problem, new)
+    assert 250 < bad.sum() < 350
+    assert missed == pytest.approx(expected, rel=0.1)
+    assert missed > lower
+
+
+def test_nothing_is_missed_where_each_value_has_many_rows():
+    world = SysAdmin(4)
+    table = {**STRUCTURE, "machine_*": {**STRUCTURE["machine_*"], "learnt": True}}
+    log = world.sample(world.first_failed(0.3), 300, rng=1)
+    problem = world.problem(replace(log, structure=world.structure(table)))
+    assert could_miss(problem, world.fewest_failed_neighbours()) == 0
+    assert could_miss(world.problem(log), world.fewest_failed_neighbours()) == 0  # none is learnt

@@ -56,14 +56,17 @@ from surestep.certificates.node_law import (
     estimated_law,
     log_kt,
     node_draws,
+    rolled_out,
     sampled_log,
 )
-from surestep.model.factored import ColumnRules, FactoredLog
+from surestep.model.factored import ColumnRules, FactoredLog, FactoredProblem
 from surestep.model.structure import ACTION, END, HERE, LEFT, NEXT, REWARD, RIGHT, Structure
 
 LEVEL = 0.05  # the chance that the test fails though the structure is true, at most
 FEW = 250  # rows of a node with a value; with fewer, the test notices next to nothing
 MOST_BLIND = 0.05  # share of the steps of the new policy
+THIN = 1000  # rows from which on a missed effect is too small to count
+DRAWN = 1000  # rollouts that say what such an effect is worth
 NEAREST = 8  # members on each side that are compared …
 MANY = 40  # … in groups with more than that
 FIRST_ROWS = 1024  # the first block of the log; blocks double in length
@@ -367,6 +370,96 @@ def actions_of(structure: Structure, columns: arrays.IntArray) -> Variable:
     return Variable(name, labels, None, of_action.reshape(part.shape))
 
 
+def steps_of(
+    log: FactoredLog,
+    policy: ColumnRules,
+    discount: float,
+    start: Sequence[int] | None = None,
+    seed: int = 0,
+) -> tuple[FactoredLog, arrays.FloatArray]:
+    """Returns steps of a policy under the estimated law of the nodes, and how much each counts."""
+    rng = np.random.default_rng(seed)
+    starts = np.maximum(log.starts, 0) if start is None else np.array([start])
+    first = starts[rng.integers(len(starts), size=ROLLOUTS)]
+    weights = discount ** np.arange(MOST_STEPS, dtype=np.float64)
+    most = int(np.count_nonzero(weights > LEFT_OVER))
+    made = sampled_log(log.structure, estimated_law(log), policy, first, steps=most, rng=rng)
+    return made, weights[arrays.ranges(0, arrays.run_lengths(made.offsets))]
+
+
+def could_miss(problem: FactoredProblem, policy: ColumnRules) -> float:
+    """Returns what a policy may lose by a parent that was not learnt and that the test missed.
+
+    Let q and p be the shares of the value of a left-out variable among the draws of a node: in the
+    steps of the policy, and in the log. If this value changes a chance there by ε, then the policy
+    meets another law than the estimated one, by ε(q − p). For each value with fewer than 1,000
+    rows ε is the change that four of five logs would show (`noticed_change`), or all that is
+    possible. Each learnt table is taken to be wrong by itself, in the direction that costs most,
+    for all its nodes at once; what that costs comes from rollouts with and without it.
+
+    Parameters
+    ----------
+    problem : FactoredProblem
+        The whole log, with a structure of which tables were learnt.
+    policy : ColumnRules
+        The new policy.
+
+    Returns
+    -------
+    float
+        The most that one table may cost, a return.
+    """
+    structure, law = problem.structure, estimated_law(problem.log)
+    steps = steps_of(problem.log, policy, problem.discount, problem.start)
+    units = compared(problem.log)
+    bar = math.log(max(sum(unit.tests for unit in units), 1) / LEVEL)
+    first = np.resize(np.maximum(problem.starts, 0), (DRAWN, len(structure.columns)))
+
+    def worth(law: arrays.FloatArray) -> float:
+        returns, _ = rolled_out(problem, law[np.newaxis], policy, first, seed=0, rest=0.0)
+        return float(returns.mean())
+
+    usual, cost = worth(law), 0.0
+    learnt = tuple(f"{table}: " for table in structure.learnt)
+    for unit in units:
+        if not any(structure.node_names[k].startswith(learnt) for k in unit.nodes):
+            continue
+        left = [table for table in unit.tables if table[0].now]
+        change = np.max([missed_changes(unit, *table, bar, steps) for table in left], axis=0)
+        own = law[unit.nodes]
+        for value in range(int(structure.node_sizes[unit.nodes[0]])):
+            others = 1 - np.diff(own, axis=1, prepend=0.0)[:, value]
+            moved = np.minimum(change / others, 1.0)[:, np.newaxis]
+            other = law.copy()
+            other[unit.nodes] += moved * ((np.arange(law.shape[1]) >= value) - own)
+            cost = max(cost, usual - worth(other))
+    return cost
+
+
+def missed_changes(
+    unit: Compared,
+    variable: Variable,
+    counts: arrays.FloatArray,
+    bar: float,
+    steps: tuple[FactoredLog, arrays.FloatArray],
+) -> arrays.FloatArray:
+    """Returns the largest ε(q − p) for each node of a unit, by the values of a variable."""
+    made, weight = steps
+    rows, values = counts[:, 1:].sum(axis=-1), made.values()
+    met = np.zeros((len(rows) + 1, rows.shape[1]))  # the last row: nodes that were never drawn
+    for i, d in enumerate(unit.columns.tolist()):
+        place = arrays.places_among(unit.nodes, made.structure.nodes.at(d, values, made.action))
+        np.add.at(met, (place, variable.at(i, values, made.action)), weight)
+    met = met[:-1]
+    excess = met / np.maximum(met.sum(axis=1, keepdims=True), LEFT_OVER)  # no step counts less
+    excess -= rows / np.maximum(rows.sum(axis=1, keepdims=True), 1)
+    largest = np.zeros(len(rows))
+    for k, z in np.argwhere((excess > 0) & (rows < THIN)):
+        noticed = noticed_change(counts[k].sum(axis=0), bar, float(rows[k, z]))
+        largest[k] = max(largest[k], excess[k, z] * (1.0 if noticed is None else noticed))
+    return largest
+
+
 def everything(unit: Compared, actions: int) -> tuple[Variable, arrays.FloatArray]:
     """Returns all rows of each node, as those of a variable with one value."""
     _, counts = unit.tables[-1]  # every row lies in a block
@@ -385,10 +478,10 @@ def log_e_value(there: arrays.FloatArray, total: arrays.FloatArray) -> arrays.Fl
     return log_kt(there) + log_kt(total - there) - log_ml(total)
 
 
-def noticed_change(total: arrays.FloatArray, bar: float) -> float | None:
+def noticed_change(total: arrays.FloatArray, bar: float, few: float = FEW) -> float | None:
     """Returns the least change of a chance that four of five logs show; None if none is shown.
 
-    `total` has the counts of the draws of a node. Suppose that in 250 of its rows, or in half of
+    `total` has the counts of the draws of a node. Suppose that in `few` of its rows, or in half of
     them if that is less, the chance of its rarest value is larger by ε, and that of its most
     frequent value smaller by ε.
     With the counts that are expected, let R be ML(n) · ML(m) / ML(n + m). Twice its logarithm is
@@ -396,7 +489,7 @@ def noticed_change(total: arrays.FloatArray, bar: float) -> float | None:
     ln E − 0.84 √(2 ln R) ≥ ln(M/α). That was so in 77 to 84 % of simulated logs.
     """
     rows = total.sum()
-    there, chance = min(float(FEW), rows / 2), total / rows
+    there, chance = min(few, rows / 2), total / rows
     order = np.argsort(total)
     shift = np.zeros(total.size)
     shift[order[0]], shift[order[-1]] = 1.0, -1.0
@@ -503,13 +596,8 @@ def blind_share_of(
 ) -> float:
     """Returns the share of steps with a node and value that the log shows too seldom."""
     structure = log.structure
-    rng = np.random.default_rng(seed)
-    starts = np.maximum(log.starts, 0) if start is None else np.array([start])
-    first = starts[rng.integers(len(starts), size=ROLLOUTS)]
-    weights = discount ** np.arange(MOST_STEPS, dtype=np.float64)
-    most = int(np.count_nonzero(weights > LEFT_OVER))
-    made = sampled_log(structure, estimated_law(log), policy, first, steps=most, rng=rng)
-    values, weight = made.values(), weights[arrays.ranges(0, arrays.run_lengths(made.offsets))]
+    made, weight = steps_of(log, policy, discount, start, seed)
+    values = made.values()
     blind = np.zeros(made.num_steps, np.bool_)
     for unit in units:
         few = [

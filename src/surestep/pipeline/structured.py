@@ -24,7 +24,7 @@ from surestep.certificates.node_posterior import NodePosterior
 from surestep.certificates.nodes import NodeStitched
 from surestep.certificates.refuting import check_node_returns
 from surestep.checks import clock, declared_policy
-from surestep.checks.structure import check_structure
+from surestep.checks.structure import check_structure, could_miss
 from surestep.checks.words import asked
 from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter, ResultMismatch
 from surestep.io.labels.binning import Binning
@@ -156,6 +156,9 @@ def improve_structured(
         test = check_structure(
             log, found.policy, problem.discount, behavior=problem.rolled_behavior
         )
+        if structure.learnt:
+            missed = could_miss(problem, found.policy)
+            claim, belief = less(claim, missed), belief and less(belief, missed)
         worlds, why_none = worlds_of(problem, description.method.worlds)
         rehearsal = None
         if worlds:
@@ -210,6 +213,12 @@ def improved(
     with suppress(CertificateRefused):  # it takes too much memory
         belief = believer.certify(problem, found.policy)
     return found, certifier.certify(problem, found.policy), belief
+
+
+def less(claim: Certificate, missed: float) -> Certificate:
+    """Returns a claim less what a parent that was not learnt could cost."""
+    lower = max((claim.lower or 0.0) - missed, -(claim.span or math.inf))
+    return replace(claim, lower=lower, figures={**claim.figures, "could_miss": missed})
 
 
 def worlds_of(problem: FactoredProblem, asked: int | None) -> tuple[int, str | None]:

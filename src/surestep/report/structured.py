@@ -123,6 +123,12 @@ def learnt_section(result: StructuredResult) -> Section:
         f'it: put these lines into your description in place of "{LEARN}", and run the command '
         "again. These episodes must be among those that choose then, too (method.train_share)."
     )
+    missed = result.certificate.figures.get("could_miss")
+    if missed:
+        words += (
+            f" From each claim {number(float(missed), 3)} is taken off: what the new policy could "
+            "lose by a parent that the log shows too seldom to be noticed."
+        )
     items = [
         Item(f"[structure.{key_text(name)}]", f"{key} = {written(value)}")
         for name, table in result.record.learnt.items()
