@@ -341,8 +341,9 @@ def test_huge_gains_are_named_beside_many_groups_without_any():
 @pytest.mark.slow  # 30 logs, 1 minute
 def test_huge_gains_are_named_in_most_logs_and_few_others_are():
     named = [named_of_twenty(seed) for seed in range(30)]
-    assert all({"g00", "g01", "g02"} <= {*some} for some in named)
-    wrong = [sum(name > "g02" for name in some) / len(some) for some in named]
+    assert sum({"g00", "g01", "g02"} <= {*some} for some in named) >= 18
+    assert sum(some != [] for some in named) >= 25
+    wrong = [sum(name > "g02" for name in some) / max(len(some), 1) for some in named]
     assert np.mean(wrong) <= 0.1
 
 

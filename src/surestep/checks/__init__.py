@@ -15,6 +15,7 @@ from surestep.checks import (
     model_returns,
     outcomes,
     practice_changed,
+    stock,
     stops,
 )  # fmt: skip
 from surestep.checks.check import CHECKS, Check
@@ -49,6 +50,7 @@ IN_ORDER = (  # of the page
     declared_policy.KIND,
     hidden_causes.KIND,
     enough_data.KIND,
+    stock.KIND,
     *claims.KINDS,
     first_on_few.KIND,
 )

@@ -196,6 +196,16 @@ class GivenCauses(NamedTuple):
     columns: Mapping[str, Sequence[str]]  # column of the state → its texts [S]
 
 
+class GivenStock(NamedTuple):
+    """Where episodes began, and where those are that were not over when the log ended."""
+
+    first: IntArray  # [S]: episodes that began there
+    last: IntArray  # [S]: episodes that go on there
+    gain: FloatArray  # [S]: of the new policy, from there on
+    interval: Callable[[IntArray], tuple[float, float, float]]  # starts [S] → gain and its ends
+    names: Sequence[str]  # [S]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenResult:
     """The input of a check of a result."""
@@ -209,6 +219,7 @@ class GivenResult:
     practice: GivenPractice | str  # or the code of WHY nothing is tested
     causes: GivenCauses | str  # or the code of WHY nothing is told
     declared: tuple[Check, ...] = ()  # empty unless the log contradicts the declared policy
+    stock: GivenStock | None = None  # None if the policy changes nothing, or without episodes
 
 
 Sentences = str | Callable[[Check], str]

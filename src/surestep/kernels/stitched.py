@@ -603,8 +603,12 @@ def last_refuted_of(first: int, last: int, room: Room, bets: Bets, lower: Floats
                 refuted = enough_reach(
                     series, complete, turns, middle, least, 0.0, goal, bets.one_of
                 )
-            elif least - middle < likely < most and not enough_reach(
-                series, complete, turns, likely + middle, likely, 0.0, goal, bets.one_of
+            elif (
+                least < likely + middle
+                and likely < most
+                and not enough_reach(
+                    series, complete, turns, likely + middle, likely, 0.0, goal, bets.one_of
+                )
             ):
                 refuted = False  # one mean is mostly enough, and spares the search of all cells
             else:

@@ -5,7 +5,15 @@ from contextlib import suppress
 
 import numpy as np
 
-from surestep._arrays import BoolArray, altered, marked, places_among, run_owners, run_sums
+from surestep._arrays import (
+    BoolArray,
+    IntArray,
+    altered,
+    marked,
+    places_among,
+    run_owners,
+    run_sums,
+)
 from surestep.certificates.drawn import drawn_models
 from surestep.certificates.episodes import split_of
 from surestep.certificates.posterior import (
@@ -18,7 +26,13 @@ from surestep.certificates.posterior import (
 from surestep.certificates.robust import Robust
 from surestep.certificates.tilted_sets import tilted_claim, tilts
 from surestep.checks import Check, check_log, clock, copies, declared_policy, memory, outcomes
-from surestep.checks.check import GivenCauses, GivenPolicy, GivenPractice, GivenResult
+from surestep.checks.check import (
+    GivenCauses,
+    GivenPolicy,
+    GivenPractice,
+    GivenResult,
+    GivenStock,
+)
 from surestep.checks.running import check_result, check_signals, given_log, looked_at, of_drawn
 from surestep.description import several
 from surestep.errors import NeverEnds, NotConverged, SurestepError
@@ -36,14 +50,15 @@ from surestep.model import (
     Problem,
     estimate_behavior,
 )
+from surestep.model.log import UNKNOWN
 from surestep.model.numbering import by_appearance
 from surestep.pipeline.evidence import Evidence
 from surestep.pipeline.findings import decision_visits
 from surestep.pipeline.stress_test import Assignment
 from surestep.pipeline.terms import splitting
-from surestep.planning import occupancy, performance
+from surestep.planning import evaluate, occupancy, performance
 from surestep.planning.tilted import WorstCase
-from surestep.results.advantage_intervals import reward_moments
+from surestep.results.advantage_intervals import gain_interval, reward_moments
 from surestep.results.findings import PolicyTable, belief_in
 from surestep.results.record import Baseline, Estimates
 
@@ -166,6 +181,7 @@ def result_checks(
         declared=declared_policy.check(
             declared_policy.of_problem(problem, evidence.kinds["behavior"])
         ),
+        stock=running_stock(question, table, state_names(words)),
     )
     drawn_from = 0 if source is evidence.log_source else evidence.counts.episodes.recorded
     of_log = log_checks(
@@ -284,6 +300,37 @@ def practice(question: Assignment, table: PolicyTable) -> GivenPractice | str:
     with suppress(NeverEnds):  # in what the rest of the log shows
         gain = performance(model, table.policy) - performance(model, recent)
     return GivenPractice(given, late, gain)
+
+
+def running_stock(
+    question: Assignment, table: PolicyTable, names: Sequence[str]
+) -> GivenStock | None:
+    """Returns where episodes began and where running ones are, with gains from there on."""
+    log = question.problem.episodes
+    if log is None or not table.changed.any():
+        return None
+    size = log.pairs.num_states
+    after = log.next_state[log.episode_offsets[1:] - 1]
+    goes_on = ~log.terminated[log.episode_offsets[1:] - 1] & (after != UNKNOWN)
+    part = question.judging or question.training
+    behind = question.training.counts if part.behavior.estimated else None
+
+    def interval(starts: IntArray) -> tuple[float, float, float]:
+        begun = altered(part, counts=altered(part.counts, starts=starts))
+        return gain_interval(begun, table.policy, question.certifiers[0].delta, behind)
+
+    try:
+        model = part.estimate()
+        gain = evaluate(model, table.policy) - evaluate(model, part.behavior)
+    except (NeverEnds, NotConverged):
+        return None
+    return GivenStock(
+        np.bincount(log.state[log.episode_offsets[:-1]], minlength=size),
+        np.bincount(after[goes_on], minlength=size),
+        gain,
+        interval,
+        names,
+    )
 
 
 def log_of(

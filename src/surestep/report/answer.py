@@ -7,6 +7,7 @@ from typing import NamedTuple, get_args
 from surestep._words import about, counted, floored, listed, number, percent, signed
 from surestep.certificates.registry import BY_EXTENSION, standing_name, standing_of
 from surestep.checks import CHECKS, Check, failed, says, title
+from surestep.checks.check import WHY
 from surestep.checks.words import asked
 from surestep.io.logs.loading import UNFINISHED
 from surestep.model.certificate import Certificate, Rung
@@ -14,7 +15,7 @@ from surestep.model.statements import STOPPING, WITHIN_SEEN
 from surestep.rehearsal import Rehearsal
 from surestep.report.changes import MOST_MATTER, changed_items
 from surestep.report.checks import condition, hidden_words
-from surestep.report.groups import groups_section, harm_words, margin_words, perhaps_worse
+from surestep.report.groups import STOCK, groups_section, harm_words, margin_words, perhaps_worse
 from surestep.report.rules import rules_parts
 from surestep.report.signals import (
     DIGITS,
@@ -72,13 +73,7 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
     if judged.action == EXPLAIN:
         least = least._replace(name="At least, if the failed check does no harm", mood="bad")
     items = [*opposed(findings)]
-    tested = sum(check.outcome == "passed" for check in record.checks)
-    nothing = (
-        f"{counted(tested, 'test')} looked for faults in the data, and found none."
-        if tested
-        else "Nothing could be tested."
-    )
-    said = ["" if items else nothing, hidden_words(record.checks)]
+    said = ["" if items else nothing_found(record.checks), hidden_words(record.checks)]
     against = Section(
         "against",
         "What speaks against it",
@@ -452,6 +447,14 @@ def gain_picture(findings: Findings, claim: Certificate, *, doubted: bool = Fals
 # ---- against it ---------------------------------------------------------------------------------
 
 
+def nothing_found(checks: Sequence[Check]) -> str:
+    """Says how many assumptions were tested without a finding, and which could not be tested."""
+    tested = sum(check.outcome == "passed" for check in checks)
+    untested = [f"“{title(x)}”" for x in checks if WHY.get(x.why or "", "").startswith("Not")]
+    said = f"Of {counted(len(checks), 'assumption')}, {tested} could be tested; no fault was found."
+    return f"{said} Not tested: {listed(untested)}." if untested else said
+
+
 def opposed(findings: Findings) -> Iterator[Item]:
     """Lists the reasons against the new policy: failed checks, contradicted changes, lost cases."""
     yield from (
@@ -474,6 +477,11 @@ def opposed(findings: Findings) -> Iterator[Item]:
             sign="!",
             mood="caution",
         )
+    yield from (
+        Item(title(check), says(check), sign="!", mood="caution")
+        for check in findings.record.checks
+        if check.code == STOCK
+    )
     if lost := findings.record.data["dropped"].get(UNFINISHED):
         yield lost_item(lost, findings)
     if findings.record.behavior_is_estimated:

@@ -17,6 +17,7 @@ from surestep.sections import (
     numbers,
 )
 
+STOCK = "running-cases"  # a check that tells for whom the claim is not
 UNTOLD = {
     "differs": "In {}, actions do something else than in other episodes of the same situation, so "
     "their gain cannot be told: make the column part of the state.",
@@ -110,10 +111,19 @@ def sentences(record: Record) -> list[str]:
 
 def harm_words(record: Record | None) -> str:
     """Says which groups are shown to lose, and what to do for them; empty if none is."""
-    harmed = [] if record is None else [f"“{x.name}”" for x in record.groups if x.harmed]
-    if not harmed:
+    if record is None:
         return ""
-    return f"It is worse for {listed(harmed)}. Keep what you do there; all numbers include it. "
+    harmed = [f"“{x.name}”" for x in record.groups if x.harmed]
+    stock = [
+        f"cases that run already, in “{mark.name}”"
+        for check in record.checks
+        if check.code == STOCK and check.figures["high"] < 0
+        for mark in check.picture
+    ]
+    if not harmed and not stock:
+        return ""
+    included = "; all numbers include it" * (not stock)
+    return f"It is worse for {listed(harmed + stock)}. Keep what you do there{included}. "
 
 
 def harmed_in(record: Record, column: str, values: Iterable[str]) -> str:
