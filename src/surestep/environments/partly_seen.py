@@ -187,7 +187,11 @@ def shown_log(world: Unseen, memory: int) -> tuple[Merged, list[History]]:
     histories = sorted(
         {history for _, history in number}, key=lambda each: (not each, len(each), each)
     )
-    labels = [history_words(world, history) for history in histories]
+    words = world.observations, world.actions  # by turns
+    labels = [
+        " ".join(own[x] for own, x in zip(itertools.cycle(words), history, strict=False)) or "over"
+        for history in histories
+    ]
     shown = {history: row for row, history in enumerate(histories)}
     mdp = FiniteMDP.from_dense(
         chances,
@@ -200,9 +204,3 @@ def shown_log(world: Unseen, memory: int) -> tuple[Merged, list[History]]:
         len(labels), len(world.actions), state_labels=labels, action_labels=world.actions
     )
     return Merged(mdp=mdp, pairs=pairs, shown=np.array([shown[x] for _, x in number])), histories
-
-
-def history_words(world: Unseen, history: History) -> str:
-    """Returns what is remembered in words, the present observation last."""
-    names = itertools.cycle((world.observations, world.actions))
-    return " ".join(own[each] for own, each in zip(names, history, strict=False)) or "over"

@@ -13,14 +13,18 @@ from typing import NamedTuple
 import numpy as np
 
 from surestep.errors import InvalidParameter, said
-from surestep.experiments.intervals import Interval, mean_interval, student_interval
+from surestep.experiments.intervals import (
+    Interval,
+    binomial_interval,
+    mean_interval,
+    student_interval,
+)
 from surestep.experiments.metrics import (
     ROUNDING,
     Method,
     RunColumns,
     Summary,
     method_groups,
-    share_with_interval,
     summary_of,
     valued,
     values_in,
@@ -227,7 +231,7 @@ def paired_difference(rows: RunColumns, base: RunColumns) -> Difference:
     bounds = mine.bounds[0] - theirs.bounds[1], mine.bounds[1] - theirs.bounds[0]
     return Difference(
         mean_interval(gap, bounds),
-        share_with_interval(gap > 0),
-        share_with_interval(gap < 0),
+        binomial_interval(int((gap > 0).sum()), gap.size),
+        binomial_interval(int((gap < 0).sum()), gap.size),
         student_interval(gap),
     )

@@ -10,14 +10,13 @@ class and the fields that differ from their defaults. For a benchmark, it is a d
 content; for a function that makes benchmarks, the digest of the first one.
 """
 
-import dataclasses
 import functools
 import inspect
 import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -45,13 +44,13 @@ DIGITS = 12  # the length of a digest
 def given_settings(thing: Any, what: str = "") -> GivenSettings:
     """Returns the fields of a frozen dataclass that differ from their defaults."""
     kind = type(thing)
-    if not (dataclasses.is_dataclass(kind) and kind.__dataclass_params__.frozen):  # type: ignore[attr-defined]
+    if not (is_dataclass(kind) and kind.__dataclass_params__.frozen):  # type: ignore[attr-defined]
         raise InvalidParameter(
             f"{what}{kind.__name__}, which is no frozen dataclass; expected one, so that a record "
             "can tell which settings made its rows"
         )
     settings = []
-    for part in dataclasses.fields(kind):
+    for part in fields(kind):
         value = getattr(thing, part.name)
         if not part.init or value is part.default:
             continue
@@ -90,7 +89,7 @@ def code_behind(own: object, settings: GivenSettings) -> Iterator[Any]:
     elif own is not None:
         yield function_of(own)
     for _, value in settings:
-        if dataclasses.is_dataclass(value):
+        if is_dataclass(value):
             yield from code_behind(type(value), given_settings(value))
 
 

@@ -124,17 +124,13 @@ def metric_of(name: str, values: Values) -> Interval:
     if name in SHARES:
         sign = 1 if name == "better" else -1
         slack = ROUNDING * np.abs(values.behavior)
-        return share_with_interval(sign * values.reached > sign * values.behavior + slack)
+        counted = sign * values.reached > sign * values.behavior + slack
+        return binomial_interval(int(counted.sum()), counted.size)
     written = TAIL.fullmatch(name)
     if written is None or not 0 < float(written[1]) <= 100:
         more = ", or cvarP for the mean of the worst P %, such as cvar5"
         raise unknown(f"there is no metric {name!r}", name, METRICS, more)
     return cvar_interval(values.reached, float(written[1]) / 100, values.bounds)
-
-
-def share_with_interval(counted: AnyArray) -> Interval:
-    """Returns the share of true entries, with its Clopper–Pearson interval."""
-    return binomial_interval(int(counted.sum()), counted.size)
 
 
 # ---- values: performance, gain or normalised performance of each repetition -------------------

@@ -29,11 +29,10 @@ from surestep._files import (
     write_together,
 )
 from surestep.algorithms import registry as algorithms
-from surestep.algorithms.registry import needs_log
 from surestep.certificates import registry as certificates
 from surestep.environments import registry as environments
 from surestep.errors import FileFailure, InvalidParameter, SurestepError
-from surestep.experiments.cell import CellBlock, run_claims, run_methods
+from surestep.experiments.cell import CellBlock, joined_rows, run_claims, run_methods
 from surestep.experiments.experiment import Experiment, module_of
 from surestep.extensions import Shelf, check_importable, version_of, versions_of
 from surestep.io.sql import first_lines, in_memory, sql_text
@@ -156,22 +155,21 @@ class Store:
 
     def write_table(self, keys: Sequence[str]) -> None:
         """Writes all rows of the blocks, sorted, each with the digest of the code that made it."""
+        parts = []
+        for key in keys:
+            kept = self.blocks.read(key)
+            if kept is None:
+                raise FileFailure(f"{self.blocks.path_of(key)} was damaged meanwhile; run again")
+            code = np.full(len(next(iter(kept.arrays.values()))), kept.made_by, object)
+            parts.append({**kept.arrays, "code": code})
+        rows = joined_rows(parts)
+        order = ", ".join(name for name in ORDER if name in rows)
         with temporary_folder() as folder, in_memory(threads=1) as database:
-            for place, key in enumerate(keys):
-                kept = self.blocks.read(key)
-                if kept is None:
-                    raise FileFailure(
-                        f"{self.blocks.path_of(key)} was damaged meanwhile; run again"
-                    )
-                code = np.full(len(next(iter(kept.arrays.values()))), kept.made_by, object)
-                database.register("block", {**kept.arrays, "code": code})
-                into = "INSERT INTO rows BY NAME" if place else "CREATE TEMP TABLE rows AS"
-                database.execute(f"{into} SELECT * {WHOLE} FROM block")
-            names = [row[0] for row in database.execute("DESCRIBE rows").fetchall()]
-            order = ", ".join(name for name in ORDER if name in names)
+            database.register("rows", rows)
             written = folder / self.table.name
             database.execute(
-                f"COPY (FROM rows ORDER BY {order}) TO {sql_text(str(written))} (FORMAT parquet)"
+                f"COPY (SELECT * {WHOLE} FROM rows ORDER BY {order}) "
+                f"TO {sql_text(str(written))} (FORMAT parquet)"
             )
             write_together({self.table: [read_whole(written)]})
 
@@ -213,7 +211,7 @@ def plan_blocks(experiment: Experiment) -> list[CellBlock]:
     if (
         not experiment.certifiers
         and device_in_use() != "cpu"
-        and not any(needs_log(spec.make()) for spec in experiment.algorithms)
+        and not any(algorithms.needs_log(spec.make()) for spec in experiment.algorithms)
     ):
         together = ON_GPU
     sizes: list[tuple[int, ...]] = [(size,) for size in sorted(experiment.episodes, reverse=True)]

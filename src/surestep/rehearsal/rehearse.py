@@ -258,9 +258,11 @@ def run_blocks(
     def code_of(block: WorldBlock) -> str:
         return digest_of((made_with, block.plan.seed, block[1:]))
 
-    outcomes = [
-        None if kept is None else kept_outcomes(kept, block.key, code_of(block)) for block in blocks
-    ]
+    outcomes: list[Outcomes | None] = [None] * len(blocks)
+    for place, block in enumerate(blocks):
+        stored = None if kept is None else kept.read(block.key)
+        if stored is not None and stored.made_by == code_of(block):
+            outcomes[place] = Outcomes(**stored.arrays)
     missing = [place for place, outcome in enumerate(outcomes) if outcome is None]
     worlds = np.array([block.last - block.first for block in blocks])
     # Closed here: what interrupts the end of the workers is raised, as anywhere else.
@@ -277,14 +279,6 @@ def run_blocks(
                 kept.write(blocks[place].key, code_of(blocks[place]), outcome._asdict())
             outcomes[place] = outcome
     return list(itertools.takewhile(lambda outcome: outcome is not None, outcomes))  # type: ignore[arg-type]
-
-
-def kept_outcomes(folder: BlockFolder, key: str, code: str) -> Outcomes | None:
-    """Returns the outcomes of a block; None where the folder does not have them by this code."""
-    kept = folder.read(key)
-    if kept is None or kept.made_by != code:
-        return None
-    return Outcomes(**kept.arrays)
 
 
 def run_elsewhere(code: str, block: WorldBlock) -> Outcomes:

@@ -19,7 +19,6 @@ from typing import Any, Self
 
 import msgspec
 import numpy as np
-from scipy.special import betaincinv
 
 import surestep._arrays as arrays
 from surestep._json import read_json
@@ -28,6 +27,7 @@ from surestep._reprs import short_html, short_repr
 from surestep.certificates import Certifier
 from surestep.errors import CertificateRefused, InvalidParameter, InvalidResult
 from surestep.model.statements import Scalar, Statement
+from surestep.offpolicy.intervals import lower_limit, upper_limit
 
 ROUNDING = 1e-9  # δ(K+1) that is whole must not fall short of it
 
@@ -170,9 +170,8 @@ class Rate:
         total = int(happened.size)
         count = int(np.count_nonzero(happened))
         tail = (1 - LEVEL) / 2
-        low = 0.0 if count == 0 else float(betaincinv(count, total - count + 1, tail))
-        high = 1.0 if count == total else float(betaincinv(count + 1, total - count, 1 - tail))
-        return cls(count / total, count, total, low, high)
+        low = lower_limit(count, total, tail)
+        return cls(count / total, count, total, low, upper_limit(count, total, tail))
 
 
 @dataclass(frozen=True, slots=True)

@@ -329,13 +329,8 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
         f"CREATE TEMP TABLE rows AS SELECT kind, {', '.join(map(sql_name, manifest.columns))}, "
         f"file_row_number AS place FROM read_parquet({file_list([path])}, file_row_number=true)"
     )
-    for role in ("state", "action"):
-        database.execute(
-            f"CREATE TEMP TABLE {role}s AS SELECT row_number() OVER (ORDER BY place) - 1 AS "
-            f"number, * FROM rows WHERE kind = '{role}'"
-        )
-    states = labels_of_role(database, manifest, "state")
-    actions = labels_of_role(database, manifest, "action")
+    states = numbered_labels(database, manifest, "state")
+    actions = numbered_labels(database, manifest, "action")
     begun = complete_columns(
         database.execute(
             "SELECT times::BIGINT AS times, decided::BOOLEAN AS decided FROM states ORDER BY number"
@@ -383,8 +378,12 @@ def read_rows(database: Any, path: Path, manifest: Manifest) -> LabelledCounts:
     return merge_counts([replace(counts, signals=signals)])
 
 
-def labels_of_role(database: Any, manifest: Manifest, role: str) -> tuple[Label, ...]:
-    """Returns the labels of a role by number; raises `ValueError` if two are equal."""
+def numbered_labels(database: Any, manifest: Manifest, role: str) -> tuple[Label, ...]:
+    """Numbers the labels of a role in a table; raises `ValueError` if two are equal."""
+    database.execute(
+        f"CREATE TEMP TABLE {role}s AS SELECT row_number() OVER (ORDER BY place) - 1 AS "
+        f"number, * FROM rows WHERE kind = '{role}'"
+    )
     texts = ", ".join(sql_name(name) for name in manifest.names(role))
     rows = database.execute(f"SELECT {texts} FROM {role}s ORDER BY number").fetchall()
     if not all(isinstance(text, str) for row in rows for text in row):

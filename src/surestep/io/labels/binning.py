@@ -261,12 +261,7 @@ def quantile_edges(
     below: arrays.IntArray = np.cumsum(counted)[:-1]  # rows below each value but the lowest
     # Shares are compared as whole numbers: below / rows with j / number, both times rows · number.
     wanted = np.arange(1, number) * int(counted.sum())
-    reached = np.searchsorted(below * number, wanted)
-    left = np.maximum(reached - 1, 0)
-    right = np.minimum(reached, below.size - 1)
-    away_left = np.abs(below[left] * number - wanted)
-    away_right = np.abs(below[right] * number - wanted)
-    chosen = np.unique(np.where(away_left <= away_right, left, right))
+    chosen = np.unique([np.abs(below * number - edge).argmin() for edge in wanted])
     return tuple((distinct[chosen + 1] + 0.0).tolist())
 
 

@@ -72,8 +72,8 @@ class Vocabulary:
             columns = read_columns(role, getattr(self, f"{role}_columns"))
             labels = check_labels(role, columns, getattr(self, f"{role}s"))
             places = {label: index for index, label in enumerate(labels)}
-            for name, value in (("_columns", columns), ("s", labels), ("_places", places)):
-                object.__setattr__(self, f"{role}{name}", value)
+            own = {f"{role}_columns": columns, f"{role}s": labels, f"{role}_places": places}
+            arrays.keep(self, **own)
         known = (*self.state_columns, *self.action_columns)
         for what, given in (("is binned", self.binnings), ("has names", self.names)):
             for column in given:
