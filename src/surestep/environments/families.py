@@ -92,8 +92,7 @@ def shrunk(
 ) -> arrays.FloatArray:
     """Returns (1 − λ) Σ_a π_b(a|s) P(·|s,a) + λ P(·|s,a) of rows P [S, A, S], λ = `effect`."""
     mean = np.einsum("sa,sat->st", behavior, rows)
-    less: arrays.FloatArray = (1 - effect) * mean[:, np.newaxis] + effect * rows
-    return less
+    return np.asarray((1 - effect) * mean[:, np.newaxis] + effect * rows)
 
 
 def little_effect(

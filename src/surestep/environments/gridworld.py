@@ -136,5 +136,4 @@ def shortest_ways(size: int) -> arrays.IntArray:
         len(ways) - 1,
     )
     towards = parent - np.arange(len(ways))
-    action: arrays.IntArray = np.argmax(towards[:, np.newaxis] == step, axis=1)
-    return action
+    return np.asarray(np.argmax(towards[:, np.newaxis] == step, axis=1))

@@ -131,8 +131,7 @@ def gathering_world(gold: int, gem: int) -> GatheringWorld:
     enabled = (x >= 0) & (x < SIDE) & (y >= 0) & (y < SIDE)
 
     def enters(cell: tuple[int, int]) -> arrays.BoolArray:
-        entered: arrays.BoolArray = (x + 1 == cell[0]) & (y + 1 == cell[1])
-        return entered
+        return np.asarray((x + 1 == cell[0]) & (y + 1 == cell[1]))
 
     home = enters(HOME)
     enemy = enters(ENEMIES[0]) | enters(ENEMIES[1])

@@ -105,8 +105,7 @@ def share_within(
     """Returns the share of the interval [low, high] [K] that lies within [start, end] [K, W]."""
     low, high = low[:, np.newaxis], high[:, np.newaxis]
     overlap = np.minimum(high, end) - np.maximum(low, start)
-    within: FloatArray = np.maximum(overlap, 0.0) / (high - low)
-    return within
+    return np.asarray(np.maximum(overlap, 0.0) / (high - low))
 
 
 def heuristic_actions(length: int, width: int) -> IntArray:

@@ -29,6 +29,7 @@ from surestep._files import (
     write_together,
 )
 from surestep.algorithms import registry as algorithms
+from surestep.algorithms.registry import needs_log
 from surestep.certificates import registry as certificates
 from surestep.environments import registry as environments
 from surestep.errors import FileFailure, InvalidParameter, SurestepError
@@ -211,7 +212,7 @@ def plan_blocks(experiment: Experiment) -> list[CellBlock]:
     if (
         not experiment.certifiers
         and device_in_use() != "cpu"
-        and not any(algorithms.needs_log(spec.make()) for spec in experiment.algorithms)
+        and not any(needs_log(spec.make()) for spec in experiment.algorithms)
     ):
         together = ON_GPU
     sizes: list[tuple[int, ...]] = [(size,) for size in sorted(experiment.episodes, reverse=True)]

@@ -172,8 +172,7 @@ BARE: dict[str, Any] = {
     "marker": "o", "markersize": 3, "markerfacecolor": "white", "linestyle": "none",
 }  # fmt: skip
 BARS: dict[str, Any] = {"capsize": 2, "elinewidth": 0.8}
-Looks = Mapping[Line, dict[str, Any]]
-Series = tuple[dict[str, Any], list[Point]]
+Look = dict[str, Any]  # of a line
 
 
 def draw_layout(layout: Layout, kind: str, *, intervals: bool, bars: bool) -> bytes:
@@ -190,11 +189,8 @@ def draw_layout(layout: Layout, kind: str, *, intervals: bool, bars: bool) -> by
         grid = figure.subplots(
             height, width, sharex=True, sharey="row" if one_scale else "none", squeeze=False
         )
-        for axes in grid.flat:
-            axes.set_visible(False)
         for panel in layout.panels:
             axes = grid[panel.row, panel.column]
-            axes.set_visible(True)
             axes.set_xscale("log")
             pen.draw_levels(axes, levels_of(panel))
             together: dict[Line, list[Point]] = {line: [] for line in looks}
@@ -207,6 +203,8 @@ def draw_layout(layout: Layout, kind: str, *, intervals: bool, bars: bool) -> by
                 bars=bars or len(sizes) == 1,
             )
             label_panel(axes, panel, layout)
+        for axes in grid.flat:
+            axes.set_visible(axes.has_data())
         mark_sizes(grid, sizes, len(looks))
         add_legend(figure, layout, looks, intervals and not bars)
         return pen.rendered(figure, kind)
@@ -215,7 +213,9 @@ def draw_layout(layout: Layout, kind: str, *, intervals: bool, bars: bool) -> by
 # ---- panels ------------------------------------------------------------------------------------
 
 
-def draw_series(axes: Axes, series: Sequence[Series], *, intervals: bool, bars: bool) -> None:
+def draw_series(
+    axes: Axes, series: Sequence[tuple[Look, list[Point]]], *, intervals: bool, bars: bool
+) -> None:
     """Draws lines with light ones around them, as areas on top of each other would be grey.
 
     Or points with bars, side by side so that they can be told apart.
@@ -322,7 +322,7 @@ def used_words(panel: Panel) -> str:
 # ---- looks -------------------------------------------------------------------------------------
 
 
-def looks_of(lines: Iterable[Line], parts: Sequence[str]) -> dict[Line, dict[str, Any]]:
+def looks_of(lines: Iterable[Line], parts: Sequence[str]) -> dict[Line, Look]:
     """Returns the look of each line: the colour of its method, which is the same in all pictures.
 
     Markers, and once they are used up dashes, tell lines of one colour apart.
@@ -345,7 +345,7 @@ def looks_of(lines: Iterable[Line], parts: Sequence[str]) -> dict[Line, dict[str
     return looks
 
 
-def add_legend(figure: Figure, layout: Layout, looks: Looks, bands: bool) -> None:
+def add_legend(figure: Figure, layout: Layout, looks: Mapping[Line, Look], bands: bool) -> None:
     """Puts a legend of the lines and levels below the panels, in as many columns as have room."""
     from matplotlib.lines import Line2D
 

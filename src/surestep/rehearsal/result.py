@@ -22,7 +22,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep._json import read_json
-from surestep._names import unknown
+from surestep._names import refuse_unknown
 from surestep._reprs import short_html, short_repr
 from surestep.certificates import Certifier
 from surestep.errors import CertificateRefused, InvalidParameter, InvalidResult
@@ -342,11 +342,10 @@ class Rehearsal:
             raise InvalidParameter(
                 f"size is {size!r}, expected one of {', '.join(f'{own:g}' for own in self.sizes)}"
             )
-        if kind is not None and kind not in self.family:
-            raise unknown(f"there is no kind of world {kind!r}", kind, self.family)
         z = self.sizes.index(size)
         chosen = np.ones(self.member.size, np.bool_)
         if kind is not None:
+            refuse_unknown(f"there is no kind of world {kind!r}", kind, self.family)
             chosen = self.member == self.family.index(kind)
         gain, claim = self.gain[chosen, z], self.claim[chosen, z]
         made = ~np.isnan(claim)

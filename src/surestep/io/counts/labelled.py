@@ -357,6 +357,7 @@ def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
     merged = grouped(Transitions(*joint))
     scale, merged = smallest_scale(scale, merged)
     reasons = sorted({reason for part in parts for reason in part.dropped})
+    ranges = [part.dropped_rewards for part in parts]
     return LabelledCounts(
         first.state_columns,
         first.action_columns,
@@ -371,7 +372,10 @@ def merge_counts(parts: Sequence[LabelledCounts]) -> LabelledCounts:
         Episodes(*map(sum, zip(*(part.episodes for part in parts), strict=True))),
         first.binnings,
         sources,
-        merged_ends([part.dropped_rewards for part in parts]),
+        {
+            why: hull(ends[why] for ends in ranges if why in ends)
+            for why in sorted(set().union(*ranges))
+        },
         {name: merge_counts([part.signals[name] for part in parts]) for name in first.signals},
         first.edges if len(parts) == 1 else (),
     )
@@ -412,12 +416,6 @@ def merged_sources(parts: Sequence[LabelledCounts]) -> tuple[str, ...]:
                 "count as two; expected files of whole episodes: count both logs together"
             )
     return tuple(sorted(holder))
-
-
-def merged_ends(parts: Sequence[Mapping[str, Ends]]) -> dict[str, Ends]:
-    """Merges the ranges of dropped rewards; returns the least and the greatest one by reason."""
-    reasons = dict.fromkeys(why for part in parts for why in sorted(part))
-    return {why: hull(part[why] for part in parts if why in part) for why in reasons}
 
 
 def in_units(sums: arrays.AnyArray, unit: int) -> arrays.FloatArray:

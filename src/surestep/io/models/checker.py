@@ -57,7 +57,11 @@ class CheckerModel:
     def __post_init__(self) -> None:
         """Checks the numbers; messages number states and choices as the file does."""
         sizes = {"S": self.num_states, "K": self.offsets.size - 1, "T": int(self.offsets[-1])}
-        names = {"S": "state {}".format, "K": self.choice_name, "T": self.name}
+        names = {
+            "S": "state {}".format,
+            "K": self.choice_name,
+            "T": lambda t: self.choice_name(arrays.owner(self.offsets, t)),
+        }
         read_arrays(self, InvalidModel, sizes, names)
         words = arrays.RunWords("probabilities", "choice", self.choice_name)
         arrays.keep(
@@ -74,10 +78,6 @@ class CheckerModel:
         """Returns 'state 3, choice 1', as the file numbers them."""
         state = arrays.owner(self.choice_offsets, choice)
         return f"state {state}, choice {choice - self.choice_offsets[state]}"
-
-    def name(self, transition: int) -> str:
-        """Returns the name of the choice to which a transition belongs."""
-        return self.choice_name(arrays.owner(self.offsets, transition))
 
     def marked(self, label: str) -> arrays.BoolArray:
         """Returns the states that a label marks [S]."""
