@@ -32,7 +32,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep.algorithms.contract import NWedge, Promise, ended, improvement_of, kept_where
+from surestep.algorithms.contract import NWedge, ended, improvement_of, kept_where
 from surestep.algorithms.provable import (
     LEAST_VISITED,
     NoSolution,
@@ -91,7 +91,6 @@ class Constrained(Provable):
     name: ClassVar = "constrained"
     source: ClassVar = "Altman, Constrained Markov Decision Processes, 1999"
     constraint: ClassVar = "π = π_b on pairs seen at most N∧ times; limits of further signals in M̂"
-    promises: ClassVar = frozenset(Promise) - {Promise.OPTIMAL_IN_CLASS, Promise.RENUMBERING}
 
     def improve(self, problem: Problem) -> Improvement:
         """Solves the program; refused for very many pairs, and where γ = 1 and M̂ never ends.

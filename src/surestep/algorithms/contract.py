@@ -73,7 +73,7 @@ class Algorithm(Improver, Protocol):
 
     name: ClassVar[str]  # in the registry and on the command line
     source: ClassVar[str]  # the paper it comes from
-    constraint: ClassVar[str]  # a property of all its policies, in words; empty: none
+    constraint: ClassVar[str] = ""  # a property of all its policies, in words; empty: none
 
     @property
     def promises(self) -> frozenset[Promise]:

@@ -14,6 +14,7 @@ from msgspec import Meta
 import surestep._arrays as arrays
 from surestep._settings import Settings
 from surestep.algorithms.contract import (
+    Algorithm,
     Promise,
     ends_of_episodes,
     improvement_of,
@@ -31,7 +32,7 @@ TOLERANCE = 1e-9  # of the largest |q|, and of a probability
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DUIPI(Settings):
+class DUIPI(Settings, Algorithm):
     """The policy that leans towards actions whose value is high and certain.
 
     Parameters
@@ -68,7 +69,6 @@ class DUIPI(Settings):
 
     name: ClassVar = "duipi"
     source: ClassVar = "Schneegass, Hans, Udluft 2010"
-    constraint: ClassVar = ""
     promises: ClassVar = frozenset({Promise.REACHES_OPTIMUM})
 
     def improve(self, problem: Problem) -> Improvement:

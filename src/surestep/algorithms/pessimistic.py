@@ -16,6 +16,7 @@ from msgspec import Meta
 import surestep._arrays as arrays
 from surestep._settings import Delta, Settings
 from surestep.algorithms.contract import (
+    Algorithm,
     Promise,
     ends_of_episodes,
     improvement_of,
@@ -33,7 +34,7 @@ from surestep.planning.robust import best_value, l1_ball, robust_optimal, worst_
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PessimisticMBIE(Settings):
+class PessimisticMBIE(Settings, Algorithm):
     """Model-based interval estimation turned round: the best policy against the worst MDP.
 
     Parameters
@@ -65,7 +66,6 @@ class PessimisticMBIE(Settings):
 
     name: ClassVar = "pessimistic-mbie"
     source: ClassVar = "Strehl, Littman 2008, turned to pessimism by Scholl et al. 2022"
-    constraint: ClassVar = ""
     promises: ClassVar = frozenset({Promise.REACHES_OPTIMUM, Promise.RENUMBERING})
 
     def improve(self, problem: Problem) -> Improvement:
@@ -152,7 +152,7 @@ class RobustMDP(Settings):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VILCB(Settings):
+class VILCB(Settings, Algorithm):
     """Value iteration with lower confidence bounds: every step is worth a bonus less than it seems.
 
     Parameters
@@ -195,7 +195,6 @@ class VILCB(Settings):
 
     name: ClassVar = "vi-lcb"
     source: ClassVar = "Rashidinejad, Zhu, Ma, Jiao, Russell 2021"
-    constraint: ClassVar = ""
     promises: ClassVar = frozenset(
         {Promise.KEEPS_BEHAVIOR, Promise.REACHES_OPTIMUM, Promise.RENUMBERING}
     )

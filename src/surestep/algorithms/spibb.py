@@ -18,7 +18,14 @@ from msgspec import Meta
 
 import surestep._arrays as arrays
 from surestep._settings import Delta, Settings
-from surestep.algorithms.contract import NWedge, Promise, improvement_of, tie_of, valued_at_lowest
+from surestep.algorithms.contract import (
+    Algorithm,
+    NWedge,
+    Promise,
+    improvement_of,
+    tie_of,
+    valued_at_lowest,
+)
 from surestep.bounds import Bound, ProblemSize, equivalent_n_wedge, n_wedge
 from surestep.kernels.spibb import fill_by_value, move_free_mass
 from surestep.model import FiniteMDP, Improvement, Plan, Problem, ProblemBatch
@@ -45,10 +52,30 @@ class Bootstrapped(Settings):
 
     source: ClassVar = "Laroche, Trichelair, Tachet des Combes 2019"
     promises: ClassVar = frozenset(Promise)
+    move: ClassVar = staticmethod(move_free_mass)  # mass to better actions
 
     def improve(self, problem: Problem) -> Improvement:
-        """Optimises the estimated MDP over the policies that agree with π_b on U."""
-        return bootstrapped(problem, used_n_wedge(self, problem), move_free_mass)
+        """Iterates policies from π_b that are tied to it on U, in the estimated MDP.
+
+        Closed pairs count as U.
+
+        Parameters
+        ----------
+        problem : Problem
+            The data, π_b and the value bounds.
+
+        Returns
+        -------
+        Improvement
+            The policy, and its value in the estimated MDP.
+        """
+        n_wedge = used_n_wedge(self, problem)
+        trusted = (problem.counts.visits > n_wedge) & problem.open_pairs()
+        step = greedy_near(
+            problem.behavior.probability, problem.counts.pairs.offsets, trusted, self.move
+        )
+        plan = policy_iteration(problem.estimate(), step, start=problem.behavior)
+        return Improvement.of(problem, plan, n_wedge)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,21 +163,7 @@ class LowerSPIBB(Bootstrapped):
 
     name: ClassVar = "lower-spibb"
     constraint: ClassVar = "π ≤ π_b on pairs with at most N∧ visits"
-
-    def improve(self, problem: Problem) -> Improvement:
-        """Optimises the estimated MDP over the policies that nowhere exceed π_b on U.
-
-        Parameters
-        ----------
-        problem : Problem
-            The data, π_b and the value bounds.
-
-        Returns
-        -------
-        Improvement
-            The policy, and its value in the estimated MDP.
-        """
-        return bootstrapped(problem, used_n_wedge(self, problem), fill_by_value)
+    move: ClassVar = staticmethod(fill_by_value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,17 +243,6 @@ class BetaSPIBB(ConvertedSPIBB):
     bound: ClassVar = "beta"
 
 
-def bootstrapped(problem: Problem, n_wedge: int, move: MoveMass) -> Improvement:
-    """Iterates policies from π_b that are tied to it on U, in the estimated MDP.
-
-    Closed pairs count as U.
-    """
-    trusted = (problem.counts.visits > n_wedge) & problem.open_pairs()
-    step = greedy_near(problem.behavior.probability, problem.counts.pairs.offsets, trusted, move)
-    plan = policy_iteration(problem.estimate(), step, start=problem.behavior)
-    return Improvement.of(problem, plan, n_wedge)
-
-
 def greedy_near(
     behavior: arrays.FloatArray, offsets: arrays.IntArray, trusted: arrays.BoolArray, move: MoveMass
 ) -> GreedyStep:
@@ -278,7 +280,7 @@ def used_n_wedge(algorithm: Any, problem: Problem | ProblemBatch) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BasicRL:
+class BasicRL(Algorithm):
     """The best policy of the MLE-MDP, with no safety at all: what the others are compared with.
 
     Notes
@@ -299,7 +301,6 @@ class BasicRL:
 
     name: ClassVar = "basic-rl"
     source: ClassVar = "dynamic programming on the MLE-MDP"
-    constraint: ClassVar = ""
     promises: ClassVar = frozenset(Promise) - {Promise.KEEPS_BEHAVIOR, Promise.OPTIMAL_IN_CLASS}
 
     def improve(self, problem: Problem) -> Improvement:
@@ -320,7 +321,7 @@ class BasicRL:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RaMDP(Settings):
+class RaMDP(Settings, Algorithm):
     """Reward-adjusted MDP: R̂(s,a) − κ/√#_D(s,a), then dynamic programming.
 
     Parameters
@@ -354,7 +355,6 @@ class RaMDP(Settings):
 
     name: ClassVar = "ramdp"
     source: ClassVar = "Petrik, Ghavamzadeh, Chow 2016"
-    constraint: ClassVar = ""
     promises: ClassVar = frozenset({Promise.REACHES_OPTIMUM, Promise.RENUMBERING})
 
     def improve(self, problem: Problem) -> Improvement:
@@ -378,7 +378,7 @@ class RaMDP(Settings):
 
 
 @dataclass(frozen=True, slots=True)
-class RMin(Settings):
+class RMin(Settings, Algorithm):
     """R-MIN: every pair seen at most `n_wedge` times is worth the lower value bound.
 
     Parameters
@@ -410,7 +410,6 @@ class RMin(Settings):
 
     name: ClassVar = "rmin"
     source: ClassVar = "Brafman, Tennenholtz 2002, turned to pessimism by Scholl et al. 2022"
-    constraint: ClassVar = ""
     promises: ClassVar = frozenset({Promise.REACHES_OPTIMUM, Promise.RENUMBERING})
 
     def improve(self, problem: Problem) -> Improvement:
