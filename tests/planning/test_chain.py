@@ -29,7 +29,6 @@ from surestep.planning.backups import Backup
 from surestep.planning.chain import (
     Chain,
     change_range,
-    half_range,
     largest,
     order_by_component,
     predicted_fill,
@@ -80,7 +79,8 @@ def test_a_step_and_its_change():
     assert chain.step(np.array([4.0, 8.0])).tolist() == [5.0, 2.0]
     assert change_range(chain, np.array([4.0, 8.0])) == (-6.0, 1.0)
     assert largest((-6.0, 1.0)) == largest((-1.0, 6.0)) == 6.0
-    assert half_range((-6.0, 1.0)) == 3.5
+    assert Horizon(2.0, 2.0, uniform=True).size((-6.0, 1.0)) == 3.5
+    assert LONG.size((-6.0, 1.0)) == LONG.size((-1.0, 6.0)) == 6.0
     assert chain.matrix().toarray().tolist() == [[0.5, 0.25], [0.0, 0.5]]
     turned = chain.transposed(np.array([1.0, 1.0]))
     assert turned.step(np.array([4.0, 8.0])).tolist() == [3.0, 6.0]

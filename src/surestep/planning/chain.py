@@ -185,13 +185,12 @@ def solve_by_sweeps(
     at most 1. On a uniform horizon, a change that is the same for all states shrinks by γ in each
     later sweep, so its sum is added at once and does not count as residual.
     """
-    size = half_range if horizon.uniform else largest
     value = start
     first = 0.0
     for count in range(limit):
         value, previous = chain.step(value), value
         change = difference_range(value, previous)
-        residual = size(change)
+        residual = horizon.size(change)
         if count == 0:
             first = residual
         if not residual > target or residual > slowest**count * first:
@@ -204,11 +203,6 @@ def solve_by_sweeps(
 def largest(change: tuple[float, float]) -> float:
     """Returns the size of a change from its (min, max): max |·|."""
     return max(change[1], -change[0])
-
-
-def half_range(change: tuple[float, float]) -> float:
-    """Returns the size of a change, without the part that is the same for all states."""
-    return (change[1] - change[0]) / 2
 
 
 def change_range(chain: Chain, value: FloatArray) -> tuple[float, float]:

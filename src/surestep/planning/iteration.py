@@ -24,7 +24,6 @@ from surestep.planning.chain import (
     FAST,
     SWEEPS_PER_STEP,
     SolveMethod,
-    half_range,
     largest,
     policy_chain,
     settle,
@@ -184,7 +183,6 @@ def jacobi(mdp: FiniteMDP, rule: StoppingRule, limit: int, slowest: float) -> Pl
     Returns None at the limit, or if a sweep leaves on average more than `slowest` of the residual.
     """
     machine, backup = machine_for(Backup.of(mdp))
-    size = half_range if rule.horizon.uniform else largest
     value = machine.own(np.zeros(mdp.num_states))
     after = machine.empty(mdp.num_states)
     sizes: list[float] = []
@@ -206,7 +204,7 @@ def jacobi(mdp: FiniteMDP, rule: StoppingRule, limit: int, slowest: float) -> Pl
             if not bracket.good:  # doubles cannot prove more
                 refuse(bracket, rule.tolerance, plan=plan)
             return plan
-        sizes.append(size(residuals))
+        sizes.append(rule.horizon.size(residuals))
         window = min(len(sizes), 10)
         if window >= 2 and sizes[-1] > slowest ** (window - 1) * sizes[-window]:
             return None
@@ -239,7 +237,6 @@ def iterate(
     states, and costs a few steps of an iterative evaluation: far fewer rounds are needed.
     """
     model = Backup.of(mdp)
-    size = half_range if rule.horizon.uniform else largest
     for iteration in range(1, limit + 1):
         q = model.q(value)
         with named_in_errors("the greedy step gave no policy", InvalidPolicy):
@@ -259,7 +256,7 @@ def iterate(
                 continue
             backed_up += bracket.middle - sum(residuals) / 2
         chain = policy_chain(mdp, policy.probability)
-        target = INEXACT * size(residuals)
+        target = INEXACT * rule.horizon.size(residuals)
         after = solve_to(chain, backed_up, target, rule.horizon, method)
         for sweep in range(sweeps):
             gauss_seidel_sweep(model, sweep % 2 == 1, after)

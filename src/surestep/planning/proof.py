@@ -38,6 +38,13 @@ class Horizon:
     high: float
     uniform: bool  # one discount and no ends, so that w is the same number for every state
 
+    def size(self, change: tuple[float, float]) -> float:
+        """Returns the size of a change from its (min, max); shifts of all states do not count.
+
+        If w differs between states, they do: then it is max |·|.
+        """
+        return (change[1] - change[0]) / 2 if self.uniform else max(change[1], -change[0])
+
 
 @dataclass(frozen=True, slots=True)
 class Bracket:
