@@ -23,7 +23,7 @@ from surestep.planning.batch import (
 from surestep.planning.evaluation import Evaluation, evaluate_with_bound, q_values
 from surestep.planning.iteration import ITERATION_LIMIT, best_of_all
 from surestep.planning.proof import TIE_TOLERANCE
-from surestep.planning.total import best_ending, may_last
+from surestep.planning.total import best_ending, changed, may_last
 
 TRUST_ALL = -1  # an N∧ that every pair exceeds
 
@@ -205,12 +205,7 @@ def best_alone(mdp: FiniteMDP, minimise: bool, tolerance: float | None) -> Plan:
             ending_reward=-mdp.ending_reward,
             endless=None if mdp.endless is None else -mdp.endless,
         )
-        try:
-            return negated(best_alone(costs, False, tolerance))
-        except NotConverged as problem:
-            if problem.plan is not None:
-                problem.plan = negated(problem.plan)
-            raise
+        return changed(lambda: best_alone(costs, False, tolerance), negated)
     if mdp.endless != np.inf and may_last(mdp):
         return best_ending(mdp, tolerance, best_of_all)
     return best_of_all(mdp, tolerance)

@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -86,13 +87,13 @@ def best_ending(mdp: FiniteMDP, tolerance: float | None, best: BestOfAll) -> Pla
         traps = missing(mdp)
         if traps.inner.any() and not mdp.initial[traps.component >= 0].any():
             quotient = Quotient.of(mdp, traps, traps)
-            return quotient.solved(
-                mdp,
-                lambda model: (
-                    best_ending(model, tolerance, best)
-                    if may_last(model)
-                    else best(model, tolerance, quotient.terms(mdp))
+            return changed(
+                lambda: (
+                    best_ending(quotient.mdp, tolerance, best)
+                    if may_last(quotient.mdp)
+                    else best(quotient.mdp, tolerance, quotient.terms(mdp))
                 ),
+                partial(quotient.whole, mdp),
             )
     rests = end_components(mdp, idle(mdp))
     # Refuses a model in which no policy ends, by the names of its states.
@@ -101,7 +102,7 @@ def best_ending(mdp: FiniteMDP, tolerance: float | None, best: BestOfAll) -> Pla
     inside = quotient.mdp
     terms = quotient.terms(mdp)
     if mdp.endless == 0 and not may_last(inside):
-        return quotient.solved(mdp, lambda model: best(model, tolerance, terms))
+        return changed(lambda: best(inside, tolerance, terms), partial(quotient.whole, mdp))
     plan = ending_iteration(
         inside,
         lambda q: best_of(inside.pairs, q),
@@ -123,6 +124,16 @@ def best_ending(mdp: FiniteMDP, tolerance: float | None, best: BestOfAll) -> Pla
     if not bracket.good:
         refuse(bracket, tolerance, plan=reached)
     return reached
+
+
+def changed(solve: Callable[[], Plan], change: Callable[[Plan], Plan]) -> Plan:
+    """Returns `change` of the plan that `solve` finds; an error has its plan changed, too."""
+    try:
+        return change(solve())
+    except NotConverged as problem:
+        if isinstance(problem.plan, Plan):
+            problem.plan = change(problem.plan)
+        raise
 
 
 def ending_iteration(
@@ -245,15 +256,6 @@ class Quotient(NamedTuple):
     def terms(self, mdp: FiniteMDP) -> int:
         """Returns the most terms that a sum has in either model."""
         return most_terms(mdp.offsets, self.mdp.pairs.offsets)
-
-    def solved(self, mdp: FiniteMDP, solve: Callable[[FiniteMDP], Plan]) -> Plan:
-        """Returns the plan of the original model, by the plan that `solve` finds for this one."""
-        try:
-            return self.whole(mdp, solve(self.mdp))
-        except NotConverged as problem:
-            if isinstance(problem.plan, Plan):
-                problem.plan = self.whole(mdp, problem.plan)
-            raise
 
     def whole(self, mdp: FiniteMDP, plan: Plan) -> Plan:
         """Returns the plan in the original model; to stay is worth 0, or −∞ as the model says."""
