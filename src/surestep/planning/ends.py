@@ -26,7 +26,6 @@ from surestep._arrays import (
     IntArray,
     marked,
     offsets_of,
-    run_lengths,
     run_owners,
     run_sums,
 )
@@ -75,9 +74,7 @@ def numbered(order: Order) -> IntArray:
 
 def lasting(model: RowModel) -> BoolArray:
     """Returns the pairs [K] after which the episode goes on for certain, undiscounted."""
-    possible = run_lengths(model.offsets)
-    if not (model.probability > 0).all():
-        possible = run_sums((model.probability > 0).astype(np.int64), model.offsets)
+    possible = run_sums((model.probability > 0).astype(np.int64), model.offsets)
     result: BoolArray = (possible > 0) & (model.discount == 1.0)
     return result
 

@@ -16,7 +16,7 @@ from surestep.planning.batch import eliminated, one_by_one, policies_of, stacked
 from surestep.planning.chain import SolveMethod, change_range, largest, solve
 from surestep.planning.ends import refuse_endless
 from surestep.planning.horizons import chain_under
-from surestep.planning.proof import LOOSEST_DEFAULT, Bracket, StoppingRule, refuse
+from surestep.planning.proof import LOOSEST_DEFAULT, Bracket, StoppingRule, most_terms, refuse
 
 LARGE = 100_000  # models with more transitions are solved one by one, without a copy
 
@@ -277,11 +277,9 @@ def evaluate_alone(
     """Returns V^π of one model, solved by itself."""
     chain, horizon = chain_under(mdp, policy.probability)
     # A row of the chain adds up the successors of all actions in one sum.
-    longest = sum(
-        int(arrays.run_lengths(offsets).max()) for offsets in (chain.offsets, mdp.pairs.offsets)
-    )
+    terms = most_terms(chain.offsets, mdp.pairs.offsets)
     rule = StoppingRule.of(mdp, tolerance, horizon)
-    rule = replace(rule, terms=max(rule.terms, longest + 8))
+    rule = replace(rule, terms=max(rule.terms, terms))
 
     def bracket(value: arrays.FloatArray, residuals: tuple[float, float]) -> Bracket:
         return rule.bracket(residuals, float(np.abs(value).max()))
