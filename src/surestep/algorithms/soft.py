@@ -21,7 +21,7 @@ import surestep._arrays as arrays
 from surestep._names import unknown
 from surestep._settings import check_settings
 from surestep.algorithms.contract import Promise, improvement_of, tie_of
-from surestep.bounds import BOUNDS, Bound, ProblemSize
+from surestep.bounds.loss import BOUNDS, Bound, ProblemSize, bound_of
 from surestep.errors import InvalidParameter
 from surestep.kernels.soft import spend_budget, spend_budget_greedily
 from surestep.model import Improvement, Policy, Problem
@@ -50,8 +50,9 @@ def errors_of(error: str | Bound, problem: Problem, delta: float) -> arrays.Floa
     if error == HOEFFDING:
         errors = np.sqrt(2 * (log_pairs_over(problem, delta) + math.log(2)) / visits)
     else:
-        bound = BOUNDS[error] if isinstance(error, str) else error
-        errors = bound.radius(visits, ProblemSize(problem.num_states, problem.num_actions, delta))
+        errors = bound_of(error).radius(
+            visits, ProblemSize(problem.num_states, problem.num_actions, delta)
+        )
     return np.where((problem.counts.visits > 0) & problem.open_pairs(), errors, np.inf)
 
 
