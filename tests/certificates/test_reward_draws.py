@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surestep import Counts, Policy, Problem
-from surestep.certificates.reward_draws import (
+from surestep.certificates.prior import (
     all_known,
     atoms_of,
     kin_of,

@@ -35,11 +35,13 @@ from surestep.certificates.prior import (
     OF_A_WEIGHT,
     Prior,
     PriorName,
+    RewardModel,
     adverse_questions,
     prior_of,
     prior_statements,
+    reward_draws,
+    reward_statements,
 )
-from surestep.certificates.reward_draws import RewardModel, reward_draws, reward_statements
 from surestep.errors import CertificateRefused, InvalidParameter
 from surestep.model import Certificate, Policy
 from surestep.model.known import Known, Logger, Ranges, ends
