@@ -82,7 +82,11 @@ class APriori(Settings, common.Certifier):
         CertificateRefused
             Where the bound does not cover the policy.
         """
-        check_discount(problem)
+        discount = common.usable_discount(problem)
+        if not 0 < discount < 1:
+            raise common.refused("discount-0-or-1", discount=discount)
+        if problem.value_bound == 0:
+            raise common.refused("value-bounds-unusable", low=0.0, high=0.0)
         check_values(problem)
         change = np.abs(policy.probability - problem.behavior.probability)
         n_wedge = covering_n_wedge(self, problem, change)
@@ -184,15 +188,6 @@ def assumptions_of(certifier: APriori, problem: Problem) -> tuple[Statement, ...
         *common.statement_if(certifier.bound == "beta", "split-prior-uniform"),
         *common.statement_if(certifier.bound == "beta", "interval-centred"),
     )
-
-
-def check_discount(problem: Problem) -> None:
-    """Refuses terms of a problem that do not suit the formula."""
-    discount = common.usable_discount(problem)
-    if not 0 < discount < 1:
-        raise common.refused("discount-0-or-1", discount=discount)
-    if problem.value_bound == 0:
-        raise common.refused("value-bounds-unusable", low=0.0, high=0.0)
 
 
 def performance_with_bound(mdp: FiniteMDP, policy: Policy) -> tuple[float, float]:

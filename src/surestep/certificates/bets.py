@@ -116,11 +116,6 @@ class Bet(NamedTuple):
     one_of: int = ONE_OF  # q
 
     @property
-    def goal(self) -> float:
-        """Returns the capital to be reached: q/δ, and a little more."""
-        return math.exp(log_goal(self.delta, self.one_of)) * (1 + ROUNDING)
-
-    @property
     def limits(self) -> tuple[float, float]:
         """Returns the least possible value, and the greatest observed; no bet refutes that one."""
         if self.turns.cycle > 1:
@@ -158,7 +153,7 @@ def limits_of(bets: Sequence[Bet]) -> list[float]:
             np.array([bet.turns.cycle for bet in bets]),
             np.array([bet.turns[1:7] for bet in bets]),
             np.array(limits),
-            np.array([bet.goal for bet in bets]),
+            np.array([math.exp(log_goal(bet.delta, bet.one_of)) * (1 + ROUNDING) for bet in bets]),
             np.array(first),
             np.array(halvings),
             places(bet.series.ravel() for bet in bets),

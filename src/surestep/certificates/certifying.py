@@ -232,7 +232,8 @@ def values_of(signal: Signal, policies: Sequence[Policy]) -> list[float | None]:
 def accepted(claim: Certificate, certifier: Certifier, problem: Problem) -> Certificate:
     """Adds the premises of the problem to a claim; refuses one under another kind's name.
 
-    A claim of a plug-in stands by extension, never as proved.
+    Premises of further signals that the first does not have come with their names. A claim of a
+    plug-in stands by extension, never as proved.
     """
     arrays.expect("certificate", claim, Certificate)
     if claim.kind != certifier.name:
@@ -240,9 +241,18 @@ def accepted(claim: Certificate, certifier: Certifier, problem: Problem) -> Cert
             f"{type(certifier).__name__} makes a certificate of the kind {claim.kind!r}, expected "
             f"its own, {certifier.name!r}"
         )
-    premises = premises_of(certifier, problem) + premises_of_signals(problem)
+    of_signals = (
+        # That no reward lies outside of those seen keeps its code: it forbids a proof.
+        said
+        if said.code == WITHIN_SEEN
+        else Statement(OWN_WORDS, {"sentence": f"Of {signal.name}: {said}"})
+        for signal in problem.signals
+        for said in signal.problem.premises
+        if said not in problem.premises
+    )
+    premises = premises_of(certifier, problem)
     return dataclasses.replace(
-        claim, standing=standing_of(claim), assumptions=(*claim.assumptions, *premises)
+        claim, standing=standing_of(claim), assumptions=(*claim.assumptions, *premises, *of_signals)
     )
 
 
@@ -259,21 +269,6 @@ def premises_of(certifier: Certifier, problem: Problem) -> tuple[Statement, ...]
     if log is not None and (log.next_state == UNKNOWN).any() and others == problem.premises:
         return (*others, STOPPING)
     return problem.premises
-
-
-def premises_of_signals(problem: Problem) -> tuple[Statement, ...]:
-    """Returns the premises of further signals that the first does not have, with their names.
-
-    The premise that no reward lies outside of those seen keeps its code: it forbids a proof.
-    """
-    return tuple(
-        said
-        if said.code == WITHIN_SEEN
-        else Statement(OWN_WORDS, {"sentence": f"Of {signal.name}: {said}"})
-        for signal in problem.signals
-        for said in signal.problem.premises
-        if said not in problem.premises
-    )
 
 
 def verify(certificate: Certificate, problem: Problem, policy: Policy) -> Certificate:

@@ -465,8 +465,7 @@ def proven_error(
     """Returns (residual + rounding) times the steps; ∞ where nothing bounds the steps."""
     rounding = terms_of(models) * 2.0**-52 * (scale + SMALLEST_NORMAL)
     proven = np.isfinite(horizon)
-    steps = np.where(proven, horizon, 0.0)
-    errors: arrays.FloatArray = np.where(proven, (residual + rounding) * steps, np.inf)
+    errors: arrays.FloatArray = np.where(proven, (residual + rounding) * horizon, np.inf)
     if not np.isfinite(errors[proven]).all():
         raise NotConverged("values of a drawn model are too large for doubles; scale them down")
     return errors

@@ -51,7 +51,11 @@ def check_values(problem: Problem, *, ends: bool = True) -> None:
     earned = list[tuple[Any, ...]]()
     if always_alike(counts, slack):
         step = low - problem.single_discount * high, high - problem.single_discount * low
-        earned = [(counts.visits > 0, *exact_means(counts), *step)]
+        seen = counts.observed > 0
+        per_pair = counts.rewards.per == "pair"
+        owner = np.arange(pairs.num_pairs) if per_pair else arrays.run_owners(counts.offsets)
+        means = least_and_greatest(counts.means()[seen], owner[seen], pairs.num_pairs)
+        earned = [(counts.visits > 0, *means, *step)]
     earned.append((counts.terminal[pairs.state] & ends, ending, ending, low, high))
     for some, least, most, lowest, highest in earned:
         beyond = some & ((least > highest + slack) | (most < lowest - slack))
@@ -82,15 +86,6 @@ def always_alike(counts: Counts, slack: float) -> bool:
         return counts.rewards.known
     rounding = np.maximum(SAME * np.maximum(np.abs(least), np.abs(greatest)), slack)
     return not bool((greatest - least > rounding).any())
-
-
-def exact_means(counts: Counts) -> tuple[arrays.FloatArray, arrays.FloatArray]:
-    """Returns the least and the greatest reward of each visited pair [K], if rewards never vary."""
-    mean = counts.means()
-    seen = counts.observed > 0
-    size = counts.pairs.num_pairs
-    owner = np.arange(size) if counts.rewards.per == "pair" else arrays.run_owners(counts.offsets)
-    return least_and_greatest(mean[seen], owner[seen], size)
 
 
 def check_returns(

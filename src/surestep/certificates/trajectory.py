@@ -250,13 +250,14 @@ class Trajectory(common.WithRanges, common.Certifier):
         discount = problem.single_discount
         if self.interval in PROVED:
             low = min(self.rewards[0], 0.0)
-            steps = math.inf if self.horizon is None else float(self.horizon)
-            if self.returns is not None:
-                return offpolicy.paired_returns(weights, discount, self.returns[0]).values
             if self.estimator == "is":
-                return offpolicy.paired_returns(
-                    weights, discount, low * discounted_steps(discount, self.horizon)
-                ).values
+                least = (
+                    low * discounted_steps(discount, self.horizon)
+                    if self.returns is None
+                    else self.returns[0]
+                )
+                return offpolicy.paired_returns(weights, discount, least).values
+            steps = math.inf if self.horizon is None else float(self.horizon)
             return offpolicy.paired_rewards(weights, discount, low, steps).values
         if self.estimator == "dr":
             mdp = episodes.training_part(problem, *episodes.split_of(self)).estimate()

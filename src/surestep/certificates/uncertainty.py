@@ -122,9 +122,7 @@ def clopper_pearson_low(
 
     P(X ≥ k) = I_p(k, n − k + 1). The upper end for k is 1 minus the lower end for n − k.
     """
-    some = times > 0
-    low = np.zeros(times.shape)
-    low[some] = betaincinv(times[some], visits[some] - times[some] + 1.0, tail[some])
+    low = np.where(times > 0, betaincinv(np.maximum(times, 1), visits - times + 1.0, tail), 0.0)
     return low * (1 - WIDENED)
 
 

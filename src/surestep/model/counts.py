@@ -395,7 +395,10 @@ def describe_rewards(rewards: LoggedRewards) -> str:
 
 
 def checked_rewards(counts: Counts, rewards: LoggedRewards) -> LoggedRewards:
-    """Checks that rewards are finite and of the right length, and 0 if nothing was observed."""
+    """Checks that rewards are finite and of the right length, and 0 if nothing was observed.
+
+    The least and the greatest rewards, where they are given, must enclose the mean.
+    """
     arrays.expect("rewards", rewards, LoggedRewards, InvalidCounts)
     observed = counts.observed
     name = counts.reward_name
@@ -412,26 +415,9 @@ def checked_rewards(counts: Counts, rewards: LoggedRewards) -> LoggedRewards:
                 f"reward sum of {name(i)} is {values[i]}, but it was never observed; expected "
                 f"0{others}"
             )
-    return LoggedRewards(
-        arrays.freeze(values),
-        rewards.per,
-        rewards.known,
-        *checked_extremes(rewards, values, observed, name),
-    )
-
-
-def checked_extremes(
-    rewards: LoggedRewards,
-    values: arrays.FloatArray,
-    observed: arrays.IntArray,
-    name: Callable[[int], str],
-) -> tuple[arrays.FloatArray, ...]:
-    """Returns the least and the greatest rewards; refuses them if they do not enclose the mean.
-
-    Returns an empty tuple if they were not given.
-    """
+    values = arrays.freeze(values)
     if rewards.least is None:
-        return ()
+        return LoggedRewards(values, rewards.per, rewards.known)
     least, greatest = (
         arrays.floats(what, end, observed.shape, InvalidCounts, name)
         for what, end in (("least reward", rewards.least), ("greatest reward", rewards.greatest))
@@ -452,4 +438,5 @@ def checked_extremes(
             f"rewards of {name(i)} are {least.flat[i]} to {greatest.flat[i]}, and their mean is "
             f"{mean.flat[i]}; expected it between them{others}"
         )
-    return arrays.freeze(least), arrays.freeze(greatest)
+    ends = arrays.freeze(least), arrays.freeze(greatest)
+    return LoggedRewards(values, rewards.per, rewards.known, *ends)

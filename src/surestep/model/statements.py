@@ -95,12 +95,6 @@ def rewards_never_observed(per: str) -> str:
     )
 
 
-def no_guarantee(asked: str | None, refusal: str) -> str:
-    """States the reason why there is no claim, and the kind of claim that was asked for."""
-    said = refusal if asked is None else f"{asked}: {refusal}"
-    return f"Why there is no guarantee: {said}."
-
-
 def own_words(sentence: str) -> str:
     """Returns the sentence of a user or a plug-in unchanged."""
     if not isinstance(sentence, str) or not sentence:
@@ -265,7 +259,9 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "need-not-be-markov": "The states need not be Markov.",
     "first-steps-only": "The claim is about the first {steps} steps of an episode only, not about "
     "ρ: it must not stand beside claims about ρ.",
-    "no-guarantee": no_guarantee,
+    "no-guarantee": lambda asked, refusal: (
+        f"Why there is no guarantee: {refusal if asked is None else f'{asked}: {refusal}'}."
+    ),
     # any other sentence
     OWN_WORDS: own_words,
     # refusals (they follow the name of a kind, so they begin in lower case): of settings

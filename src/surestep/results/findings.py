@@ -260,8 +260,7 @@ def rung_of(
     if asked(checks) or any(group.spared is False for group in groups):
         return "not shown to be better"
     if proves(certificates[0], checks):
-        seen = certificates[0].assumes(WITHIN_SEEN)
-        if seen:
+        if certificates[0].assumes(WITHIN_SEEN):
             return "proved within the rewards seen"
         return "believed better" if any(group.believed for group in groups) else "proved better"
     belief = belief_in(certificates, fresh=fresh)

@@ -7,6 +7,7 @@ one, so that removing one apostrophe restores every label.
 
 import csv
 import io
+import json
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -87,7 +88,9 @@ def policy_csv(table: PolicyTable) -> bytes:
     """Returns the table as CSV; numbers are read back exactly, labels are no formulas."""
     columns = columns_of(table)
     texts = [
-        list(map(escaped_cell, values)) if name not in NUMBERS else list(map(number_cell, values))
+        list(map(escaped_cell, values))
+        if name not in NUMBERS
+        else ["" if value is None else json.dumps(value) for value in values]
         for name, values in ((name, values.tolist()) for name, values in columns.items())
     ]
     text = io.StringIO()
@@ -95,13 +98,6 @@ def policy_csv(table: PolicyTable) -> bytes:
     writer.writerow([escaped_cell(name) for name in columns])
     writer.writerows(zip(*texts, strict=True))
     return text.getvalue().encode()
-
-
-def number_cell(value: object) -> str:
-    """Returns a cell for a number or a truth value; empty for None."""
-    if value is None:
-        return ""
-    return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 def policy_parquet(table: PolicyTable) -> bytes:
