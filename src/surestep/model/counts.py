@@ -337,17 +337,11 @@ def merge(first: Counts, second: Counts) -> Counts:
     together, places = united(first.pairs, (first, second))
     size = together.successor.size
     times = spread_rows([first.times, second.times], places, size).sum(axis=0)
-
-    def both(
-        values: arrays.FloatArray, others: arrays.FloatArray, absent: float
-    ) -> arrays.FloatArray:
-        """Returns two rows: the values of both counts for each pair or transition of either."""
-        if ours.per == "pair":
-            return np.stack([values, others])
-        return spread_rows([values, others], places, size, absent)
-
+    if ours.per == "pair":  # rewards are those of pairs, which both have
+        places = [np.arange(first.pairs.num_pairs)] * 2
+        size = first.pairs.num_pairs
     if ours.known:
-        here, there = both(ours.values, theirs.values, np.nan)
+        here, there = spread_rows([ours.values, theirs.values], places, size, np.nan)
         name = first.pairs.pair_name if ours.per == "pair" else together.transition_name
         for i, others in arrays.first_where(
             (here != there) & ~np.isnan(here) & ~np.isnan(there), ours.per
@@ -359,7 +353,7 @@ def merge(first: Counts, second: Counts) -> Counts:
         values = np.where(np.isnan(here), there, here)
     else:
         with np.errstate(over="ignore"):  # an infinite sum is refused by name below
-            values = both(ours.values, theirs.values, 0.0).sum(axis=0)
+            values = spread_rows([ours.values, theirs.values], places, size).sum(axis=0)
     ends = list[arrays.FloatArray]()
     if ours.least is not None:
         for ours_end, theirs_end, sign in zip(
@@ -370,7 +364,7 @@ def merge(first: Counts, second: Counts) -> Counts:
                 np.where(part.observed > 0, sign * end, np.inf)
                 for part, end in ((first, ours_end), (second, theirs_end))
             )
-            end = both(here, there, np.inf).min(axis=0)
+            end = spread_rows([here, there], places, size, np.inf).min(axis=0)
             ends.append(np.where(np.isinf(end), 0.0, sign * end))
     return Counts(
         replace(
