@@ -119,11 +119,12 @@ class NodePosterior(common.WithRanges):
     def __post_init__(self) -> None:
         super(NodePosterior, self).__post_init__()
         least = arrays.least_draws((1 - OF_NOISE) * self.delta)
-        if self.draws < least:
-            raise InvalidParameter(
+        common.refuse_settings(
+            {
                 f"draws is {self.draws}, expected at least {arrays.in_digits(least)}: fewer do not "
-                f"show what happens with the chance delta = {self.delta:g}"
-            )
+                f"show what happens with the chance delta = {self.delta:g}": self.draws < least
+            }
+        )
 
     @property
     def rank(self) -> int:
@@ -169,8 +170,7 @@ class NodePosterior(common.WithRanges):
         paid = share @ paid_node_returns(problem)[whole] if len(both) == 1 else 0.0
         begun = np.broadcast_to(problem.starts, log.starts[whole].shape)  # all alike if it is known
         starts, of_start = np.unique(begun, axis=0, return_inverse=True)
-        chances = np.array([np.bincount(of_start.ravel(), own) for own in share], np.float64)
-        chances = np.tile(chances, (PRIORS, 1))
+        chances = np.tile([np.bincount(of_start.ravel(), own) for own in share], (PRIORS, 1))
         begin = np.concatenate([rng.choice(len(starts), each, p=own) for own in chances])
         seed = int(rng.integers(2**63))
         made = [

@@ -8,7 +8,6 @@ from surestep.checks import (
     declared_policy,
     drift,
     enough_data,
-    first_on_few,
     hidden_causes,
     markov,
     memory,
@@ -52,6 +51,6 @@ IN_ORDER = (  # of the page
     enough_data.KIND,
     stock.KIND,
     *claims.KINDS,
-    first_on_few.KIND,
+    enough_data.FEW,
 )
 CHECKS.update({kind.code: kind for kind in IN_ORDER})

@@ -2,7 +2,6 @@
 
 from surestep.certificates.registry import SHELF
 from surestep.checks.check import Check, CheckKind, GivenResult
-from surestep.model import Certificate
 
 
 def highest(result: GivenResult) -> float:
@@ -23,11 +22,6 @@ def above_estimate(result: GivenResult) -> Check | None:
     )
 
 
-def claims_above_estimate(check: Check, certificate: Certificate) -> bool:
-    """Tells whether a certificate itself claims more than the estimate."""
-    return (certificate.lower or 0.0) > check.figures["estimate"]
-
-
 def above_returns(result: GivenResult) -> Check | None:
     """Fails if the largest claim exceeds the range of the returns of episodes, 0 included."""
     if result.returns is None:
@@ -43,14 +37,6 @@ def above_returns(result: GivenResult) -> Check | None:
     )
 
 
-def baseline_gap(result: GivenResult) -> Check | None:
-    """Fails if the model and the episodes differ in ρ(π_b).
-
-    `results.Baseline` has the test: a normal mean, with one false alarm in a thousand.
-    """
-    return Check.failing("baseline-gap", result.gap is not None, **(result.gap or {}))
-
-
 def rewards_vary(result: GivenResult) -> Check | None:
     """Fails if a claimed gain assumes exact rewards, but rewards vary."""
     kinds = [SHELF.find(claim.kind) for claim in result.certificates if (claim.lower or 0.0) > 0]
@@ -61,11 +47,13 @@ def rewards_vary(result: GivenResult) -> Check | None:
 def acted_on_more(result: GivenResult) -> Check | None:
     """Fails if a claimed gain excludes hidden causes although logged probabilities vary."""
     needed = {"acted-on-more", "no-hidden-causes"}
-    fails = any(
-        (claim.lower or 0.0) > 0 and needed <= {said.code for said in claim.assumptions}
-        for claim in result.certificates
+    return Check.failing(
+        "acted-on-more",
+        any(
+            (claim.lower or 0.0) > 0 and needed <= {said.code for said in claim.assumptions}
+            for claim in result.certificates
+        ),
     )
-    return Check.failing("acted-on-more", fails)
 
 
 KINDS = (
@@ -75,7 +63,7 @@ KINDS = (
         failed="A gain of at least {claim} is claimed, but only {estimate} is estimated: one of "
         "the two is wrong.",
         figures=("claim", "estimate"),
-        forbids_proof=claims_above_estimate,
+        forbids_proof=lambda check, claim: (claim.lower or 0.0) > check.figures["estimate"],
         of_result=above_estimate,
     ),
     CheckKind(
@@ -91,7 +79,10 @@ KINDS = (
         failed="The model says that the current policy earns {model} per episode; the episodes say "
         "{low} to {high}. The model does not describe the log, so its gains may be wrong too.",
         figures=("model", "low", "high"),
-        of_result=baseline_gap,
+        # `results.Baseline` has the test: a normal mean, with one false alarm in a thousand.
+        of_result=lambda result: Check.failing(
+            "baseline-gap", result.gap is not None, **(result.gap or {})
+        ),
     ),
     CheckKind(
         code="rewards-vary",

@@ -112,9 +112,16 @@ def of_rules(log: FactoredLog, rules: ColumnRules, source: str) -> Decisions:
         shown = {0: [], len(said) + 1: said}.get(cut, said[cut - 1 : cut])
         return ", ".join([*shown, f"action {structure.actions[action[entry]]}"])
 
-    cuts = [np.zeros_like(row), *state.T, whole[row]]
-    times = taken.astype(np.float64)
-    return Decisions(cuts, law[row], action, times, chance, high, structure.num_actions, name)
+    return Decisions(
+        [np.zeros_like(row), *state.T, whole[row]],
+        law[row],
+        action,
+        taken.astype(np.float64),
+        chance,
+        high,
+        structure.num_actions,
+        name,
+    )
 
 
 def highest(chance: arrays.FloatArray, written: arrays.FloatArray) -> arrays.FloatArray:
@@ -136,8 +143,9 @@ def log_most_likely(
         low = np.where(above, middle, low)
         top = np.where(above, top, middle)
     share = np.minimum(high, taken / top[cell])
-    likely = np.bincount(cell, taken * np.log(share)) + top * (1 - np.bincount(cell, share))
-    return np.asarray(likely)
+    return np.asarray(
+        np.bincount(cell, taken * np.log(share)) + top * (1 - np.bincount(cell, share))
+    )
 
 
 def log_wealths(made: Decisions, part: arrays.IntArray) -> arrays.FloatArray:
@@ -177,17 +185,18 @@ def check(made: Decisions | None) -> tuple[Check, ...]:
     times = np.bincount(action, taken)[action]
     declared = np.bincount(action, taken * made.chance[inside])[action] / times
     most = int(np.argmax(times / taken.sum() - declared))
-    failed = Check(
-        code=KIND.code,
-        outcome="failed",
-        figures={
-            "logged": float(times[most] / taken.sum()),
-            "declared": float(declared[most]),
-            "decisions": float(taken.sum()),
-        },
-        signal=made.name(cut, int(inside[most])),
+    return (
+        Check(
+            code=KIND.code,
+            outcome="failed",
+            figures={
+                "logged": float(times[most] / taken.sum()),
+                "declared": float(declared[most]),
+                "decisions": float(taken.sum()),
+            },
+            signal=made.name(cut, int(inside[most])),
+        ),
     )
-    return (failed,)
 
 
 KIND = CheckKind(

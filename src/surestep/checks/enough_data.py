@@ -1,4 +1,4 @@
-"""Does the log have enough data in the states to which the new policy leads?"""
+"""Does the log have enough data where the new policy leads, and for what it newly recommends?"""
 
 import numpy as np
 
@@ -10,6 +10,9 @@ MORE_THAN_THE_LOG = 0.5  # times the share of time in an open bin: fewer decisio
 SCARCE = 0.1  # times the share of time in a state: fewer decisions are scarce
 SHOWN = 8  # states
 PLACES = ("scarce", "open")
+FIRST_PLACE = 0.5  # the least probability of a recommended action
+FEW_VISITS = 10  # fewer decisions with an action are few
+FEW_OF_ALL = 0.05  # a smaller share of the decisions of its state is few
 
 
 def check(result: GivenResult) -> Check:
@@ -53,6 +56,27 @@ def check(result: GivenResult) -> Check:
     )
 
 
+def first_on_few(result: GivenResult) -> Check | None:
+    """Fails if the policy newly recommends actions that few decisions of their state took."""
+    policy = result.policy
+    if policy is None:
+        return None
+    visits = policy.visits
+    decisions = arrays.run_sums(visits, policy.pairs.offsets)[policy.pairs.state]
+    raised = policy.probability > policy.behavior + FIRST_PLACE / 2
+    few = (visits < FEW_VISITS) | (visits < FEW_OF_ALL * decisions)
+    bold = np.flatnonzero(raised & (policy.probability >= FIRST_PLACE) & few & policy.decided)
+    if bold.size == 0:
+        return None
+    worst = bold[np.argmin(visits[bold])]
+    counts = np.unique(policy.pairs.state[bold]).size, visits[worst], decisions[worst]
+    return Check(
+        code=FEW.code,
+        outcome="failed",
+        figures=dict(zip(FEW.figures, map(float, counts), strict=True)),
+    )
+
+
 SPENDS = (
     "The new policy spends {scarce_share:%} of its time in situations that the log hardly visits "
     "({scarce_decisions:decision}), and {open_share:%} in bins that are open to one side "
@@ -68,4 +92,12 @@ KIND = CheckKind(
     "log hardly visits, or of bins that are open to one side.",
     figures=tuple(f"{name}_{what}" for name in PLACES for what in ("share", "states", "decisions")),
     of_result=check,
+)
+FEW = CheckKind(
+    code="first-on-few",
+    title="Top recommendations rest on few observations",
+    failed="The top recommendation rests on few observations in {situations:situation}: in one on "
+    "{visits} of {decisions:decision}.",
+    figures=("situations", "visits", "decisions"),  # the last two of the worst situation
+    of_result=first_on_few,
 )

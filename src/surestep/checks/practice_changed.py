@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from surestep._words import signed
 from surestep.checks.check import Check, CheckKind, GivenResult
 from surestep.checks.shuffling import permutation_check
+from surestep.checks.words import filled
 
 
 def check(result: GivenResult) -> Check:
@@ -30,11 +30,11 @@ def words_of_failure(check: Check) -> str:
     """Returns the sentences of a failure, with the estimated gain over recent practice."""
     recent = "The gain over recent practice cannot be estimated: episodes may never end."
     if check.figures["has_gain"]:
-        gain = signed(check.figures["gain"])
-        recent = f"Over recent practice it gains an estimated {gain} per episode; not proved."
-    return (
+        recent = "Over recent practice it gains an estimated {gain:+} per episode; not proved."
+    return filled(
         "Practice has changed: later decisions differ from those that chose the new policy. Every "
-        f"claim compares with the practice of that first part. {recent}"
+        f"claim compares with the practice of that first part. {recent}",
+        check,
     )
 
 

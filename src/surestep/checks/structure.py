@@ -201,6 +201,7 @@ class Compared(NamedTuple):
 
     columns: arrays.IntArray  # [n] their places in the order of decisions
     nodes: arrays.IntArray  # [k] the nodes with draws
+    draws: arrays.FloatArray  # counts [k, values of a node] of all rows
     tests: int
     tables: Sequence[tuple[Variable, arrays.FloatArray]]  # counts [k, 1 + values, values of a node]
 
@@ -257,19 +258,18 @@ def check_structure(
                 largest = float(evidence.max())
                 place = np.unravel_index(evidence.argmax(), evidence.shape)
                 worst = told(log.structure, unit, variable, counts, place)
-    # Every row lies in a block.
-    draws = [total for unit in units for total in unit.tables[-1][1].sum(axis=1)]
+    draws = (total for unit in units for total in unit.draws)
     totals = sorted(draws, key=lambda total: float(total.sum()))
     bar = math.log(max(tests, 1) / LEVEL)
     share = partial(blind_share_of, log, discount=discount, start=start, seed=seed)
-    whole = [unit._replace(tables=[everything(unit, log.structure.num_actions)]) for unit in units]
+    nodes_alone = [unit._replace(tables=[]) for unit in units]
     return StructureTest(
         tests=tests,
         evidence=largest - math.log(max(tests, 1)),
         worst=worst,
         notices=noticed_change(totals[len(totals) // 2], bar) if totals else None,
         blind=None if policy is None else share(units, policy),
-        blind_before=None if behavior is None else share(whole, behavior),
+        blind_before=None if behavior is None else share(nodes_alone, behavior),
     )
 
 
@@ -301,7 +301,8 @@ def compared(log: FactoredLog) -> list[Compared]:
                     table += np.bincount(place, minlength=table.size).reshape(table.shape)
         unknown = int((structure.known[first:end] < 0).sum())
         tests = unknown * sum(variable.comparisons for variable in variables)
-        units.append(Compared(columns, seen, tests, tables))
+        draws = tables[-1][1].sum(axis=1)  # every row lies in a block
+        units.append(Compared(columns, seen, draws, tests, tables))
     return units
 
 
@@ -328,7 +329,8 @@ def left_out(structure: Structure, columns: arrays.IntArray) -> list[Variable]:
     near = [*range(1, NEAREST + 1), *range(number - NEAREST, number)]
     for offset in near if number > MANY else range(1, number):
         other = (member + offset) % number
-        name = place_name(offset, number)
+        signed = offset if 2 * offset <= number else offset - number
+        name = {1: RIGHT, number - 1: LEFT}.get(offset, f"{HERE}{signed:+}")
         variables.append(Variable(name, structure.values[own[0]], own[other]))
         decided = np.where(other < member, width + own[other], -1)
         variables.append(Variable(NEXT + name, structure.values[own[0]], decided, now=False))
@@ -343,12 +345,6 @@ def left_out(structure: Structure, columns: arrays.IntArray) -> list[Variable]:
     blocks = [f"{a + 1} to {b}" for a, b in itertools.pairwise(ends)]
     variables.append(Variable("rows", [*blocks, f"from {ends[-1] + 1}"], now=False))
     return variables
-
-
-def place_name(offset: int, number: int) -> str:
-    """Returns the name of a member of a ring, relative to another one."""
-    near = {0: HERE, 1: RIGHT, number - 1: LEFT}
-    return near.get(offset, f"{HERE}{offset if 2 * offset <= number else offset - number:+}")
 
 
 def actions_of(structure: Structure, columns: arrays.IntArray) -> Variable:
@@ -424,8 +420,10 @@ def could_miss(problem: FactoredProblem, policy: ColumnRules) -> float:
     for unit in units:
         if not any(structure.node_names[k].startswith(learnt) for k in unit.nodes):
             continue
-        left = [table for table in unit.tables if table[0].now]
-        change = np.max([missed_changes(unit, *table, bar, steps) for table in left], axis=0)
+        change = np.max(
+            [missed_changes(unit, *table, bar, steps) for table in unit.tables if table[0].now],
+            axis=0,
+        )
         own = law[unit.nodes]
         for value in range(int(structure.node_sizes[unit.nodes[0]])):
             others = 1 - np.diff(own, axis=1, prepend=0.0)[:, value]
@@ -455,16 +453,9 @@ def missed_changes(
     excess -= rows / np.maximum(rows.sum(axis=1, keepdims=True), 1)
     largest = np.zeros(len(rows))
     for k, z in np.argwhere((excess > 0) & (rows < THIN)):
-        noticed = noticed_change(counts[k].sum(axis=0), bar, float(rows[k, z]))
+        noticed = noticed_change(unit.draws[k], bar, float(rows[k, z]))
         largest[k] = max(largest[k], excess[k, z] * (1.0 if noticed is None else noticed))
     return largest
-
-
-def everything(unit: Compared, actions: int) -> tuple[Variable, arrays.FloatArray]:
-    """Returns all rows of each node, as those of a variable with one value."""
-    _, counts = unit.tables[-1]  # every row lies in a block
-    one = Variable("rows", ["any"], None, np.zeros((unit.columns.size, actions), np.int64))
-    return one, np.stack([np.zeros_like(counts[:, 0]), counts.sum(axis=1)], axis=1)
 
 
 def log_ml(counts: arrays.FloatArray) -> arrays.FloatArray:
@@ -594,12 +585,13 @@ def blind_share_of(
     start: Sequence[int] | None,
     seed: int,
 ) -> float:
-    """Returns the share of steps with a node and value that the log shows too seldom."""
+    """Returns the share of steps with a node, or a value there, that the log shows too seldom."""
     structure = log.structure
     made, weight = steps_of(log, policy, discount, start, seed)
     values = made.values()
     blind = np.zeros(made.num_steps, np.bool_)
     for unit in units:
+        rare = np.append(unit.draws.sum(axis=1) < FEW, True)
         few = [
             (variable, np.vstack([counts.sum(axis=-1) < FEW, np.ones(counts.shape[1], np.bool_)]))
             for variable, counts in unit.tables
@@ -609,6 +601,7 @@ def blind_share_of(
             node = structure.nodes.at(d, values, made.action)
             drawn = structure.known[node] < 0
             place = arrays.places_among(unit.nodes, node)  # −1, the last row, where never drawn
+            blind |= drawn & rare[place]
             for variable, table in few:
                 blind |= drawn & table[place, variable.at(i, values, made.action) + 1]
     return float(weight @ blind / weight.sum())

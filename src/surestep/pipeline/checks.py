@@ -193,8 +193,12 @@ def result_checks(
         drawn_from=drawn_from,
     )
     logs = {signal.name: signal.problem.log for signal in problem.signals if not signal.is_chance}
-    stops = clock.check(evidence.counts.dropped)
-    return (*stops, *of_log, *check_signals(logs), *check_result(result))
+    return (
+        *clock.check(evidence.counts.dropped),
+        *of_log,
+        *check_signals(logs),
+        *check_result(result),
+    )
 
 
 def hidden_causes(

@@ -25,17 +25,15 @@ MOST_NODES = 60  # nodes in the table, the scarcest first
 def structured_page(result: StructuredResult, visits: Sequence[Sequence[int]]) -> str:
     """Returns the page; `visits` are the draws of each node in both parts of the log."""
     about = result.record.description.get("about", {})
-    sections = [
-        *structured_sections(result),
-        stress_test(result),
-        known_nodes(result, visits),
-        *further(result),
-    ]
-    words = ", ".join(about[key] for key in ("population", "period", "date") if key in about)
     return page(
         "A better policy, by the structure of the world",
-        sections,
-        words,
+        [
+            *structured_sections(result),
+            stress_test(result),
+            known_nodes(result, visits),
+            *further(result),
+        ],
+        ", ".join(about[key] for key in ("population", "period", "date") if key in about),
         title=about.get("title") or None,
     )
 
@@ -281,11 +279,10 @@ def known_nodes(result: StructuredResult, visits: Sequence[Sequence[int]]) -> Se
         for k in learnt[:MOST_NODES]
     ]
     columns = [Column("Node"), *numbers("Seen, choosing", "Seen, judging")]
-    words = f"{counted(len(learnt), 'node')} are learnt from the log; the scarcest come first."
     return Section(
         "nodes",
         "Which parts of the world are well known",
-        [words],
+        [f"{counted(len(learnt), 'node')} are learnt from the log; the scarcest come first."],
         tables=[Table("nodes", "How often the log shows each node", columns, rows, sortable=True)],
         folded=True,
     )
@@ -294,20 +291,23 @@ def known_nodes(result: StructuredResult, visits: Sequence[Sequence[int]]) -> Se
 def further(result: StructuredResult) -> list[Section]:
     """Returns what a wrong structure would do, the certificate, and how to repeat it."""
     record = result.record
-    wrong = (
-        "The claim rests on the structure, wherever either policy can go. A parent that is left "
-        "out can make a false proof: both policies are rolled out by the same wrong law."
-    )
-    facts = [(file.name, file.sha256) for file in record.inputs]
     return [
-        Section("wrong", "If the structure is wrong", [wrong]),
+        Section(
+            "wrong",
+            "If the structure is wrong",
+            [
+                "The claim rests on the structure, wherever either policy can go. A parent that is "
+                "left out can make a false proof: both policies are rolled out by the same wrong "
+                "law."
+            ],
+        ),
         of_one(result.certificate, "stitched on nodes"),
         *([] if result.belief is None else [of_one(result.belief, "posterior on nodes", 2)]),
         Section(
             "repeat",
             "How to repeat it",
             [f"Made by surestep {record.surestep}."],
-            facts=facts,
+            facts=[(file.name, file.sha256) for file in record.inputs],
             command="surestep verify RESULT DESCRIPTION.toml",
             folded=True,
         ),
