@@ -189,6 +189,15 @@ def with_values(good, column, value, path):
         database.execute(f"COPY ({source}) TO '{path}' {form}")
 
 
+def test_rewards_left_out_for_several_reasons_are_merged_in_one_order():
+    one, other = (read_log({"state": [s], "action": ["x"], "reward": [1]}).counts() for s in "ab")
+    one = dataclasses.replace(one, dropped_rewards={"without an action": (0.0, 1.0)})
+    other = dataclasses.replace(other, dropped_rewards={"after the end": (0.0, 2.0)})
+    there, back = merge_counts([one, other]), merge_counts([other, one])
+    assert [*there.dropped_rewards.items()] == [*back.dropped_rewards.items()]
+    assert counts_digest(there) == counts_digest(back)
+
+
 def test_no_log_is_merged_twice_by_whatever_way(tmp_path):
     """A file by its bytes, also in the counts of others; a table in memory by its counts."""
     files = {}
