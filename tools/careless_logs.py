@@ -246,6 +246,39 @@ def estimated_practice(seed, episodes):
     return Careless(columns_of(rows), told, "a", 1 / 3, lambda share: 0.0, (("0",),))
 
 
+def two_steps_back(seed, episodes, fault=True):
+    """What `now` earns, 0.3, is paid two steps later, by 0.7; the state is the step.
+
+    In the honest twin nothing is paid. In the last two of six steps the action does nothing.
+    """
+    rng, price = np.random.default_rng(seed), 0.7 * fault
+    now = rng.random((episodes, 6)) < 0.5
+    taken = np.where(np.arange(6) < 4, now, False)
+    before = np.concatenate([np.zeros((episodes, 2)), taken[:, :-2]], axis=1)
+    step = np.tile(np.arange(6), episodes)
+    table = {"episode": np.repeat(np.arange(episodes), 6), "step": step, "state": step.astype(str)}
+    table |= {"action": np.where(now.ravel(), "now", "later"), "terminated": step == 5}
+    table |= {"reward": (0.3 * taken - price * before).ravel()}
+    told = {"discount": 1.0, "returns": (-2.8, 1.2), "behavior": "uniform"}
+    states = tuple((str(step),) for step in range(4))
+    return Careless(table, told, "now", 0.5, lambda share: 4 * share * (0.3 - price), states)
+
+
+def not_as_declared(seed, cases, fault=True):
+    """The log is called a fair trial, but `new`, which earns more, is what nine of ten get.
+
+    In the honest twin it is a fair trial.
+    """
+    rng, today = np.random.default_rng(seed), 0.9 if fault else 0.5
+    new = rng.random(cases) < today
+    reward = (rng.random(cases) < np.where(new, 0.8, 0.2)).astype(float)
+    table = {"state": rng.integers(0, 2, cases).astype(str), "reward": reward}
+    table |= {"action": np.where(new, "new", "old")}
+    told = {"discount": 0.0, "ending": (0, 1), "behavior": "uniform"}
+    states = (("0",), ("1",))
+    return Careless(table, told, "new", today, lambda share: 0.2 + 0.6 * share, states)
+
+
 WORLDS = {  # with the sizes of their logs
     "outcome in the state": (outcome_in_state, (300, 1000)),
     "an end of some": (end_of_some, (300, 1000)),
@@ -255,4 +288,6 @@ WORLDS = {  # with the sizes of their logs
     "dropped by a query": (dropped_by_query, (300, 1000)),
     "copied rows": (copied_rows, (100, 300)),
     "estimated practice": (estimated_practice, (1000,)),
+    "two steps back": (two_steps_back, (300, 1000)),
+    "not as declared": (not_as_declared, (300, 1000)),
 }

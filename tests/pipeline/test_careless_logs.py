@@ -14,6 +14,7 @@ from careless_logs import (
     outcome_in_state,
     stops_that_know,
     stream,
+    two_steps_back,
 )
 from surestep.errors import InvalidLog
 from surestep.pipeline import certify_result
@@ -26,12 +27,13 @@ WORLDS = {
     "stops-that-know": (stops_that_know, 0, 400, 200),
     "clock-unsupported": (gone_when_broken, 0, 300, 200),
     "copies": (copied_rows, 2, 100, 500),
+    "markov-reward": (two_steps_back, 0, 334, 334),
 }
 
 
 def improved(log, **more):
     told = {"behavior": "estimate", "worlds": 0, "certificates": ["stitched", "posterior"]}
-    return surestep.improve(log.table, **told, **(log.told | more))
+    return surestep.improve(log.table, **(told | log.told | more))
 
 
 @cache

@@ -114,7 +114,7 @@ def test_the_checks_name_the_shortest_memory_that_is_enough(lag, asked, enough):
         assert check.outcome == "failed"
         assert says(check).startswith("With a memory of 1 step, the time before it")
     else:
-        assert check.figures == {"asked": asked, "enough": enough}
+        assert check.figures == {"asked": asked, "enough": enough, "tested": asked + 2}
         assert f"more is needed than a memory of {enough} step" in says(check)
 
 

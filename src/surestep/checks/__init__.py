@@ -16,6 +16,7 @@ from surestep.checks import (
     practice_changed,
     stock,
     stops,
+    ties,
 )  # fmt: skip
 from surestep.checks.check import CHECKS, Check
 from surestep.checks.running import check_log
@@ -39,6 +40,7 @@ IN_ORDER = (  # of the page
     outcomes.KIND,
     copies.KIND,
     clock.KIND,
+    ties.KIND,
     stops.KIND,
     *markov.KINDS,
     memory.KIND,

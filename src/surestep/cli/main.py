@@ -106,16 +106,17 @@ class Verbs(click.Group):
 
 def check_room() -> None:
     """Refuses a limit of addresses (ulimit -v) at which libraries end the process in C."""
-    if sys.platform == "linux":
-        import resource
+    if sys.platform == "win32":
+        return
+    import resource
 
-        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-        if limit != resource.RLIM_INFINITY and limit < ROOM * 1e9:
-            raise Mistake(
-                f"this process may have {limit / 1e9:.2g} GB of addresses (ulimit -v), expected "
-                f"{ROOM} GB at least: with less, libraries end it without a word; to limit memory, "
-                "give --memory-limit"
-            )
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY and limit < ROOM * 1e9:
+        raise Mistake(
+            f"this process may have {limit / 1e9:.2g} GB of addresses (ulimit -v), expected "
+            f"{ROOM} GB at least: with less, libraries end it without a word; to limit memory, "
+            "give --memory-limit"
+        )
 
 
 def told(number: int) -> str:

@@ -25,7 +25,16 @@ from surestep.certificates.posterior import (
 )
 from surestep.certificates.robust import Robust
 from surestep.certificates.tilted_sets import tilted_claim, tilts
-from surestep.checks import Check, check_log, clock, copies, declared_policy, memory, outcomes
+from surestep.checks import (
+    Check,
+    check_log,
+    clock,
+    copies,
+    declared_policy,
+    memory,
+    outcomes,
+    ties,
+)
 from surestep.checks.check import (
     GivenCauses,
     GivenPolicy,
@@ -115,6 +124,8 @@ def log_checks(
         checks.append(
             memory.check(log, labels, range(first, len(roles.state) + 1, first + len(roles.action)))
         )
+    if source.description.behavior.logger != "fixed":
+        checks.append(ties.check(source.tied()))
     if log.num_steps <= MOST_CHECKED:
         checks.append(copies.check(log, source.contents()))
     return (*of_drawn(checks, log.num_episodes, drawn_from or log.num_episodes), *of_log)

@@ -481,6 +481,24 @@ class LogSource:
             ).fetchnumpy()
         return np.asarray(begun["seconds"], np.float64)
 
+    def tied(self) -> int:
+        """Returns how many rows were decided at the same time as a row of another episode.
+
+        Returns
+        -------
+        int
+            The rows; 0 where no column says when they were decided.
+        """
+        roles = self.plain
+        if roles.episode is None or not self.columns.time:
+            return 0
+        with tables.connected(self.table, self.memory_limit) as database:
+            (rows,) = database.execute(
+                "SELECT coalesce(sum(rows), 0)::BIGINT FROM (SELECT count(*) AS rows FROM log "
+                f"GROUP BY {roles.time} HAVING count(DISTINCT {roles.episode.sql}) > 1)"
+            ).fetchone()
+        return int(rows)
+
     def contents(self) -> arrays.IntArray:
         """Returns digests of the episodes, in the order of `load`.
 
