@@ -22,9 +22,7 @@ from surestep._version import __version__, installed_version
 
 COMPUTING = ("numpy", "scipy", "numba", "llvmlite", "duckdb")  # their versions may change numbers
 ABOVE = ("cli", "figures", "pipeline", "report")  # folders of the package that no block depends on
-# Names in a file besides the names of the arrays.
-MADE_BY = "made by"
-WORDS = "words of "
+MADE_BY = "made by"  # a name in a file besides the names of the arrays
 SMALL = 2**26  # every file may unpack to this number of bytes
 RATIO = 100  # each byte of a larger file may unpack to this number of bytes
 
@@ -63,21 +61,15 @@ class BlockFolder:
             made_by, *names = map(str, content.pop(MADE_BY))
             if names != list(content):
                 raise ValueError("the names of its arrays are damaged")
-            for name in [name for name in content if name.startswith(WORDS)]:
-                column = name.removeprefix(WORDS)
-                content[column] = content.pop(name).astype(object)[content[column]]
         except Exception:  # a damaged file may raise anything
             return None
-        return KeptBlock(made_by, content)
+        texts = {x: y.astype(object) for x, y in content.items() if y.dtype.kind == "U"}
+        return KeptBlock(made_by, content | texts)
 
     def write(self, key: str, made_by: str, arrays: Mapping[str, AnyArray]) -> None:
-        """Writes a block; each distinct text of a column is written once."""
-        content: dict[str, Any] = {}
-        for name, values in arrays.items():
-            content[name] = values
-            if values.dtype == object:
-                words, content[name] = np.unique(values.astype(str), return_inverse=True)
-                content[WORDS + name] = words
+        """Writes a block; its columns of objects are texts."""
+        texts = {x: y.astype(str) for x, y in arrays.items() if y.dtype == object}
+        content: dict[str, Any] = {**arrays, **texts}
         file = io.BytesIO()
         content[MADE_BY] = np.array([made_by, *content])
         np.savez_compressed(file, **content)
@@ -127,10 +119,7 @@ def feed(digest: Any, value: object) -> None:
         digest.update(f"{'dict' if keyed else 'list'} {len(value)};".encode())
         for item in value.items() if isinstance(value, Mapping) else value:
             feed(digest, item)
-    elif isinstance(value, bytes):
-        digest.update(f"bytes {len(value)};".encode())
-        digest.update(value)
-    elif isinstance(value, str | int | float | np.generic | None):
+    elif isinstance(value, str | bytes | int | float | np.generic | None):
         text = repr(value)
         digest.update(f"{type(value).__name__} {len(text)} {text};".encode())
     else:

@@ -5,7 +5,6 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from decimal import ROUND_FLOOR, Context
-from enum import Enum
 from html import escape
 from importlib import import_module
 from importlib.util import find_spec
@@ -87,8 +86,6 @@ def brief(value: object) -> str:
         return f"[{value.size}]"
     if isinstance(value, float | np.floating):
         return f"{value:.{DIGITS}g}"
-    if isinstance(value, Enum):
-        return brief(value.value)
     if isinstance(value, tuple):
         return f"({', '.join(map(brief, value))})" if len(value) <= MOST else f"[{len(value)}]"
     text = repr(value.item() if isinstance(value, np.generic) else value)

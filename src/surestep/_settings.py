@@ -165,20 +165,20 @@ def read_arrays(
         if values is None:
             values = np.zeros(shape, np.bool_)
         describe = names.get(axes)
-        least = each.least
-        array: arrays.AnyArray
         if kind is arrays.BoolArray:
-            array = arrays.booleans(name, values, shape, error)
+            array: arrays.AnyArray = arrays.booleans(name, values, shape, error)
         elif kind is arrays.FloatArray:
-            array = arrays.floats(name, values, shape, error, describe, least=least, most=each.most)
+            array = arrays.floats(
+                name, values, shape, error, describe, least=each.least, most=each.most
+            )
         elif each.below:
             array = arrays.indices(
-                name, values, sizes[each.below], error, describe, least=int(least)
+                name, values, sizes[each.below], error, describe, least=int(each.least)
             )
             arrays.shaped(name, array, shape, error)
         else:
             array = arrays.whole_numbers(name, values, shape, error, describe)
-            arrays.check_within(name, array, (least, math.inf), error, describe)
+            arrays.check_within(name, array, (each.least, math.inf), error, describe)
         object.__setattr__(noun, name, arrays.freeze(array))
 
 
