@@ -39,12 +39,10 @@ class Settings:
 
 def check_settings(instance: Any, error: arrays.ErrorType = InvalidParameter) -> None:
     """Refuses values, except arrays, that their types do not allow; NumPy's become Python's."""
-    for name, (kind, classes, words) in types_of(instance.__class__).items():
-        value = getattr(instance, name)
-        if not (isinstance(value, classes) or (isinstance(value, str) and value in words)):
-            value = arrays.as_python(value)
-            check_setting(name, value, kind, error)
-            object.__setattr__(instance, name, value)
+    for name, kind in types_of(instance.__class__).items():
+        value = arrays.as_python(getattr(instance, name))
+        check_setting(name, value, kind, error)
+        object.__setattr__(instance, name, value)
 
 
 @cache
@@ -114,19 +112,13 @@ def span_of(meta: Meta) -> str:
 
 @cache
 def types_of(settings: Any) -> dict[str, Any]:
-    """Maps each field of a dataclass to its annotated type, its classes and its words.
+    """Maps each field of a dataclass to its annotated type.
 
     Leaves out fields of arrays, of mappings, and of tuples of any length.
     """
     hints = get_type_hints(settings, include_extras=True)
     kinds = [(field.name, hints[field.name]) for field in dataclasses.fields(settings)]
-    known = {}
-    for name, kind in kinds:
-        _, options, words, classes, _ = parts_of(kind)
-        if not any(map(get_origin, classes)):
-            nothing = (NoneType,) if NoneType in options else ()
-            known[name] = kind, (*classes, *nothing), words
-    return known
+    return {name: kind for name, kind in kinds if not any(map(get_origin, parts_of(kind)[3]))}
 
 
 # ---- arrays -----------------------------------------------------------------------------------
@@ -153,10 +145,10 @@ def read_arrays(
     begins with it. `names` names the items of an axis in messages. A None means zeros if the type
     does not allow None.
     """
-    for name, kind, each, may_be_none in arrays_of(noun.__class__):
+    for name, options, each in arrays_of(noun.__class__):
         values = getattr(noun, name)
         axes = each.axes
-        if values is None and may_be_none:
+        if values is None and NoneType in options:
             continue
         if axes[0] not in sizes:
             given = arrays.numbers(name, values, error).shape
@@ -165,9 +157,9 @@ def read_arrays(
         if values is None:
             values = np.zeros(shape, np.bool_)
         describe = names.get(axes)
-        if kind is arrays.BoolArray:
+        if arrays.BoolArray in options:
             array: arrays.AnyArray = arrays.booleans(name, values, shape, error)
-        elif kind is arrays.FloatArray:
+        elif arrays.FloatArray in options:
             array = arrays.floats(
                 name, values, shape, error, describe, least=each.least, most=each.most
             )
@@ -183,15 +175,12 @@ def read_arrays(
 
 
 @cache
-def arrays_of(noun: Any) -> list[tuple[str, Any, Each, bool]]:
-    """Returns (name, kind, `Each`, whether None is allowed) of each array that a class declares."""
-    declared = []
-    for name, kind in get_type_hints(noun, include_extras=True).items():
-        for part in getattr(kind, "__metadata__", ()):
-            if isinstance(part, Each):
-                options = parts_of(kind)[1]
-                which = next(
-                    (x for x in (arrays.FloatArray, arrays.BoolArray) if x in options), None
-                )
-                declared.append((name, which, part, NoneType in options))
-    return declared
+def arrays_of(noun: Any) -> list[tuple[str, tuple[Any, ...], Each]]:
+    """Returns (name, options of its type, `Each`) of each array that a class declares."""
+    hints = get_type_hints(noun, include_extras=True)
+    return [
+        (name, parts_of(kind)[1], part)
+        for name, kind in hints.items()
+        for part in getattr(kind, "__metadata__", ())
+        if isinstance(part, Each)
+    ]

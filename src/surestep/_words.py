@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Decimal
+from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Self
 
 THIN_SPACE = "\u202f"  # narrow, and no line breaks there
@@ -63,9 +63,8 @@ def floored(value: float, digits: int = 4) -> float:
     if value == 0 or not math.isfinite(value):
         return value
     exact = Decimal(repr(float(value)))
-    place = exact.adjusted() - digits + 1
-    step = Decimal(1).scaleb(place if abs(value) >= HUGE else min(place, 0))
-    return float((exact / step).to_integral_value(ROUND_FLOOR) * step)
+    written = digits if abs(value) >= HUGE else max(digits, exact.adjusted() + 1)
+    return float(Context(written, ROUND_FLOOR).create_decimal(exact))
 
 
 @dataclass(frozen=True, slots=True)
