@@ -202,8 +202,9 @@ class NodePosterior(common.WithRanges):
         InvalidParameter
             A policy is a table.
         """
-        splits = NodeStitched(train_share=self.train_share, logger=self.logger, seed=self.seed)
-        judging = splits.parts(problem)[1]
+        _, judging = NodeStitched(
+            train_share=self.train_share, logger=self.logger, seed=self.seed
+        ).parts(problem)
         gains, errors = self.gains(judging, policy)
         low, high = problem.return_bounds
         lower = np.sort(gains - ndtri(1 - OF_NOISE * self.delta) * errors)[:, self.rank - 1]

@@ -107,8 +107,12 @@ def of_rules(log: FactoredLog, rules: ColumnRules, source: str) -> Decisions:
         high = highest(chance, rules.chance[rule[row]] if source == "rules" else chance)
 
     def name(cut: int, entry: int) -> str:
-        values = zip(structure.columns, structure.values, state[entry], strict=False)
-        said = [f"{column} = {x[code] if code >= 0 else 'missing'}" for column, x, code in values]
+        said = [
+            f"{column} = {values[code] if code >= 0 else 'missing'}"
+            for column, values, code in zip(
+                structure.columns, structure.values, state[entry], strict=False
+            )
+        ]
         shown = {0: [], len(said) + 1: said}.get(cut, said[cut - 1 : cut])
         return ", ".join([*shown, f"action {structure.actions[action[entry]]}"])
 

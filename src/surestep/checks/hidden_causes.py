@@ -95,7 +95,6 @@ def check(result: GivenResult) -> Check:
     figures = {"estimate_odds": estimate, "belief_odds": belief}
     if given.robust is not None:
         figures["robust_odds"] = break_even(given.robust, estimate)
-    pairs = given.estimate.policy.pairs
     return Check(
         code=KIND.code,
         outcome="told",
@@ -104,7 +103,9 @@ def check(result: GivenResult) -> Check:
             *(Mark("", x, x, given.estimate.gains(x)[0]) for x in CURVE if x < 2 * estimate),
             *(
                 Mark(name, 1.0, odds, odds)
-                for name, odds in column_odds(given.visits, pairs, given.columns).items()
+                for name, odds in column_odds(
+                    given.visits, given.estimate.policy.pairs, given.columns
+                ).items()
             ),
         ),
     )

@@ -99,8 +99,8 @@ def trail_of(
     excess = log.reward + discount * value[log.next_state] - value[log.state]
     rounding = SAME * (np.abs(log.reward).max() + np.abs(value).max())
     excess[np.abs(excess) <= rounding] = 0.0
-    following = arrays.places_among(visited, log.next_state)
-    target = np.where(log.terminated | log.truncated, -1, following)
+    target = arrays.places_among(visited, log.next_state)
+    target[log.terminated | log.truncated] = -1
     order = np.argsort(state, kind="stable")
     rows = np.bincount(state)
     return Trail(

@@ -142,13 +142,12 @@ def improve_structured(
         named = description.behavior.policy
         current = current_policy(named, log, choosing, log_source.columns, binnings)
         seen = Ranges(structure.reward_range, structure.reward_range).statement(declared=False)
-        is_open = stakes.returns is None and structure.open_columns
         problem = replace(
             problem,
             log=log,
             behavior=current.rules,
             about_behavior=current.about,
-            premises=(seen,) if is_open else (),
+            premises=(seen,) if stakes.returns is None and structure.open_columns else (),
         )
         way = partial(improved, description, templates_of(tables))
         found, claim, belief = way(problem)

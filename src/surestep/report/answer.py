@@ -375,8 +375,12 @@ def counted_on(claims: Sequence[Certificate], judged: Verdict, record: Record | 
     if rung == "nothing changed":
         return Key("You may count on", "no change", "Nothing is gained and nothing lost.")
     if claim.lower is None or is_useless(claim, record):
-        none = "No guarantee covers this policy." if claim.lower is None else ANY_LOSS
-        return Key("You may count on", "nothing", none, "bad")
+        return Key(
+            "You may count on",
+            "nothing",
+            "No guarantee covers this policy." if claim.lower is None else ANY_LOSS,
+            "bad",
+        )
     sure = percent(1 - claim.delta)
     if claim is belief_in(claims) and claim.lower > 0:
         return Key(
@@ -433,10 +437,9 @@ def gain_picture(findings: Findings, claim: Certificate, *, doubted: bool = Fals
         tone="grey" if doubted else "green" if lower > 0 else "orange",
         words=guess,
     )
-    described = f"{least.capitalize()}, {guess}, and 0 is as today."
     return [
         Strips(
-            Caption("gain", "What is gained", described),
+            Caption("gain", "What is gained", f"{least.capitalize()}, {guess}, and 0 is as today."),
             record.unit,
             [bar],
             sorted([Flag(0.0, "as today"), Flag(lower, least)]),

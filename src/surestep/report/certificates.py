@@ -144,10 +144,10 @@ def claims_table(findings: Findings, claims: Sequence[Certificate], names: Seque
                 Amount(percent(1 - ceiled(1 - share)) if share else "none", share),
             ]
         )
-    span = number(findings.certificates[0].span)
     return Table(
         "claims",
-        f"No two policies can differ by more than {span} here; δ is the chance to be wrong",
+        f"No two policies can differ by more than {number(findings.certificates[0].span)} here; "
+        "δ is the chance to be wrong",
         [
             Column("Certificate"),
             Column("Standing"),

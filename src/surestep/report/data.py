@@ -114,8 +114,12 @@ def log_facts(findings: Findings) -> list[tuple[str, str]]:
         ("Episodes", "unknown" if data["episodes"] is None else f"{data['episodes']:,}"),
     ]
     if data["episodes"] is not None:
-        ends = f"{data['terminated']:,} came to their end, {data['truncated']:,} were cut off"
-        facts.append(("How they ended", ends))
+        facts.append(
+            (
+                "How they ended",
+                f"{data['terminated']:,} came to their end, {data['truncated']:,} were cut off",
+            )
+        )
     return facts
 
 

@@ -64,15 +64,23 @@ def overview(inspection: Inspection) -> show.Section:
     takes = f"counting {'refuses' if inspection.refused else 'takes'} the log as it is"
     kinds = counted(many, "kind") if many else "none"
     wrong = f"{failing:,} failed" if failing else "none failed"
-    choice: show.Mood = "good" if free else "bad"
-    rows: show.Mood = "bad" if inspection.refused else "plain" if many else "good"
     return show.Section(
         "overview",
         harmless(inspection.source, 200),
         keys=[
             show.Key("Rows", f"{inspection.rows:,}", ends_words(inspection)),
-            show.Key("States with a choice", f"{free:,} of {inspection.states:,}", trusted, choice),
-            show.Key("Suspicious rows", kinds, takes, rows),
+            show.Key(
+                "States with a choice",
+                f"{free:,} of {inspection.states:,}",
+                trusted,
+                "good" if free else "bad",
+            ),
+            show.Key(
+                "Suspicious rows",
+                kinds,
+                takes,
+                "bad" if inspection.refused else "plain" if many else "good",
+            ),
             show.Key(
                 "Assumptions", wrong, summary(inspection.checks), "bad" if failing else "plain"
             ),

@@ -72,7 +72,6 @@ def record_section(findings: Findings) -> Section:
         ["counts", "what the log counts up to", "", record.counts_sha256],
     ]
     columns = [Column("Role"), Column("File"), *numbers("Bytes"), Column("SHA-256")]
-    settings = [(name, setting(record, name)) for name in record.parameters.__struct_fields__]
     return Section(
         "repeat",
         "How to repeat it",
@@ -80,7 +79,13 @@ def record_section(findings: Findings) -> Section:
         command=record.command,
         tables=[Table("inputs", "What went into it", columns, rows)],
         parts=[
-            Section("settings", "Settings", facts=settings),
+            Section(
+                "settings",
+                "Settings",
+                facts=[
+                    (name, setting(record, name)) for name in record.parameters.__struct_fields__
+                ],
+            ),
             Section(
                 "versions",
                 "Versions and machine",

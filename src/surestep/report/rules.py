@@ -43,12 +43,15 @@ def rules_parts(findings: Findings) -> list[Section]:
     if rules is None:
         return guideline_parts(findings)
     situations = counted(findings.table.num_deciding, "situation")
-    said = f"{counted(len(rules.rules), 'rule')} for all {situations}; card.html is for staff."
     return [
         Section(
             "rules",
             "The rules",
-            [said, *notes(rules)],
+            [
+                f"{counted(len(rules.rules), 'rule')} for all {situations}; card.html is for "
+                "staff.",
+                *notes(rules),
+            ],
             items=[rule_item(findings, rule) for rule in rules.rules],
         ),
         *guideline_parts(findings),

@@ -84,8 +84,10 @@ def worst_words(claim: Certificate, unit: str) -> str:
     said = (
         f"better by at least {amount(lower)}" if lower > 0 else f"worse by at most {at_most(lower)}"
     )
-    sure = f"with {percent(1 - claim.delta)} confidence for itself"
-    return f"{worst} are {said} {unit} on average, {sure}."
+    return (
+        f"{worst} are {said} {unit} on average, with {percent(1 - claim.delta)} confidence for "
+        "itself."
+    )
 
 
 def joint_sentence(claim: Certificate) -> str:

@@ -74,12 +74,20 @@ def keys_of(rehearsal: Rehearsal, summary: SizeSummary) -> list[show.Key]:
     certified = certified_rate(summary)
     refused = summary.refused.happened
     none = f" No claim was made in {refused:,} worlds." if refused else ""
-    harm: show.Mood = "bad" if harmed.happened else "good"
-    wrong: show.Mood = "bad" if violated.low > rehearsal.delta else "plain"
     allowed = f"{rate_words(violated)}; {percent(rehearsal.delta)} are allowed."
     return [
-        show.Key("The new policy was worse", percent(harmed.share), f"{rate_words(harmed)}.", harm),
-        show.Key("The claim was wrong", percent(violated.share), allowed, wrong),
+        show.Key(
+            "The new policy was worse",
+            percent(harmed.share),
+            f"{rate_words(harmed)}.",
+            "bad" if harmed.happened else "good",
+        ),
+        show.Key(
+            "The claim was wrong",
+            percent(violated.share),
+            allowed,
+            "bad" if violated.low > rehearsal.delta else "plain",
+        ),
         show.Key(
             "A gain was certified", percent(certified.share), f"{rate_words(certified)}.{none}"
         ),
@@ -175,8 +183,10 @@ def outcome_words(rehearsal: Rehearsal) -> str:
     size = own_size(rehearsal)
     harmed = rehearsal.summary(size).harmed
     worlds = f"{counted(harmed.total, 'simulated world')}{with_data(size)}"
-    policy = "a policy made this way was worse than the current one"
-    return f"In {worlds}, {policy} in {harmed.happened or 'none'}."
+    return (
+        f"In {worlds}, a policy made this way was worse than the current one in "
+        f"{harmed.happened or 'none'}."
+    )
 
 
 def no_rehearsal_words(findings: Findings) -> str:
@@ -194,9 +204,17 @@ def kinds_picture(by_kind: Mapping[str, SizeSummary], flags: Sequence[show.Flag]
     strips = []
     for kind, summary in by_kind.items():
         least, lower, median, upper, most = summary.gain_quantiles
-        words = f"worse in {summary.harmed.happened:,} of {summary.harmed.total:,}"
-        tone: show.Tone = "vermilion" if median < 0 else "blue"
-        strips.append(show.Strip(kind, least, most, median, tone, words, (lower, upper)))
+        strips.append(
+            show.Strip(
+                kind,
+                least,
+                most,
+                median,
+                "vermilion" if median < 0 else "blue",
+                f"worse in {summary.harmed.happened:,} of {summary.harmed.total:,}",
+                (lower, upper),
+            )
+        )
     return show.Strips(
         show.Caption(
             "kinds-picture",

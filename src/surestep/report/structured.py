@@ -127,12 +127,16 @@ def learnt_section(result: StructuredResult) -> Section:
             f" From each claim {number(float(missed), 3)} is taken off: what the new policy could "
             "lose by a parent that the log shows too seldom to be noticed."
         )
-    items = [
-        Item(f"[structure.{key_text(name)}]", f"{key} = {written(value)}")
-        for name, table in result.record.learnt.items()
-        for key, value in table.items()
-    ]
-    return Section("learnt", "The learnt structure", [words], items=items)
+    return Section(
+        "learnt",
+        "The learnt structure",
+        [words],
+        items=[
+            Item(f"[structure.{key_text(name)}]", f"{key} = {written(value)}")
+            for name, table in result.record.learnt.items()
+            for key, value in table.items()
+        ],
+    )
 
 
 def compared_with(result: StructuredResult) -> str:
