@@ -33,7 +33,6 @@ from surestep.certificates.trajectory import (
     assumptions_of,
     check_rewards,
     effective_number,
-    notes_of,
 )
 from surestep.errors import CertificateRefused, InvalidParameter, RefutedBounds
 from surestep.model import Statement
@@ -438,8 +437,9 @@ def test_the_least_difference_counts_that_ended_episodes_earn_nothing(bounds):
 
 def test_notes_say_whether_states_must_be_markov():
     note = Statement("need-not-be-markov")
-    assert note in notes_of(Trajectory(horizon=3, **BOUNDS))
-    assert note not in notes_of(Trajectory(estimator="dr", interval="bca"))
+    assert note in certify(example(), POLICY, Trajectory(horizon=3, **BOUNDS)).notes
+    modelled = Trajectory(horizon=3, estimator="dr", interval="bca")
+    assert note not in certify(example(), POLICY, modelled).notes
 
 
 def test_a_problem_without_a_log_has_no_training_part():

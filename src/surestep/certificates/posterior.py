@@ -501,10 +501,6 @@ def over_practice(
 
 def assumptions_of(settings: Posterior, problem: Problem, prior: Prior) -> tuple[Statement, ...]:
     """Returns the assumptions of the claim, the prior first of all."""
-    weight = {
-        "states": int(prior.startable.sum()),
-        "weight": prior.start_alpha,
-    }
     *about_log, behavior = common.log_statements(problem)
     share, seed = split_of(settings)
     return (
@@ -514,7 +510,9 @@ def assumptions_of(settings: Posterior, problem: Problem, prior: Prior) -> tuple
         *reward_statements(problem, settings.rewards, settings.ranges, settings.extreme_weight),
         Statement("starts-as-logged")
         if settings.starts == "known"
-        else Statement("starts-prior", weight),
+        else Statement(
+            "starts-prior", {"states": int(prior.startable.sum()), "weight": prior.start_alpha}
+        ),
         common.values_statement(problem),
         Statement("chosen-without-draws"),
         *common.statement_if(share > 0, "chosen-from-part", share=share, seed=seed),

@@ -434,17 +434,22 @@ def judging_of(certifier: Stitched, problem: Problem, policy: Policy) -> Judging
     limits = return_limits(certifier, problem)
     check_values(problem)
     check_returns(problem, log, limits)
-    figures: dict[str, Scalar] = {
-        "episodes": folds.second.starts.size,
-        "training_episodes": folds.first.num_episodes,
-        "steps": folds.second.num_steps,
-        "training_steps": folds.first.num_steps,
-        **common.terms_of(problem),
-        "return_low": limits[0],
-        "return_high": limits[1],
-        "changed_pairs": changed,
-    }
-    return Judging(certifier, problem, policy, folds, figures)
+    return Judging(
+        certifier,
+        problem,
+        policy,
+        folds,
+        figures={
+            "episodes": folds.second.starts.size,
+            "training_episodes": folds.first.num_episodes,
+            "steps": folds.second.num_steps,
+            "training_steps": folds.first.num_steps,
+            **common.terms_of(problem),
+            "return_low": limits[0],
+            "return_high": limits[1],
+            "changed_pairs": changed,
+        },
+    )
 
 
 def first_part(stacks: Stacks) -> tuple[Stacks, int]:

@@ -240,7 +240,12 @@ class Trajectory(common.WithRanges, common.Certifier):
             "proved" if self.interval in PROVED else "asymptotic",
             assumptions=assumptions_of(self, problem),
             figures=figures,
-            notes=notes_of(self),
+            notes=(
+                *common.statement_if(self.estimator != "dr", "need-not-be-markov"),
+                *common.statement_if(
+                    self.claim == "horizon", "first-steps-only", steps=self.horizon
+                ),
+            ),
         )
 
     def _differences(
@@ -343,15 +348,6 @@ def assumptions_of(certifier: Trajectory, problem: Problem) -> tuple[Statement, 
         *common.statement_if(proved and not by_returns, "rewards-bounded", low=low, high=high),
         *common.statement_if(not proved, "many-episodes"),
         *((common.values_statement(problem),) if certifier._after_steps(problem) > 0 else ()),
-    )
-
-
-def notes_of(certifier: Trajectory) -> tuple[Statement, ...]:
-    """Returns remarks on the claim."""
-    first_steps = certifier.claim == "horizon"
-    return (
-        *common.statement_if(certifier.estimator != "dr", "need-not-be-markov"),
-        *common.statement_if(first_steps, "first-steps-only", steps=certifier.horizon),
     )
 
 
