@@ -4,6 +4,7 @@ import csv
 import hashlib
 import json
 import shlex
+import shutil
 
 import pytest
 from click.testing import CliRunner
@@ -171,6 +172,26 @@ def test_another_log_has_to_be_called_so_and_the_record_says_it(folder):
     assert "counts of the old log, which is not that of the result" in kept["inputs"]
     again = CliRunner().invoke(main, ["verify", f"{folder}/poor.json", f"{folder}/falls.csv"])
     assert (again.exit_code, "confirmed" in again.output) == (0, True), again.output
+
+
+def test_a_watch_is_verified_with_an_old_log_that_lies_elsewhere(folder, tmp_path):
+    """Without that log the levels are others: this is no reason to refute the watch."""
+    old, poor = tmp_path / "old.csv", tmp_path / "poor.csv"
+    shutil.copytree(folder / "result", tmp_path / "copy" / "result")
+    shutil.copy(folder / "log.csv", old)
+    write(poor, [(e, 0, *ROWS[e % 4][:2], int(e % 20 == 0)) for e in range(240)])
+    result, new = tmp_path / "copy" / "result", folder / "new.csv"
+    for option, path in (("--log", old), ("--another-log", poor)):
+        page = tmp_path / "copy" / f"watch{option}.html"
+        words = ("watch", result, new, option, path, "-o", page)
+        assert CliRunner().invoke(main, [*map(str, words)]).exit_code == 0
+        verify = ["verify", str(page.with_suffix(".json")), str(new)]
+        alone = CliRunner().invoke(main, verify)
+        assert (alone.exit_code, "refuted" in alone.output) == (2, False), alone.output
+        given = CliRunner().invoke(main, [*verify, "--log", str(path)])
+        assert (given.exit_code, "confirmed" in given.output) == (0, True), given.output
+    of_result = CliRunner().invoke(main, ["verify", str(result), str(old), "--log", str(old)])
+    assert of_result.exit_code == 2
 
 
 @pytest.mark.parametrize("content", ["[1, 2]", '{"settings": 1}', "not JSON", "3", '"x"'])

@@ -19,9 +19,17 @@ if TYPE_CHECKING:
 @click.command("verify", short_help="Make a result again from its log, and compare.")
 @click.argument("output", type=click.Path(path_type=Path))
 @options.described("behavior.policy")
+@click.option(
+    "--log",
+    "old_log",
+    type=click.Path(path_type=Path),
+    help="The old log of a watch, or of a pilot with a past control.  [default: found]",
+)
 @options.allow_query
 @options.device
-def verify_command(output: Path, description: Description, **how: Any) -> None:
+def verify_command(
+    output: Path, description: Description, old_log: Path | None, **how: Any
+) -> None:
     """Make the result in OUTPUT again from LOG, and refuse it where anything is different.
 
     LOG is the log, or your own description of it: files are read that you name, no others. A key
@@ -41,13 +49,16 @@ def verify_command(output: Path, description: Description, **how: Any) -> None:
     from surestep.pipeline.followup import verify_watch
     from surestep.results.structured import is_structured
 
+    is_pilot = (output / "answer.json").is_file()
+    if old_log is not None and not is_pilot and output.suffix != ".json":
+        raise click.UsageError("--log is the old log of a pilot or a watch; give a result's as LOG")
     with task_progress() as progress:
-        if (output / "answer.json").is_file():  # of a pilot
-            verification = verify_pilot(output, description, **how)
+        if is_pilot:
+            verification = verify_pilot(output, description, old_log=old_log, **how)
         elif is_structured(output):
             verification = verify_structured(output, description, memory_limit=how["memory_limit"])
         elif output.suffix == ".json":
-            verification = verify_watch(output, description, **how)
+            verification = verify_watch(output, description, old_log=old_log, **how)
         else:
             verification = verify_result(output, description, progress=progress, **how)
     agreed = f"what you gave agrees with it: {', '.join(verification.compared)}"

@@ -10,7 +10,6 @@ from typing import Annotated, Self
 
 import msgspec
 import numpy as np
-from msgspec import Meta
 
 from surestep._arrays import AnyArray, BoolArray, FloatArray
 
@@ -25,7 +24,7 @@ class Measure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     margin: float = 0.0  # by how much it may get worse; the first has to get better
     at_most: float | None = None  # of a chance: a limit on its own, whatever the control does
     middle: float = 0.0  # the mean of old returns, and their variance: a pilot's stakes
-    variance: Annotated[float, Meta(ge=1e-100)] = 1.0
+    variance: Annotated[float, msgspec.Meta(ge=1e-100)] = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

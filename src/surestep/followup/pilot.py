@@ -18,7 +18,6 @@ from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 import numpy as np
-from msgspec import Meta
 
 from surestep._arrays import BoolArray, FloatArray, first_where
 from surestep._words import number
@@ -27,8 +26,8 @@ from surestep.errors import InvalidLog, InvalidParameter, said
 from surestep.followup import bets, lots
 from surestep.followup.episodes import Episodes, Measure
 
-Share = Annotated[float, Meta(ge=1e-9, le=1 - 1e-9)]
-Name = Annotated[str, Meta(min_length=1)]
+Share = Annotated[float, msgspec.Meta(ge=1e-9, le=1 - 1e-9)]
+Name = Annotated[str, msgspec.Meta(min_length=1)]
 Verdict = Literal["proved better", "believed better", "not yet", "stop: it is worse", "no claim"]
 PLAN, ANSWER = "pilot.toml", "answer.json"
 PLAN_PAGE, ANSWER_PAGE = "pilot.html", "answer.html"
@@ -48,8 +47,8 @@ class PilotPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     result: str = ""  # its folder, from that of the plan
     control: Literal["concurrent", "past"] = "concurrent"
     delta: Share
-    episodes: Annotated[int, Meta(ge=2, le=1_000_000_000)]
-    measures: Annotated[list[Measure], Meta(min_length=1)]
+    episodes: Annotated[int, msgspec.Meta(ge=2, le=1_000_000_000)]
+    measures: Annotated[list[Measure], msgspec.Meta(min_length=1)]
     arm: Name = "arm"
     new: Name = "new"
     old: Name = "old"
@@ -58,7 +57,7 @@ class PilotPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     pending: str | None = None
     lots: str | None = None  # a file beside the plan
     lots_digest: str | None = None  # of the arms in it
-    deadline: Annotated[float, Meta(ge=0, le=1e6)] | None = None  # days
+    deadline: Annotated[float, msgspec.Meta(ge=0, le=1e6)] | None = None  # days
     until: str | None = None
     another_log: str | None = None  # the digest of its counts, if it is not that of the result
 

@@ -20,7 +20,6 @@ from surestep._arrays import (
     run_lengths,
     run_owners,
     run_sums,
-    shown,
 )
 from surestep._files import read_path, read_whole
 from surestep._json import converted
@@ -57,7 +56,7 @@ from surestep.model import DecisionLog, Pairs
 from surestep.model.statements import STOPPING
 from surestep.pipeline.certify import SavedPolicy
 from surestep.pipeline.new_rows import NewRows, measures_of, new_rows
-from surestep.pipeline.verify import Verification, same_files
+from surestep.pipeline.verify import Verification, check_only, same_files
 from surestep.rehearsal import DrawnFromPosterior, Rate
 from surestep.rehearsal.sources import Residuals, Simulated, size_of
 from surestep.report.followup import answer_sections, plan_sections, watch_sections
@@ -288,6 +287,7 @@ def verify_pilot(
     directory: str | Path,
     log: object,
     *,
+    old_log: object = None,
     allow_query: bool = False,
     memory_limit: str | None = None,
 ) -> Verification:
@@ -299,6 +299,8 @@ def verify_pilot(
         The folder of the plan and the answer. The result that the plan names is beside it, or here.
     log : str, path, Description or table
         The rows that were judged.
+    old_log : str, path, Description or table, optional
+        The log of a past control. Default: the files of its names, here or beside the result.
     allow_query : bool, default False
         Run the query that the result was made by.
     memory_limit : str, optional
@@ -320,15 +322,8 @@ def verify_pilot(
     """
     folder = read_path(directory)
     plan = read_plan(folder).plan
-    own = {PLAN, PLAN_PAGE, ANSWER, ANSWER_PAGE, plan.lots}
-    if others := sorted({path.name for path in folder.iterdir()} - own):
-        raise ResultMismatch(
-            f"{folder} holds {shown(others)}, expected only files of the pilot: move others away"
-        )
-    name = plan.result
-    result = next((x for x in (folder.parent / name, Path(name)) if (x / RUN).is_file()), None)
-    if result is None or not name:
-        raise InvalidResult(f"{folder}: its plan is of the result {name!r}; expected it beside it")
+    check_only(folder, {PLAN, PLAN_PAGE, ANSWER, ANSWER_PAGE, plan.lots or PLAN}, of="the pilot")
+    result = result_beside(folder, plan.result)
     try:
         today = str(json.loads(read_whole(folder / ANSWER))["today"])
     except (ValueError, KeyError, TypeError):
@@ -337,11 +332,20 @@ def verify_pilot(
         result,
         log,
         plan=folder,
+        log=old_log,
         today=today,
         allow_query=allow_query,
         memory_limit=memory_limit,
     )
     return same_files(folder, made.files, ("the plan", "the result", "the rows"))
+
+
+def result_beside(place: Path, name: str) -> Path:
+    """Finds the result that a plan or a watch is of, beside it or here."""
+    for path in (place.parent / name, Path(name)):
+        if name and (path / RUN).is_file():
+            return path
+    raise InvalidResult(f"{place} is of the result {name!r}; expected it beside that, or here")
 
 
 def read_plan(folder: str | Path) -> Pilot:
@@ -547,10 +551,7 @@ def watch(
         )
     known = int(np.argmax(np.append(episodes.pending, True)))
     watched = [watched_values(episodes, m, held, known) for m in range(len(episodes.measures))]
-    levels = [
-        *levels_of(saved, old, seasons, holdout=arm is not None),
-        *limits_of(saved, old, seasons, holdout=arm is not None),
-    ]
+    levels = [*levels_of(saved, old, seasons, holdout=arm is not None)]
     many = sum(level.value is not None for level in levels)  # each has its part of α
     names = [*episodes.ids]
     if episodes.starts is not None:
@@ -599,22 +600,25 @@ def watch_json(watched: Watch, settings: Mapping[str, Any]) -> bytes:
     return (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode()
 
 
-def verify_watch(file: Path, log: object, **how: Any) -> Verification:
+def verify_watch(file: Path, log: object, *, old_log: object = None, **how: Any) -> Verification:
     """Watches again by the settings that a JSON file of `watch` keeps, and compares all bytes."""
     try:
-        settings = json.loads(read_whole(file))["settings"]
+        kept = json.loads(read_whole(file))
+        settings = kept["settings"]
         asked = {name: settings[name] for name in WATCH_SETTINGS}
-        name = Path(str(settings["result"])).name
+        result = result_beside(file, Path(str(settings["result"])).name)
         another = Path(str(settings.get("another_log"))).name
+        had_log = bool(kept["drift"])
     except (ValueError, KeyError, TypeError):
         raise InvalidResult(f"{file} is not what `surestep watch` writes") from None
-    result = next((x for x in (file.parent / name, Path(name)) if (x / RUN).is_file()), None)
-    if result is None:
-        raise InvalidResult(f"{file} watches the result {name!r}; expected it beside the file")
     if "another_log" in settings:
         there = file.parent / another
-        asked["another_log"] = there if there.exists() else Path(another)
+        asked["another_log"] = old_log or (there if there.exists() else Path(another))
+    else:
+        asked["log"] = old_log
     watched = watch(result, log, **asked, **how)
+    if had_log and watched.checks is None:
+        found(None)
     made = {
         file.name: watch_json(watched, settings),
         file.with_suffix(".html").name: watched.report.encode(),
@@ -633,48 +637,60 @@ def old_files(record: Record, result: object) -> list[str] | None:
     return None
 
 
-def levels_of(saved: Result, old: NewRows | None, seasons: int, *, holdout: bool) -> list[Level]:
-    """Returns two levels: the one proved of the new policy, and that of former practice.
+def levels_of(
+    saved: Result, old: NewRows | None, seasons: int, *, holdout: bool
+) -> Iterator[Level]:
+    """Yields the level proved of the new policy, that of former practice, and further limits.
 
     If the claim has no bound of the new policy alone and the current policy is known, the first
     level is that of former practice plus the proved gain. With a holdout, levels are gains over it.
+
+    Each further measure must not fall below a lower bound of former practice less the margin. With
+    a holdout, the limit is minus the margin. For a measure with a limit of its own (`at_most`), it
+    is minus that limit.
     """
     claim = saved.certificate
     delta = float(saved.record.parameters.delta)
     sound = not forbids_proof(saved.record.checks, claim) and not claim.assumes(STOPPING.code)
     proved = sound and is_proved(claim)
     proof = f"a proof by the {claim.kind} certificate"
+    why = "the old log, with enough episodes"
+    measures = measures_of(saved.record)
+    practice = [
+        one.low
+        if old is None or holdout or one.at_most is not None
+        else lowest_season(np.maximum(old.episodes.lowest[m], one.low), seasons, one.low, delta)
+        for m, one in enumerate(measures)
+    ]
+    first, former = measures[0], practice[0]
     if holdout:
         gain = claim.lower if proved else None
-        return [
-            Level("the proved gain over the holdout", gain, claim.delta, proof),
-            Level("the holdout itself", 0.0, 0.0, ""),
-        ]
-    first = measures_of(saved.record)[0]
-    least, most = first.low, first.high
-    former = least
-    if old is not None:
-        former = lowest_season(np.maximum(old.episodes.lowest[0], least), seasons, least, delta)
-    ours = claim.figures.get("policy_lower") if sound and standing_of(claim) == "proved" else None
-    chance = claim.delta
-    if ours is None and former > least and proved and not saved.record.behavior_is_estimated:
-        ours = former + (claim.lower or 0.0)
-        chance += delta
-    ours = ours if isinstance(ours, float) and seasons == 1 else least
-    return [
-        Level(
+        yield Level("the proved gain over the holdout", gain, claim.delta, proof)
+        yield Level("the holdout itself", 0.0, 0.0, "")
+    else:
+        ours = claim.figures.get("policy_lower")
+        ours = ours if sound and standing_of(claim) == "proved" else None
+        chance = claim.delta
+        known = not saved.record.behavior_is_estimated
+        if ours is None and former > first.low and proved and known:
+            ours = former + (claim.lower or 0.0)
+            chance += delta
+        ours = ours if isinstance(ours, float) and seasons == 1 else first.low
+        yield Level(
             "the level proved of the new policy",
-            ours if least < ours < most else None,
+            ours if first.low < ours < first.high else None,
             chance,
             f"{proof} of the new policy alone, in every season",
-        ),
-        Level(
-            "the level of former practice",
-            former if least < former < most else None,
-            delta,
-            "the old log, with enough episodes",
-        ),
-    ]
+        )
+        seen = former if first.low < former < first.high else None
+        yield Level("the level of former practice", seen, delta, why)
+    for one, lowest in zip(measures[1:], practice[1:], strict=True):
+        own = one.at_most is not None
+        value = -one.margin if holdout else lowest - one.margin
+        value = 0.0 - (one.at_most or 0.0) if own else value
+        level = value if holdout or own or one.low < value < one.high else None
+        told = old is not None and not own and not holdout
+        yield Level(f"the limit of {one.name}", level, delta * told, why)
 
 
 def watched_values(
@@ -702,27 +718,6 @@ def watched_values(
         return np.minimum(values, high), paired(recorded[:known], held[:known])[0], places, high
     places = np.flatnonzero(~held[:known])
     return np.minimum(values[places], high), recorded[places], places, high
-
-
-def limits_of(
-    saved: Result, old: NewRows | None, seasons: int, *, holdout: bool
-) -> Iterator[Level]:
-    """Yields the level below which each further measure must not fall.
-
-    It is a lower bound of former practice less the margin. With a holdout, it is minus the margin.
-    For a measure with a limit of its own (`at_most`), it is minus that limit.
-    """
-    delta = float(saved.record.parameters.delta)
-    why = "the old log, with enough episodes"
-    for m, one in enumerate(measures_of(saved.record)[1:], 1):
-        own = one.at_most is not None
-        value = 0.0 - (one.at_most or 0.0) if own else -one.margin if holdout else one.low
-        former = old is not None and not own and not holdout
-        if old is not None and former:
-            lowest = np.maximum(old.episodes.lowest[m], one.low)
-            value = lowest_season(lowest, seasons, one.low, delta) - one.margin
-        level = value if holdout or own or one.low < value < one.high else None
-        yield Level(f"the limit of {one.name}", level, delta * former, why)
 
 
 def followed_in(

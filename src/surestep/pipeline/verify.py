@@ -244,11 +244,11 @@ def check_nothing_else(folder: Path, saved: Result | None = None) -> None:
     check_only(folder, known)
 
 
-def check_only(folder: Path, known: set[str]) -> None:
-    """Refuses files that do not belong to a result."""
+def check_only(folder: Path, known: set[str], of: str = "the result") -> None:
+    """Refuses files that do not belong to a result, or to something else that was saved."""
     if others := further_files(folder, known):
         raise ResultMismatch(
-            f"{folder} holds {shown(others)}, expected only files of the result: move others away"
+            f"{folder} holds {shown(others)}, expected only files of {of}: move others away"
         )
 
 
