@@ -12,6 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import duckdb
+
 from surestep._files import check_utf8, temporary_folder
 from surestep.errors import FileFailure, InvalidParameter, SurestepError
 
@@ -34,8 +36,6 @@ def in_memory(
     settings are put back. With a `memory_limit` such as '2GB' it takes at most a `share` of it, and
     is not used again.
     """
-    import duckdb
-
     with temporary_folder() as spill:
         try:
             instance = IDLE.pop()
@@ -76,8 +76,6 @@ def failure_of(problem: Exception, memory_limit: str | None) -> SurestepError:
 
 def lacks_room(problem: Exception) -> bool:
     """Tells whether DuckDB failed for lack of memory or of disk."""
-    import duckdb
-
     full = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
     return isinstance(problem, duckdb.OutOfMemoryException) or errno_of(problem) in full
 
@@ -93,8 +91,6 @@ def is_as_new(instance: Any) -> bool:
 
     A database that has spilled cannot change its folder, and one that failed badly does not answer.
     """
-    import duckdb
-
     try:
         instance.execute(AS_NEW)
     except duckdb.Error:
@@ -147,8 +143,6 @@ def interruptible(connection: Any, seconds: float | None = None) -> Iterator[Any
 
 def limit_memory(database: Any, limit: str, share: float = 1.0) -> None:
     """Limits the memory of a database to a share of a limit such as '2GB'."""
-    import duckdb
-
     try:
         database.execute(f"SET memory_limit = {sql_text(str(limit))}")
         size = "parse_formatted_bytes(current_setting('memory_limit'))::BIGINT"

@@ -403,7 +403,10 @@ def draft_with(
     progress("improving the policy", 0, 1)
     keys = evidence.description.groups
     settled = settle(question.algorithm, part, question.groups, keys.not_worse_by)
-    certifiers = told_of_algorithm(evidence, settled)
+    # An N∧ chosen from the data was not fixed beforehand.
+    fixed = None if settled.choice else settled.improvement.n_wedge
+    told = with_algorithm(evidence.told, settled.algorithm, fixed)
+    certifiers = [asked.make_with(told) for asked in evidence.terms.asked]
     claims = []
     for done, certifier in enumerate(certifiers):
         progress("certifying", done, len(certifiers))
@@ -467,14 +470,6 @@ def draft_with(
     if evidence.assembly.numbering is not None:
         findings = in_order_of_labels(findings, evidence.assembly.numbering)
     return Draft(findings, question, how, record, evidence.terms.least_worlds)
-
-
-def told_of_algorithm(evidence: Evidence, settled: Settled) -> list[Certifier]:
-    """Makes the certifiers with the settings that follow from the algorithm and its N∧."""
-    # An N∧ chosen from the data was not fixed beforehand.
-    fixed = None if settled.choice else settled.improvement.n_wedge
-    told = with_algorithm(evidence.told, settled.algorithm, fixed)
-    return [asked.make_with(told) for asked in evidence.terms.asked]
 
 
 def table_of(

@@ -3,10 +3,9 @@
 The certificates of a result get their settings from these terms and from facts about the data.
 """
 
-import dataclasses
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, Self
 
 import surestep.description as keys
@@ -125,7 +124,7 @@ class Terms:
     def of_signal(self, rule: keys.SignalRule) -> Self:
         """Returns the terms of a further signal: its own ranges, and the discount of all or its."""
         own = {"discount": self.discount, **rule.stakes}
-        return dataclasses.replace(self, stakes=keys.Stakes(**own))
+        return replace(self, stakes=keys.Stakes(**own))
 
     def __post_init__(self) -> None:
         for wrong in self.contradictions():
@@ -326,7 +325,7 @@ class Terms:
         least = 0
         if self.method.algorithm is None and problem.signals:
             name = Constrained.name  # Constrained has an N∧ as well
-        if "delta" in {field.name for field in dataclasses.fields(kind_of(name))}:
+        if "delta" in {field.name for field in fields(kind_of(name))}:
             settings.setdefault("delta", self.level)
         if wedge is not None and self.floor is None:
             settings.setdefault(wedge, self.method.n_wedge)

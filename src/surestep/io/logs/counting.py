@@ -15,6 +15,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import duckdb
+
 from surestep.errors import InvalidLog
 from surestep.io.logs.findings import Look, check_rows, explain_episodes, no_row
 from surestep.io.logs.roles import FLAGS, RewardSql, RoleSql, Units
@@ -187,8 +189,6 @@ class CountQuery:
 
 def count_valid_rows(database: Any, query: CountQuery, rows: str) -> bool:
     """Makes the table `counted` of these rows; returns False if one is invalid or out of order."""
-    import duckdb
-
     try:
         database.execute(f"CREATE OR REPLACE TEMP TABLE counted AS {query.grouped(rows)}")
     except duckdb.InvalidInputException as problem:

@@ -10,6 +10,7 @@ the log is read with a rule for them.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import duckdb
 import numpy as np
 
 from surestep._arrays import AnyArray
@@ -48,8 +49,6 @@ def plain_values(frame: Any, name: str) -> list[object]:
 
 def register_frame(database: Any, frame: object) -> None:
     """Registers a table as the view `frame`."""
-    import duckdb
-
     if isinstance(frame, Mapping):  # DuckDB takes dictionaries of arrays only
         frame = {str(name): as_array(values) for name, values in frame.items()}
     try:

@@ -9,9 +9,19 @@ from typing import Any
 import numpy as np
 
 import surestep._arrays as arrays
-import surestep.io.counts.labelled as labelled
 from surestep.errors import InvalidLog
-from surestep.io.counts.labelled import END, REWARDS, Episodes, LabelledCounts, Transitions
+from surestep.io.counts.labelled import (
+    END,
+    REWARDS,
+    Episodes,
+    LabelledCounts,
+    Transitions,
+    exact_type,
+    integers,
+    known_places,
+    positions,
+    smallest_scale,
+)
 from surestep.io.labels.vocabulary import Label, joined
 from surestep.io.logs.counting import BEGINS, IN_ORDER, TERMINATED, TRUNCATED, CountQuery
 from surestep.io.logs.roles import LabelCode, RewardSql, RoleSql, Units
@@ -35,7 +45,7 @@ def counts_of(database: Any, roles: RoleSql, scale: int, stopped: str = STOPPED)
     states, actions = number_codes(database, roles, "counted")
     rows, starts, decided = numbered_transitions(database, roles, len(states))
     units = 10**scale
-    scale, transitions = labelled.smallest_scale(scale, rows)
+    scale, transitions = smallest_scale(scale, rows)
     episodes = Episodes(0, 0, 0)
     if roles.episode is not None:
         over = f"kind & {TERMINATED} > 0"
@@ -120,9 +130,7 @@ def number_labels(
     rows = database.execute(f"SELECT {texts} FROM {role}_codes ORDER BY number").fetchall()
     coded = [tuple(code.label(text) for code, text in zip(codes, row, strict=True)) for row in rows]
     labels = tuple(sorted(set(coded)))
-    database.register(
-        "places", {"code": np.arange(len(coded)), "place": labelled.positions(coded, labels)}
-    )
+    database.register("places", {"code": np.arange(len(coded)), "place": positions(coded, labels)})
     database.execute(
         f"CREATE OR REPLACE TEMP TABLE {role}_codes AS SELECT known.* REPLACE (place AS number) "
         f"FROM {role}_codes AS known JOIN places ON places.code = known.number"
@@ -155,7 +163,7 @@ def ordered_transitions(database: Any, roles: RoleSql) -> Transitions:
         f"WHERE NOT ({UNKNOWN}) GROUP BY ALL ORDER BY ALL"
     )
     (size,) = database.execute("SELECT count(*) FROM ordered").fetchone()
-    kind = labelled.exact_type(database, "ordered", REWARDS)
+    kind = exact_type(database, "ordered", REWARDS)
     rewards = replacing([f"{name}::{kind} AS {name}" for name in REWARDS])
     query = f"SELECT {rewards} FROM ordered WHERE rowid >= {{}} AND rowid < {{}} ORDER BY rowid"
     none = database.execute(query.format(0, 0)).fetchnumpy()
@@ -163,7 +171,7 @@ def ordered_transitions(database: Any, roles: RoleSql) -> Transitions:
     for begin in range(0, size, PIECE):  # all at once would be held twice
         piece = database.execute(query.format(begin, begin + PIECE)).fetchnumpy()
         for name, values in filled.items():
-            values[begin : begin + PIECE] = labelled.integers(piece[name])
+            values[begin : begin + PIECE] = integers(piece[name])
     return Transitions(**filled)
 
 
@@ -179,8 +187,8 @@ def log_of_steps(
     numbered: bool = False,
 ) -> DecisionLog:
     """Returns the log of steps with numbers of labels, in the order of episodes and steps."""
-    state = labelled.known_places("state", [*map(joined, counts.states)], known.state_labels)
-    action = labelled.known_places("action", [*map(joined, counts.actions)], known.action_labels)
+    state = known_places("state", [*map(joined, counts.states)], known.state_labels)
+    action = known_places("action", [*map(joined, counts.actions)], known.action_labels)
     led = (rows["next_state"] != END) | rows["terminated"]
     if not led.any():
         raise InvalidLog("no step of the log says where it led, so there is nothing to load")

@@ -24,6 +24,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import duckdb
+
 from surestep._files import temporary_folder
 from surestep._names import refuse_unknown
 from surestep.errors import InvalidLog, InvalidParameter, said
@@ -87,8 +89,6 @@ class Query:
     seconds: float = SECONDS
 
     def __post_init__(self) -> None:
-        import duckdb
-
         try:
             statements = duckdb.extract_statements(self.sql)
         except (duckdb.Error, TypeError) as problem:  # TypeError: a lone surrogate
@@ -116,8 +116,6 @@ class Workshop:
     @contextmanager
     def loading(self, memory_limit: str | None) -> Iterator[Any]:
         """Yields the open database, before it is locked, to load tables."""
-        import duckdb
-
         with duckdb.connect(str(self.file), config=OFFLINE) as database:
             if memory_limit is not None:
                 limit_memory(database, memory_limit)
@@ -126,8 +124,6 @@ class Workshop:
     @contextmanager
     def locked(self, query: Query) -> Iterator[Any]:
         """Yields the database, locked: no files, fixed settings, limits; errors name the query."""
-        import duckdb
-
         spill = SPILL * self.file.stat().st_size + 2**30
         try:
             with (
@@ -494,8 +490,6 @@ def prepared_case(
 
 def fill(database: Any, types: Mapping[str, str], rows: Sequence[Mapping[str, object]]) -> None:
     """Fills the table `log` with rows; refuses values of other types."""
-    import duckdb
-
     columns = ", ".join(f"{sql_name(name)} {kind}" for name, kind in types.items())
     places = ", ".join(f"CAST(? AS {kind})" for kind in types.values())
     database.execute(f"CREATE TABLE {LOG} ({columns})")

@@ -40,7 +40,6 @@ from surestep.io.logs.loading import (
     texts_by_column,
 )
 from surestep.io.logs.roles import ISO, RewardSql, RoleSql, RowCheck, as_varchar, is_stamp_type
-from surestep.io.logs.stops import has_unexplained
 from surestep.io.sql import ROW, columns_of, limit_memory, named, replacing, sql_name
 from surestep.model import DecisionLog, Pairs
 from surestep.parallel import map_as_done
@@ -312,7 +311,7 @@ class LogSource:
         """Returns the reason for which last rows are left out that a clock is said to stop."""
         if self.description.ends == "random":
             return RANDOM
-        if self.description.ends == "clock" and has_unexplained(
+        if self.description.ends == "clock" and tables.has_unexplained(
             self.table, self.columns, self.memory_limit
         ):
             return UNEXPLAINED

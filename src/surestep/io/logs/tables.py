@@ -10,6 +10,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import msgspec
+
 import surestep.io.logs.formats as formats
 from surestep._files import failing_to_read, read_path
 from surestep._names import twice
@@ -19,7 +22,7 @@ from surestep.io.labels.binning import START
 from surestep.io.logs.columns import SINGLE, ColumnMapping, Types, by_name, naming, resolve
 from surestep.io.logs.frames import register_frame
 from surestep.io.logs.query import Made, Workshop
-from surestep.io.logs.roles import TIME, flag_sql, label_code, stamp_sql
+from surestep.io.logs.roles import TIME, RoleSql, flag_sql, label_code, stamp_sql
 from surestep.io.sql import (
     ROW,
     columns_of,
@@ -36,6 +39,7 @@ from surestep.io.sql import (
 STAMP = '"surestep stamp"'
 MANAGED = {"_delta_log": "Delta", "metadata/*.metadata.json*": "Iceberg", ".hoodie": "Hudi"}
 ALWAYS = {"episode": ROW, "step": "0", "terminated": "true"}  # SQL, if every row is an episode
+SHORTER = 0.05  # the share that may be shorter, of the episodes that began early enough
 ODD_LINE = (  # what DuckDB says of a line of a text file with too few values, or too many
     r"(?s)CSV Error on Line: (\d+)\nOriginal Line: (.*?)\nExpected Number of Columns: (\d+) "
     r"Found: (\d+).*\n  file = ([^\n]*)"
@@ -213,8 +217,6 @@ def types_of(database: Any, rows: str = "log") -> dict[str, str]:
 @contextmanager
 def explaining(table: Table, memory_limit: str | None = None) -> Iterator[None]:
     """Turns an error of DuckDB into an `InvalidLog` that names the table."""
-    import duckdb
-
     try:
         yield
     except duckdb.Error as problem:
@@ -397,3 +399,53 @@ def with_last_rows(told: Description, mapping: ColumnMapping, types: Types) -> t
     both = (f"({flag(column)}) OR {last} AS {name}", f"({flag(column)}) AS {name}")
     first, second = (f"* REPLACE ({x})" if column in types else f"*, {x}" for x in both)
     return f"SELECT {first}", f"SELECT {second}"
+
+
+def has_unexplained(table: Table, mapping: ColumnMapping, memory_limit: str | None) -> bool:
+    """Tells whether too many episodes stop early, with no flag and no date that explains it.
+
+    A clock stops after a fixed number of steps, or at a date, whatever is done. So an episode whose
+    last row says nothing was stopped by one if it is as long as the longest of all, or if it lasted
+    to the end of the log: to the last step of a calendar, or to within one step of the last date.
+    One step is the gap that only 5 % of the gaps between steps exceed.
+    """
+    plain = replace(
+        table,
+        description=msgspec.structs.replace(table.description, ends=None),
+        preparation=Preparation(),
+    )
+    with connected(plain, memory_limit) as database:
+        types = types_of(database)
+    stamped = table.preparation.numbers_stamps
+    mapping = replace(
+        mapping,
+        state=mapping.present,
+        truncated=mapping.truncated if mapping.truncated in types else None,
+        time=mapping.time or (mapping.step if stamped else None),
+        memory=(),
+    )
+    preparation = preparation_of(plain.description, mapping, types, stamped)
+    with connected(replace(plain, preparation=preparation), memory_limit) as database:
+        roles = RoleSql.of(mapping, types_of(database), {})
+        assert roles.episode is not None
+        told = " OR ".join(
+            f"coalesce({roles.flag(flag)}, false)"
+            for flag in (mapping.terminated, mapping.truncated)
+        )
+        led = f"NOT ({roles.no_next})" if mapping.next_state else "false"
+        moment = f"epoch({roles.time})" if mapping.time else "NULL::DOUBLE"
+        early, shorter = database.execute(
+            f"WITH rows AS (SELECT {roles.episode.sql} AS episode, {roles.step} AS step, "
+            f"({told} OR {led}) AS told, {moment} AS moment FROM log), "
+            "ends AS (SELECT count(*) AS steps, max(step) AS last, arg_max(told, step) AS told, "
+            "arg_max(moment, step) AS moment FROM rows GROUP BY episode), "
+            "gaps AS (SELECT moment - lag(moment) OVER (PARTITION BY episode ORDER BY step) AS gap "
+            "FROM rows), "
+            f"one AS (SELECT coalesce(quantile_disc(gap, {1 - SHORTER}), 0) AS step FROM gaps), "
+            "log_ends AS (SELECT max(steps) AS steps, max(last) AS last, max(moment) AS moment "
+            "FROM ends) "
+            "SELECT count(*), count(*) FILTER (ends.steps < log_ends.steps) "
+            "FROM ends, log_ends, one WHERE NOT told AND (ends.steps = log_ends.steps OR NOT "
+            "(ends.last = log_ends.last OR (ends.moment + one.step >= log_ends.moment) IS TRUE))"
+        ).fetchone()
+    return bool(shorter > SHORTER * early)
