@@ -188,6 +188,7 @@ def pilot(
         "deadline": deadline,
         "until": until,
         "lots": None if draw is None else LOTS,
+        "another_log": another_log,
     }
     given: dict[str, object] = {name: x for name, x in told.items() if x is not None}
     if frame is None:
@@ -198,7 +199,6 @@ def pilot(
         made = planned(saved, {"digest": digest, "result": name} | given, past)
         made = made if draw is None else with_lots(made, draw)
         return replace(made, report=page("Plan of a pilot", plan_sections(made, saved.record)))
-    given |= {} if another_log is None else {"another_log": another_log}
     if given or plan is None:
         raise InvalidParameter(
             f"{next(iter(given), 'no plan')} is given beside new rows; expected rows and the plan "

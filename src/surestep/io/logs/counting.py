@@ -162,10 +162,11 @@ class CountQuery:
         }
         bits = [f"{bit} * CAST({mark} AS TINYINT)" for bit, mark in marks.items()]
         sums = f"sum(CASE WHEN usable AND {self.whole} THEN units ELSE error('{REFUTED}') END)"
-        columns = ["count(*) AS times", f"{self.units.whole(sums)} AS reward_sum"]
-        columns += [
-            f"{self.units.whole(f'{end}(units)')} AS {name}_reward"
-            for end, name in (("min", "least"), ("max", "greatest"))
+        columns = [
+            "count(*) AS times",
+            f"{self.units.whole(sums)} AS reward_sum",
+            f"{self.units.whole('min(units)')} AS least_reward",
+            f"{self.units.whole('max(units)')} AS greatest_reward",
         ]
         if self.roles.mapping.propensity is not None:
             columns += ["min(propensity) AS lowest", "max(propensity) AS highest"]

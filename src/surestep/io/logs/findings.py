@@ -244,18 +244,18 @@ class Look:
         with an end.
         """
         reward = RewardSql.of(self.roles)
+        number = f"TRY_CAST({sql_name(reward.column)} AS DOUBLE)"
+        checks = self.roles.checks(reward.is_number)
         columns = {
             "episode": "NULL",
             "step": "NULL::BIGINT",
             **self.roles.columns(usable_code),
             "row": ROW,
+            "moment": self.roles.time if self.roles.mapping.time else "NULL",
+            "reward": f"CASE WHEN {reward.is_number} AND isfinite({number}) THEN {number} END",
+            "faulty": " OR ".join(f"({check.condition})" for check in checks),
         }
         columns |= {flag: f"coalesce({columns[flag]}, false)" for flag in FLAGS}
-        columns["moment"] = self.roles.time if self.roles.mapping.time else "NULL"
-        number = f"TRY_CAST({sql_name(reward.column)} AS DOUBLE)"
-        columns["reward"] = f"CASE WHEN {reward.is_number} AND isfinite({number}) THEN {number} END"
-        checks = self.roles.checks(reward.is_number)
-        columns["faulty"] = " OR ".join(f"({check.condition})" for check in checks)
         told = ", ".join(f"{sql} AS {name}" for name, sql in columns.items())
         self.database.execute("SET preserve_insertion_order = true")
         self.database.execute(

@@ -271,8 +271,11 @@ class RoleSql:
         """Returns all checks of a single row; `reward` is SQL that is true for a usable reward."""
         mapping = self.mapping
         needed = (*self.state, *self.action, self.episode)
-        checks = [missing(code) for code in needed if code is not None] + self.label_checks
-        checks.append(RowCheck(f"NOT ({reward})", mapping.reward, "a finite number"))
+        checks = [
+            *(missing(code) for code in needed if code is not None),
+            *self.label_checks,
+            RowCheck(f"NOT ({reward})", mapping.reward, "a finite number"),
+        ]
         if mapping.episode is not None and mapping.step is not None:
             step = f"coalesce({self.step}, -1) < 0"
             checks.append(RowCheck(step, mapping.step, STEP, other_form()))
