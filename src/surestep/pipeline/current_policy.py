@@ -24,10 +24,6 @@ from surestep.results.structured import WrittenRules
 
 KNOWN = Statement("behavior-known")
 WORDS = (None, *WORDS_FOR_BEHAVIOR)  # all else are files
-INSTEAD = (
-    "name a table or rules, or leave behavior.policy out: then the claim compares with what the "
-    "episodes of the log returned"
-)
 
 
 class CurrentPolicy(NamedTuple):
@@ -109,7 +105,11 @@ def by_propensities(given: str | None, log: FactoredLog, choosing: FactoredLog) 
             about = Statement("propensities-by-columns", {"columns": named})
             return CurrentPolicy("propensities", rules, (KNOWN, about))
     if given is not None:
-        raise InvalidLog(f"behavior.policy is {given!r}, but {why}; else {INSTEAD}")
+        raise InvalidLog(
+            f"behavior.policy is {given!r}, but {why}; else name a table or rules, or leave "
+            "behavior.policy out: then the claim compares with what the episodes of the log "
+            "returned"
+        )
     return CurrentPolicy("returns")
 
 

@@ -287,8 +287,11 @@ def open_again(
             f"the result was made by a query that is not yours: {theirs!r}; read it, then allow it "
             f"with {said('allow_query=True', '--allow-query')}, or give a description that has it"
         )
-    content = keys.with_files(record.description, lambda file: None)
-    content |= {"files": own.files, "tables": own.tables}
+    content = {
+        **keys.with_files(record.description, lambda file: None),
+        "files": own.files,
+        "tables": own.tables,
+    }
     if made_from_log(record):
         content |= columns_and_bins or {}
     mine = {"reader": own.reader.given(), **({} if own.case is None else {"case": own.case})}
