@@ -288,6 +288,5 @@ WORLDS = {  # with the sizes of their logs
     "dropped by a query": (dropped_by_query, (300, 1000)),
     "copied rows": (copied_rows, (100, 300)),
     "estimated practice": (estimated_practice, (1000,)),
-    "two steps back": (two_steps_back, (300, 1000)),
     "not as declared": (not_as_declared, (300, 1000)),
 }

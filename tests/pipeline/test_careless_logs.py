@@ -27,7 +27,6 @@ WORLDS = {
     "stops-that-know": (stops_that_know, 0, 400, 200),
     "clock-unsupported": (gone_when_broken, 0, 300, 200),
     "copies": (copied_rows, 2, 100, 500),
-    "markov-reward": (two_steps_back, 0, 334, 334),
 }
 
 
@@ -64,6 +63,17 @@ def test_a_fault_of_a_log_proves_nothing(check):
     assert result.verdict == "proved better"
     assert not failed(result) & {*WORLDS}
     assert result.certificate.lower <= twin.gain
+
+
+def test_what_is_paid_two_steps_later_is_noticed():
+    """The model believes in a gain where the truth is a loss: the page asks to find out first."""
+    faulty, result = case_of(two_steps_back, 0, 334)
+    assert faulty.gain == pytest.approx(-0.8)
+    assert "markov-reward" in failed(result)
+    assert answered(result).action == "First find out why a check failed"
+    twin, result = case_of(two_steps_back, 0, 334, False)
+    assert answered(result).action == "Adopt it"
+    assert result.certificate.lower <= twin.gain == pytest.approx(0.6)
 
 
 def test_what_was_known_before_is_asked_and_answered(tmp_path):

@@ -89,7 +89,6 @@ KINDS = (
         figures=("back",),
         figures_also=((),),  # in older results, and of one past alone
         against="markov",
-        forbids_proof=lambda check, certificate: certificate.assumes("markov"),
         of_log=next_state_by_past,
     ),
     CheckKind(
@@ -107,7 +106,6 @@ KINDS = (
         figures=("back",),
         figures_also=((),),  # in older results, and of one past alone
         against="markov",
-        forbids_proof=lambda check, certificate: certificate.assumes("markov"),
         of_log=reward_by_past,
     ),
 )
