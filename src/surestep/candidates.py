@@ -47,6 +47,11 @@ class Candidate(NamedTuple):
     improvement: Improvement
     lower: Bound
 
+    @property
+    def n_wedge(self) -> int | None:
+        """Returns the N∧ in the settings of the algorithm; None if it has none."""
+        return n_wedge_of(self.tried.algorithm)
+
 
 class Choice(NamedTuple):
     """All candidates, the grid first; the place of the best, and the certifier that chose it."""
