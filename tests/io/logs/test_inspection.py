@@ -232,6 +232,19 @@ def test_a_next_state_that_is_not_the_next_steps_state_is_shown():
     assert broken.examples == (Example(None, 1, "e", "0", says),)
 
 
+def test_the_next_episode_may_begin_with_the_next_number_of_a_step():
+    rows = {
+        "episode": ["a", "a", "b", "b"],
+        "step": [0, 1, 2, 3],
+        "state": ["x", "y", "x", "y"],
+        "action": ["u"] * 4,
+        "reward": [0, 1, 0, 1],
+        "next_state": ["y", "end", "y", "end"],
+        "terminated": [False, True, False, True],
+    }
+    assert inspect_log(read_log(rows)).suspicions == ()
+
+
 def test_rows_of_several_episodes_at_one_time_are_counted_and_not_refused():
     when = ["2025-01-01", "2025-01-02", "2025-01-02", "2025-01-03", "2025-01-03"]  # twice in c
     rows = [

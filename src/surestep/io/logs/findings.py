@@ -186,7 +186,7 @@ OF_EPISODES: Mapping[str, Finding] = {
         "the same (leave the column out to have it derived from the next step)",
         "SELECT row, 1 AS times, episode, 'next state ' || {said} || ', but the next step is in ' "
         "|| {was} AS note FROM (SELECT *, lead(step) OVER near AS later, "
-        f"{{leads}} FROM {STEPS} WINDOW near AS ({{order}})) "
+        f"{{leads}} FROM {STEPS} WINDOW near AS (PARTITION BY episode ORDER BY step, {{labels}})) "
         "WHERE later = step + 1 AND next_0 IS NOT NULL AND ({differ})",
         refused_at="next_state",
     ),
@@ -293,24 +293,8 @@ class Look:
             "was": " || ', ' || ".join(f"there_{i}" for i in width),
             "leads": ", ".join(f"lead(state_{i}) OVER near AS there_{i}" for i in width),
             "differ": " OR ".join(f"there_{i} <> next_{i}" for i in width),
-            "order": self.order if width and mapping.episode else "",
+            "labels": ", ".join([*self.roles.names("state"), *self.roles.names("next")]),
         }
-
-    @property
-    def order(self) -> str:
-        """Returns SQL of a window over sorted steps; empty if the rows already lie in order."""
-        runs, back = self.database.execute(
-            "SELECT count_if(episode IS DISTINCT FROM last), count_if(episode = last AND step <= "
-            "before) FROM (SELECT episode, step, lag(episode) OVER () AS last, lag(step) OVER () "
-            f"AS before FROM {STEPS})"
-        ).fetchone()
-        if (
-            not back
-            and runs == self.database.execute("SELECT count(low) FROM episodes").fetchone()[0]
-        ):
-            return ""
-        labels = ", ".join([*self.roles.names("state"), *self.roles.names("next")])
-        return f"PARTITION BY episode ORDER BY step, {labels}"
 
     def unusable(self) -> Iterator[Suspicion]:
         """Yields a suspicion for each column with values that counting refuses."""
