@@ -70,7 +70,7 @@ def problem(source):
     return problem_of(
         evidence.assembly,
         evidence.terms,
-        evidence.facts,
+        evidence.told,
         evidence.counts,
         evidence.log_source,
     )

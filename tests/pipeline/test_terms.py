@@ -8,10 +8,10 @@ from surestep.algorithms import SPIBB, BasicRL
 from surestep.certificates import Posterior, Robust, Stitched
 from surestep.description import DEFAULTS
 from surestep.errors import InvalidParameter
-from surestep.model.known import Ranges
-from surestep.pipeline.terms import SEED, DataFacts, Terms
+from surestep.model.known import Known, Ranges
+from surestep.pipeline.terms import SEED, Terms
 
-EXACT = DataFacts(Ranges((0.0, 1.0), (0.0, 0.0)), False, 10)
+EXACT = Known(single=Ranges((0.0, 1.0), (0.0, 0.0)), transitions=10)
 
 
 def terms(*certificates, **said):

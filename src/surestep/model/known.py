@@ -136,6 +136,8 @@ class Known(NamedTuple):
     n_wedge: int | None = None  # if it was fixed before the data
     transitions: int = 0  # the number of different transitions in the data
     steps: int = 0  # the number of rows of the log
+    episodes: int = 0  # recorded
+    single: Ranges = Ranges(NOTHING, NOTHING)  # of steps, as seen; then as declared, if they were
 
     @property
     def possible_rewards(self) -> tuple[float, float] | None:

@@ -44,7 +44,7 @@ from surestep.pipeline.evidence import (
 from surestep.pipeline.improve import prepared
 from surestep.pipeline.posing import problem_of, with_signals
 from surestep.pipeline.recording import terms_of
-from surestep.pipeline.terms import DataFacts, Terms, certified, with_algorithm
+from surestep.pipeline.terms import Terms, certified, facts_of, with_algorithm
 from surestep.pipeline.verify import check_said, open_again
 from surestep.report.answer import Verdict, verdict
 from surestep.results.findings import belief_in
@@ -369,11 +369,11 @@ class SavedPolicy:
         if declared:
             stakes = described(merged(in_words(discount=terms.discount), declared)).stakes
             terms = replace(terms, stakes=stakes)
-        facts = DataFacts.of(counts)
+        facts = facts_of(counts)
         if not same_log and "running" in record.defaults:
             # Without declared ranges, steps may earn what the log of the result shows.
             shown = [getattr(record.parameters, name) for name in Ranges._fields]
-            facts = facts._replace(ranges=Ranges(*map(hull, zip(facts.ranges, shown, strict=True))))
+            facts = facts._replace(single=Ranges(*map(hull, zip(facts.single, shown, strict=True))))
         parts = assemble(counts, **given_in(saved)) if same_log else other_log(saved, counts, log)
         told = terms.certifier_settings(facts)
         splits = set()
@@ -403,7 +403,7 @@ class SavedPolicy:
             [certifier.name for certifier in certifiers if needs_episodes(certifier)],
             of_rows=record.parameters.behavior == ROW_PROPENSITIES,
         )
-        problem = problem_of(parts, terms, facts, counts, log)
+        problem = problem_of(parts, terms, told, counts, log)
         problem = with_signals(problem, described(record.description), source, parts, terms)
         if not same_log:
             how = Statement("log-partly-known" if shares_files else "log-unknown")

@@ -174,7 +174,7 @@ def result_checks(
     problem = question.problem
     part = question.training
     # Of all that may still come, from any step on.
-    low, high = evidence.terms.return_bounds(evidence.facts)
+    low, high = evidence.terms.return_bounds(evidence.told)
     log, source = log_of(evidence, problem)
     words = evidence.assembly.vocabulary
     columns = dict(zip(words.state_columns, zip(*words.states, strict=True), strict=True))
@@ -185,7 +185,7 @@ def result_checks(
         gain=compared_gain(estimates),
         returns=None if baseline is None else (baseline.least, baseline.greatest),
         gap=None if baseline is None else baseline.gap(unseen * (high - low)),
-        rewards_vary=evidence.facts.rewards_vary,
+        rewards_vary=evidence.told.rewards_vary,
         policy=given_policy(table, model),
         practice=practice(question, table),
         causes=hidden_causes(question, table, columns, certificates, evidence.kinds["behavior"]),

@@ -45,7 +45,7 @@ from surestep.model import Counts, DecisionLog, Policy, Statement, estimate_beha
 from surestep.model.known import Known
 from surestep.model.numbering import Numbering, by_appearance
 from surestep.model.statements import STOPPING
-from surestep.pipeline.terms import DataFacts, Terms
+from surestep.pipeline.terms import Terms, facts_of
 from surestep.results.record import ROW_PROPENSITIES, InputFile
 
 Inferred = Literal["uniform", "propensities", "row-propensities", "estimate"]
@@ -67,7 +67,6 @@ class Evidence:
     files: tuple[InputFile, ...]
     defaults: tuple[str, ...]  # names of the parameters left to defaults
     source: "LogSource | CountsSource"
-    facts: DataFacts
     guideline: PairTable | None = None
 
     @property
@@ -100,7 +99,7 @@ def gather(
         source.check_one_decision(terms.discount)
         log = source = with_learnt_states(with_edges(source, terms), terms.discount)
     counts = log.counts()
-    facts = DataFacts.of(counts)
+    facts = facts_of(counts)
     in_order = source is not None or isinstance(log, TablesSource)
     terms = replace(terms, has_episodes=in_order and facts.episodes > 0)
     terms = log.terms(terms) if isinstance(log, TablesSource) else terms
@@ -154,7 +153,6 @@ def gather(
         files=tuple(InputFile.of(*file) for file in files),
         defaults=("behavior",) if given["behavior"] is None else (),
         source=log,
-        facts=facts,
         guideline=guideline,
     )
 

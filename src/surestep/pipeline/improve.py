@@ -355,7 +355,7 @@ def prepared(evidence: Evidence) -> Assignment:
     """Poses the problem, builds the algorithm and the certifiers, and splits the log."""
     terms = evidence.terms
     parts = evidence.assembly
-    problem = problem_of(parts, terms, evidence.facts, evidence.counts, evidence.log_source)
+    problem = problem_of(parts, terms, evidence.told, evidence.counts, evidence.log_source)
     if problem.single_discount == 1:  # an estimated π_b that may never end is refused
         refuse_endless(problem.estimate(), problem.behavior.probability)
     problem = with_signals(problem, evidence.description, evidence.source, parts, terms)
@@ -526,9 +526,7 @@ def estimates_of(
             estimates |= {"guideline": today, "over_guideline": over}
     if rest.episodes is not None and (rest.episodes.next_state == UNKNOWN).any():
         with suppress(NeverEnds, NotConverged):
-            worst, opposed = gains_of_lost(
-                rest, rest.episodes, policy, evidence.terms.ranges(evidence.facts).ending
-            )
+            worst, opposed = gains_of_lost(rest, rest.episodes, policy, evidence.told.single.ending)
             estimates |= {"lost_worst": worst, "lost_opposed": opposed}
     return estimates
 

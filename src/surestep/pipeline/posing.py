@@ -22,9 +22,9 @@ from surestep.io.logs.loading import BY_CLOCK
 from surestep.io.logs.source import LogSource
 from surestep.io.sql import sql_name
 from surestep.model import DecisionLog, Problem, Reach, Signal, Statement, reaching
-from surestep.model.known import Ranges, single_rewards
+from surestep.model.known import Known, Ranges, single_rewards
 from surestep.pipeline.evidence import Assembly, CountsSource
-from surestep.pipeline.terms import DataFacts, Terms
+from surestep.pipeline.terms import Terms, facts_of
 from surestep.planning.ends import refuse_endless
 
 # SQL that reads other tables, or gives another answer at another time.
@@ -38,7 +38,7 @@ NO_CONDITION = re.compile(
 def problem_of(
     parts: Assembly,
     terms: Terms,
-    facts: DataFacts,
+    told: Known,
     counts: LabelledCounts,
     source: LogSource | None,
 ) -> Problem:
@@ -46,7 +46,7 @@ def problem_of(
 
     Refuses declared ranges of rewards and returns that the counts or the log contradict.
     """
-    premises = parts.premises + terms.premises(facts)
+    premises = parts.premises + terms.premises(told)
     log = parts.log if parts.looked_at else None
     if log is not None and log.order is not None and not parts.has_times:
         premises += (Statement("file-order-is-decision-order"),)
@@ -54,7 +54,7 @@ def problem_of(
         counts=parts.counts,
         behavior=parts.behavior,
         discount=terms.discount,
-        value_bounds=terms.value_bounds(facts, parts.counts.terminal),
+        value_bounds=terms.value_bounds(told, parts.counts.terminal),
         unseen=terms.used("unseen"),
         log=log,
         premises=premises,
@@ -104,12 +104,12 @@ def further_signal(
     """Returns a further signal as a problem of its own over the same states and actions."""
     rule = description.signals[name]
     counts, log = counted(source, description, name)
-    facts = DataFacts.of(counts)
     own = terms.of_signal(rule)
+    told = own.certifier_settings(facts_of(counts))
     pairs = parts.counts.pairs
     steps = None if log is None or parts.log is None else log.load(pairs, counts)
     visits = counts.to_counts(pairs) if steps is None else steps.counts()
-    problem = problem_of(replace(parts, counts=visits, log=steps), own, facts, counts, log)
+    problem = problem_of(replace(parts, counts=visits, log=steps), own, told, counts, log)
     if own.discount == 1 != terms.discount:
         try:
             refuse_endless(problem.estimate(), problem.behavior.probability)
@@ -120,7 +120,7 @@ def further_signal(
         problem=problem,
         margin=rule.not_worse_by or 0.0,
         cost=rule.cost,
-        known=own.certifier_settings(facts),
+        known=told,
     )
 
 

@@ -5,11 +5,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+import surestep.algorithms.registry as algorithms
+import surestep.certificates.registry as certificates
 from surestep._blocks import versions_here
 from surestep._version import installed_version
-from surestep.algorithms.registry import SHELF as ALGORITHMS
-from surestep.algorithms.registry import settings_of
-from surestep.certificates.registry import SHELF as CERTIFICATES
 from surestep.checks import Check
 from surestep.description import Description, command, described, in_words, merged, without_folders
 from surestep.extensions import Shelf, versions_of
@@ -101,7 +100,7 @@ def parameters_of(
     split = evidence.told.split if terms.splits else None
     stakes = terms.stakes
     ranges: dict[str, Any] = (
-        terms.ranges(evidence.facts)._asdict()
+        evidence.told.single._asdict()
         if stakes.returns is None or terms.declared_ranges is not None
         else {"running": None, "ending": None}
     )
@@ -114,7 +113,7 @@ def parameters_of(
     place = None if settled.choice is None else settled.choice.best.tried.left_out
     return Parameters(
         discount=problem.single_discount,
-        algorithm=settings_of(settled.algorithm),
+        algorithm=algorithms.settings_of(settled.algorithm),
         n_wedge=settled.improvement.n_wedge,
         n_wedge_chosen_by=None if chosen_by is None else chosen_by.name,
         zeta=terms.method.zeta,
@@ -168,8 +167,8 @@ def versions_with(
 ) -> dict[str, str]:
     """Returns the installed versions of all packages that make a result, plug-ins included."""
     parts: list[tuple[Shelf[Any], str]] = [
-        (ALGORITHMS, algorithm),
-        *((CERTIFICATES, kind.partition(":")[0]) for kind in kinds),
+        (algorithms.SHELF, algorithm),
+        *((certificates.SHELF, kind.partition(":")[0]) for kind in kinds),
     ]
     learner = {"scikit-learn": installed_version("scikit-learn")} if learnt else {}
     return versions_here() | learner | versions_of(parts)

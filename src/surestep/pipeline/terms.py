@@ -6,7 +6,7 @@ The certificates of a result get their settings from these terms and from facts 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import surestep.description as keys
 from surestep._arrays import BoolArray, in_digits, least_draws, shown
@@ -40,39 +40,28 @@ SMALL_LOG = (100, 0.5)
 LARGE_LOG = (500, 0.3)
 
 
-class DataFacts(NamedTuple):
-    """The facts about the data that settings of certificates follow from."""
+def facts_of(counts: LabelledCounts) -> Known:
+    """Returns the facts about the data that counts tell, before anybody said anything."""
+    rows = counts.transitions
+    unit = 10**counts.scale
+    least, greatest = rows.least_reward, rows.greatest_reward
 
-    ranges: Ranges  # the rewards seen on the way and at ends; 0 where none are
-    rewards_vary: bool  # one transition earned different rewards
-    transitions: int  # different ones
-    episodes: int = 0  # recorded
-    rows: int = 0
+    def seen(which: BoolArray, *dropped: str) -> tuple[float, float]:
+        ends = [earned for why, earned in counts.dropped_rewards.items() if why in dropped]
+        if which.any():
+            ends.append((int(least[which].min()) / unit, int(greatest[which].max()) / unit))
+        return hull(ends)
 
-    @classmethod
-    def of(cls, counts: LabelledCounts) -> Self:
-        """Returns the facts that counts tell."""
-        rows = counts.transitions
-        unit = 10**counts.scale
-        least, greatest = rows.least_reward, rows.greatest_reward
-
-        def seen(which: BoolArray, *dropped: str) -> tuple[float, float]:
-            ends = [earned for why, earned in counts.dropped_rewards.items() if why in dropped]
-            if which.any():
-                ends.append((int(least[which].min()) / unit, int(greatest[which].max()) / unit))
-            return hull(ends)
-
+    return Known(
         # A clock stops what goes on; a step whose outcome nobody knows may be of either kind.
-        ranges = Ranges(
+        single=Ranges(
             seen(~rows.terminated, *BY_CLOCK, UNFINISHED), seen(rows.terminated, UNFINISHED)
-        )
-        return cls(
-            ranges,
-            rewards_vary=bool((least != greatest).any()),
-            transitions=least.size,
-            episodes=counts.episodes.recorded,
-            rows=counts.rows_read,
-        )
+        ),
+        rewards_vary=bool((least != greatest).any()),
+        transitions=least.size,
+        episodes=counts.episodes.recorded,
+        steps=counts.rows_read,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,21 +207,25 @@ class Terms:
         given = usual if told is None else told
         return tuple(map(Asked.of, [given] if isinstance(given, str) else given))
 
-    def certifier_settings(self, facts: DataFacts) -> Known:
-        """Returns the settings of certifiers that do not depend on the algorithm."""
+    def certifier_settings(self, facts: Known) -> Known:
+        """Returns the settings of certifiers that do not depend on the algorithm.
+
+        Of two ranges of rewards, one that is left out says that such steps earn exactly 0.
+        """
         split = Split(self.share_of(facts.episodes), self.of_split("logger") or "adaptive")
-        return Known(
+        single = self.declared_ranges or facts.single
+        if self.declared_ranges is None and self.stakes.returns is not None:
+            single = single_rewards(self.stakes.returns, self.discount)
+        settled = facts._replace(
             delta=self.level,
-            reward_bounds=self.ranges(facts).rewards if self.is_declared else None,
+            reward_bounds=single.rewards if self.is_declared else None,
             ranges=self.declared_ranges,
-            rewards_seen=with_zero(facts.ranges.rewards),
-            rewards_vary=facts.rewards_vary,
-            transitions=facts.transitions,
-            steps=facts.rows,
+            single=single,
+            rewards_seen=with_zero(facts.single.rewards),
             seed=SEED,
             split=split if self.has_episodes else None,
-            returns=self.return_bounds(facts),
         )
+        return settled._replace(returns=self.return_bounds(settled))
 
     def looking(self, certifiers: Sequence[Certifier]) -> list[str]:
         """Returns the names of the algorithm and certifiers that look at whole episodes."""
@@ -381,36 +374,23 @@ class Terms:
             return None
         return Ranges(told.running or NOTHING, told.ending or NOTHING)
 
-    def ranges(self, facts: DataFacts) -> Ranges:
-        """Returns the ranges of rewards of single steps: as declared, or else as seen in the log.
-
-        Of two ranges, one that is left out says that such steps earn exactly 0.
-        """
-        if self.declared_ranges is not None:
-            return self.declared_ranges
-        if self.stakes.returns is not None:
-            return single_rewards(self.stakes.returns, self.discount)
-        return facts.ranges
-
-    def return_bounds(self, facts: DataFacts) -> tuple[float, float]:
+    def return_bounds(self, told: Known) -> tuple[float, float]:
         """Returns the bounds of returns: as declared, or as the rewards of single steps allow."""
-        if self.stakes.returns is not None:
-            return self.stakes.returns
-        return self.ranges(facts).returns(self.discount)
+        return self.stakes.returns or told.single.returns(self.discount)
 
-    def value_bounds(self, facts: DataFacts, terminal: BoolArray) -> tuple[float, float]:
+    def value_bounds(self, told: Known, terminal: BoolArray) -> tuple[float, float]:
         """Returns the bounds of the values of all states; they contain 0, the value of an end."""
-        bounds = self.return_bounds(facts)
+        bounds = self.return_bounds(told)
         return with_zero(bounds) if self.stakes.returns is not None or terminal.any() else bounds
 
-    def premises(self, facts: DataFacts) -> tuple[Statement, ...]:
+    def premises(self, told: Known) -> tuple[Statement, ...]:
         """Returns the assumptions about rewards: as declared, or as seen."""
         premises = []
         if self.stakes.returns is not None:
             low, high = self.stakes.returns
             premises.append(Statement("returns-bounded-from-any-step", {"low": low, "high": high}))
         if self.stakes.returns is None or self.declared_ranges is not None:
-            premises.append(self.ranges(facts).statement(declared=self.is_declared))
+            premises.append(told.single.statement(declared=self.is_declared))
         return tuple(premises)
 
 

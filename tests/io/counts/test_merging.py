@@ -19,7 +19,7 @@ from surestep.io import merge_counts, read_counts, read_log, write_counts
 from surestep.io.counts import file
 from surestep.io.counts.labelled import counts_digest
 from surestep.model.known import with_zero
-from surestep.pipeline.terms import DataFacts
+from surestep.pipeline.terms import facts_of
 
 REWARDS = st.one_of(
     st.integers(-500, 500).map(lambda cents: cents / 100), st.sampled_from([1e-5, 0.1 + 0.2, 1 / 3])
@@ -278,10 +278,10 @@ def test_rewards_vary_just_where_one_transition_earned_two(rewards, cut, rng):
     rng.shuffle(rewards)
     parts = [nameless(counts_of(*part)) for part in (rewards[:cut], rewards[cut:]) if part]
     for counts in (counts_of(*rewards), merge_counts(parts)):
-        facts = DataFacts.of(counts)
+        facts = facts_of(counts)
         assert facts.rewards_vary == vary
         low, high = min(map(float, rewards)), max(map(float, rewards))
-        assert with_zero(facts.ranges.rewards) == (min(0.0, low), max(0.0, high))
+        assert with_zero(facts.single.rewards) == (min(0.0, low), max(0.0, high))
         logged = counts.to_counts().rewards
         assert (logged.least.tolist(), logged.greatest.tolist()) == ([low], [high])
 
