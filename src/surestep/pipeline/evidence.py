@@ -473,13 +473,13 @@ def inferred_policy(
         return Policy.uniform(numbered), ()
     if how == "propensities":
         ranges = propensity_ranges(counts, counts.pairs_of_rows(numbered.pairs))
-        logged = policy_from_propensities(numbered.pairs, *ranges)
+        policy, completed, unseen = policy_from_propensities(numbered.pairs, *ranges)
         said = []
-        if logged.states_completed:
-            said.append(Statement("propensities-completed", {"states": logged.states_completed}))
-        if logged.states_unseen > np.count_nonzero(numbered.terminal):
+        if completed:
+            said.append(Statement("propensities-completed", {"states": completed}))
+        if unseen > np.count_nonzero(numbered.terminal):
             said.append(Statement("undecided-states-any-action"))
-        return logged.policy, tuple(said)
+        return policy, tuple(said)
     varying = how == "row-propensities" and propensities_vary(counts)
     return estimate_behavior(numbered), (Statement("acted-on-more"),) if varying else ()
 

@@ -294,7 +294,7 @@ def logged_policies(draw):
 def test_what_was_seen_is_kept_and_the_rest_is_shared(logged):
     policy, seen = logged
     pairs = policy.pairs
-    found = policy_from_propensities(
+    found, completed, unseen = policy_from_propensities(
         pairs, seen, policy.probability[seen], policy.probability[seen]
     )
     shared = uniform = 0
@@ -306,27 +306,29 @@ def test_what_was_seen_is_kept_and_the_rest_is_shared(logged):
         shared += len(unknown) < len(run) and rest > 1e-6
         for k in run:
             expected = rest / len(unknown) if k in unknown else policy.probability[k]
-            assert found.policy.probability[k] == pytest.approx(expected, abs=1e-12)
-    assert found.states_completed == shared
-    assert found.states_unseen == uniform
-    assert not found.policy.estimated
+            assert found.probability[k] == pytest.approx(expected, abs=1e-12)
+    assert completed == shared
+    assert unseen == uniform
+    assert not found.estimated
 
 
 @given(policy=st.deferred(lambda: all_pairs().flatmap(policies)))
 def test_a_log_that_shows_everything_gives_the_policy_itself(policy):
     seen = np.flatnonzero(policy.probability > 0)
     exactly = policy.probability[seen]
-    found = policy_from_propensities(policy.pairs, seen, exactly * (1 - 1e-10), exactly)
-    np.testing.assert_allclose(found.policy.probability, policy.probability, atol=1e-12)
-    assert found.states_completed == found.states_unseen == 0
+    found, *undetermined = policy_from_propensities(
+        policy.pairs, seen, exactly * (1 - 1e-10), exactly
+    )
+    np.testing.assert_allclose(found.probability, policy.probability, atol=1e-12)
+    assert undetermined == [0, 0]
 
 
 def test_a_rest_within_rounding_is_no_probability_of_unseen_actions():
     shown = np.array([0.3, 0.7 - 1e-8])
-    found = policy_from_propensities(PAIRS, np.array([0, 1]), shown, shown)
-    assert found.policy.probability[2] == 0
-    assert found.policy.probability.tolist()[3:] == [1 / 3] * 3
-    assert (found.states_completed, found.states_unseen) == (0, 1)
+    found, *undetermined = policy_from_propensities(PAIRS, np.array([0, 1]), shown, shown)
+    assert found.probability[2] == 0
+    assert found.probability.tolist()[3:] == [1 / 3] * 3
+    assert undetermined == [0, 1]
 
 
 @pytest.mark.parametrize(

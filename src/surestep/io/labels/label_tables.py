@@ -316,14 +316,6 @@ def check_log_fits(table: PairTable, counts: LabelledCounts, log: LogSource | No
 SAME = 1e-9  # relative; probabilities this close differ by rounding only
 
 
-class LoggedPolicy(NamedTuple):
-    """The logged policy, and the number of states where the log does not determine it."""
-
-    policy: Policy
-    states_completed: int  # actions never seen there share the rest of 1 evenly
-    states_unseen: int  # no row decides there: all actions are equally likely
-
-
 def propensities_vary(counts: LabelledCounts) -> bool:
     """Tells whether some action was logged with different probabilities in one state."""
     rows = counts.transitions
@@ -350,11 +342,12 @@ def propensity_ranges(
 
 def policy_from_propensities(
     pairs: Pairs, seen: arrays.IntArray, least: arrays.FloatArray, most: arrays.FloatArray
-) -> LoggedPolicy:
+) -> tuple[Policy, int, int]:
     """Returns π_b from the lowest and the highest logged probability of each pair.
 
     `seen` [n] numbers the pairs that the log shows, each once; `least` and `most` [n] are in
-    (0, 1]. Actions never seen in a state share evenly what the seen ones leave of 1.
+    (0, 1]. Actions never seen in a state share evenly what the seen ones leave of 1. Also returns
+    in how many states they do, and in how many no row decides: there all are equally likely.
     """
     of_rows = said("behavior='row-propensities'", "--behavior row-propensities")
     for i, others in arrays.first_where(most - least > SAME * most, "pair"):
@@ -383,8 +376,5 @@ def policy_from_propensities(
         )
     left = np.where(short | nobody, 1 - total, 0.0)
     share = np.repeat(left / np.maximum(unseen, 1), lengths)
-    return LoggedPolicy(
-        Policy(pairs, np.where(known, logged, share)),
-        int(np.count_nonzero(short)),
-        int(np.count_nonzero(nobody)),
-    )
+    policy = Policy(pairs, np.where(known, logged, share))
+    return policy, int(np.count_nonzero(short)), int(np.count_nonzero(nobody))
