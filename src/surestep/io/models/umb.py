@@ -206,13 +206,6 @@ class Annotations(Struct, frozen=True):
     aps: dict[str, Annotation] = {}
 
 
-class Maker(Struct, frozen=True):
-    """The program that wrote the archive, and its own parameters."""
-
-    tool: Any = None
-    parameters: Any = None
-
-
 class OurParameters(Struct, frozen=True, rename="kebab"):
     """The names of states in our archives; Storm refuses archives that declare them as strings."""
 
@@ -225,7 +218,7 @@ class Index(Struct, frozen=True, rename="kebab"):
     format_version: Annotated[int, Meta(ge=0, le=VERSION)]
     transition_system: System
     annotations: Annotations = Annotations()
-    file_data: Maker = Maker()
+    file_data: dict[str, Any] = {}  # the program that wrote the archive, and its own parameters
 
 
 # ---- reading ----------------------------------------------------------------------------------
@@ -365,7 +358,7 @@ def read_actions(archive: Archive, index: Index, choices: int) -> Actions:
     number = column(archive, "actions/choices/values.bin", choices, "<u4").astype(np.int64)
     arrays.check_within("the action", number, (0, count - 1), InvalidModel, "choice {}".format)
     texts = strings(archive, "actions/choices", count)
-    if texts is not None and index.file_data.tool != TOOL:
+    if texts is not None and index.file_data.get("tool") != TOOL:
         # Others write '' for a choice without a name.
         return Actions(number, count, [text or None for text in texts])
     return Actions(number, count, texts)
@@ -373,10 +366,10 @@ def read_actions(archive: Archive, index: Index, choices: int) -> Actions:
 
 def read_state_labels(index: Index, states: int) -> Labels:
     """Reads the labels of states from a file that surestep wrote."""
-    if index.file_data.tool != TOOL or index.file_data.parameters is None:
+    if index.file_data.get("tool") != TOOL or index.file_data.get("parameters") is None:
         return None
     labels = converted(
-        index.file_data.parameters, OurParameters, f"{INDEX}.file-data.parameters", InvalidModel
+        index.file_data["parameters"], OurParameters, f"{INDEX}.file-data.parameters", InvalidModel
     ).state_labels
     if labels is None:
         return None
