@@ -4,12 +4,11 @@ A block is a file of arrays with a digest of its makers, written whole or not at
 cannot be read is computed again, like a missing one.
 """
 
-import dataclasses
 import hashlib
 import io
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -110,8 +109,8 @@ def feed(digest: Any, value: object) -> None:
     if isinstance(value, np.ndarray):
         digest.update(f"array {value.dtype.str} {value.shape};".encode())
         digest.update(np.ascontiguousarray(value).data)
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        parts = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    elif is_dataclass(value) and not isinstance(value, type):
+        parts = {field.name: getattr(value, field.name) for field in fields(value)}
         digest.update(f"{type(value).__qualname__};".encode())
         feed(digest, parts)
     elif isinstance(value, Mapping | list | tuple):

@@ -11,7 +11,6 @@ from typing import TypeVar
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._arrays import AnyArray, BoolArray, FloatArray, IndexArray, IntArray, RunWords
 from surestep.errors import InvalidPolicy, NeverEnds, NotConverged
 from surestep.kernels.elimination import evaluate_each, room_to_evaluate
 from surestep.kernels.records import EliminationPlan, Models
@@ -31,7 +30,7 @@ Part = TypeVar("Part")
 
 
 def plan_elimination(
-    pairs: Pairs, offsets: IntArray, successor: IndexArray
+    pairs: Pairs, offsets: arrays.IntArray, successor: arrays.IndexArray
 ) -> EliminationPlan | None:
     """Returns the plan for models with these successors, or None if it takes too much work.
 
@@ -77,7 +76,9 @@ def plan_for_edges(size: int, sources: bytes, targets: bytes) -> EliminationPlan
     return EliminationPlan(arrays.own(order), arrays.own(place), *runs_of(lower), *runs_of(upper))
 
 
-def minimum_degree(size: int, source: IndexArray, target: IndexArray) -> IntArray:
+def minimum_degree(
+    size: int, source: arrays.IndexArray, target: arrays.IndexArray
+) -> arrays.IntArray:
     """Returns the place of each state [S] in an order that leads to little fill."""
     from scipy.sparse import coo_array, eye_array
     from scipy.sparse.linalg import splu
@@ -88,11 +89,11 @@ def minimum_degree(size: int, source: IndexArray, target: IndexArray) -> IntArra
     ).tocsr()
     dominant = (edges + edges.T + eye_array(size)).tocsc()
     factors = splu(dominant, "MMD_AT_PLUS_A", options={"SymmetricMode": True})
-    place: IntArray = factors.perm_c.astype(np.int64)
+    place: arrays.IntArray = factors.perm_c.astype(np.int64)
     return place
 
 
-def runs_of(lists: list[list[int]]) -> tuple[IntArray, IntArray]:
+def runs_of(lists: list[list[int]]) -> tuple[arrays.IntArray, arrays.IntArray]:
     """Returns lists as offsets and one flat array."""
     return (
         arrays.own(arrays.offsets_of(np.array([len(entries) for entries in lists]))),
@@ -101,8 +102,8 @@ def runs_of(lists: list[list[int]]) -> tuple[IntArray, IntArray]:
 
 
 def eliminated(
-    batch: MDPBatch, probability: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+    batch: MDPBatch, probability: arrays.FloatArray
+) -> tuple[arrays.FloatArray, arrays.FloatArray, arrays.FloatArray] | None:
     """Returns values [B, S], residuals and proven errors [B] of policies, computed on all cores.
 
     Returns None if that takes too much work, or if a policy may never end in its model.
@@ -117,8 +118,8 @@ def eliminated(
 
 
 def values_by_plan(
-    models: Models, probability: FloatArray, plan: EliminationPlan
-) -> tuple[FloatArray, FloatArray]:
+    models: Models, probability: arrays.FloatArray, plan: EliminationPlan
+) -> tuple[arrays.FloatArray, arrays.FloatArray]:
     """Returns values [B, S] and residuals [B] of policies, one for all models or one for each."""
     size = max(len(models.probability), len(probability))
     value, residual = np.empty((size, plan.order.size)), np.empty(size)
@@ -151,7 +152,9 @@ def one_by_one(
     return parts
 
 
-def steps_under(batch: MDPBatch, probability: FloatArray, plan: EliminationPlan) -> FloatArray:
+def steps_under(
+    batch: MDPBatch, probability: arrays.FloatArray, plan: EliminationPlan
+) -> arrays.FloatArray:
     """Bounds the steps of each policy in its model [B]; see `planning.horizons.chain_steps`.
 
     Every policy must end for certain in its model.
@@ -166,7 +169,7 @@ def steps_under(batch: MDPBatch, probability: FloatArray, plan: EliminationPlan)
     proven = (theta > 0) & (steps.min(axis=1) > 0)
     if not proven.all():
         raise NotConverged(f"{member_name(batch, int(np.argmin(proven)))}: {TOO_MANY_STEPS}")
-    bounds: FloatArray = most / theta
+    bounds: arrays.FloatArray = most / theta
     return bounds
 
 
@@ -176,7 +179,7 @@ def member_name(batch: MDPBatch, place: int) -> str:
     return model if place < batch.num_models else f"{model} with policy {place}"
 
 
-def endless_members(batch: MDPBatch, probability: FloatArray) -> BoolArray:
+def endless_members(batch: MDPBatch, probability: arrays.FloatArray) -> arrays.BoolArray:
     """Tells for each policy [B, K] whether it may never end in its model [B].
 
     The answer depends only on the possible transitions and actions, so it is found once for all
@@ -195,7 +198,7 @@ def endless_members(batch: MDPBatch, probability: FloatArray) -> BoolArray:
     return endless
 
 
-def batch_rows(batch: MDPBatch, chances: FloatArray) -> FixedRows:
+def batch_rows(batch: MDPBatch, chances: arrays.FloatArray) -> FixedRows:
     """Returns the shape of the batch with these probabilities [T]."""
     return FixedRows(
         batch.pairs,
@@ -207,13 +210,15 @@ def batch_rows(batch: MDPBatch, chances: FloatArray) -> FixedRows:
     )
 
 
-def stacked(parts: Sequence[object], *names: str) -> list[AnyArray]:
+def stacked(parts: Sequence[object], *names: str) -> list[arrays.AnyArray]:
     """Stacks each attribute of all parts along a leading axis; a single part is not copied."""
     rows = ([getattr(part, name) for part in parts] for name in names)
     return [np.array(row) if len(row) > 1 else np.asarray(row[0])[np.newaxis] for row in rows]
 
 
-def policies_of(models: MDPBatch | FiniteMDP, policy: Policy | FloatArray) -> FloatArray:
+def policies_of(
+    models: MDPBatch | FiniteMDP, policy: Policy | arrays.FloatArray
+) -> arrays.FloatArray:
     """Validates policies, and returns their probabilities [1, K] or [B, K]."""
     pairs = models.pairs
     number, name = (models.num_models, "batch") if isinstance(models, MDPBatch) else (1, "model")
@@ -229,7 +234,7 @@ def policies_of(models: MDPBatch | FiniteMDP, policy: Policy | FloatArray) -> Fl
         arrays.normalised_runs(
             probability,
             pairs.offsets,
-            RunWords("action probabilities", "row", pairs.state_name, layer="policy"),
+            arrays.RunWords("action probabilities", "row", pairs.state_name, layer="policy"),
             InvalidPolicy,
         )
     )
@@ -256,15 +261,15 @@ def most_steps(batch: MDPBatch) -> float:
 
 def proven_errors(
     batch: MDPBatch,
-    value: FloatArray,
-    residual: FloatArray,
-    steps: FloatArray | float,
+    value: arrays.FloatArray,
+    residual: arrays.FloatArray,
+    steps: arrays.FloatArray | float,
     tie_tolerance: float,
-) -> FloatArray:
+) -> arrays.FloatArray:
     """Returns the proven error of each model's values [B]; see `planning.proof`."""
     reward = np.resize(np.abs(batch.expected_reward).max(axis=1), len(value))  # repeats rows
     rounding = most_terms(batch.offsets, batch.pairs.offsets) * 2.0**-52 + tie_tolerance
-    errors: FloatArray = (
+    errors: arrays.FloatArray = (
         residual + rounding * (reward + np.abs(value).max(axis=1) + SMALLEST_NORMAL)
     ) * steps
     if not np.isfinite(errors).all():

@@ -278,8 +278,7 @@ def evaluate_alone(
     chain, horizon = chain_under(mdp, policy.probability)
     # A row of the chain adds up the successors of all actions in one sum.
     terms = most_terms(chain.offsets, mdp.pairs.offsets)
-    rule = StoppingRule.of(mdp, tolerance, horizon)
-    rule = replace(rule, terms=max(rule.terms, terms))
+    rule = StoppingRule.of(mdp, tolerance, horizon, terms)
 
     def bracket(value: arrays.FloatArray, residuals: tuple[float, float]) -> Bracket:
         return rule.bracket(residuals, float(np.abs(value).max()))

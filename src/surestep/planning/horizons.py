@@ -64,9 +64,9 @@ def chain_steps(chain: Chain) -> float:
 REFINEMENTS = 50  # sweeps spent on a smaller w, for models with discount 1 somewhere
 
 
-def rule_for_all(mdp: FiniteMDP, tolerance: float | None) -> StoppingRule:
-    """Returns the stopping rule that holds for every policy."""
-    return StoppingRule.of(mdp, tolerance, horizon_of(mdp))
+def rule_for_all(mdp: FiniteMDP, tolerance: float | None, terms: int = 0) -> StoppingRule:
+    """Returns the stopping rule that holds for every policy, for sums of at least so many terms."""
+    return StoppingRule.of(mdp, tolerance, horizon_of(mdp), terms)
 
 
 def horizon_of(mdp: FiniteMDP) -> Horizon:

@@ -7,7 +7,6 @@ as soon as the bracket is small, and otherwise brings v nearer to V^π.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -53,8 +52,7 @@ def best_of_all(mdp: FiniteMDP, tolerance: float | None, terms: int = 0) -> Plan
 
     `terms` is the number of terms in a sum over successors, if it exceeds the model's own.
     """
-    rule = rule_for_all(mdp, tolerance)
-    rule = replace(rule, terms=max(rule.terms, terms))
+    rule = rule_for_all(mdp, tolerance, terms)
     value: arrays.FloatArray = np.zeros(mdp.num_states)
     sweeps = 0
     if mdp.num_states > DENSE_STATES:

@@ -87,13 +87,18 @@ class StoppingRule:
     leeway: float = 0.0  # relative to max |R| + max |v|: a residual that need not become smaller
 
     @classmethod
-    def of(cls, mdp: FiniteMDP, tolerance: float | None, horizon: Horizon) -> "StoppingRule":
-        """Returns the rule for residuals of Bellman backups: sums over successors, then actions."""
+    def of(
+        cls, mdp: FiniteMDP, tolerance: float | None, horizon: Horizon, terms: int = 0
+    ) -> "StoppingRule":
+        """Returns the rule for residuals of Bellman backups: sums over successors, then actions.
+
+        Where other sums are longer, `terms` is the number of theirs.
+        """
         check_setting("tolerance", arrays.as_python(tolerance), Tolerance)
         return cls(
             horizon,
             max(arrays.largest_magnitude(values) for values in (mdp.reward, mdp.ending_reward)),
-            most_terms(mdp.offsets, mdp.pairs.offsets),
+            max(most_terms(mdp.offsets, mdp.pairs.offsets), terms),
             tolerance,
         )
 

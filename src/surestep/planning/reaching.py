@@ -40,7 +40,6 @@ import numpy as np
 from msgspec import Meta
 
 import surestep._arrays as arrays
-from surestep._arrays import BoolArray, FloatArray, IntArray
 from surestep._settings import check_setting
 from surestep.errors import InvalidParameter, NotConverged
 from surestep.kernels.backup import best_values, greedy
@@ -56,7 +55,7 @@ from surestep.planning.proof import SMALLEST_NORMAL, Horizon, most_terms
 from surestep.planning.total import Quotient
 
 Goal = Literal["most", "least"]
-Bounds = tuple[FloatArray, FloatArray]
+Bounds = tuple[arrays.FloatArray, arrays.FloatArray]
 SMALLEST = 2.0**-1074  # the smallest double above 0
 PATIENT = Horizon(1.0, 25.0, uniform=False)  # 1,000 sweeps, if all other methods fail
 PRICES = (2.0**30, 2.0**20, 2.0**10, 2.0**4, 2.0)  # of a step, in ε; high ones find short ways
@@ -85,8 +84,8 @@ class ReachChance:
     array([0.5])
     """
 
-    lower: FloatArray  # [S]
-    upper: FloatArray  # [S]
+    lower: arrays.FloatArray  # [S]
+    upper: arrays.FloatArray  # [S]
 
 
 def reachability(
@@ -160,7 +159,7 @@ def reachability(
     return ReachChance(*(arrays.own(bound[: mdp.num_states]) for bound in bounds))
 
 
-def read_target(mdp: FiniteMDP, target: object) -> BoolArray:
+def read_target(mdp: FiniteMDP, target: object) -> arrays.BoolArray:
     """Returns the states to reach as a mask [S]; refuses a target without any."""
     states = mdp.num_states
     given = arrays.numbers("target", target, InvalidParameter)
@@ -174,7 +173,7 @@ def read_target(mdp: FiniteMDP, target: object) -> BoolArray:
     return mask
 
 
-def chain_of(mdp: FiniteMDP, policy: FloatArray) -> FiniteMDP:
+def chain_of(mdp: FiniteMDP, policy: arrays.FloatArray) -> FiniteMDP:
     """Returns the chain of a policy [K] as a model with one pair a state.
 
     Episodes that are over are in one more state, the last.
@@ -200,7 +199,9 @@ def chain_of(mdp: FiniteMDP, policy: FloatArray) -> FiniteMDP:
     )
 
 
-def rebuilt(mdp: FiniteMDP, ends: BoolArray, worth: FloatArray, loops: bool = False) -> FiniteMDP:
+def rebuilt(
+    mdp: FiniteMDP, ends: arrays.BoolArray, worth: arrays.FloatArray, loops: bool = False
+) -> FiniteMDP:
     """Returns the model in which episodes end in the states `ends` [S], and rows sum to 1.
 
     Pairs without successors earn the worth of their state [S], all others 0. Without `loops`, no
@@ -227,7 +228,7 @@ def rebuilt(mdp: FiniteMDP, ends: BoolArray, worth: FloatArray, loops: bool = Fa
     )
 
 
-def in_steps(mdp: FiniteMDP, reached: BoolArray, goal: Goal, steps: int) -> Bounds:
+def in_steps(mdp: FiniteMDP, reached: arrays.BoolArray, goal: Goal, steps: int) -> Bounds:
     """Bounds the chances [S] to come to a state of `reached` [S] within `steps` steps."""
     model = rebuilt(mdp, reached, (1.0 if goal == "most" else -1.0) * reached, loops=True)
     backup = Backup.of(model)
@@ -250,7 +251,9 @@ def in_steps(mdp: FiniteMDP, reached: BoolArray, goal: Goal, steps: int) -> Boun
     )
 
 
-def ever(mdp: FiniteMDP, reached: BoolArray, goal: Goal, tolerance: float, terms: int) -> Bounds:
+def ever(
+    mdp: FiniteMDP, reached: arrays.BoolArray, goal: Goal, tolerance: float, terms: int
+) -> Bounds:
     """Bounds the chances [S] to come to a state of `reached` [S] at any time.
 
     A row has at most `terms` terms. It is made by two sums for a policy, scaled up to four times,
@@ -259,7 +262,7 @@ def ever(mdp: FiniteMDP, reached: BoolArray, goal: Goal, tolerance: float, terms
     rounding = (9 * terms + 10) * 2.0**-53
     sign = 1.0 if goal == "most" else -1.0
     pairs = mdp.pairs
-    state: IntArray = np.arange(reached.size)
+    state: arrays.IntArray = np.arange(reached.size)
     model = rebuilt(mdp, reached, sign * reached)
     outside = ~reached[pairs.state]
     if goal == "most":
@@ -296,7 +299,9 @@ def ever(mdp: FiniteMDP, reached: BoolArray, goal: Goal, tolerance: float, terms
     return lower[state], upper[state]
 
 
-def proven(model: FiniteMDP, rounding: float, tolerance: float, near: FloatArray) -> FloatArray:
+def proven(
+    model: FiniteMDP, rounding: float, tolerance: float, near: arrays.FloatArray
+) -> arrays.FloatArray:
     """Bounds the best values [S] of a model in which all policies end: from below if ε < 0.
 
     Returns ±∞ if nothing is proven. The search starts from the vector `near` [S], and one backup
@@ -324,7 +329,9 @@ def proven(model: FiniteMDP, rounding: float, tolerance: float, near: FloatArray
     return proved
 
 
-def sought(model: FiniteMDP, priced: Backup, value: FloatArray, target: float) -> FloatArray:
+def sought(
+    model: FiniteMDP, priced: Backup, value: arrays.FloatArray, target: float
+) -> arrays.FloatArray:
     """Approximates the best values [S] up to `target`: by policy iteration, after sweeps from 0."""
     pairs = model.pairs
     best = np.empty(model.num_pairs)
@@ -345,7 +352,9 @@ def sought(model: FiniteMDP, priced: Backup, value: FloatArray, target: float) -
     return value
 
 
-def collapsed(model: FiniteMDP, sets: EndComponents | None = None) -> tuple[FiniteMDP, IntArray]:
+def collapsed(
+    model: FiniteMDP, sets: EndComponents | None = None
+) -> tuple[FiniteMDP, arrays.IntArray]:
     """Merges each end component, or set of `sets`, into one state; also returns new numbers [S]."""
     nothing = EndComponents(np.full(model.num_states, -1), np.zeros(model.num_pairs, np.bool_))
     quotient = Quotient.of(model, nothing, sets)
@@ -353,8 +362,8 @@ def collapsed(model: FiniteMDP, sets: EndComponents | None = None) -> tuple[Fini
 
 
 def loosened(
-    model: FiniteMDP, value: FloatArray, open_states: BoolArray, width: float
-) -> tuple[FiniteMDP, IntArray]:
+    model: FiniteMDP, value: arrays.FloatArray, open_states: arrays.BoolArray, width: float
+) -> tuple[FiniteMDP, arrays.IntArray]:
     """Merges open states [S] of nearly the same value [S]; also returns their new numbers [S]."""
     order = np.argsort(value)
     level = np.empty(value.size, np.int64)
