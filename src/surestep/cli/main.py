@@ -17,7 +17,7 @@ from typing import Any, TextIO, cast
 import click
 
 from surestep._version import __version__
-from surestep._words import visible
+from surestep._words import floored, visible
 from surestep.errors import SurestepError, speaking_of_options
 
 # Subcommand → its module, which is imported when the subcommand is called or listed.
@@ -33,7 +33,6 @@ VERBS = {
 }
 
 
-LIGHT = ("algorithms", "bound", "explain")  # they run no library that aborts without memory
 ROOM = 2.5  # GB of addresses: `improve` of a small log takes 2.1 on two cores, and aborts at 1.2
 
 
@@ -78,17 +77,9 @@ class Verbs(click.Group):
         module = import_module(f"surestep.cli.{VERBS[cmd_name]}")
         return cast(click.Command, getattr(module, f"{cmd_name}_command"))
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Finds the subcommand of a call; refuses too little memory for it."""
-        found = super().resolve_command(ctx, args)
-        if found[0] not in LIGHT:
-            check_room()
-        return found
-
     def invoke(self, ctx: click.Context) -> object:
         """Runs the subcommand; characters that the terminal cannot show are replaced."""
+        check_room()
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper):
                 stream.reconfigure(errors="replace")
@@ -113,9 +104,9 @@ def check_room() -> None:
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit != resource.RLIM_INFINITY and limit < ROOM * 1e9:
         raise Mistake(
-            f"this process may have {limit / 1e9:.2g} GB of addresses (ulimit -v), expected "
-            f"{ROOM} GB at least: with less, libraries end it without a word; to limit memory, "
-            "give --memory-limit"
+            f"this process may have {floored(limit / 1e9, 3)} GB of addresses (ulimit -v), "
+            f"expected {ROOM} GB at least: with less, libraries end it without a word; to limit "
+            "memory, give --memory-limit"
         )
 
 
