@@ -178,6 +178,8 @@ def test_rules_and_act_refuse_a_situation_that_the_log_never_had():
     assert never[0] == "worn"
     with pytest.raises(InvalidParameter, match="the log shows no decision in the situation 'worn"):
         result.rules.action(never)
+    with pytest.raises(InvalidParameter, match="no decision in the situation 'worn, 7'"):
+        result.rules.action(("worn", 7))
     with pytest.raises(InvalidParameter):
         result.act(never, rng=0)
     assert "no rule for situations that the log does not show" in result.card

@@ -4,7 +4,6 @@ The file rules.json holds them. The first rule that fits a situation decides; th
 every situation.
 """
 
-from bisect import bisect_left
 from typing import Literal, Self
 
 import msgspec
@@ -131,11 +130,10 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
         InvalidParameter
             The log shows no decision in this situation, so that no policy was judged there.
         """
-        place = bisect_left(self.situations, label)
-        if self.situations and self.situations[place : place + 1] != (label,):
+        if self.situations and label not in self.situations:
             raise InvalidParameter(
-                f"the log shows no decision in the situation {', '.join(label)!r}, so that rules "
-                "say nothing there; expected one of `situations`"
+                f"the log shows no decision in the situation {', '.join(map(str, label))!r}, so "
+                "that rules say nothing there; expected one of `situations`"
             )
         rule = self.rule(label)
         return None if label in rule.exceptions else rule.action
