@@ -33,7 +33,15 @@ def test_decisions_of_one_time_are_counted(apart, tied):
     found = judged(seconds)
     assert [check.figures["tied"] for check in found] == [tied] * (tied > 0)
     assert all("may have learnt from one for the next" in says(check) for check in found)
+    assert {check.outcome for check in found} <= {"told"}  # a caution: no assumption failed a test
 
 
 def test_where_nobody_learnt_their_order_is_nothing():
     assert judged(np.zeros(60, int), "fixed") == []
+
+
+def test_rows_without_episodes_are_cases_of_their_own():
+    table = {"state": ["a", "a", "b"], "action": ["x"] * 3, "next_state": ["b"] * 3}
+    table |= {"reward": [0, 1, 2], "time": ["2026-01-01", "2026-01-01", "2026-01-02"]}
+    assert surestep.read_log(table, columns={"time": "time"}).tied() == 2
+    assert surestep.read_log(table).tied() == 0

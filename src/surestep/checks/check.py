@@ -238,7 +238,7 @@ class CheckKind:
     broken: str = ""  # the title of a failure
     failed: Sentences
     passed: Sentences = ""
-    told: Sentences = ""
+    told: Sentences = ""  # if it can also fail; else `failed` says it
     always: str = ""  # a sentence before those of every outcome
     aside: str = ""  # says when it fails, if it has no p-value
     noticed: str = ""  # names the smallest effect that the test would have noticed

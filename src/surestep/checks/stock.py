@@ -60,7 +60,6 @@ KIND = CheckKind(
     code="running-cases",
     title="The claim is about new cases",
     failed=told,
-    told=told,
     figures=("running", "seldom", "worse", "gain", "low", "high"),
     of_result=check,
 )

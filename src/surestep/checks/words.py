@@ -82,7 +82,7 @@ def says(check: Check) -> str:
     if check.outcome == "unchecked":
         words = WHY[check.why or ""]
     else:
-        words = filled(getattr(kind, check.outcome), check)
+        words = filled(getattr(kind, check.outcome) or kind.failed, check)
     return f"{kind.always} {words}".strip()
 
 

@@ -124,8 +124,6 @@ def log_checks(
         checks.append(
             memory.check(log, labels, range(first, len(roles.state) + 1, first + len(roles.action)))
         )
-    if source.description.behavior.logger != "fixed":
-        checks.append(ties.check(source.tied()))
     if log.num_steps <= MOST_CHECKED:
         checks.append(copies.check(log, source.contents()))
     return (*of_drawn(checks, log.num_episodes, drawn_from or log.num_episodes), *of_log)
@@ -204,8 +202,10 @@ def result_checks(
         drawn_from=drawn_from,
     )
     logs = {signal.name: signal.problem.log for signal in problem.signals if not signal.is_chance}
+    may_learn = evidence.terms.of_split("logger") != "fixed"
     return (
         *clock.check(evidence.counts.dropped),
+        *ties.check(evidence.source.tied() if may_learn else 0),
         *of_log,
         *check_signals(logs),
         *check_result(result),

@@ -217,6 +217,10 @@ class CountsSource:
         """Returns the counts, as a log gives them."""
         return self.labelled
 
+    def tied(self) -> int:
+        """Returns how many rows were decided at one time with others: no counts say so."""
+        return 0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablesSource(CountsSource):
@@ -224,6 +228,10 @@ class TablesSource(CountsSource):
 
     serves: ClassVar = ("stitched", "posterior", "robust")
     made: WarehouseTables
+
+    def tied(self) -> int:
+        """Returns how many rows of the log were decided at one time with others."""
+        return self.made.tied
 
     def terms(self, terms: Terms) -> Terms:
         """Returns the terms with the share of the tables; refuses another split of the log."""

@@ -8,7 +8,7 @@ from surestep._words import about, counted, floored, listed, number, percent, si
 from surestep.certificates.registry import BY_EXTENSION, standing_name, standing_of
 from surestep.checks import CHECKS, Check, failed, says, title
 from surestep.checks.check import WHY
-from surestep.checks.words import asked
+from surestep.checks.words import asked, summary
 from surestep.io.logs.loading import UNFINISHED
 from surestep.model.certificate import Certificate, Rung
 from surestep.model.statements import STOPPING, WITHIN_SEEN
@@ -43,6 +43,7 @@ STANDINGS = {
 PER_EPISODE = "per episode"
 KEEP = "Keep what you do"
 EXPLAIN = "First find out why a check failed"
+CAUTIONS = (STOCK, "tied-times")  # checks that are told beside failed ones
 AT_MOST_TIMES = 3  # the estimated episodes, which are few for the policy that looked best
 ANY_LOSS = "This log cannot rule out a large loss."
 NO_USE = f"No useful guarantee: {ANY_LOSS[0].lower()}{ANY_LOSS[1:]}"
@@ -452,10 +453,8 @@ def gain_picture(findings: Findings, claim: Certificate, *, doubted: bool = Fals
 
 def nothing_found(checks: Sequence[Check]) -> str:
     """Says how many assumptions were tested without a finding, and which could not be tested."""
-    tested = sum(check.outcome == "passed" for check in checks)
     untested = [f"“{title(x)}”" for x in checks if WHY.get(x.why or "", "").startswith("Not")]
-    said = f"Of {counted(len(checks), 'assumption')}, {tested} could be tested; no fault was found."
-    return f"{said} Not tested: {listed(untested)}." if untested else said
+    return summary(checks) + (f" Not tested: {listed(untested)}." if untested else "")
 
 
 def opposed(findings: Findings) -> Iterator[Item]:
@@ -483,7 +482,7 @@ def opposed(findings: Findings) -> Iterator[Item]:
     yield from (
         Item(title(check), says(check), sign="!", mood="caution")
         for check in findings.record.checks
-        if check.code == STOCK
+        if check.code in CAUTIONS
     )
     if lost := findings.record.data["dropped"].get(UNFINISHED):
         yield lost_item(lost, findings)

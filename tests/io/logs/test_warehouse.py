@@ -4,6 +4,7 @@ import hashlib
 import sys
 from collections import Counter
 
+import duckdb
 import numpy as np
 import pytest
 
@@ -311,6 +312,28 @@ def test_tables_that_do_not_fit_are_refused(rows, log, tmp_path):
         improved(files, certificates=["trajectory"])
 
 
+@pytest.mark.parametrize("engine", ["duckdb", "sqlite"], indirect=True)
+def test_tables_count_the_ties_that_the_log_has(engine, rows, tmp_path):
+    """By the day; the last three lie on days of their own."""
+    *days, one, other, last = [(*row[:2], f"{row[2][:10]} 00:00:00", *row[3:]) for row in rows]
+    days += [
+        (*x[:2], f"2025-04-0{i} 00:00:00", *x[3:]) for i, x in enumerate((one, other, last), 1)
+    ]
+    log = write_log(tmp_path, days)
+    files = tables(engine(days), log, tmp_path, 30)
+    by_day = Counter(day for _, day in {(row[0], row[2]) for row in days})  # of how many episodes
+    tied = sum(by_day[row[2]] > 1 for row in days)
+    assert 0 < tied <= len(days) - 3
+    assert read_tables(files).tied == surestep.read_log(log, columns=ROLES).tied() == tied
+    result = surestep.improve(files, **TERMS, **QUICK)
+    (told,) = [check for check in result.record.checks if check.code == "tied-times"]
+    assert told.figures == {"tied": tied}
+    with duckdb.connect() as database:  # tables of older queries do not say
+        older = tmp_path / "older.parquet"
+        database.execute(f"COPY (SELECT * EXCLUDE tied FROM '{files[0]}') TO '{older}'")
+    assert read_tables([older, files[1]]).tied == 0
+
+
 CONTRADICTIONS = (
     "UPDATE surestep_entries SET reward = 1000 WHERE step = 2",
     "UPDATE surestep_entries SET reward = 1 - reward WHERE step = 2",
@@ -324,6 +347,10 @@ CONTRADICTIONS = (
     "UPDATE surestep_counts SET least_reward = greatest_reward",
     "UPDATE surestep_counts SET greatest_reward = least_reward",
     "UPDATE surestep_counts SET begins = 1 - begins",
+    "UPDATE surestep_counts SET least_reward = NULL",
+    "UPDATE surestep_entries SET begun = 1 WHERE step IS NOT NULL",
+    "UPDATE surestep_entries SET begun = NULL WHERE step IS NOT NULL",
+    "UPDATE surestep_entries SET decided = 1 WHERE step IS NOT NULL",
 )
 
 

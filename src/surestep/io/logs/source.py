@@ -488,13 +488,13 @@ class LogSource:
         int
             The rows; 0 where no column says when they were decided.
         """
-        roles = self.plain
-        if roles.episode is None or not self.columns.time:
+        if not self.columns.time:
             return 0
+        episode = ROW if self.plain.episode is None else self.plain.episode.sql
         with tables.connected(self.table, self.memory_limit) as database:
             (rows,) = database.execute(
                 "SELECT coalesce(sum(rows), 0)::BIGINT FROM (SELECT count(*) AS rows FROM log "
-                f"GROUP BY {roles.time} HAVING count(DISTINCT {roles.episode.sql}) > 1)"
+                f"GROUP BY {self.plain.time} HAVING min({episode}) <> max({episode}))"
             ).fetchone()
         return int(rows)
 

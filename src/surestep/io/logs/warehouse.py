@@ -142,6 +142,7 @@ class WarehouseTables(NamedTuple):
     rows: dict[str, arrays.AnyArray]  # of entries, over the labels of `counts`
     share: float  # of the episodes: of the first part
     complete: bool  # every row and every start is there
+    tied: int  # rows decided at the same time as one of another episode
 
     def load(self, pairs: Pairs) -> DecisionLog:
         """Returns the log if it is complete, else its entries, each an episode of its own."""
@@ -183,9 +184,12 @@ def read_tables(files: Sequence[Path]) -> WarehouseTables:
                 f"counts and entries, and no other file; found {forms}"
             )
         both = [file_list(some) for some in by_form.values()]
-        roles, names = roles_of([*columns_of(database, f"FROM read_parquet({both[0]})")])
+        columns = [*columns_of(database, f"FROM read_parquet({both[0]})")]
+        roles, names = roles_of(columns)
         template = TEMPLATES.get_template("tables.sql.jinja")
-        database.execute(template.render(counts=both[0], entries=both[1], names=names))
+        database.execute(
+            template.render(counts=both[0], entries=both[1], names=names, columns=columns)
+        )
         return tables_of(database, roles)
 
 
@@ -210,8 +214,9 @@ def tables_of(database: Any, roles: RoleSql) -> WarehouseTables:
     """Returns the tables `counted` and `entered`, after they were checked."""
     share, complete = check_tables(database, roles)
     digits = ", ".join(RewardSql(name, "DOUBLE").digits for name in REWARDS[1:])
-    (scale,) = database.execute(
-        f"SELECT least(greatest(max(greatest({digits})), {DIGITS[0]}), {DIGITS[1]}) FROM counted"
+    scale, tied = database.execute(
+        f"SELECT least(greatest(max(greatest({digits})), {DIGITS[0]}), {DIGITS[1]}), "
+        "sum(tied)::BIGINT FROM counted"
     ).fetchone()
     units = ", ".join(f"round({x} * 1e{scale}::DOUBLE)::HUGEINT AS {x}" for x in REWARDS)
     database.execute(
@@ -239,7 +244,7 @@ def tables_of(database: Any, roles: RoleSql) -> WarehouseTables:
     rows = {name: np.asarray(values) for name, values in answer.items()}
     if not complete:
         rows |= {name: np.arange(rows["state"].size) for name in ("episode", "place")}
-    return WarehouseTables(whole, parts, rows, share, complete)
+    return WarehouseTables(whole, parts, rows, share, complete, tied)
 
 
 def check_tables(database: Any, roles: RoleSql) -> tuple[float, bool]:
@@ -276,7 +281,8 @@ def check_tables(database: Any, roles: RoleSql) -> tuple[float, bool]:
         "sum(counts) AS counts, sum(entries) AS entries, if(part = 'choosing', "
         f"{first}, {most}) * (SELECT count(*) FROM (SELECT DISTINCT {states} FROM kinds WHERE "
         "starts)) AS most FROM kinds WHERE starts GROUP BY part) WHERE entries < least(counts, "
-        "most))"
+        "most)) + (SELECT count(*) - count(DISTINCT (episode, step)) + count(DISTINCT (place, "
+        "episode)) - count(DISTINCT place) FROM entered WHERE NOT starts)"
     ).fetchone()
     if contradicting:
         raise InvalidCounts(
