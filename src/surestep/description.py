@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -42,6 +42,7 @@ class Part(
         return {name: value for name, value in content.items() if value != {}}
 
 
+Thing = TypeVar("Thing")
 Several = str | tuple[str, ...]
 Label = str | int | float | bool
 Sign = Annotated[str, Meta(min_length=1, max_length=1)]
@@ -401,7 +402,7 @@ class NodeKeys(Part, frozen=True):
     known: str | tuple[str | dict[str, Label], ...] | None = None
     edge: Label | None = None
     learnt: bool = False
-    values: Annotated[tuple[str | Amount, ...], Meta(min_length=1)] | None = None
+    values: str | Annotated[tuple[str | Amount, ...], Meta(min_length=1)] | None = None
     terms: tuple[dict[str, Several | Amount], ...] | None = None  # of the reward
 
     def __post_init__(self) -> None:
@@ -421,7 +422,7 @@ class NodeKeys(Part, frozen=True):
     @property
     def labels(self) -> tuple[str, ...]:
         """Returns the values as texts."""
-        return tuple(v if isinstance(v, str) else f"{v:.15g}" for v in self.values or ())
+        return tuple(v if isinstance(v, str) else f"{v:.15g}" for v in several(self.values))
 
     @property
     def cases(self) -> tuple[str | dict[str, Label], ...]:
@@ -675,8 +676,8 @@ def is_word(path: str, given: object) -> bool:
     return isinstance(given, str) and given in words.get(path, ())
 
 
-def several(given: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Returns texts as a tuple; one text may be given alone."""
+def several(given: str | Sequence[Thing] | None) -> tuple[str | Thing, ...]:
+    """Returns texts or numbers as a tuple; one text may be given alone."""
     return (given,) if isinstance(given, str) else tuple(given or ())
 
 

@@ -35,6 +35,14 @@ def test_a_node_is_a_column_with_parents_and_a_part_of_the_action():
     assert copy.deepcopy(structure) == structure
 
 
+def test_one_value_may_be_listed():
+    listed = {"fluids": {"values": ["low"]}}
+    structure = Structure.read(COLUMNS | {"fluids": ["low"]}, ACTIONS, TABLE | listed)
+    assert (structure.declared, structure.values[0]) == (("fluids",), ("low",))
+    with pytest.raises(InvalidParameter, match=r"is \('low',\), but its column has"):
+        Structure.read(COLUMNS, ACTIONS, TABLE | listed)
+
+
 def test_a_row_of_machines_has_values_beyond_its_ends():
     table = {
         "m_*": {"parents": ["@", "@left + @right"], "action": "none", "edge": "up"},
@@ -68,6 +76,7 @@ def test_a_row_of_machines_has_values_beyond_its_ends():
         ({"reward": {"terms": [{"of": "fluids", "medium": 1}]}}, "has 'medium'"),
         ({"fluids": {"values": [0, 1]}}, r"fluids.values is \('0', '1'\), but its column has"),
         ({"reward": {"values": ["low", 1]}}, "structure.reward.values has 'low', expected numbers"),
+        ({"reward": {"values": ["low"]}}, "structure.reward.values has 'low', expected numbers"),
         ({"reward": {"values": [0, 1], "terms": []}}, "structure.reward has no key 'terms'"),
     ],
 )

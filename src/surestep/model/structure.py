@@ -293,9 +293,9 @@ class Reader:
             return
         check_keys(name, entry.given(), KEYS)
         if name == REWARD:
-            for wrong in (value for value in entry.values or () if isinstance(value, str)):
+            for wrong in (value for value in several(entry.values) if isinstance(value, str)):
                 raise InvalidParameter(f"structure.reward.values has {wrong!r}, expected numbers")
-            self.variables[REWARD] = tuple(map(str, entry.values or ()))
+            self.variables[REWARD] = tuple(map(str, several(entry.values)))
         members = self.members_of(name, entry.edge)
         if entry.values and name != REWARD:
             self.declared += [member.name for member in members]
