@@ -801,12 +801,15 @@ def test_an_estimate_is_made_from_the_part_that_chooses_and_named(small, monkeyp
     assert result.record.current["from"] == "estimate"
     assert not compares_returns
     assert "more than an estimate of what is done now" in result.report
-    gaining = replace(result, certificate=arrays.altered(result.certificate, lower=1.0))
-    gaining = replace(gaining, test=replace(result.test, blind=0.0))
-    assert gaining.verdict == "believed better"
-    title, *_ = structured_sections(gaining)
-    assert (title.title, title.mood) == ("Pilot it: a gain is believed, not proved", "caution")
-    assert "Write that policy down (behavior.policy)" in title.sentences[0]
+    seen = replace(result, test=replace(result.test, blind=0.0))
+    for claim in ("certificate", "belief"):
+        higher = arrays.altered(getattr(result, claim), lower=1.0)
+        gaining = replace(seen, **{claim: higher})
+        assert gaining.verdict == "believed better"
+        title, *_ = structured_sections(gaining)
+        assert (title.title, title.mood) == ("Pilot it: a gain is believed, not proved", "caution")
+        assert "Write that policy down (behavior.policy)" in title.sentences[0]
+        assert all(key.meaning.startswith("more than an estimate of") for key in title.keys[:2])
     assert "an estimate of the current policy. It looks at machine_0" in result.report
 
 

@@ -178,9 +178,11 @@ def answer(result: StructuredResult) -> tuple[str, str, Mood]:
         return "Keep what you do", "This log cannot show a gain. More episodes may.", "plain"
     if result.test.is_blind:
         step = "There nobody can test the structure. A pilot needs none."
-        why = "it goes where the log has not been"
-        if (result.test.blind or 0.0) <= MOST_BLIND:
-            why = "the log shows too little of where the current policy goes"
+        why = (
+            "it goes where the log has not been"
+            if (result.test.blind or 0.0) > MOST_BLIND
+            else "the log shows too little of where the current policy goes"
+        )
         return f"Pilot it: {why}", step, "caution"
     if result.verdict == "proved within the rewards seen":
         columns = listed([f"“{name}”" for name in result.structure.open_columns])
@@ -193,7 +195,8 @@ def answer(result: StructuredResult) -> tuple[str, str, Mood]:
     if proved and result.may_prove:
         return "Adopt it", "Follow the rules, and watch what comes of it.", "good"
     step = "Try it on some cases, go on as before with others, and compare."
-    if proved and not result.structure.learnt:
+    shown = result.certificate if proved or result.belief is None else result.belief
+    if than_estimated(shown):
         step = (
             "Nothing says that the estimate of the current policy is what is done now. Write that "
             "policy down (behavior.policy), or pilot the rules."
@@ -209,6 +212,7 @@ def believed_key(result: StructuredResult) -> list[Key]:
         return []
     lower = result.belief.lower or 0.0
     sure = f"with {percent(1 - result.belief.delta)} confidence, under a prior for the nodes"
+    sure = f"{than_estimated(result.belief).strip()} {sure}".strip()
     if lower > 0 and not result.believed_gain:
         sure = "but beliefs fail in the stress test"
     return [Key("Believed, at least", signed(floored(lower, DIGITS), DIGITS), sure)]
