@@ -374,23 +374,24 @@ def test_honest_logs_are_not_called_blind():
         assert not check_structure(log, policy, 0.95, (1,) * 8).is_blind
 
 
-def pushed_in_bad_weather(seed, effect, learnt):
-    """A log of 300 episodes of 40 steps; nothing is gained by pushes in bad weather.
+def pushed_in_bad_weather(seed, effect, episodes, share):
+    """A log of episodes of 40 steps; weather is left out, and nothing is gained by more pushes.
 
     Pushing in good weather lets the machine work with a chance that is larger by `effect`. Weather
-    is bad in half of the steps, and the log pushes in 5 % of these.
+    is bad in half of the steps, and the log pushes in a `share` of these.
     """
     columns = {"weather": ("bad", "good"), "machine": ("failed", "works")}
     table = {
         "weather": {"parents": [], "action": "none"},
-        "machine": {"parents": [] if learnt else ["weather"], "learnt": learnt},
+        "machine": {"parents": [], "learnt": True},
         "reward": {"terms": [{"of": "machine", "works": 1.0}]},
     }
     rng = np.random.default_rng(seed)
-    state = rng.integers(2, size=(300, 41, 2))
+    state = rng.integers(2, size=(episodes, 41, 2))
     state[:, 0] = 1
-    action = np.where(state[:, :-1, 0] == 1, 1, rng.random((300, 40)) < 0.05).astype(np.int64)
-    chance = 0.5 + effect * action * state[:, :-1, 0]
+    good = state[:, :-1, 0]
+    action = np.where(good == 1, 1, rng.random(good.shape) < share).astype(np.int64)
+    chance = 0.5 + effect * action * good
     state[:, 1:, 1] = rng.random(chance.shape) < chance
     return FactoredLog(
         structure=Structure.read(columns, ["rest", "push"], table),
@@ -398,15 +399,19 @@ def pushed_in_bad_weather(seed, effect, learnt):
         action=action.ravel(),
         next_state=state[:, 1:].reshape(-1, 2),
         ended=np.zeros(action.size, np.bool_),
-        offsets=np.arange(301) * 40,
+        offsets=np.arange(episodes + 1) * 40,
     )
 
 
-def test_what_the_test_could_have_missed_is_more_than_a_false_gain():
-    """Weather is left out. The new policy always pushes, so that its true gain is 0."""
-    log = pushed_in_bad_weather(1, 0.12, learnt=True)
+@pytest.mark.parametrize(
+    ("effect", "episodes", "share", "pushes"),
+    [(0.12, 300, 0.05, (250, 350)), (0.06, 3500, 0.016, (1000, 1250))],
+)
+def test_what_the_test_could_have_missed_is_more_than_a_false_gain(effect, episodes, share, pushes):
+    """The new policy always pushes, so that its true gain is 0."""
+    log = pushed_in_bad_weather(1, effect, episodes, share)
     good = ({"weather": "good"}, "push")
-    current = ColumnRules.of(log.structure, [good], "rest", chance=[0.0, 0.1])
+    current = ColumnRules.of(log.structure, [good], "rest", chance=[0.0, 2 * share])
     new = ColumnRules.of(log.structure, [], "push")
     problem = FactoredProblem(log=log, behavior=current, discount=0.95)
     tested = check_structure(log, new, 0.95, behavior=current)
@@ -419,15 +424,18 @@ def test_what_the_test_could_have_missed_is_more_than_a_false_gain():
     # From the next step on, each one earns less by what was missed, where half of pushes are bad.
     expected = 19 * noticed * (0.5 - bad.sum() / drawn.sum())
     missed = could_miss(problem, new)
-    assert 250 < bad.sum() < 350
+    assert pushes[0] < bad.sum() < pushes[1]
     assert missed == pytest.approx(expected, rel=0.1)
     assert missed > lower
 
 
-def test_nothing_is_missed_where_each_value_has_many_rows():
+def test_less_is_missed_in_a_long_log_and_nothing_where_nothing_was_learnt():
     world = SysAdmin(4)
     table = {**STRUCTURE, "machine_*": {**STRUCTURE["machine_*"], "learnt": True}}
-    log = world.sample(world.first_failed(0.3), 300, rng=1)
-    problem = world.problem(replace(log, structure=world.structure(table)))
-    assert could_miss(problem, world.fewest_failed_neighbours()) == 0
-    assert could_miss(world.problem(log), world.fewest_failed_neighbours()) == 0  # none is learnt
+    better, missed = world.fewest_failed_neighbours(), []
+    for episodes in (100, 1000):
+        log = world.sample(world.first_failed(0.3), episodes, rng=1)
+        assert could_miss(world.problem(log), better) == 0
+        learnt = replace(log, structure=world.structure(table))
+        missed.append(could_miss(world.problem(learnt), better))
+    assert 0 < 2 * missed[1] < missed[0] < 8.9  # the true gain

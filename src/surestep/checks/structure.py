@@ -65,7 +65,6 @@ from surestep.model.structure import ACTION, END, HERE, LEFT, NEXT, REWARD, RIGH
 LEVEL = 0.05  # the chance that the test fails though the structure is true, at most
 FEW = 250  # rows of a node with a value; with fewer, the test notices next to nothing
 MOST_BLIND = 0.05  # share of the steps of the new policy
-THIN = 1000  # rows from which on a missed effect is too small to count
 DRAWN = 1000  # rollouts that say what such an effect is worth
 NEAREST = 8  # members on each side that are compared …
 MANY = 40  # … in groups with more than that
@@ -388,10 +387,11 @@ def could_miss(problem: FactoredProblem, policy: ColumnRules) -> float:
 
     Let q and p be the shares of the value of a left-out variable among the draws of a node: in the
     steps of the policy, and in the log. If this value changes a chance there by ε, then the policy
-    meets another law than the estimated one, by ε(q − p). For each value with fewer than 1,000
-    rows ε is the change that four of five logs would show (`noticed_change`), or all that is
-    possible. Each learnt table is taken to be wrong by itself, in the direction that costs most,
-    for all its nodes at once; what that costs comes from rollouts with and without it.
+    meets another law than the estimated one, by ε(q − p). For each value ε is the change that four
+    of five logs would show in its rows (`noticed_change`), or all that is possible: in a long log
+    less goes unnoticed, but as small a gain is proved there. Each learnt table is taken to be wrong
+    by itself, in the direction that costs most, for all its nodes at once; what that costs comes
+    from rollouts with and without it.
 
     Parameters
     ----------
@@ -452,7 +452,7 @@ def missed_changes(
     excess = met / np.maximum(met.sum(axis=1, keepdims=True), LEFT_OVER)  # no step counts less
     excess -= rows / np.maximum(rows.sum(axis=1, keepdims=True), 1)
     largest = np.zeros(len(rows))
-    for k, z in np.argwhere((excess > 0) & (rows < THIN)):
+    for k, z in np.argwhere(excess > 0):
         noticed = noticed_change(unit.draws[k], bar, float(rows[k, z]))
         largest[k] = max(largest[k], excess[k, z] * (1.0 if noticed is None else noticed))
     return largest
