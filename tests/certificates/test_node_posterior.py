@@ -4,7 +4,9 @@ The oracle (`support.node_world`) enumerates states and draws by itself.
 """
 
 import math
+import runpy
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,12 +15,13 @@ from scipy import stats
 from support.node_world import DISCOUNT, EARNED, NEW, NODES, OLD, WORLD, dense, exact
 from surestep.certificates import NodePosterior
 from surestep.certificates.node_law import drawn_laws, rolled_out, sampled_log
-from surestep.certificates.node_posterior import posterior_weights
 from surestep.checks import check_structure
 from surestep.environments.sysadmin import SysAdmin
 from surestep.errors import InvalidParameter
-from surestep.model import FactoredLog, FactoredProblem, Pairs, Policy, Structure
+from surestep.model import FactoredProblem, Pairs, Policy
 from surestep.model.factored import ColumnRules
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "rare_losses.py"
 
 
 def prior(weight=5.0):
@@ -152,57 +155,8 @@ def test_claims_are_wrong_as_rarely_as_promised_in_many_worlds():
     assert 0 < wrong_claims(400, 12, 0.1, 100) < stats.binom.ppf(0.9999, 400, 0.1)
 
 
-ALIKE = Structure.read(
-    {"light": ("red", "green")},
-    ["wait", "go"],
-    {
-        "light": {"parents": [], "action": "none"},
-        "reward": {"values": [-50, 0, 1], "parents": [], "action": "all"},
-    },
-)
-
-
-def alike(seed, disaster, *, quits, steps=1000):
-    """A log of one-step episodes whose rewards owe nothing to the action.
-
-    Practice goes in 90 %. A logger who quits goes or waits until the first loss at going, and only
-    waits from then on.
-    """
-    rng = np.random.default_rng(seed)
-    reward = rng.choice([-50.0, 0.0, 1.0], p=[disaster, 0.5 - disaster, 0.5], size=steps)
-    light = rng.integers(2, size=(steps + 1, 1))
-    action = (rng.random(steps) < (0.5 if quits else 0.9)).astype(np.int64)
-    lost = np.flatnonzero((reward < 0) & (action == 1))
-    if quits and lost.size:
-        action[lost[0] + 1 :] = 0
-    return FactoredLog(
-        structure=ALIKE,
-        state=light[:-1],
-        action=action,
-        next_state=light[1:],
-        ended=np.zeros(steps, np.bool_),
-        offsets=np.arange(steps + 1),
-        reward=reward,
-    )
-
-
-def wrong_beliefs(logs, disaster, *, quits=False, priors=4):
-    """Counts logs in which the action never tried less, or only waiting, is believed to gain.
-
-    The mean rewards of drawn laws are exact here, so that no noise of rollouts hides a mistake.
-    """
-    wrong = 0
-    for seed in range(logs):
-        judging = alike(seed, disaster, quits=quits, steps=700)
-        rng = np.random.default_rng(seed)
-        lower = []
-        for weights in posterior_weights(judging, 5.0)[:priors]:
-            laws = drawn_laws(weights[-2:], 200, rng)  # of the reward: wait, go
-            mean = np.diff(laws, axis=2, prepend=0.0) @ [-50.0, 0.0, 1.0]
-            gains = mean[:, 0] - mean[:, 1] if quits else mean[:, 1] - mean[:, 0]
-            lower.append(np.sort(gains)[NodePosterior().rank - 1])
-        wrong += min(lower) > 0
-    return wrong
+RARE = runpy.run_path(str(SCRIPT))
+alike, wrong_beliefs = RARE["alike"], RARE["wrong_beliefs"]
 
 
 def test_rare_losses_make_no_gain_where_no_action_matters():
@@ -210,9 +164,9 @@ def test_rare_losses_make_no_gain_where_no_action_matters():
     assert wrong_beliefs(60, 0.001) <= 9
     assert wrong_beliefs(60, 0.001, priors=1) > 36
     log = alike(0, 0.001, quits=False)
-    behavior = ColumnRules.of(ALIKE, [], "go", chance=0.2)
+    behavior = ColumnRules.of(log.structure, [], "go", chance=0.2)
     problem = FactoredProblem(log=log, behavior=behavior, discount=0.9, horizon=1)
-    go = ColumnRules.of(ALIKE, [], "go")
+    go = ColumnRules.of(log.structure, [], "go")
     assert NodePosterior().certify(problem, go).lower < 0
     tested = check_structure(log, go, 0.9, behavior=behavior)
     assert (tested.blind, tested.is_blind) == (0.0, True)  # waiting was seen a hundred times
