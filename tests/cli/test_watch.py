@@ -200,16 +200,35 @@ def test_a_file_of_somebody_else_is_not_replaced(content, folder):
     other.write_text(content)
     done = run(folder, "result", "new.csv", "-o", "budget.html")
     assert done.exit_code == 2
-    assert "is not the answer of a watch" in " ".join(done.output.split())
+    assert "budget.json exists and is not of a watch" in " ".join(done.output.split())
     assert other.read_text() == content
     assert not (folder / "budget.html").exists()
 
 
-def test_a_page_that_is_called_json_would_replace_the_answer(folder):
-    done = run(folder, "result", "new.csv", "-o", "w.json")
+def test_an_old_log_that_was_found_and_a_page_of_somebody_else_are_not_replaced(folder):
+    (folder / "letter.html").write_text("<title>A letter</title>")
+    for name in ("log.csv", "letter.html"):
+        before = (folder / name).read_bytes()
+        done = run(folder, "result", "new.csv", "-o", name)
+        assert done.exit_code == 2
+        assert f"{name} exists and is not of a watch" in " ".join(done.output.split())
+        assert (folder / name).read_bytes() == before
+
+
+def test_nothing_is_written_into_a_result(folder):
+    before = sorted((folder / "result").iterdir())
+    done = run(folder, "result", "new.csv", "-o", "result/watch.html")
     assert done.exit_code == 2
-    assert "w.json is for the answer; name the page, such as" in " ".join(done.output.split())
-    assert not (folder / "w.json").exists()
+    assert "is in the folder of a result" in " ".join(done.output.split())
+    assert sorted((folder / "result").iterdir()) == before
+
+
+@pytest.mark.parametrize("name", ["w.json", "w.JSON"])  # one file, where case does not matter
+def test_a_page_that_is_called_json_would_replace_the_answer(name, folder):
+    done = run(folder, "result", "new.csv", "-o", name)
+    assert done.exit_code == 2
+    assert f"{name} is for the answer; name the page, such as" in " ".join(done.output.split())
+    assert not [*folder.glob("w.*")]
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"settings": {}}', '{"settings": 1}'])

@@ -68,20 +68,23 @@ def pilot_command(
     surestep pilot result --share 0.5 --deadline 30
     surestep pilot result new.csv
     """
+    from surestep.followup.pilot import ANSWER, ANSWER_PAGE
     from surestep.pipeline import pilot
     from surestep.report.followup import answer_sections, plan_sections
     from surestep.results import load
-    from surestep.results.unfinished import RUN
 
     folder = plan or result.parent / "pilot"
     place = output or folder
-    if any((x / RUN).is_file() for x in (place.resolve(), *place.resolve().parents)):
-        raise click.UsageError(f"{place} is in the folder of a result; name another one (-o)")
+    check_free(
+        {place / ANSWER: b'{\n  "verdict": "', place / ANSWER_PAGE: b"<title>A pilot<"},
+        "of a pilot",
+    )
     rows = description if description.files else None
     if rows is None:
         check_new_folder(place)
     made = pilot(result, rows, plan=folder if rows else None, share=shares_of(shares), **how)
-    if made.answer is None:
+    answer = made.answer
+    if answer is None:
         write_folder(place, made.files)
     else:
         with failing_to_write(place):
@@ -91,10 +94,9 @@ def pilot_command(
         say_json(json.loads(made.to_json()))
     else:
         record = load(result).record
-        answer = made.answer
         show(plan_sections(made, record) if answer is None else answer_sections(answer, record))
         say_wrote(*(place / name for name in made.files))
-    stops = made.answer is not None and made.answer.verdict in ("stop: it is worse", "no claim")
+    stops = answer is not None and answer.verdict in ("stop: it is worse", "no claim")
     raise SystemExit(int(stops))
 
 
@@ -111,16 +113,15 @@ def shares_of(texts: tuple[str, ...]) -> float | list[tuple[str, float]] | None:
         ) from None
 
 
-def check_kept(kept: Path, page: Path) -> None:
-    """Refuses an answer in the place of the page, or of a file that no watch wrote."""
-    if kept == page:
-        other = page.with_suffix(".html")
-        raise click.UsageError(f"{page} is for the answer; name the page, such as {other}")
-    if kept.is_file() and not read_whole(kept).startswith(b'{\n  "settings": {\n    "result": '):
-        raise click.UsageError(
-            f"{kept}, the file of the answer, exists and is not the answer of a watch; name "
-            "another page with -o"
-        )
+def check_free(files: dict[Path, bytes], of: str) -> None:
+    """Refuses files in the folder of a result, or in the place of one without the given words."""
+    from surestep.results.unfinished import RUN
+
+    for path, words in files.items():
+        if any((x / RUN).is_file() for x in path.resolve().parents):
+            raise click.UsageError(f"{path} is in the folder of a result; name another place (-o)")
+        if path.is_file() and words not in read_whole(path):
+            raise click.UsageError(f"{path} exists and is not {of}; name another place (-o)")
 
 
 @click.command("watch", short_help="Watch an adopted policy: is it still as good?")
@@ -175,7 +176,12 @@ def watch_command(
 
     page = output or Path("watch.html")
     kept = page.with_suffix(".json")
-    check_kept(kept, page)
+    if page.suffix.lower() == kept.suffix:
+        raise click.UsageError(
+            f"{page} is for the answer; name the page, such as {page.with_suffix('.html')}"
+        )
+    title = b"<title>Watching an adopted policy<"
+    check_free({kept: b'{\n  "settings": {\n    "result": ', page: title}, "of a watch")
     watched = watch(result, description, **how)
     settings = {"result": result.resolve().name} | {name: how[name] for name in WATCH_SETTINGS}
     if how["another_log"] is not None:
