@@ -369,6 +369,7 @@ def test_lots_show_failures_that_were_left_out(result):
     assert answer.answer.missing == (~kept).sum()
     assert answer.answer.counted == np.argmin(kept)  # without a deadline
     assert "in the order of their lots" in answer.report
+    assert "A lot that is left out stops the count" in made.report
     assert "lots without a row: pending" in answer.report
     with pytest.raises(InvalidParameter, match="other arms than were drawn"):
         surestep.pilot(result, rows, plan=replace(made, lots=text))
@@ -377,7 +378,8 @@ def test_lots_show_failures_that_were_left_out(result):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"draw": 20}, "20 lots are drawn, expected 80 or more"),
+        ({"draw": 20}, "20 lots are drawn, expected 80, as planned, to 1,000,000"),
+        ({"draw": 10**20}, "100,000,000,000,000,000,000 lots are drawn"),
         ({"draw": 80, "control": "past"}, "concurrent control and one share"),
         ({"draw": 80, "share": [("2026-01-01", 0.5)]}, "concurrent control and one share"),
     ],
@@ -419,6 +421,7 @@ def test_another_old_log_has_to_be_called_so_and_the_plan_says_it(result):
         answered(result, made, new, log=table(400))
     done = surestep.pilot(result, new, plan=made, log=other)
     assert done.answer.verdict == "believed better"
+    assert "Not tested: whether all episodes that began since the plan" in done.report
     assert "counts of the old log, not that of the result" in done.report
 
 
@@ -465,6 +468,11 @@ def test_the_command_line_plans_judges_and_verifies(result, tmp_path, monkeypatc
             "is in the folder of a result" in " ".join(into.output.split()),
         ) == (2, True)
     assert run("verify", "result", old).exit_code == 0
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "answer.json").write_text("{}")
+    refused = run("pilot", "result", new, "-o", "other")
+    assert (refused.exit_code, "is not of a pilot" in refused.output) == (2, True)
+    assert (tmp_path / "other" / "answer.json").read_text() == "{}"
     page = tmp_path / "pilot" / "pilot.html"
     text = page.read_text()
     page.write_text(text.replace("new policy", "old policy"))

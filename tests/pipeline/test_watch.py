@@ -325,6 +325,7 @@ def test_episodes_that_a_clock_cut_are_drawn_as_recorded():
     words = f"2.71 on average, must fall below {number(level - rest, 3)} (the level of former"
     assert words in plain(watched.report)
     assert "at best" in watched.report
+    assert "while those of the old log or a holdout count at worst" in plain(watched.report)
 
 
 def plain(page):

@@ -36,6 +36,7 @@ FALSE_ALARMS = 0.001  # of the test of the share of arms
 POINTS = 200  # of a line over time; a past control is looked at so often
 SAME = 1e-9  # of the range: rounding, in returns
 MOST = 1e100  # of a return
+MOST_LOTS = 1_000_000
 SHORT = 1.28  # standard errors by which the new arm may be short: one-sided, 10 %
 
 
@@ -53,9 +54,9 @@ class PilotPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     new: Name = "new"
     old: Name = "old"
     share: Share | list[tuple[str, Share]] = 0.5
-    time: str | None = None
-    pending: str | None = None
-    lots: str | None = None  # a file beside the plan
+    time: Name | None = None
+    pending: Name | None = None
+    lots: Name | None = None  # a file beside the plan
     lots_digest: str | None = None  # of the arms in it
     deadline: Annotated[float, msgspec.Meta(ge=0, le=1e6)] | None = None  # days
     until: str | None = None
@@ -319,9 +320,9 @@ class Pilot:
 def with_lots(pilot: Pilot, many: int) -> Pilot:
     """Returns a plan with so many lots."""
     plan = pilot.plan
-    if many < plan.episodes:
+    if not plan.episodes <= many <= MOST_LOTS:
         raise InvalidParameter(
-            f"{many} lots are drawn, expected {plan.episodes} or more, as planned"
+            f"{many:,} lots are drawn, expected {plan.episodes:,}, as planned, to {MOST_LOTS:,}"
         )
     text = lots.drawn(many, plan.schedule[0][1], (plan.new, plan.old))
     plan = msgspec.structs.replace(plan, lots_digest=lots.read(text)[-1])

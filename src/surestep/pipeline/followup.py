@@ -230,8 +230,7 @@ def pilot(
         drift,
     )
     beside = {PLAN_PAGE: fixed.report.encode(), str(terms.lots): fixed.lots.encode()}
-    beside = {name: content for name, content in beside.items() if content}
-    answer = replace(answer, beside=digests_of(beside))
+    answer = replace(answer, beside=digests_of({name: x for name, x in beside.items() if x}))
     return Pilot(
         plan=terms,
         toml=fixed.toml,
@@ -664,15 +663,16 @@ def levels_of(
     ]
     first, former = measures[0], practice[0]
     if holdout:
-        gain = claim.lower if proved else None
-        yield Level("the proved gain over the holdout", gain, claim.delta, proof)
+        yield Level(
+            "the proved gain over the holdout", claim.lower if proved else None, claim.delta, proof
+        )
         yield Level("the holdout itself", 0.0, 0.0, "")
     else:
-        ours = claim.figures.get("policy_lower")
-        ours = ours if sound and standing_of(claim) == "proved" else None
+        alone = sound and standing_of(claim) == "proved"
+        ours = claim.figures.get("policy_lower") if alone else None
         chance = claim.delta
-        known = not saved.record.behavior_is_estimated
-        if ours is None and former > first.low and proved and known:
+        gains = proved and not saved.record.behavior_is_estimated
+        if ours is None and former > first.low and gains:
             ours = former + (claim.lower or 0.0)
             chance += delta
         ours = ours if isinstance(ours, float) and seasons == 1 else first.low
@@ -682,8 +682,12 @@ def levels_of(
             chance,
             f"{proof} of the new policy alone, in every season",
         )
-        seen = former if first.low < former < first.high else None
-        yield Level("the level of former practice", seen, delta, why)
+        yield Level(
+            "the level of former practice",
+            former if first.low < former < first.high else None,
+            delta,
+            why,
+        )
     for one, lowest in zip(measures[1:], practice[1:], strict=True):
         own = one.at_most is not None
         value = -one.margin if holdout else lowest - one.margin

@@ -99,7 +99,12 @@ def arms_words(plan: PilotPlan) -> list[str]:
         f"Each episode gets the new policy by lot, {', '.join(chances)}. Draw before it starts, "
         "for whole episodes, and never by who comes.",
         f"The lots are drawn: {plan.lots}. Use them in order, and write the episode beside its lot "
-        "before it starts. A lot that is left out counts as the worst after the deadline."
+        "before it starts. A lot that is left out "
+        + (
+            "stops the count."
+            if plan.deadline is None
+            else "counts as the worst after the deadline."
+        )
         if plan.lots
         else "Better draw all lots with the plan (option draw): without them nobody notices "
         "episodes that are missing from the rows.",
@@ -203,7 +208,7 @@ def next_step(answer: PilotAnswer) -> str:
     return {
         "proved better": "Adopt it, and watch it (surestep watch RESULT new.csv). The gain was "
         "above the bound on some day of the pilot; the average over days may be another.",
-        "believed better": "Past episodes are the control. A concurrent one would prove it.",
+        "believed better": "Past episodes are the control. Only a concurrent one can prove a gain.",
         "stop: it is worse": "Go back to what was done before.",
     }.get(
         answer.verdict,
@@ -215,10 +220,12 @@ def next_step(answer: PilotAnswer) -> str:
 
 def doubts(answer: PilotAnswer) -> Iterator[str]:
     """Says what rows without lots cannot show."""
-    if answer.verdict == "proved better" and not answer.plan.lots:
+    if answer.verdict in ("proved better", "believed better") and not answer.plan.lots:
         yield (
-            "Not tested: whether all episodes that were assigned are among these rows, in the arm "
-            "that was drawn. Lots that are drawn with the plan show it (option draw)."
+            "Not tested: whether all episodes that began since the plan are among these rows."
+            if answer.plan.control == "past"
+            else "Not tested: whether all episodes that were assigned are among these rows, in the "
+            "arm that was drawn. Lots that are drawn with the plan show it (option draw)."
         )
     if answer.measures and answer.lower_with_lacking is not None:
         yield (
@@ -410,7 +417,7 @@ def goodness(watch: Watch) -> Section:
         sentences.append(
             f"{percent((gap > 0).mean())} of these returns are of episodes that a "
             f"clock cut. They count at best, {number(gap.mean(), DIGITS)} above what was recorded, "
-            "while levels of the old log count such episodes at worst. So returns as recorded, "
+            "while those of the old log or a holdout count at worst. So returns as recorded, "
             f"{number(watch.recorded.mean(), DIGITS)} on average, must fall below "
             + listed([f"{number(x - gap.mean(), DIGITS)} ({name})" for x, name in tested], "or")
             + " before there is an alarm. Record episodes for longer."
