@@ -97,7 +97,9 @@ def test_without_any_level_it_is_no_watch(folder, tmp_path):
     given = ["improve", str(folder / "log.csv"), *words, "--kind", "robust", "-o"]
     CliRunner().invoke(main, [*given, str(tmp_path / "weak")])
     new = str(folder / "new.csv")
-    done = CliRunner().invoke(main, ["watch", str(tmp_path / "weak"), new, "-o", f"{tmp_path}/x"])
+    done = CliRunner().invoke(
+        main, ["watch", str(tmp_path / "weak"), new, "-o", f"{tmp_path}/x.html"]
+    )
     assert done.exit_code == 2
     assert "Nothing is watched: there is no level; name the old log (--log)." in done.output
     assert "Not watched: there is no level to compare with" in done.output
@@ -207,11 +209,11 @@ def test_a_file_of_somebody_else_is_not_replaced(content, folder):
 
 def test_an_old_log_that_was_found_and_a_page_of_somebody_else_are_not_replaced(folder):
     (folder / "letter.html").write_text("<title>A letter</title>")
-    for name in ("log.csv", "letter.html"):
+    for name, words in (("log.csv", "does not end"), ("letter.html", "exists and is not of a")):
         before = (folder / name).read_bytes()
         done = run(folder, "result", "new.csv", "-o", name)
         assert done.exit_code == 2
-        assert f"{name} exists and is not of a watch" in " ".join(done.output.split())
+        assert f"{name} {words}" in " ".join(done.output.split())
         assert (folder / name).read_bytes() == before
 
 
@@ -223,11 +225,11 @@ def test_nothing_is_written_into_a_result(folder):
     assert sorted((folder / "result").iterdir()) == before
 
 
-@pytest.mark.parametrize("name", ["w.json", "w.JSON"])  # one file, where case does not matter
-def test_a_page_that_is_called_json_would_replace_the_answer(name, folder):
+@pytest.mark.parametrize("name", ["w.json", "w.JSON", "w.htm"])
+def test_a_page_of_another_ending_would_replace_the_answer_or_not_be_found(name, folder):
     done = run(folder, "result", "new.csv", "-o", name)
     assert done.exit_code == 2
-    assert f"{name} is for the answer; name the page, such as" in " ".join(done.output.split())
+    assert f"{name} does not end in .html; name the page, such" in " ".join(done.output.split())
     assert not [*folder.glob("w.*")]
 
 

@@ -14,6 +14,7 @@ from surestep.errors import InvalidLog, InvalidParameter
 from surestep.followup.watching import detect, lowest_season
 from surestep.offpolicy import betting
 from surestep.pipeline.followup import drifted
+from surestep.report.followup import goodness
 
 GOOD = {("mild", "wait"): 0.8, ("mild", "treat"): 0.6, ("severe", "wait"): 0.2}
 BEFORE = GOOD | {("severe", "treat"): 0.7}
@@ -77,6 +78,7 @@ def test_nothing_happens_where_nothing_changed(result):
     assert [rate.share for rate in watched.followed.values()] == [1, 1]
     assert "failed" not in [check.outcome for check in watched.checks]
     assert "No alarm after 500 episodes" in watched.report
+    assert [*goodness(watched).pictures[0].curves] == ["as recorded"]  # no clock cut any
 
 
 def test_a_fall_is_found_and_dated(result):
@@ -324,7 +326,10 @@ def test_episodes_that_a_clock_cut_are_drawn_as_recorded():
     assert "100 % of these returns are of episodes that a clock cut" in plain(watched.report)
     words = f"2.71 on average, must fall below {number(level - rest, 3)} (the level of former"
     assert words in plain(watched.report)
-    assert "at best" in watched.report
+    curves = goodness(watched).pictures[0].curves
+    assert {name: value for name, line in curves.items() for _, value in line} == pytest.approx(
+        {"as recorded": earned, "at best": earned + rest}
+    )
     assert "while those of the old log or a holdout count at worst" in plain(watched.report)
 
 

@@ -151,7 +151,7 @@ def check_free(files: dict[Path, bytes], of: str) -> None:
 @click.option("--time", metavar="COLUMN", help="When episodes began, if RESULT does not know.")
 @click.option("--pending", metavar="COLUMN", help="Marks episodes without an outcome yet.")
 @options.allow_query
-@options.output_file("The page to write.  [default: watch.html]")
+@options.output_file("The page to write (.html).  [default: watch.html]")
 @options.json_instead
 def watch_command(
     *,
@@ -176,9 +176,9 @@ def watch_command(
 
     page = output or Path("watch.html")
     kept = page.with_suffix(".json")
-    if page.suffix.lower() == kept.suffix:
+    if page.suffix != ".html":  # `verify` finds the page by the name of the answer
         raise click.UsageError(
-            f"{page} is for the answer; name the page, such as {page.with_suffix('.html')}"
+            f"{page} does not end in .html; name the page, such as {page.with_suffix('.html')}"
         )
     title = b"<title>Watching an adopted policy<"
     check_free({kept: b'{\n  "settings": {\n    "result": ', page: title}, "of a watch")

@@ -606,13 +606,12 @@ def verify_watch(file: Path, log: object, *, old_log: object = None, **how: Any)
         settings = kept["settings"]
         asked = {name: settings[name] for name in WATCH_SETTINGS}
         result = result_beside(file, Path(str(settings["result"])).name)
-        another = Path(str(settings.get("another_log"))).name
+        beside = file.parent / Path(str(settings.get("another_log"))).name
         had_log = bool(kept["drift"])
     except (ValueError, KeyError, TypeError):
         raise InvalidResult(f"{file} is not what `surestep watch` writes") from None
     if "another_log" in settings:
-        there = file.parent / another
-        asked["another_log"] = old_log or (there if there.exists() else Path(another))
+        asked["another_log"] = old_log or (beside if beside.exists() else Path(beside.name))
     else:
         asked["log"] = old_log
     watched = watch(result, log, **asked, **how)

@@ -368,9 +368,9 @@ def alarm_section(watch: Watch) -> Section:
         for _ in ignored[:1]
     ]
     if watch.known < len(watch.ids):
-        waiting = counted(len(watch.ids) - watch.known, "episode")
         sentences.append(
-            f"{waiting} not counted yet: they count in the order of their starts, and the outcome "
+            f"{counted(len(watch.ids) - watch.known, 'episode')} not counted yet: they count in "
+            "the order of their starts, and the outcome "
             f"of {watch.ids[watch.known]} is pending."
         )
     return Section(
