@@ -142,9 +142,9 @@ def pending(by_starts):
 def careless(what, with_lots):
     """Returns a run in which the new policy changes nothing, and the rows are kept carelessly.
 
-    30 % of the failed episodes of the new arm are left out; or rows are made of completed episodes
-    alone, and failures take 30 days in the new arm; or the column of the arm says what was done,
-    and 30 % of those who would fail leave the new arm.
+    30 % of the failed episodes of the new arm are left out, or of the others in the control; or
+    rows are made of completed episodes alone, and failures take 30 days in the new arm; or the
+    column of the arm says what was done, and 30 % of those who would fail leave the new arm.
     """
 
     def run(rng):
@@ -153,7 +153,8 @@ def careless(what, with_lots):
         begun = np.arange(MANY) / 4
         failed = new & (returns == 0)
         arm = new & ~(failed & (rng.random(MANY) < 0.3) & (what == "as taken"))
-        there = ~(failed & (rng.random(MANY) < 0.3) & (what == "dropped"))
+        left_out = {"dropped": failed, "control": ~new & (returns == 1)}.get(what, ~new & new)
+        there = ~(left_out & (rng.random(MANY) < 0.3))
         there &= ~(failed & (begun > begun[-1] - 30) & (what == "completed"))
         names = np.array([f"e{i}" for i in range(MANY)])
         plan = plan_of(lots="lots.csv" if with_lots else None, deadline=60.0)
@@ -222,6 +223,9 @@ WITHOUT_LOTS = {
     f"{name}, without lots": (lambda what=what: careless(what, with_lots=False))
     for name, what in CARELESS.items()
 }
+WITHOUT_LOTS["30 % of the good episodes of the control left out, without lots"] = lambda: careless(
+    "control", with_lots=False
+)
 CASES = {
     "no gain, coin of ½, arms 1:1": lambda: alike(0.5),
     "no gain, coin of 0.98": lambda: alike(0.98),

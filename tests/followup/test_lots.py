@@ -122,6 +122,15 @@ def test_without_lots_the_missing_ones_may_have_gone_as_badly_as_can_be():
     assert answer.measures[0].passed
     assert (answer.verdict, answer.lacking) == ("not yet", 20)
     assert answer.lower_with_lacking < 0 < answer.measures[0].lower
+    # The same where the control lacks 20 that won: it is the mirror image, arms and returns.
+    mirrored = dataclasses.replace(
+        rows, **dict.fromkeys(("returns", "lowest", "highest"), 1 - rows.returns)
+    )
+    mirrored = dataclasses.replace(mirrored, arm=np.where(new, "old", "new"))
+    other = judged(plan, "", mirrored, "2027-01-01")
+    assert (other.verdict, other.lacking) == ("not yet", -20)
+    assert other.lower_with_lacking == pytest.approx(answer.lower_with_lacking)
+    assert other.measures[0].passed
     # As few as chance may leave in that arm are no shortage: 46 of 100, 0.8 standard errors.
     fair = dataclasses.replace(rows, arm=np.where(np.arange(100) % 50 < 23, "new", "old"))
     assert judged(plan, "", fair, "2027-01-01").lacking == 0

@@ -29,7 +29,7 @@ def test_by_the_order_of_completion_a_pilot_is_wrong():
 
 @pytest.mark.slow
 def test_without_lots_careless_rows_claim_too_often():
-    """Above δ in one of the three cases at least, which the caution has to say."""
+    """Above δ in one of the cases at least, which the caution has to say."""
     rates = [pilots.rate(make, 60, seed=3) for make in pilots.WITHOUT_LOTS.values()]
     assert max(rate.share for rate in rates) > 0.1
 

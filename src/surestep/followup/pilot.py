@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from math import ceil, sqrt
+from math import ceil, floor, sqrt
 from typing import Annotated, Literal, NamedTuple
 
 import msgspec
@@ -37,7 +37,7 @@ POINTS = 200  # of a line over time; a past control is looked at so often
 SAME = 1e-9  # of the range: rounding, in returns
 MOST = 1e100  # of a return
 MOST_LOTS = 1_000_000
-SHORT = 1.28  # standard errors by which the new arm may be short: one-sided, 10 %
+SHORT = 1.28  # standard errors by which an arm may be short: one-sided, 10 %
 
 
 class PilotPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -213,9 +213,9 @@ class PilotAnswer:
         Lots without a row before the last one used.
     lacking : int
         The episodes that the new arm has fewer than planned, if that is no chance (at 10 %) and
-        there are no lots.
+        there are no lots; those of the control as a negative number.
     lower_with_lacking : float or None
-        The lower bound on the first measure if these went as badly as can be.
+        The lower bound on the first measure if these went as can be worst for the new policy.
     beside : dict from str to str
         The SHA-256 of the page of the plan and of the file of lots, where these are there.
 
@@ -407,24 +407,29 @@ def judged(
 
 
 def shortage(new: BoolArray, chance: FloatArray) -> int:
-    """Returns how many episodes the new arm lacks; 0 where that may be chance (one-sided, 10 %)."""
+    """Returns how many episodes the new arm lacks, or those of the control as a negative number.
+
+    It is 0 where that may be chance (one-sided, 10 %).
+    """
     short = float((chance - new).sum())
-    if short <= SHORT * sqrt(float((chance * (1 - chance)).sum())):
+    if abs(short) <= SHORT * sqrt(float((chance * (1 - chance)).sum())):
         return 0
-    return ceil(short / (1 - float(chance.mean())))
+    mean = float(chance.mean())
+    return ceil(short / (1 - mean)) if short > 0 else floor(short / mean)
 
 
 def with_lacking(
     plan: PilotPlan, lacking: int, new: BoolArray, chance: FloatArray, ends: list[FloatArray]
 ) -> tuple[BoolArray, FloatArray, list[FloatArray]]:
-    """Returns arms, chances and ends with episodes of the new arm that may have returned anything.
+    """Returns arms, chances and ends with episodes that an arm lacks: they may return anything.
 
     They are spread evenly over the pilot.
     """
-    at = np.arange(lacking) * new.size // lacking
-    anything = [np.repeat([[one.low], [one.high]], lacking, axis=1) for one in plan.measures]
+    many = abs(lacking)
+    at = np.arange(many) * new.size // many
+    anything = [np.repeat([[one.low], [one.high]], many, axis=1) for one in plan.measures]
     filled = [np.insert(x, at, more, axis=1) for x, more in zip(ends, anything, strict=True)]
-    return np.insert(new, at, True), np.insert(chance, at, chance[at]), filled
+    return np.insert(new, at, lacking > 0), np.insert(chance, at, chance[at]), filled
 
 
 def arms(plan: PilotPlan, episodes: Episodes) -> BoolArray:

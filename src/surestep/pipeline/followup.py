@@ -670,8 +670,12 @@ def levels_of(
         alone = sound and standing_of(claim) == "proved"
         ours = claim.figures.get("policy_lower") if alone else None
         chance = claim.delta
-        gains = proved and not saved.record.behavior_is_estimated
-        if ours is None and former > first.low and gains:
+        if (
+            ours is None
+            and former > first.low
+            and proved
+            and not saved.record.behavior_is_estimated
+        ):
             ours = former + (claim.lower or 0.0)
             chance += delta
         ours = ours if isinstance(ours, float) and seasons == 1 else first.low

@@ -229,9 +229,10 @@ def doubts(answer: PilotAnswer) -> Iterator[str]:
         )
     if answer.measures and answer.lower_with_lacking is not None:
         yield (
-            f"The new arm has {counted(answer.lacking, 'episode')} fewer than planned. If these "
-            "are missing from the rows and went as badly as can be, the gain is at least "
-            f"{signed(floored(answer.lower_with_lacking, DIGITS), DIGITS)}."
+            f"The {'new arm' if answer.lacking > 0 else 'control'} has "
+            f"{counted(abs(answer.lacking), 'episode')} fewer than planned. If these are missing "
+            f"from the rows and went as {'badly' if answer.lacking > 0 else 'well'} as can be, the "
+            f"gain is at least {signed(floored(answer.lower_with_lacking, DIGITS), DIGITS)}."
         )
 
 
