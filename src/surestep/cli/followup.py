@@ -68,7 +68,6 @@ def pilot_command(
     surestep pilot result --share 0.5 --deadline 30
     surestep pilot result new.csv
     """
-    from surestep.followup.pilot import ANSWER, ANSWER_PAGE
     from surestep.pipeline import pilot
     from surestep.report.followup import answer_sections, plan_sections
     from surestep.results import load
@@ -76,7 +75,7 @@ def pilot_command(
     folder = plan or result.parent / "pilot"
     place = output or folder
     check_free(
-        {place / ANSWER: b'{\n  "verdict": "', place / ANSWER_PAGE: b"<title>A pilot<"},
+        {place / "answer.json": b'{\n  "verdict": "', place / "answer.html": b"<title>A pilot<"},
         "of a pilot",
     )
     rows = description if description.files else None
@@ -96,8 +95,9 @@ def pilot_command(
         record = load(result).record
         show(plan_sections(made, record) if answer is None else answer_sections(answer, record))
         say_wrote(*(place / name for name in made.files))
-    stops = answer is not None and answer.verdict in ("stop: it is worse", "no claim")
-    raise SystemExit(int(stops))
+    raise SystemExit(
+        int(answer is not None and answer.verdict in ("stop: it is worse", "no claim"))
+    )
 
 
 def shares_of(texts: tuple[str, ...]) -> float | list[tuple[str, float]] | None:
@@ -180,8 +180,13 @@ def watch_command(
         raise click.UsageError(
             f"{page} does not end in .html; name the page, such as {page.with_suffix('.html')}"
         )
-    title = b"<title>Watching an adopted policy<"
-    check_free({kept: b'{\n  "settings": {\n    "result": ', page: title}, "of a watch")
+    check_free(
+        {
+            kept: b'{\n  "settings": {\n    "result": ',
+            page: b"<title>Watching an adopted policy<",
+        },
+        "of a watch",
+    )
     watched = watch(result, description, **how)
     settings = {"result": result.resolve().name} | {name: how[name] for name in WATCH_SETTINGS}
     if how["another_log"] is not None:

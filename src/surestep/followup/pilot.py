@@ -299,9 +299,8 @@ class Pilot:
     def files(self) -> dict[str, bytes]:
         """Returns the files of a plan, or of an answer."""
         if self.answer is None:
-            made = {PLAN: self.toml, PLAN_PAGE: self.report}
-            made |= {self.plan.lots: self.lots} if self.plan.lots else {}
-            return {name: text.encode() for name, text in made.items()}
+            made = [(PLAN, self.toml), (PLAN_PAGE, self.report), (self.plan.lots, self.lots)]
+            return {name: text.encode() for name, text in made if name}
         return {ANSWER: self.to_json().encode(), ANSWER_PAGE: self.report.encode()}
 
     def to_json(self) -> str:
@@ -414,8 +413,7 @@ def shortage(new: BoolArray, chance: FloatArray) -> int:
     short = float((chance - new).sum())
     if abs(short) <= SHORT * sqrt(float((chance * (1 - chance)).sum())):
         return 0
-    mean = float(chance.mean())
-    return ceil(short / (1 - mean)) if short > 0 else floor(short / mean)
+    return ceil(short / np.mean(1 - chance)) if short > 0 else floor(short / np.mean(chance))
 
 
 def with_lacking(
@@ -425,9 +423,8 @@ def with_lacking(
 
     They are spread evenly over the pilot.
     """
-    many = abs(lacking)
-    at = np.arange(many) * new.size // many
-    anything = [np.repeat([[one.low], [one.high]], many, axis=1) for one in plan.measures]
+    at = np.arange(abs(lacking)) * new.size // abs(lacking)
+    anything = [np.repeat([[one.low], [one.high]], at.size, axis=1) for one in plan.measures]
     filled = [np.insert(x, at, more, axis=1) for x, more in zip(ends, anything, strict=True)]
     return np.insert(new, at, lacking > 0), np.insert(chance, at, chance[at]), filled
 
