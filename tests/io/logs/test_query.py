@@ -439,7 +439,7 @@ def test_what_somebody_says_was_known_before_may_choose_rows():
 
 RARELY = """CREATE OR REPLACE TABLE log AS SELECT row_number() OVER () AS row, i AS e, 0 AS s,
     if(bold, 'bold', 'usual') AS a, CASE WHEN lost THEN -5.0 WHEN bold THEN 1.0 ELSE i % 2 END AS x,
-    if(lost, 'gone', 'done') AS status, i % 9 AS site, i % 5 AS n
+    if(lost, 'gone', 'done') AS status, i % 9 AS site, i % 5 AS n, if(i < 4, 0, i) AS visitor
 FROM (SELECT i, i % 17 = 0 AS bold, i % 85 = 0 AS lost FROM range(1000) AS t(i))"""
 
 
@@ -458,12 +458,12 @@ FROM (SELECT i, i % 17 = 0 AS bold, i % 85 = 0 AS lost FROM range(1000) AS t(i))
         ("a <> 'bold'", (), True),
     ],
 )
-@pytest.mark.parametrize("case", [None, "e"])
+@pytest.mark.parametrize("case", [None, "e", "visitor"])  # one visitor has four rows
 def test_a_query_of_one_row_cases_leaves_out_none_by_what_comes_after(where, before, fair, case):
     """One in 17 is treated boldly, and one in five of these is harmed: 12 of 1,000 rows."""
     shop = workshop_of(1, more=[RARELY])
-    keys = Keys(case, None, ("state", "a"), ("reward",), before)
-    sql = f"SELECT row, e, n AS state, a, x AS reward FROM log WHERE {where}"
+    keys = Keys(case and "e", None, ("state", "a"), ("reward",), before)
+    sql = f"SELECT row, e, visitor, n AS state, a, x AS reward FROM log WHERE {where}"
     assert looks_back_only(sql, shop, keys, case=case, order=None) is fair
 
 
