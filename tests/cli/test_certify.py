@@ -38,7 +38,7 @@ def test_claims_of_several_kinds_name_their_standing_and_assumptions(home):
     assert result.exit_code == 0, result.output
     said = re.sub("[ \n]+", " ", result.stdout)
     for words in (
-        "robust, two-successor, strict: not shown to be better Not shown to be better. Proved: at",
+        "robust, two-successor, strict: not shown to be better No useful guarantee: this log",
         "a-priori, beta: not shown to be better No useful guarantee: this log cannot rule out",
         "Proved: holds for every size of the log, if its assumptions hold.",
         "As-published: taken from the papers, with known gaps.",

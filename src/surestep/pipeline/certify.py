@@ -117,6 +117,7 @@ class Judged:
             awaited=saved.awaits_stress_test and rehearsed,
             fresh=self.fresh,
             named=claim == (self.certificates[0] if self.fresh else saved.certificate),
+            record=saved.record if self.same_log else None,
             checks=self.checks,
         )
 
@@ -220,8 +221,9 @@ def certify_result(
             checks = tuple(
                 check for check in checks_of(source) if CHECKS[check.code].forbids_proof is not None
             )
-            behavior = saved.record.parameters.behavior
-            checks += declared_policy.check(declared_policy.of_problem(made.problem, behavior))
+            checks += declared_policy.check(
+                declared_policy.of_problem(made.problem, saved.record.parameters.behavior)
+            )
     return Judged(
         certificates=tuple(claims),
         result=saved,
