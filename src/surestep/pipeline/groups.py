@@ -26,7 +26,8 @@ overlap (Wang & Ramdas 2022). ∎ As every e is 0 or G/(k*α), all groups with L
 are k* of them, and none otherwise. With k* = 1 this is Bonferroni's level; k* is half of the groups
 of which fold 1 expects an L above 0, rounded down, and at least 1: so it costs little where fold 1
 is half right. (A gain that fold 1 merely estimates to be above 0 does not count: half of all groups
-without any have one.) That L is the lower end of the interval of the gain.
+without any have one.) That L is the lower end of the interval of the gain at Bonferroni's level, as
+the policy was chosen where fold 1 happened to show gains.
 """
 
 from collections.abc import Iterator, Sequence
@@ -147,8 +148,11 @@ def group_gains(
         ]
     named = sum(one.by_state for one in gains)
     if names and keys.columns is not None and named:
-        parts = [one.first for one in sure if one.first.counts.starts.any()]
-        hoped = [gain_interval(part, policy, delta)[1] for part in parts]
+        hoped = [
+            gain_interval(one.first, policy, delta / named)[1]
+            for one in sure
+            if one.first.counts.starts.any()
+        ]
         least = max(1, sum(low > 0 for low in hoped) // 2)  # k*
         better = passing(sure, policy, certifier, least * delta / named, 0.0)
         gains = [replace(x, gains=len(better) >= least and x.name in better) for x in gains]
