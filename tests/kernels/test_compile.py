@@ -261,7 +261,29 @@ def test_what_borrows_arrays_returns_none_of_its_own():
         return values + 1.0
 
     with pytest.raises(numba.NumbaError, match="Only accept returning of array passed"):
-        made(np.ones(2))
+        made.compile((numba.float64[::1],))
+
+
+def test_a_helper_runs_as_python_where_python_calls_it():
+    @_compile.helper
+    def doubled(x):
+        return 2 * x
+
+    assert doubled("ab") == "abab"
+    assert not doubled.overloads
+
+
+def test_a_helper_is_compiled_once_for_all_whole_numbers():
+    @_compile.helper
+    def doubled(x):
+        return 2 * x
+
+    @_compile.helper
+    def both(x):
+        return doubled(x) + doubled(3)
+
+    both.compile((numba.int64,))
+    assert len(doubled.overloads) == 1
 
 
 def test_an_error_in_a_task_is_raised(monkeypatch):

@@ -10,7 +10,7 @@ import click
 from surestep._progress import task_progress
 from surestep._words import visible
 from surestep.cli import options
-from surestep.cli.terminal import say, say_json, say_sentences, show
+from surestep.cli.terminal import compile_first, say, say_json, say_sentences, show
 from surestep.description import ASKING, IMPROVING, READING, Description
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def improve_command(
     surestep improve log.toml -o result
     surestep improve log.csv --behavior policy.csv --discount 0.95 -o result
     """
+    compile_first()
     if description.structure:
         improve_by_structure(description, output, memory_limit, as_json=as_json)
         return

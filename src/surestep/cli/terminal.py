@@ -40,6 +40,14 @@ def say(*texts: object, err: bool = False, **style: Any) -> None:
             )
 
 
+def compile_first() -> None:
+    """Lets all cores compile what an improvement needs, unless that is stored, and says so."""
+    from surestep.kernels.ahead import OF_IMPROVE, compile_ahead
+
+    if note := compile_ahead(OF_IMPROVE):
+        say(note, err=True)
+
+
 def shell_word(text: str) -> str:
     r"""Quotes a text as one word of a shell command, on one line.
 

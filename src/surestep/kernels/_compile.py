@@ -1,14 +1,19 @@
 """Compiles kernels with Numba: each on its first call, for exactly one signature."""
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
+from threading import Event
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
 import numba
+from numba.core.registry import CPUDispatcher
+from numba.core.types.misc import unliteral
 
-from surestep.kernels._code_cache import keep_code
+from surestep.kernels._code_cache import is_kept, keep_code
 from surestep.kernels.devices import at_home, gpu_is_for, on_gpu, require_gpu, run_on_gpu
 from surestep.kernels.types import Room, RoomSize, signature_of
 
@@ -32,6 +37,7 @@ class Kernel(Generic[Arguments, Result]):
         self.threads_from = threads_from  # entries of the largest array; None: never parallel
         self.__doc__ = function.__doc__
         self.code = cache(self.compiled)  # for one thread, or parallel
+        self.ready: Event | None = None  # set once another process has compiled it
 
     def __call__(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         """Runs the machine code; the first call compiles it or reads it from disk.
@@ -47,11 +53,36 @@ class Kernel(Generic[Arguments, Result]):
 
     def compiled(self, parallel: bool) -> Callable[Arguments, Result]:
         """Compiles the function, or reads its machine code from disk; stores it there."""
-        dispatcher = numba.njit(parallel=parallel, nogil=True)(self.function)
-        keep_code(dispatcher, "threads" if parallel else "thread")
-        dispatcher.compile(signature_of(self.function))
+        if self.ready is not None:
+            self.ready.wait()
+        dispatcher = self.dispatcher(parallel)
+        with uncollected():
+            dispatcher.compile(signature_of(self.function))
         dispatcher.disable_compile()
         return cast(Callable[Arguments, Result], dispatcher)
+
+    def dispatcher(self, parallel: bool) -> Any:
+        """Returns what Numba compiles, and where the machine code is kept."""
+        made = numba.njit(parallel=parallel, nogil=True, no_cfunc_wrapper=True)(self.function)
+        keep_code(made, "threads" if parallel else "thread")
+        return made
+
+    def is_kept(self) -> bool:
+        """Tells whether machine code for one thread is stored, or cannot be."""
+        made = self.dispatcher(False)
+        return is_kept(made, signature_of(self.function))
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Collects no garbage meanwhile: a compiler makes many objects that live, and little of it."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 class Tasks(Kernel[Concatenate[int, int, Room, Arguments], None]):
@@ -134,9 +165,21 @@ def tasks(
     return lambda function: Tasks(function, threads_from, on_gpu=on_gpu)
 
 
+class Helper(CPUDispatcher):  # type: ignore[misc]
+    """A function for kernels alone: without a way in from Python it compiles in less time."""
+
+    def __call__(self, *args: Any) -> Any:
+        """Runs as Python where Python calls it: the simulator of a GPU, and tests."""
+        return self.py_func(*args)
+
+    def get_call_template(self, args: Sequence[Any], kws: Mapping[str, Any]) -> Any:
+        """Returns how it is called; a literal such as 0 compiles it for all whole numbers."""
+        return super().get_call_template([unliteral(one) for one in args], kws)
+
+
 def helper(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     """Makes a function that kernels can call; it is compiled into its callers."""
-    return cast(Callable[Arguments, Result], numba.njit(function))
+    return compiled_for_kernels(function)
 
 
 def borrowing(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
@@ -145,9 +188,18 @@ def borrowing(function: Callable[Arguments, Result]) -> Callable[Arguments, Resu
     Numba updates the reference count of an array twice whenever the array is passed on, even to a
     helper that is compiled into its caller. In a loop over single numbers that costs the most time.
     """
-    return cast(Callable[Arguments, Result], numba.njit(_nrt=False)(function))
+    return compiled_for_kernels(function, _nrt=False)
 
 
 def inlined(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Makes a helper that is inlined: its `prange` loops are parallel if its caller is."""
-    return cast(Callable[Arguments, Result], numba.njit(inline="always")(function))
+    """Makes a helper whose machine code always becomes part of its callers."""
+    return compiled_for_kernels(function, forceinline=True)
+
+
+def compiled_for_kernels(
+    function: Callable[Arguments, Result], **options: bool
+) -> Callable[Arguments, Result]:
+    """Makes a `Helper` with these options of Numba."""
+    made = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function)
+    made.__class__ = Helper
+    return cast(Callable[Arguments, Result], made)

@@ -1,0 +1,98 @@
+"""Compiles the kernels of a verb before it needs them, by one process a core.
+
+Numba compiles in one thread at a time, so the work is done by processes. Each takes the next kernel
+of the list, and leaves its code in the cache, where this process finds it. A kernel that is called
+while it is being compiled waits for that (`Kernel.ready`).
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib import import_module
+from queue import Empty, SimpleQueue
+from threading import Event, Thread
+
+from surestep.kernels._compile import Kernel
+
+SECONDS = 2.5  # to compile a kernel, about (`benchmarks/compilation.py`)
+# What `improve` needs of the usual log, in the order of need.
+OF_IMPROVE = (
+    "backup.expected_values",
+    "backup.chain_step",
+    "backup.pair_values",
+    "spibb.move_free_mass",
+    "components.leads_ahead",
+    "components.strong_components",
+    "robust.worst_interval_rows",
+    "stitched.coupled_chances",
+    "stitched.stitched_rounds",
+    "runs.discounted_returns",
+    "stitched.last_refuted_of",
+    "posterior.draw_models",
+    "drawn.solve_drawn",
+    "components.settle_components",
+    "backup.best_values",
+    "robust_batch.settle_intervals",
+    "shuffles.shuffled_information",
+    "shuffles.walk_trails",
+    "runs.running_sums",
+    "runs.simulate",
+    "elimination.evaluate_each",
+    "elimination.improve_each",
+)
+
+
+def compile_ahead(names: Sequence[str]) -> str:
+    """Begins to compile the kernels that have no stored code; returns what to tell of it, if any.
+
+    Kernels are named file.name, in the order in which they are needed.
+    """
+    missing = [name for name in names if not kernel_of(name).is_kept()]
+    processes = min(os.cpu_count() or 1, len(missing))
+    if processes < 2 or not sys.executable:
+        return ""
+    waiting: SimpleQueue[tuple[str, Event]] = SimpleQueue()
+    for name in missing:
+        kernel_of(name).ready = ready = Event()
+        waiting.put((name, ready))
+    for _ in range(processes):
+        Thread(target=hand_out, args=(waiting,), daemon=True).start()
+    seconds = SECONDS * len(missing) / processes
+    return f"compiling for this machine, once: about {seconds:.0f} s"
+
+
+def hand_out(waiting: "SimpleQueue[tuple[str, Event]]") -> None:
+    """Has kernels compiled by a process of its own, one after the other, until none waits.
+
+    If that process ends early, whoever calls a kernel compiles it.
+    """
+    command = [sys.executable, "-c", "from surestep.kernels.ahead import serve; serve()"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with suppress(Empty):
+            while True:
+                name, ready = waiting.get_nowait()
+                with suppress(OSError):
+                    print(name, file=process.stdin, flush=True)
+                    process.stdout.readline()
+                ready.set()
+
+
+def serve() -> None:
+    """Compiles each kernel that is named on standard input, and answers when its code is kept."""
+    for line in sys.stdin:
+        kernel_of(line.strip()).code(False)
+        sys.stdout.write(line)
+        sys.stdout.flush()
+
+
+def kernel_of(name: str) -> Kernel[..., object]:
+    """Returns a kernel by its name, file.name."""
+    file, _, function = name.partition(".")
+    kernel: Kernel[..., object] = getattr(import_module(f"surestep.kernels.{file}"), function)
+    return kernel
