@@ -209,10 +209,11 @@ def test_what_is_the_same_for_all_states_is_added_at_once(width, updates, rounds
 
 def test_a_row_of_a_chain_has_the_terms_of_all_actions(watch):
     # Two actions that lead to three states each: six terms and two, and 8 to spare.
-    rules = watch(evaluation, "replace")
+    rules, rule_of = [], StoppingRule.of
+    watch(StoppingRule, "of", lambda *given: rules.append(rule_of(*given)) or rules[-1])
     mdp = FiniteMDP.from_dense(np.full((3, 2, 3), 1 / 3), np.ones((3, 2)), discount=0.5)
     evaluate_with_bound(mdp, Policy.uniform(mdp))
-    assert [given["terms"] for given in rules.named] == [6 + 2 + 8]
+    assert [rule.terms for rule in rules] == [6 + 2 + 8]
 
 
 @pytest.mark.parametrize(("left", "turns"), [(0.5, 0), (0.51, 1)])
