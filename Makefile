@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo docs docs-all test test-browser test-gpu test-all test-versions line-coverage \
+.PHONY: help demo docs docs-all test wheel test-browser test-gpu test-all test-versions line-coverage \
 	coverage reproduced format lock clean
 
 help: ## show this list
@@ -58,6 +58,11 @@ test: | .cache/tmp ## format, lint, types, layers, budgets, tests and doctests, 
 	@# is run once more, with them.
 	.venv/bin/pytest -n 2 --dist worksteal --assert plain --durations 15 --durations-min 2 -m "not slow" || \
 		{ .venv/bin/pytest --last-failed --last-failed-no-failures none -m "not slow"; exit 1; }
+
+wheel: | .cache/tmp ## build the wheel of a release, with machine code for this Python, and try it
+	@"$(PYTHON)" tools/environment.py test
+	.venv/bin/python tools/machine_code.py .cache/machine_code
+	"$(PYTHON)" tools/check_wheel.py --machine-code .cache/machine_code
 
 test-browser: | .cache/tmp ## open the pages in the system's chromium
 	@"$(PYTHON)" tools/environment.py test

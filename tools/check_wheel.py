@@ -5,6 +5,9 @@ sdist are built by the locked hatchling in .venv, the wheel once more from the s
 beside packages that are kept between runs; it must answer, and nothing else may be asked for. What
 an installation weighs, and how long importing takes, is printed.
 
+With --machine-code FOLDER, the wheel also carries the code of kernels that FOLDER has
+(`tools/machine_code.py`), and the first `improve` of what is installed must compile nothing.
+
 With --extras, the wheel is installed into an empty environment for every extra of pyproject.toml,
 and for none, in locked versions; what each is for is tried, and in the one without extras the first
 lines of Python in README.md. The packages for a GPU are resolved, and not installed.
@@ -12,6 +15,7 @@ lines of Python in README.md. The packages for a GPU are resolved, and not insta
 
 import argparse
 import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -53,10 +57,15 @@ RESOLVED = "gpu"  # gigabytes, and of no use without one
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--extras", action="store_true", help="try every extra by itself too")
+    parser.add_argument("--machine-code", type=Path, help="carry the code of kernels in it too")
     asked = parser.parse_args()
     try:
         wheel = build()
+        if asked.machine_code:
+            wheel = with_machine_code(wheel, asked.machine_code)
         check_answer(wheel)
+        if asked.machine_code:
+            check_nothing_is_compiled()
         if asked.extras:
             check_extras(wheel)
     except subprocess.CalledProcessError as error:
@@ -98,6 +107,19 @@ def from_sdist(sdist: Path) -> Path:
     return wheel
 
 
+def with_machine_code(wheel: Path, folder: Path) -> Path:
+    """Makes the wheel once more, of the sources in the sdist and the code of kernels."""
+    (sources,) = (PLACE / "unpacked").glob("*/")
+    shutil.copytree(folder, sources / "src" / "surestep" / "kernels" / "machine_code")
+    plain = len(contents(wheel))
+    hatch(sources, "--target", "wheel", "--directory", str(wheel.parent))
+    carried = len(contents(wheel)) - plain
+    if carried != len([*folder.iterdir()]):
+        raise ValueError(f"{wheel.name} carries {carried} files of {folder}")
+    print(f"{wheel.name} carries {carried} files of machine code, {wheel.stat().st_size:,} bytes")
+    return wheel
+
+
 def hatch(sources: Path, *arguments: str) -> None:
     output_of(VENV / "bin" / "python", "-m", "hatchling", "build", *arguments, folder=sources)
 
@@ -130,6 +152,23 @@ def check_answer(wheel: Path) -> None:
         f"{seconds(CLEAN, 'import surestep') * 1e3:.0f} ms, surestep --help "
         f"{seconds(CLEAN, HELP) * 1e3:.0f} ms beyond an empty program"
     )
+
+
+def check_nothing_is_compiled() -> None:
+    """Improves the example with what is installed; Numba's cache of the user must stay empty."""
+    kept = PLACE / "numba"
+    for folder in (kept, PLACE / "demo"):
+        shutil.rmtree(folder, ignore_errors=True)
+    example = ROOT / "examples" / "pumps.toml"
+    said = output_of(
+        *(CLEAN / "bin" / "surestep", "improve", str(example), "-o", str(PLACE / "demo")),
+        environment={"NUMBA_CACHE_DIR": str(kept)},
+    )
+    if compiled := sorted(path.name for path in kept.rglob("*.nbc")):
+        raise ValueError(f"the first `improve` compiles {len(compiled)}: {', '.join(compiled)}")
+    if "compiling" in said:
+        raise ValueError(f"the first `improve` says that it compiles: {said}")
+    print("the first `improve` of what is installed compiles nothing")
 
 
 HELP = """
@@ -188,9 +227,15 @@ def pinned(lock: Path) -> str:
     return "\n".join(re.sub(r"\s*\\$", "", line) for line in lines if re.match(r"\w", line)) + "\n"
 
 
-def output_of(program: Path, *arguments: str, folder: Path = ROOT) -> str:
+def output_of(
+    program: Path,
+    *arguments: str,
+    folder: Path = ROOT,
+    environment: "dict[str, str] | None" = None,
+) -> str:
     return subprocess.run(
         [program, *arguments],
+        env={**os.environ, **(environment or {})},
         check=True,
         cwd=folder,
         stdout=subprocess.PIPE,

@@ -11,9 +11,11 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
+from pkgutil import iter_modules
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 
+from surestep import kernels
 from surestep.kernels._compile import Kernel
 
 SECONDS = 2.5  # to compile a kernel, about (`benchmarks/compilation.py`)
@@ -96,3 +98,14 @@ def kernel_of(name: str) -> Kernel[..., object]:
     file, _, function = name.partition(".")
     kernel: Kernel[..., object] = getattr(import_module(f"surestep.kernels.{file}"), function)
     return kernel
+
+
+def all_kernels() -> list[str]:
+    """Returns the names of all kernels for the processor."""
+    names = []
+    for module in iter_modules(kernels.__path__, "surestep.kernels."):
+        if not module.name.endswith("_cuda"):  # which needs an extra
+            for name, one in vars(import_module(module.name)).items():
+                if isinstance(one, Kernel) and one.function.__module__ == module.name:
+                    names.append(f"{module.name.removeprefix('surestep.kernels.')}.{name}")
+    return names
