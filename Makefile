@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo docs docs-all test wheel test-browser test-gpu test-all test-versions line-coverage \
+.PHONY: help demo docs docs-all test test-thorough wheel test-browser test-gpu test-all test-versions line-coverage \
 	coverage reproduced format lock clean
 
 help: ## show this list
@@ -39,13 +39,18 @@ docs-all: | .cache/tmp ## the same, with all pages of the gallery
 	.venv/bin/python -m sphinx -E -q -W --keep-going -c tools/docsite -d .cache/doctrees docs site
 	@echo "site/index.html"
 
-READY = .venv/bin/pytest --collect-only -q --assert plain -m "not slow"; \
+KIND = not slow and not thorough
+# Without its own words for a failed assert, pytest reads the tests in half the time; what fails
+# is run once more, with them.
+TESTS = .venv/bin/pytest -n 2 --dist worksteal --assert plain --durations 15 --durations-min 2 -m "$(KIND)" || \
+	{ .venv/bin/pytest --last-failed --last-failed-no-failures none -m "$(KIND)"; exit 1; }
+READY = .venv/bin/pytest --collect-only -q --assert plain -m "$(KIND)"; \
 	.venv/bin/python benchmarks/compilation.py --keep --only runs.simulate runs.population_counts \
 	components.strong_components robust_batch.settle_intervals posterior.draw_models nodes.node_rounds
 
 # Bits are promised on the processor: a GPU of this machine has tests of its own.
-test: export SURESTEP_DEVICE := cpu
-test: | .cache/tmp ## format, lint, types, layers, budgets, tests and doctests, wheel
+test test-thorough: export SURESTEP_DEVICE := cpu
+test: | .cache/tmp ## format, lint, types, layers, budgets, quick tests and doctests, wheel
 	@"$(PYTHON)" tools/environment.py test
 	@# Each takes one core, so they run side by side. Who is done sooner makes ready what both
 	@# processes of the tests would begin with: byte code, and kernels that all of them need.
@@ -54,10 +59,12 @@ test: | .cache/tmp ## format, lint, types, layers, budgets, tests and doctests, 
 		.venv/bin/lint-imports --no-logo --cache-dir .cache/import-linter && \
 		.venv/bin/python tools/statements.py src/surestep --check > .cache/statements.txt; \
 		checked=$$?; wait $$wheel && exit $$checked
-	@# Without its own words for a failed assert, pytest reads the tests in half the time; what fails
-	@# is run once more, with them.
-	.venv/bin/pytest -n 2 --dist worksteal --assert plain --durations 15 --durations-min 2 -m "not slow" || \
-		{ .venv/bin/pytest --last-failed --last-failed-no-failures none -m "not slow"; exit 1; }
+	$(TESTS)
+
+test-thorough: KIND = thorough and not slow
+test-thorough: | .cache/tmp ## the tests that take a second or more each
+	@"$(PYTHON)" tools/environment.py test
+	$(TESTS)
 
 wheel: | .cache/tmp ## build the wheel of a release, with machine code for this Python, and try it
 	@"$(PYTHON)" tools/environment.py test
@@ -72,7 +79,7 @@ test-browser: | .cache/tmp ## open the pages in the system's chromium
 test-gpu: ## test and measure on a GPU, with the interpreter and the packages at hand
 	@"$(PYTHON)" tools/test_gpu.py
 
-test-all: test ## make test, the slow tests, other machines, and a search for new counterexamples
+test-all: test test-thorough ## both, the slow tests, other machines, and a search for new counterexamples
 	@"$(PYTHON)" tools/environment.py cluster
 	.venv/bin/pytest -n 2 --dist worksteal -m slow
 	"$(PYTHON)" tools/check_wheel.py --extras

@@ -1,4 +1,4 @@
-"""What the pages of the documentation share as they are tested."""
+"""What the pages of the documentation share as they are tested, and which tests are thorough."""
 
 import ast
 from functools import cache
@@ -7,6 +7,25 @@ import pytest
 from _pytest.doctest import DoctestItem
 
 ONCE = {"worlds": 0}
+
+# They take a second or more, and what they show is tested in `tests` as well.
+THOROUGH = (
+    *("docs/bounds.md", "docs/checks.md", "docs/experiments.md", "docs/rehearsal.md"),
+    *("docs/structure.md", "docs/verifying.md", "src/surestep/algorithms/node_rules.py"),
+    *("src/surestep/certificates/node_tables.py", "src/surestep/pipeline/rehearse.py"),
+    "src/surestep/rehearsal/nodes.py",
+)
+
+
+def pytest_collection_modifyitems(items):
+    """Leaves long pages, and further cases of tests that say so, to `make test-thorough`."""
+    seen = set()
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        repeats = test in seen and item.get_closest_marker("one_quick")
+        if repeats or item.nodeid.startswith(THOROUGH):
+            item.add_marker("thorough")
+        seen.add(test)
 
 
 @pytest.fixture(autouse=True)
