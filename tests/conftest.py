@@ -28,6 +28,11 @@ def pytest_collection_finish():
     gc.enable()
 
 
+def pytest_unconfigure():
+    """Frees what was left alone: at its exit DuckDB lists all its types that are still held."""
+    gc.unfreeze()
+
+
 # The first call of a kernel compiles it, so a time limit an example would say nothing.
 COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 
