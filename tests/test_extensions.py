@@ -84,6 +84,7 @@ def test_nobody_looks_at_installed_packages_for_what_is_built_in():
     assert extensions.installed.cache_info().misses == 1
 
 
+@pytest.mark.thorough
 def test_workers_know_what_was_registered(tmp_path):
     everything()
     plan = tmp_path / "own.toml"
@@ -225,6 +226,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.thorough
 def test_an_installed_package_works_in_every_verb_and_is_missed_by_name(tmp_path):
     site = tmp_path / "site"
     entries = [("algorithms", "Halfway"), ("certificates", "Hopeful"), ("environments", "coin")]

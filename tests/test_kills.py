@@ -125,6 +125,7 @@ def check_kill(name, number, share, whole, folder):
     assert list((folder / "tmp").iterdir()) == []
 
 
+@pytest.mark.thorough
 def test_a_killed_command_leaves_nothing_half_done(whole, tmp_path):
     # tests/experiments kill a run, tests/cli interrupt an improvement; the rest is slow.
     check_kill("count", signal.SIGTERM, 0.5, whole, prepared(tmp_path / "killed"))

@@ -225,6 +225,7 @@ def simulated(mdp, policy, episodes, horizon, rng):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sampler", [population, pytest.param(simulated, marks=pytest.mark.slow)])
 def test_both_samplers_draw_from_the_exact_law_of_the_counts(sampler):
     """χ² against all vectors of counts, rare ones pooled."""

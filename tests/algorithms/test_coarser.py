@@ -120,6 +120,7 @@ def too_fine(rows, days, seed=3):
     }
 
 
+@pytest.mark.thorough
 def test_a_column_that_makes_states_too_rare_is_left_out_and_named():
     terms = {"columns": {"state": ["ill", "day"]}, "discount": 0, "ending": (0, 1), "worlds": 0}
     result = surestep.improve(too_fine(400, 25), rules=0, **terms)

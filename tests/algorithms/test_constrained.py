@@ -126,6 +126,7 @@ def test_opposed_signals_leave_what_their_margin_allows():
     assert free.kept_by == ("",) * 6
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))]
 )

@@ -20,6 +20,7 @@ def rules_for(problem):
     return find_rules(CERTIFIER.parts(problem)[0], CERTIFIER, {GROUP: ["reboot_@"]})
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_lists_that_are_all_too_long_are_cut(most):
     training = CERTIFIER.parts(world_with_log(5, 60)[1])[0]
@@ -58,6 +59,7 @@ def test_steps_and_returns_in_the_model_are_those_of_the_world():
     assert (twice[::2] == twice[1::2]).all()
 
 
+@pytest.mark.thorough
 def test_rules_are_found_that_gain_nearly_as_much_as_the_best_ones_known():
     world, problem = world_with_log(8, 300)
     found = rules_for(problem)

@@ -111,6 +111,7 @@ def test_one_column_without_an_order_is_told_exactly(world):
     assert (worth(gain, grown[-1]) if grown else gain.sum(axis=0).max()) == best
 
 
+@pytest.mark.thorough
 def test_greedy_trees_are_near_the_best_ones():
     """In rough worlds greedy trees are mostly the best ones, and have 96 % of them on average."""
     rng = np.random.default_rng(1)

@@ -170,6 +170,7 @@ def test_the_closed_form_of_lucky_successors_is_the_mean():
     assert [verdict.gain, verdict.difference] == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (1, 2))])
 def test_unseen_pairs_break_the_bound_of_spibb(seed):
     verdict, average = cases.unseen_pairs(seed=seed), cases.unseen_pairs_on_average(10**5)

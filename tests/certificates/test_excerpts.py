@@ -75,6 +75,7 @@ def false_claims(logs, among):
     return wrong
 
 
+@pytest.mark.thorough
 def test_first_entries_claim_a_gain_that_is_none_as_seldom_as_said():
     """Although the logger learns. Where the best entries are picked, most claims are wrong."""
 

@@ -112,6 +112,7 @@ TOGETHER = {
 }
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("world", "kind"),
     [
@@ -158,6 +159,7 @@ class Normal(Certifier):
         )
 
 
+@pytest.mark.thorough
 def test_bounds_at_the_whole_delta_do_not_hold_at_once_and_shared_ones_do():
     P = np.zeros((2, 2, 2))
     P[0, :, 1] = 1.0

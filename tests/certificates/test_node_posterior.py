@@ -68,6 +68,7 @@ def logged(law, episodes, rng, steps=8):
     return sampled_log(WORLD, law, OLD, starts, steps=steps, rng=rng)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("episodes", [4, 60])
 def test_gains_in_drawn_worlds_are_those_of_linear_solves(episodes):
     """With few episodes worlds differ, with many they share nearly all rollouts."""
@@ -99,6 +100,7 @@ def test_starts_are_weighed_like_the_episodes_of_the_log():
     assert np.abs((gains.ravel() - truth) / errors.ravel()).max() < 5
 
 
+@pytest.mark.thorough
 def test_the_claim_is_the_quantile_of_exact_gains_less_its_error():
     law, rng = drawn_world(3)
     problem = posed(logged(law, 60, rng))
@@ -143,6 +145,7 @@ def wrong_claims(worlds, episodes, delta, draws=60):
     return wrong
 
 
+@pytest.mark.thorough
 def test_claims_are_wrong_as_rarely_as_promised_under_the_prior():
     """With δ = 0.4 not more than 40 % of claims, and not so few that anything would pass."""
     wrong = wrong_claims(40, 12, 0.4)
@@ -159,6 +162,7 @@ RARE = runpy.run_path(str(SCRIPT))
 alike, wrong_beliefs = RARE["alike"], RARE["wrong_beliefs"]
 
 
+@pytest.mark.thorough
 def test_rare_losses_make_no_gain_where_no_action_matters():
     """δ = 0.1. A prior of the same weight for each value makes nearly all of these claims."""
     assert wrong_beliefs(60, 0.001) <= 9

@@ -247,6 +247,7 @@ def test_cut_rollouts_with_true_tails_have_the_true_mean():
         assert least.differences[0, : least.complete[0]].mean() < gain - 10
 
 
+@pytest.mark.thorough
 def test_robust_tails_prove_more_and_are_no_part_of_large_worlds():
     small, large = SysAdmin(4), SysAdmin(20)
     for world, used in ((small, True), (large, False)):
@@ -257,6 +258,7 @@ def test_robust_tails_prove_more_and_are_no_part_of_large_worlds():
         assert (claims[0].lower > claims[1].lower) == used
 
 
+@pytest.mark.thorough
 def test_claims_hold_where_the_truth_is_known():
     """They are wrong far less often than δ; as often as δ once in 10⁶ tests, at most."""
     world, delta, logs = SysAdmin(3), 0.3, 40

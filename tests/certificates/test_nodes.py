@@ -288,6 +288,7 @@ def test_stacks_keep_the_place_of_what_nobody_saw():
     assert (stacks.stops - stacks.offsets[:-1]).tolist() == [1, 0, 0, 1]
 
 
+@pytest.mark.thorough
 def test_a_claim_is_proved_with_its_assumptions_and_the_same_again():
     world = SysAdmin(5)
     problem = world.problem(world.sample(world.first_failed(0.3), 300, rng=2))
@@ -446,6 +447,7 @@ def wrong_where_the_range_is_small(logs, *, chance):
     return wrong
 
 
+@pytest.mark.thorough
 def test_claims_hold_where_the_range_is_small_and_the_logger_cools_off():
     assert wrong_where_the_range_is_small(50, chance=0.4) <= most_failures(50)
 
@@ -456,6 +458,7 @@ def test_claims_hold_in_many_small_worlds(chance):
     assert wrong_where_the_range_is_small(2000, chance=chance) <= most_failures(2000)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", [30, pytest.param(300, marks=pytest.mark.slow)])
 def test_claims_hold_where_episodes_end_and_the_logger_quits(number):
     draw, wait, go = risky(seen=True)
@@ -509,6 +512,7 @@ def test_paid_returns_count_what_nobody_saw_as_the_most():
     assert paid_node_returns(within).tolist() == [1.0, 1.0, 2.0, 1.0]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("seen", "action", "logs"),
     [

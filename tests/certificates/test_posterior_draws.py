@@ -185,6 +185,7 @@ def expected_gains(name):
     return oracle_gains(*asked(name), 600, np.random.default_rng(2))
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("name", SETTINGS)
 @pytest.mark.parametrize(
     "solver", ["elimination", pytest.param("iteration", marks=pytest.mark.slow)]
@@ -429,6 +430,7 @@ SLOW = {
 }
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=pytest.mark.slow if n == "sticky" else ()) for n in SLOW]
 )

@@ -36,6 +36,7 @@ def drawn_world(rng):
     return FiniteMDP.from_dense(P, R, 0.8, start)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("worlds", [200, pytest.param(2000, marks=pytest.mark.slow)])
 def test_under_the_prior_the_truth_is_one_more_draw(worlds):
     rng = np.random.default_rng(11)
@@ -194,6 +195,7 @@ def claims_on_resource_gathering(priors, seeds):
     return np.array(truths), *np.transpose(claims)
 
 
+@pytest.mark.thorough
 def test_where_much_was_hardly_ever_seen_a_prior_against_the_policy_keeps_the_promise():
     # A log of those below in which the other two priors are wrong.
     names = ("weight", "pooled", "cautious")

@@ -482,6 +482,7 @@ def test_a_belief_counts_what_an_estimate_may_be_off():
     assert same.lower == 0.0
 
 
+@pytest.mark.thorough
 def test_the_interval_of_the_best_guess_holds_what_was_really_done():
     """Sixty episodes estimate what is done, and three times as many judge."""
     number, missed = 75, {"as exact": 0, "as estimated": 0}

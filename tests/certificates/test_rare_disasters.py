@@ -184,6 +184,7 @@ def wrong_claims(name):
     return wrong, harm
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["disaster", pytest.param("jackpot", marks=pytest.mark.slow)])
 def test_a_reward_that_hardly_ever_shows_is_feared_where_it_was_declared(name):
     # 17 and more of 100 claims are wrong once in 49 times at a rate of 10 %, and four of five times

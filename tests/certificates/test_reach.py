@@ -104,6 +104,7 @@ WORLDS = {
 }
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("number", [30, pytest.param(100, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("within", [N, pytest.param(None, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
@@ -289,6 +290,7 @@ def dense_draws(problem, settings, policies):
     return rows, chunk.initial
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("within", [0, 3, None])
 @pytest.mark.parametrize("alone", [False, True])
 def test_gains_are_those_of_each_drawn_model(within, alone):

@@ -121,6 +121,7 @@ def plain_iteration(step, size, discount):
     return step(value)
 
 
+@pytest.mark.one_quick
 @EVERY
 @settings(max_examples=settings.default.max_examples // 2)
 @given(problem=problems(max_states=3), data=st.data())
@@ -329,6 +330,7 @@ def too_often(failures, trials, delta, alarm=1e-6):
     return failures > 0 and betaincinv(failures, trials - failures + 1, alarm) > delta
 
 
+@pytest.mark.one_quick
 @EVERY
 @STRICT
 @pytest.mark.parametrize("trials", [30, pytest.param(1500, marks=pytest.mark.slow)])

@@ -109,6 +109,7 @@ def true_tails(mdp, policies):
 UP, DOWN, ALL = [1, 1, 0], [0, 0, 0], [True] * 6
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("ours", "readable", "horizon", "depths", "rounds"),
     [

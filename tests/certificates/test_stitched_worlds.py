@@ -79,6 +79,7 @@ def wandering(seed=1):
     return mdp, ours, Policy.uniform(mdp)
 
 
+@pytest.mark.thorough
 def test_the_capital_against_the_truth_has_the_mean_1():
     # Each of 1,500 stacks is read by one run of 6 rounds; the stake is as large as it may be.
     mdp, ours, theirs = wandering()
@@ -203,6 +204,7 @@ WORLDS = {
 }
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     "name", ["rare 2", "drops what went wrong", "luckiest of 30", "noisy rewards"]
 )

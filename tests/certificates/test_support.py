@@ -138,6 +138,7 @@ CASES = {
 }
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("name", CASES)
 def test_gains_have_the_law_of_the_oracle(name):
     per, known, certifier = CASES[name]
@@ -172,6 +173,7 @@ def test_with_one_successor_a_row_is_known_exactly():
     assert found.figures["mean_gain"] == pytest.approx(difference, abs=1e-9)
 
 
+@pytest.mark.thorough
 def test_under_the_users_own_prior_the_truth_is_one_more_draw():
     rng, draws, worlds = np.random.default_rng(12), 9, 150
     ranks = []
@@ -342,6 +344,7 @@ def test_where_one_split_is_all_there_is_claims_fail_about_as_often_as_they_may(
     assert number * delta / 6 < wrong <= allowed_failures(number, delta)
 
 
+@pytest.mark.thorough
 def test_only_strict_sets_stand_a_logger_who_stops_when_it_looks_good():
     # An action is tried until a fixed-n interval lies above the truth, at most 2,000 times.
     delta, number, p = 0.1, 60, 0.5

@@ -141,6 +141,7 @@ def logged(request):
     return [problem_of(sample_log(MDP, BEHAVIOR, 40, 3, rng)) for _ in range(request.param)]
 
 
+@pytest.mark.one_quick
 @every(PROVED)
 def test_proved_claims_fail_no_more_often_than_they_may(certifier, logged):
     judge, truth = replace(certifier, delta=0.3), true_difference(3)
@@ -156,6 +157,7 @@ def test_betting_claims_a_gain_where_there_is_one():
     assert 0 < found.lower < truth < 4 * found.lower
 
 
+@pytest.mark.thorough
 def test_a_policy_must_not_be_chosen_by_the_episodes_that_judge_it():
     # Six actions that are all the same: whatever is chosen, Δ = 0, and L > 0 is wrong. With
     # Student's t, which is wrong about as often as it may be; betting is too cautious here to be

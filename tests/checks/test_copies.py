@@ -27,6 +27,7 @@ def joined(first, second):
 KNOWN = ("bandit", "gridworld", "nearly-alike", "random-mdp", "wet-chicken", "tiger")
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("name", KNOWN)
 def test_honest_episodes_may_be_equal(name):
     for seed, size in enumerate((50, 400)):

@@ -49,6 +49,7 @@ def predicted(actions, choices):
     return product
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("choices", [2, 3])
 def test_wealth_is_that_of_bets_one_after_the_other_and_its_mean_is_1(choices):
     """By hand, over all logs of six decisions in two states."""
@@ -131,6 +132,7 @@ def wards(rows, share, rng):
     }
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("share", "where"), [((0.9, 0.9), "action 'go'"), ((0.9, 0.1), "state '(dry|wet)', action")]
 )
@@ -147,6 +149,7 @@ def test_a_trial_that_was_none_proves_nothing(share, where):
     assert "Answer one question first" in result.report
 
 
+@pytest.mark.thorough
 def test_a_trial_that_was_one_is_proved():
     log = wards(2_000, (0.5, 0.5), np.random.default_rng(0))
     result = surestep.improve(log, discount=0, ending=(0, 1), worlds=0, behavior="uniform")
@@ -170,6 +173,7 @@ def test_a_policy_of_counts_is_tested_state_by_state():
     assert found(7) == ()
 
 
+@pytest.mark.thorough
 def test_another_log_of_a_declared_policy_is_tested_too(tmp_path):
     rng = np.random.default_rng(0)
     trial, none = (wards(2_000, share, rng) for share in ((0.5, 0.5), (0.9, 0.9)))
@@ -198,6 +202,7 @@ def rows_of_learner(rows, rng, wrong=False):
     return log
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("wrong", [False, True])
 def test_chances_of_rows_are_tested(wrong):
     log = rows_of_learner(1_500, np.random.default_rng(1), wrong)

@@ -88,6 +88,7 @@ def worst_by_programs(model, policy, behavior, odds, rewards, shares):
     return value
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("seed", [0, 1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("odds", [1.5, 6.0])  # odds of 1 are those of the next test
 def test_the_worst_case_is_that_of_linear_programs(seed, odds):
@@ -192,6 +193,7 @@ def test_a_cause_that_lasts_does_more_than_the_worst_case_says(odds):
     assert truth < 0 < case.gains(odds)[0]
 
 
+@pytest.mark.thorough
 def test_a_log_with_a_hidden_bit_is_told_its_strength():
     """Treatment gains nothing, and seems to gain 1/6: the odds of the hidden bit are 2."""
     rng = np.random.default_rng(1)

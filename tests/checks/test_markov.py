@@ -74,6 +74,7 @@ def test_a_pass_says_how_far_it_looked(steps, back):
     assert says(check) == f"No sign that the {named} to predict the reward."
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("logs", [60, pytest.param(600, marks=pytest.mark.slow)])
 def test_markov_logs_fail_at_most_as_often_as_stated(logs):
     """All four pasts together: at a level of 0.1, within 3 standard errors."""

@@ -226,6 +226,7 @@ def false_alarms(world, number, monkeypatch, discount=0.95):
     return found.count("failed")
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
 def test_markov_logs_give_false_alarms_at_most_as_stated(monkeypatch, world):
     """Not divided by its own standard deviation, "one step or sixty" fails far too often."""

@@ -48,6 +48,7 @@ def test_where_some_situations_nearly_always_end_another_may_do_so():
     assert told(column, lengths) == []
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("name", ["gridworld", "random-mdp", "hidden-cause", "icu-sepsis"])
 def test_logs_of_known_worlds_are_quiet(name):
     world = environments.make(name)

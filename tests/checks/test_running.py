@@ -42,6 +42,7 @@ def rates(logs):
     return failed, binom.ppf(1 - RARE, len(found), 0.05)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("episodes", [100, 20])  # all rows of few long episodes are compared
 def test_markov_logs_give_false_alarms_at_most_as_stated(quick, episodes):
     failed, most = rates(remembering_log(seed, episodes=episodes) for seed in range(40))
@@ -102,6 +103,7 @@ def test_rates_of_false_alarms_where_hundreds_of_pairs_are_sparse(quick, episode
         assert sum(each[code] == "failed" for each in found) <= most
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("broken", "code"),
     [
@@ -136,6 +138,7 @@ def test_rewards_that_alternate_in_blocks_are_a_drift(episodes, block):
     assert drift.next_state_by_time(GivenLog(log, 1, running.LEVEL)).outcome == "passed"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("logs", [100, pytest.param(250, marks=pytest.mark.slow)])
 def test_blocks_of_several_lengths_are_one_test(quick, logs):
     """Twice as many times at 0.05; in 500, a rate of 0.1 would be noticed with 99 %."""

@@ -45,6 +45,7 @@ def alarms(clock, episodes, runs, level):
     return sum(each.outcome == "failed" for each in found)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("clock", ["any time", "date", "drift", "learner"])
 def test_honest_clocks_raise_few_alarms(clock):
     """At the level 0.05, 25 logs have more than 5 alarms with a chance of 0.0012."""

@@ -254,6 +254,7 @@ def without_unseen(log):
     return NodeStacks(offsets, offsets[1:], stacks.entry[seen], stacks.starts), when[seen]
 
 
+@pytest.mark.thorough
 def test_what_nobody_saw_makes_no_false_alarms_where_leaving_it_out_does(monkeypatch):
     logs = [*watched(60, 400, seed=1)]
     assert sum(check_structure(log).failed for log in logs) <= most_failures(60)
@@ -403,6 +404,7 @@ def pushed_in_bad_weather(seed, effect, episodes, share):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("effect", "episodes", "share", "pushes"),
     [(0.12, 300, 0.05, (250, 350)), (0.06, 3500, 0.016, (1000, 1250))],

@@ -66,6 +66,7 @@ def test_claims_are_kept_in_the_same_bytes(home, tmp_path):
         jsonschema.validate(claim, certificate_schema())
 
 
+@pytest.mark.thorough
 def test_another_log_judges_by_whole_episodes_too(home, tmp_path):
     out = tmp_path / "claim.json"
     kinds = ("--kind", "trajectory:horizon=5,claim=horizon", "--kind", "robust")
@@ -81,6 +82,7 @@ def test_another_log_judges_by_whole_episodes_too(home, tmp_path):
     assert {"chosen-without-log", "behavior-of-result"} <= {*codes}
 
 
+@pytest.mark.thorough
 def test_a_belief_from_files_that_made_the_policy_is_none(home):
     """Together with others they are another log, but what chose the policy is still in it."""
     log, later = home / "log.csv", home / "later.csv"
@@ -131,6 +133,7 @@ UNMEASURED = "How often such beliefs are wrong was not measured."
 BELIEVED, NOT_SHOWN = ": believed better", ": not shown to be better"
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("folder", "log", "more", "headline", "words"),
     [

@@ -90,6 +90,7 @@ def random_log(path, rows):
     return path
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(("limit", "ending"), [("10MB", "csv"), ("45MB", "parquet")])
 def test_a_memory_limit_that_is_too_low_is_told_in_one_line(limit, ending, tmp_path):
     """The first is too little to count, the second to write what was counted."""

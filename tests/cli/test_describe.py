@@ -50,6 +50,7 @@ KINDS = {
 REWARD = {"one decision a row": "clicked"}  # what no hint finds, and the file asks for
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_file_is_one_that_inspect_and_improve_take(kind, tmp_path):
     lines, roles = KINDS[kind]
@@ -111,6 +112,7 @@ def described(folder, lines, *more, encoding="utf-8"):
     return tomllib.loads(text), text
 
 
+@pytest.mark.thorough
 def test_what_is_known_only_later_is_no_state_and_a_cost_no_reward(tmp_path):
     lines = table(
         "stay_id,hour,lactate,dose,died,cost",
@@ -129,6 +131,7 @@ def test_what_is_known_only_later_is_no_state_and_a_cost_no_reward(tmp_path):
     assert sorted(source.load().reward) == sorted(-(i % 7) for i in range(SIZE))
 
 
+@pytest.mark.thorough
 def test_a_column_that_last_rows_alone_tell_is_no_state(tmp_path):
     table = outcome_in_state(1, 300).table
     table.pop("terminated")

@@ -145,6 +145,7 @@ def test_roles_of_public_logs_are_found(shape, tmp_path):
     assert {role: columns.get(role) for role in wanted} == wanted
 
 
+@pytest.mark.thorough
 def test_equal_gaps_between_steps_are_divided_away(tmp_path):
     lines, _, _ = SHAPES["intensive care, every 4 hours"]
     log = write_lines(tmp_path / "log.csv", lines)

@@ -76,6 +76,7 @@ def home(tmp_path_factory):
     return home
 
 
+@pytest.mark.thorough
 def test_the_result_is_that_of_rows_prepared_by_hand(home, tmp_path):
     with duckdb.connect() as database:
         for name, file in {"log": "visits", "wards": "wards"}.items():
@@ -92,6 +93,7 @@ def test_the_result_is_that_of_rows_prepared_by_hand(home, tmp_path):
     assert made.record.counts_sha256 == by_hand.record.counts_sha256
 
 
+@pytest.mark.thorough
 def test_it_is_confirmed_by_its_description_alone_and_made_again_by_its_command(
     home, tmp_path, monkeypatch
 ):
@@ -114,6 +116,7 @@ def test_it_is_confirmed_by_its_description_alone_and_made_again_by_its_command(
     assert surestep.improve("../log.toml").files() == surestep.load(home / "out").files()
 
 
+@pytest.mark.thorough
 def test_a_query_that_only_the_result_has_runs_where_that_is_allowed(home, monkeypatch):
     monkeypatch.chdir(home)
     given = ("out", "raw/visits.csv", *FILES)
@@ -149,6 +152,7 @@ def test_a_forged_query_does_not_run(home, tmp_path, monkeypatch):
     assert "0.5" not in told.stderr
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("file", "before", "after", "message"),
     [
@@ -176,6 +180,7 @@ def test_another_file_is_noticed(file, before, after, message, home, tmp_path):
 # ---- files and what is said of them -----------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_options_stand_above_the_file_and_set_above_options(home, tmp_path):
     given = ("--discount", "0.5", "--delta", "0.2", "--set", "method.delta=0.3")
     made = run_surestep("improve", home / "log.toml", *given, "-o", tmp_path / "out")

@@ -12,6 +12,7 @@ MAGIC = {"png": b"\x89PNG\r\n", "svg": b"<?xml", "pdf": b"%PDF-"}
 figure = partial(run_surestep, "figure")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "kind",
     [pytest.param(kind, marks=[] if kind == "svg" else [pytest.mark.slow]) for kind in MAGIC],

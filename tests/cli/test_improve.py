@@ -134,6 +134,7 @@ def assert_refused(folder, arguments, parts, out=None):
     assert sorted(folder.rglob("*")) == before
 
 
+@pytest.mark.thorough
 def test_folders_that_cannot_be_written(logs, tmp_path, monkeypatch):
     arguments = (logs / "log.csv", *PUMPS)
     (tmp_path / "full").mkdir()
@@ -191,6 +192,7 @@ def test_ctrl_c_during_a_long_scan(tmp_path):
     assert [*(tmp_path / "scratch").iterdir()] == []
 
 
+@pytest.mark.thorough
 def test_a_terminal_without_our_letters_is_no_reason_to_fail():
     """Where ζ cannot be printed, something else is."""
     size = ("--states", "9", "--actions", "2", "--discount", "0.9", "--value-bound", "1")
@@ -209,6 +211,7 @@ def test_a_terminal_without_our_letters_is_no_reason_to_fail():
 SMALL = "\n".join(LINES[:30]).encode() + b"\n"
 
 
+@pytest.mark.thorough
 @settings(max_examples=settings.default.max_examples // 2)
 @given(data=st.data())
 def test_any_bytes_are_improved_on_or_refused(data, logs, tmp_path_factory):

@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 
 import html5lib
+import pytest
 from click.testing import CliRunner
 
 from support.pump_commands import LINES, write_lines
@@ -34,6 +35,7 @@ def hostile_log(path):
     return path
 
 
+@pytest.mark.thorough
 def test_the_example_tells_its_story_within_the_width():
     result = surestep("inspect", PUMPS, *COLUMNS, "--behavior", HABIT, COLUMNS="80")
     assert result.exit_code == 0, result.output

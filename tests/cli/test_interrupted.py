@@ -77,6 +77,7 @@ def test_a_killed_rehearsal_goes_on(tmp_path):
     assert contents(out) == contents(tmp_path / "whole")
 
 
+@pytest.mark.thorough
 def test_a_time_limit_that_leaves_nothing_is_told(tmp_path):
     """The result is there, says that it is not stress tested, and the same command goes on."""
     log, out = write_lines(tmp_path / "log.csv", LINES[:101]), tmp_path / "out"

@@ -66,6 +66,7 @@ def test_help_loads_nothing_that_takes_its_time():
     assert found.stdout.split() == []
 
 
+@pytest.mark.one_quick
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has this limit")
 @pytest.mark.parametrize(
     ("arguments", "code"), [("inspect log.csv", 2), ("algorithms", 2), ("--help", 0)]

@@ -116,6 +116,7 @@ def test_what_is_no_regular_file_is_not_replaced(home):
     assert (home / "pipe").is_fifo()
 
 
+@pytest.mark.thorough
 def test_a_folder_is_named_by_a_link_or_refused_in_one_line(home):
     (home / "empty").mkdir()
     (home / "link").symlink_to("empty")

@@ -18,6 +18,7 @@ def home(tmp_path_factory):
     return home
 
 
+@pytest.mark.thorough
 def test_a_difference_is_named(home, tmp_path):
     out = shutil.copytree(home / "out", tmp_path / "out")
     record = json.loads((out / "run.json").read_text())

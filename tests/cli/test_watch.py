@@ -68,6 +68,7 @@ def test_json_is_the_whole_answer_and_the_page_is_written_too(folder):
     assert (folder / "json.html").is_file()
 
 
+@pytest.mark.thorough
 def test_the_same_command_writes_the_same_bytes(folder):
     pages = []
     for _ in range(2):
@@ -112,6 +113,7 @@ def test_a_log_of_the_same_name_with_other_rows_is_not_taken_for_it(folder, tmp_
     assert done.exit_code == 1  # by the one beside the result
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -142,6 +144,7 @@ def test_mistakes_are_told_in_one_line(folder, words, expected):
     assert (folder / "new.csv").read_bytes() == before
 
 
+@pytest.mark.thorough
 def test_a_watch_is_made_again_and_compared(folder):
     run(folder, "result", "falls.csv", "-o", "again.html", "--within", "500")
     verify = ["verify", str(folder / "again.json")]
@@ -155,6 +158,7 @@ def test_a_watch_is_made_again_and_compared(folder):
     assert "again.html comes out otherwise" in forged.output
 
 
+@pytest.mark.thorough
 def test_another_log_has_to_be_called_so_and_the_record_says_it(folder):
     """Old rows that earned nothing set no level: they silence the alarm of row 60."""
     write(folder / "poor.csv", [(e, 0, *ROWS[e % 4][:2], int(e % 20 == 0)) for e in range(240)])
@@ -176,6 +180,7 @@ def test_another_log_has_to_be_called_so_and_the_record_says_it(folder):
     assert (again.exit_code, "confirmed" in again.output) == (0, True), again.output
 
 
+@pytest.mark.thorough
 def test_a_watch_is_verified_with_an_old_log_that_lies_elsewhere(folder, tmp_path):
     """Without that log the levels are others: this is no reason to refute the watch."""
     old, poor = tmp_path / "old.csv", tmp_path / "poor.csv"

@@ -125,6 +125,7 @@ def is_short(given):
     return Check(code="long-episodes", outcome=outcome, figures={"steps": steps})
 
 
+@pytest.mark.thorough
 def test_a_check_of_ones_own_is_shown_saved_and_speaks_against_a_proof(tmp_path, monkeypatch):
     """Its failure forbids to call anything proved."""
     kind = CheckKind(

@@ -94,6 +94,7 @@ def test_algorithms(name, problem):
         )
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("certifier", CERTIFIERS, ids=str)
 def test_certificates(certifier, problem):
     policy = SPIBB(n_wedge=3).improve(problem).policy
@@ -221,6 +222,7 @@ def command_ends(verb, given, log_file, out):
         assert len(told.stderr) < LONGEST_LINE + 6000  # what was typed may be repeated
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("verb", "given"),
     [

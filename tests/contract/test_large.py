@@ -43,6 +43,7 @@ def problem():
     return uniform_problem(counts, 0.9, (0.0, 10.0))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "algorithm",
     [

@@ -134,6 +134,7 @@ def test_a_bandit_is_one_decision(seed, arms, effect):
 # ---- loggers that learn -----------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_a_learner_that_never_exploits_is_the_policy():
     """Means of 20,000 draws: off by 5 standard errors once in 10⁶ runs for each of 10 arms."""
     benchmark = make("adaptive/bandit", epsilon=1)
@@ -178,6 +179,7 @@ def test_a_learner_counts_what_follows_not_what_is_paid_at_once():
             tries[log.state[row], log.action[row]] += 1
 
 
+@pytest.mark.thorough
 def test_what_a_learner_saw_is_no_fair_sample():
     """Means of arms that began badly stay too low: that is what the family is for.
 

@@ -24,6 +24,7 @@ def test_the_published_example_comes_out():
     assert benchmark.performance_of_behavior() == pytest.approx(0.3255731602, abs=1e-10)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("seed", [2, 7])
 @pytest.mark.parametrize("ratio", [0.1, 0.5, 0.9])
 def test_the_ratio_is_approached_from_below_and_closely(seed, ratio):
@@ -56,6 +57,7 @@ def test_dynamics_are_random_gaps_on_distinct_successors():
     assert mdp.successor[:4].tolist() == draws.permutation(50)[:4].tolist()
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("seed", [5, 11])
 def test_the_goal_is_the_hardest_state_within_reach(seed):
     garnet = draw_garnet(200, 50, 4, np.random.RandomState(seed))
@@ -74,6 +76,7 @@ def test_the_goal_is_the_hardest_state_within_reach(seed):
     assert ends(make("random-mdp", seed=seed, ratio=1).mdp) == [hardest]
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("name", EGGS)
 def test_an_egg_is_hidden_after_the_policy_is_made(name):
     plain, hidden = make("random-mdp", seed=6), make(name, seed=6)
@@ -89,6 +92,7 @@ def test_an_egg_is_hidden_after_the_policy_is_made(name):
     assert np.array_equal(before[others], after[others])
 
 
+@pytest.mark.thorough
 def test_eggs_of_one_seed_lie_in_one_place_and_of_many_in_many():
     places = {}
     for seed in range(6):

@@ -28,6 +28,7 @@ def test_values_are_the_published_ones(machines, best, uniform, nothing):
     np.testing.assert_allclose(found, (best, uniform, nothing), atol=1e-6)
 
 
+@pytest.mark.thorough
 def test_rules_earn_by_columns_what_their_table_earns():
     """A mean of 4,000 returns lies within 5 standard errors, but once in a million times."""
     world, ring = SysAdmin(4), make("sysadmin", machines=4)

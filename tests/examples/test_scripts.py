@@ -51,10 +51,14 @@ LONG = (
 )
 
 
+THOROUGH = ("evaluation", "learned_structure", "nodes", "rules", "warehouse")
+
+
 def case(script):
-    """The script with its name; one that takes long is left for `make test-all`."""
-    slow = [pytest.mark.slow] if script.stem in LONG else []
-    return pytest.param(script, id=f"{script.parent.name}-{script.stem}", marks=slow)
+    """The script with its name; one that takes long is left for other runs than `make test`."""
+    marks = [pytest.mark.slow] if script.stem in LONG else []
+    marks += [pytest.mark.thorough] if script.stem in THOROUGH else []
+    return pytest.param(script, id=f"{script.parent.name}-{script.stem}", marks=marks)
 
 
 def test_what_scripts_import_of_the_package_is_there():

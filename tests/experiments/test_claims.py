@@ -181,6 +181,7 @@ certifiers = [{name = "stitched", known_start = true}, {name = "robust", strict 
 """
 
 
+@pytest.mark.thorough
 def test_what_only_a_log_shows_is_given_as_a_log_and_judged_in_the_truth(plan, tmp_path):
     plan.write_text(HARD)
     columns, first = run(plan, tmp_path / "run")
@@ -263,6 +264,7 @@ SETS = ("interval", "l1", "two-successor")
 FEW = PROVED.replace(", 30000", "")  # episodes
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("plan", "sets", "repetitions"),  # so many that claims that are all wrong would be found out
     [(FEW, SETS[:1], 4), pytest.param(PROVED, SETS, 5, marks=pytest.mark.slow)],

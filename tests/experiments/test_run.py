@@ -87,6 +87,7 @@ def test_the_table_does_not_depend_on_interruptions(plan, tmp_path):
     assert steps == [(2, 4), (3, 4), (4, 4)]
 
 
+@pytest.mark.thorough
 def test_a_killed_run_goes_on_where_it_stopped(plan, tmp_path):
     directory = tmp_path / "killed"
     plan.write_text(EXPERIMENT.replace("repetitions = 60", "repetitions = 250"))

@@ -169,6 +169,7 @@ def test_ticks_are_at_the_sizes_that_were_run(sizes, shown, tmp_path, seen):
     assert not axes.get_xticks(minor=True).size
 
 
+@pytest.mark.thorough
 def test_fonts_are_in_the_file_as_journals_ask_for(tmp_path):
     """Type 42 is a font as it is, for which PDF says FontFile2; Type 3 a drawing of each letter."""
     run = made_run(tmp_path / "run", METHODS[:2], repetitions=3)
@@ -181,6 +182,7 @@ def test_fonts_are_in_the_file_as_journals_ask_for(tmp_path):
     assert b"/Type3" not in pdf
 
 
+@pytest.mark.thorough
 def test_a_picture_has_room_for_as_many_lines_as_can_be_told_apart(tmp_path, recwarn):
     names = [(f"a-method-with-a-long-name-{i}", "kappa=0.123456", None) for i in range(28)]
     run = made_run(tmp_path / "run", names, repetitions=2)

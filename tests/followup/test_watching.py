@@ -164,6 +164,7 @@ def test_a_fall_is_found_soon_and_its_start_is_told():
     assert abs(np.median(starts)) <= 15
 
 
+@pytest.mark.thorough
 def test_a_level_that_is_a_mean_breaks_it_and_a_lower_bound_does_not():
     """The mean of 100 old episodes: more than α; the lower bound of `lowest_season`: within α."""
     rng = np.random.default_rng(3)
@@ -183,6 +184,7 @@ def seasonal(n, swing):
     return 0.5 + swing * np.sin(2 * np.pi * np.arange(n) / 400)
 
 
+@pytest.mark.thorough
 def test_seasons_break_a_level_but_not_that_of_the_lowest_nor_a_holdout():
     rng = np.random.default_rng(4)
     naive = lowest = pairs = 0

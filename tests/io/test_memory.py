@@ -47,6 +47,7 @@ def remembered(steps, memory):
         past = [*now, action, *past]
 
 
+@pytest.mark.thorough
 @given(ROWS, st.integers(0, 3), st.randoms())
 def test_states_are_those_of_a_memory_kept_by_hand(episodes, memory, random):
     table = table_of(episodes, lambda n: random.sample(range(n), n))
@@ -80,6 +81,7 @@ def written(log, path, sight):
     return str(path)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("name", ["tiger", "voicemail", "cheese-maze"])
 @pytest.mark.parametrize("memory", [1, 2])
 def test_what_is_remembered_is_what_the_world_with_that_memory_shows(name, memory, tmp_path):
@@ -139,6 +141,7 @@ def test_rows_without_episodes_have_no_memory():
         surestep.read_log(BASE, memory=11)
 
 
+@pytest.mark.thorough
 def test_a_policy_of_the_present_is_lifted_to_every_past():
     table = {name: values * 40 for name, values in BASE.items()}
     table["episode"] = [i // 2 for i in range(160)]

@@ -143,6 +143,7 @@ def test_a_table_in_memory_is_let_go():
 ROWS = "episode,step,state,action,reward\n1,0,a,x,{}\n1,1,b,y,0\n2,0,{},x,1\n"
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])
 def test_a_log_that_changes_between_two_reads_is_read_anew(tmp_path, ending):
     path, told = tmp_path / f"log.{ending}", []

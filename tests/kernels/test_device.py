@@ -141,6 +141,7 @@ def test_a_record_names_the_gpu(extra):
 # ---- on a GPU, or on what simulates one -------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "only", ["not slow", pytest.param("slow", marks=pytest.mark.slow)]
 )  # fmt: skip

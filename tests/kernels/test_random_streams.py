@@ -77,6 +77,7 @@ def test_neighbouring_streams_have_nothing_to_do_with_each_other():
         assert scipy.stats.pearsonr(first.ravel(), second.ravel()).pvalue > 1e-6
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("shape", [0.01, 0.2, 0.5, 0.99, 1.0, 1.2, 7.0, 1e4])
 def test_gamma_numbers_have_their_law(shape):
     found = np.empty(200_000)

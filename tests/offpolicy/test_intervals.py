@@ -347,6 +347,7 @@ def test_student_t_fails_exactly_as_often_as_it_says_for_normal_values():
     assert number - failures <= allowed_failures(number, 1 - delta)
 
 
+@pytest.mark.thorough
 def test_bounds_on_the_difference_of_two_policies_hold_from_end_to_end():
     P = np.zeros((3, 2, 3))
     P[0] = [[0.5, 0.5, 0.0], [0.0, 0.25, 0.75]]
@@ -416,6 +417,7 @@ def test_what_gives_no_bound_is_refused_by_name(bound, given, words):
     assert words in str(refusal.value)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("delta", [0.05, 0.1])
 @pytest.mark.parametrize("trials", [5, 60, 200])
 @pytest.mark.parametrize("share", [1e-3, 0.01, 0.02, 0.3, 0.98, 0.999])

@@ -19,6 +19,7 @@ from surestep.experiments.runs import OF_VALUES
 REPETITIONS = 500
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("name", "algorithm", "n_wedge", "episodes", "mean", "tail", "digits"), SPOTS
 )

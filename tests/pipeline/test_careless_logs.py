@@ -51,6 +51,7 @@ def failed(result):
     return {check.code for check in result.record.checks if check.outcome == "failed"}
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("check", WORLDS)
 def test_a_fault_of_a_log_proves_nothing(check):
     world, seed, cases, honest = WORLDS[check]
@@ -65,6 +66,7 @@ def test_a_fault_of_a_log_proves_nothing(check):
     assert result.certificate.lower <= twin.gain
 
 
+@pytest.mark.thorough
 def test_what_is_paid_two_steps_later_is_noticed():
     """The model believes in a gain where the truth is a loss: the page asks to find out first."""
     faulty, result = case_of(two_steps_back, 0, 334)
@@ -76,6 +78,7 @@ def test_what_is_paid_two_steps_later_is_noticed():
     assert result.certificate.lower <= twin.gain == pytest.approx(0.6)
 
 
+@pytest.mark.thorough
 def test_what_was_known_before_is_asked_and_answered(tmp_path):
     log, asked = case_of(outcome_in_state, 1, 600)
     answer = answered(asked)
@@ -90,6 +93,7 @@ def test_what_was_known_before_is_asked_and_answered(tmp_path):
     assert "outcome-in-state" not in failed(improved(log, columns=columns))
 
 
+@pytest.mark.thorough
 def test_another_log_of_which_the_stops_know_proves_nothing(tmp_path):
     case_of(stops_that_know, 0, 200, False)[1].save(tmp_path / "made")
     for fault, action in ((False, "Adopt it"), (True, "Answer one question first")):

@@ -40,6 +40,7 @@ def test_a_log_is_checked_also_where_claims_need_only_counts(labelled_log):
     assert alone["markov-next-state"].episodes is None
 
 
+@pytest.mark.thorough
 def test_of_a_large_log_some_episodes_are_drawn_and_checked(labelled_log, monkeypatch):
     """A share of episodes by their names alone, wherever their rows lie, and whole."""
     source = read_log(labelled_log, columns=COLUMNS)
@@ -98,6 +99,7 @@ def drifting():
     return {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("columns", "outcome"),
     [
@@ -149,6 +151,7 @@ def test_a_proof_about_practice_that_is_over_says_so():
     assert "per episode; not proved" in result.report
 
 
+@pytest.mark.thorough
 def test_practice_that_stays_or_was_given_does_not_fail():
     for changed, terms, told in (
         (False, {}, ("passed", None)),

@@ -108,6 +108,7 @@ def test_returns_bound_single_rewards_too(log):
     assert result.record.parameters.running is None
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("said", "options"),
     [
@@ -126,6 +127,7 @@ def test_what_was_said_is_recorded_repeated_and_verified(log, tmp_path, said, op
     assert verified.level == "same bytes"
 
 
+@pytest.mark.thorough
 def test_other_logs_are_judged_with_what_was_said(log, tmp_path):
     improve(log(), ending=(0, 1)).save(tmp_path / "out")
     later = write_lines(tmp_path / "later.csv", [HEADER, *SURVIVAL, "4,0,bad,treat,0,true,dead"])
@@ -154,6 +156,7 @@ def test_a_reward_on_the_way_is_refused_with_its_row(log, tmp_path):
         improve(counts, ending=(0, 1))
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("rows", "terms", "words"),
     [
@@ -187,6 +190,7 @@ def with_last_row(folder, columns, flags):
     return read_log(write_lines(folder / "log.csv", [header, *rows]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", LAST)
 def test_a_row_that_is_left_out_shows_what_steps_may_earn(tmp_path, how):
     """A clock stops what goes on; where nobody knows, the step may be of either kind."""
@@ -259,6 +263,7 @@ def survival(episodes, seed=0):
     return rows
 
 
+@pytest.mark.thorough
 def test_a_log_of_survival_is_improved_certified_rehearsed_and_verified(log, tmp_path):
     path = log(survival(200))
     kinds = ["robust", "posterior", "a-priori"]
@@ -275,6 +280,7 @@ def test_a_log_of_survival_is_improved_certified_rehearsed_and_verified(log, tmp
     assert verify_result(tmp_path / "out", str(path)).level == "same bytes"
 
 
+@pytest.mark.thorough
 def test_a_gain_in_survival_is_proved_by_default(log):
     source = read_log(log(survival(600)))
     result = surestep.improve(source, discount=1, ending=(0, 1), worlds=0)

@@ -86,6 +86,7 @@ def failures(logs):
     return sum(claim.lower > truth for claim in claims), sum(claim.lower > 0 for claim in claims)
 
 
+@pytest.mark.thorough
 def test_where_all_that_breaks_is_left_out_a_loss_is_proved_a_gain():
     lost = [log.rows(~log.terminated) for log in (recorded(seed, 300) for seed in range(12))]
     assert failures(lost) == (12, 12)
@@ -124,6 +125,7 @@ def test_a_recording_that_stops_for_what_comes_next_breaks_no_claim(number):
     assert better == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", [20, pytest.param(LOGS, marks=pytest.mark.slow)])
 def test_a_clock_breaks_no_claim_and_leaves_them_their_strength(number):
     logs = [recorded(seed) for seed in range(number)]
@@ -192,6 +194,7 @@ def test_a_log_that_says_nothing_of_ends_is_refused_by_all_that_claims(tmp_path)
     assert "no column says whether an episode is over" in shown.output
 
 
+@pytest.mark.thorough
 def test_last_rows_are_ends_or_the_clocks_or_unknown():
     log = recorded(0, episodes=40)
     table, over = rows_of(log, ends=True), int(log.terminated.sum())
@@ -222,6 +225,7 @@ def test_last_rows_are_ends_or_the_clocks_or_unknown():
     assert again.counts().dropped == {STOPPED: 40 - over}
 
 
+@pytest.mark.thorough
 def test_a_result_says_who_stopped_the_recording_and_is_made_again(tmp_path):
     table = rows_of(recorded(1, episodes=60), ends=True)
     ranges = {"running": (0.0, 0.5), "ending": (-1.0, 0.0), "certificates": ["stitched", "robust"]}
@@ -283,6 +287,7 @@ def reason(table, **reading):
     return why
 
 
+@pytest.mark.thorough
 def test_a_clock_needs_support_where_episodes_have_different_lengths():
     assert reason(of_lengths(HALF)) == UNEXPLAINED
     assert reason(of_lengths(HALF), ends="random") == RANDOM
@@ -318,6 +323,7 @@ def test_a_date_supports_a_clock(tmp_path):
         assert reason(table, columns={"time": "step"}) == why
 
 
+@pytest.mark.thorough
 def test_a_clock_without_support_is_asked_about_also_of_counts(tmp_path):
     table = of_lengths(HALF)
     ranges = {"running": (0.0, 1.0), "behavior": "uniform", **TERMS}

@@ -181,6 +181,7 @@ def misses(logs, effects, episodes=300):
     return missed, all_told
 
 
+@pytest.mark.thorough
 def test_intervals_cover_the_truth():
     missed, told = misses(6, {"a": 0.2, "b": -0.1})
     assert told == 12
@@ -193,6 +194,7 @@ def test_intervals_cover_the_truth_in_many_logs():
     assert missed <= 0.14 * told  # 4 standard errors would be 0.155
 
 
+@pytest.mark.thorough
 def test_one_harmed_group_of_a_twentieth_is_red():
     effects = {"most": 0.2, "few": -0.2}
     for seed in range(2):
@@ -212,6 +214,7 @@ def outcomes(seeds, episodes, shares, effects):
     return [gain for seed in seeds for gain in judged(seed, episodes, shares, effects)]
 
 
+@pytest.mark.thorough
 def test_a_group_that_the_state_does_not_tell_is_never_shown_to_gain():
     effects = {"no": 0.25, "yes": -0.15}  # the average gains
     for episodes in (300, 574):
@@ -232,6 +235,7 @@ def false_alarms(logs, episodes=400):
     return sum(gain.untold == "differs" for gain in gains[::2]), gains
 
 
+@pytest.mark.thorough
 def test_alike_groups_are_told():
     alarms, gains = false_alarms(5)
     assert alarms <= 2  # 5 % are allowed: more than 2 of 5 has a chance of 0.1 %
@@ -313,6 +317,7 @@ def wrong_names(logs, effects, episodes=300):
     return wrong
 
 
+@pytest.mark.thorough
 def test_of_twenty_groups_without_effect_none_is_named():
     effects = {f"g{i:02}": 0.0 for i in range(20)}
     assert np.mean(wrong_names(2, effects)) <= 0.1
@@ -335,6 +340,7 @@ def named_of_twenty(seed, episodes=2000):
     return [group.value for group in result.groups if group.gains]
 
 
+@pytest.mark.thorough
 def test_huge_gains_are_named_beside_many_groups_without_any():
     assert named_of_twenty(12) == ["g00", "g01", "g02"]  # by chance, others gained in fold 1
 
@@ -363,6 +369,7 @@ def test_wrong_names_are_as_rare_as_said():
     assert np.mean(wrong_names(100, effects, episodes=1000)) <= 0.1
 
 
+@pytest.mark.thorough
 def test_whether_no_group_loses_more_than_the_margin():
     shares, effects = {"a": 0.6, "b": 0.4}, {"a": 0.25, "b": -0.2}
     loss = -clinic.true_gain(-0.2, (1.0, 1.0))
@@ -389,6 +396,7 @@ def test_groups_that_lose_the_margin_seldom_pass():
     assert sum(all(gain.spared for gain in gains) for gains in passed) <= 20
 
 
+@pytest.mark.thorough
 def test_the_choice_keeps_the_margin():
     shares, effects = {"a": 0.6, "b": 0.4}, {"a": 0.25, "b": -0.2}
     table = clinic.log(np.random.default_rng(0), 800, shares, effects)
@@ -456,6 +464,7 @@ def told():
     return surestep.improve(table, **(ASKED | {"columns": IN_STATE, "groups": asked})), table
 
 
+@pytest.mark.thorough
 def test_a_result_says_that_no_group_is_worse(told):
     result, _ = told
     assert result.verdict == "proved better"
@@ -465,6 +474,7 @@ def test_a_result_says_that_no_group_is_worse(told):
     assert f"on average at most {percent(0.1)} are wrong" in result.report
 
 
+@pytest.mark.thorough
 def test_a_group_that_cannot_be_told_stands_in_the_way():
     rng = np.random.default_rng(0)
     table = clinic.log(rng, 1200, {"no": 0.8, "yes": 0.2}, {"no": 0.25, "yes": -0.15})
@@ -477,6 +487,7 @@ def test_a_group_that_cannot_be_told_stands_in_the_way():
     assert "make the column part of the state" in result.report
 
 
+@pytest.mark.thorough
 def test_a_group_that_only_a_test_tells_is_believed_to_be_spared(tmp_path):
     result = surestep.improve(sites(0), **SITES)
     result.save(tmp_path / "result")

@@ -73,6 +73,7 @@ def test_gains_are_those_of_the_rows_set_aside(folder):
     assert "<bdi>Guideline</bdi>" in result.card
 
 
+@pytest.mark.thorough
 def test_a_result_with_a_guideline_is_saved_read_and_verified(folder):
     ran = CliRunner().invoke(
         main, ["improve", str(folder / "log.toml"), "-o", str(folder / "out"), "--json"]
@@ -84,6 +85,7 @@ def test_a_result_with_a_guideline_is_saved_read_and_verified(folder):
     assert verify_result(folder / "out", str(folder / "log.toml")).level == "same bytes"
 
 
+@pytest.mark.thorough
 def test_a_table_is_judged_without_a_class(folder):
     log = str(folder / "log.toml")
     (claim, told), *others = certify_policy(log, folder / "guideline.csv")
@@ -100,6 +102,7 @@ def test_a_table_is_judged_without_a_class(folder):
     assert certify_policy(log, same)[0][1].rung != "proved better"
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("text", "error", "words"),
     [

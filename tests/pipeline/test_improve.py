@@ -218,6 +218,7 @@ def test_contributions_add_up_to_the_estimated_gain(each, n_wedge, discount):
     assert sizes == sorted(sizes, reverse=True)
 
 
+@pytest.mark.thorough
 @settings(max_examples=settings.default.max_examples // 5)
 @given(each=WORLDS, discount=DISCOUNTS)
 def test_ranges_are_those_of_the_rewards_observed(each, discount):
@@ -235,6 +236,7 @@ def test_ranges_are_those_of_the_rewards_observed(each, discount):
             improve(without_propensities(each.rows), discount=1, **terms)
 
 
+@pytest.mark.thorough
 @settings(max_examples=settings.default.max_examples // 5)
 @given(each=WORLDS, kind=st.sampled_from([".csv", ".parquet", ".jsonl"]))
 def test_counts_in_place_of_the_log_give_the_same(each, kind, tmp_path_factory):
@@ -259,6 +261,7 @@ def test_counts_in_place_of_the_log_give_the_same(each, kind, tmp_path_factory):
     assert from_counts.record.counts_sha256 == from_log.record.counts_sha256
 
 
+@pytest.mark.thorough
 @settings(max_examples=settings.default.max_examples // 5)
 @given(each=WORLDS, data=st.data())
 def test_bins_are_what_numpy_would_make_of_the_numbers(each, data):
@@ -335,6 +338,7 @@ def one_of_each_form():
         yield pytest.param(terms, marks=[pytest.mark.slow] if place % 4 else [])
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     "terms",
     [
@@ -482,6 +486,7 @@ def results(each, seed, **terms):
     return result.verdict, claims, rows, [check.p_value for check in result.record.checks], gains
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("kinds", [None, ["posterior:train_share=0", "robust", "a-priori"]])
 def test_renaming_states_and_actions_changes_nothing(kinds):
     each = world(3, states=5, actions=3, episodes=60)

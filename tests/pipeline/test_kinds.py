@@ -107,6 +107,7 @@ def test_a_logger_who_has_not_learnt_leaves_the_split_to_chance():
     )
 
 
+@pytest.mark.thorough
 def test_the_first_kind_that_may_choose_does():
     robust = made(Terms.of(discount=0.9, certificates=["robust"], **RANGES))
     assert result_of(robust.findings).record.parameters.n_wedge_chosen_by == "robust"
@@ -123,6 +124,7 @@ def test_the_first_kind_that_may_choose_does():
     }  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_episodes_that_judge_have_no_part_in_the_policy():
     """The policy is that of the training part; other kinds may use all of the log."""
     share = "trajectory:train_share=0.4,horizon=2,claim=horizon"
@@ -159,6 +161,7 @@ def test_a_refusal_takes_its_place_and_says_what_was_asked():
     assert (refused["asked"], refused["code"]) == ("trajectory", "behavior-not-known")
 
 
+@pytest.mark.thorough
 def test_the_stress_test_is_of_the_whole_pipeline_and_is_saved(tmp_path):
     log = frame_of(world(2, episodes=60).rows, (*NAMES, "behavior_prob"))
     terms = Terms.of(discount=0.9, worlds=1, certificates=FEW_SERIES)
@@ -224,6 +227,7 @@ def one_step(action, reward):
     }
 
 
+@pytest.mark.thorough
 def test_rewards_that_vary_are_no_exact_observations():
     """The bounds of single rewards are taken, from a log and from its counts alike.
 
@@ -316,6 +320,7 @@ def test_noisy_rewards_need_no_bounds_to_be_stood_by():
     assert (claim.parameters["return_low"], claim.parameters["return_high"]) == (0.0, 1.0)
 
 
+@pytest.mark.thorough
 def test_the_same_episodes_in_another_order_are_no_judges(tmp_path):
     table = in_episodes(treatment_table(0, [0.1, 0.9], rows=300))
     improve(read_log(table), discount=0.5, worlds=0, n_wedge=5).save(tmp_path / "out")
@@ -326,6 +331,7 @@ def test_the_same_episodes_in_another_order_are_no_judges(tmp_path):
         certify_result(tmp_path / "out", turned, ["stitched"])
 
 
+@pytest.mark.thorough
 def test_only_the_claim_that_was_settled_on_may_prove(tmp_path):
     table = in_episodes(treatment_table(0, [0.1, 0.9], rows=300))
     terms = {"discount": 0.5, "worlds": 0, "n_wedge": 5, "ending": (0.0, 1.0)}
@@ -358,6 +364,7 @@ def test_the_default_records_what_was_chosen_and_makes_it_again(usual):
     assert terms.named[:2] == ("provable", settings)
 
 
+@pytest.mark.thorough
 def test_candidates_beside_are_those_of_the_default_alone(usual):
     question = usual.question
     assert [each.name for each in question.algorithm.beside] == ["provable"] * len(ROUNDS)

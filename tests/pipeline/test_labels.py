@@ -67,6 +67,7 @@ def test_a_saved_result_knows_them_and_is_made_again(named, labelled_log, tmp_pa
     assert "<action> number 0" in printed
 
 
+@pytest.mark.thorough
 def test_the_command_line_and_inspect_take_them(labelled_log, plain, tmp_path):
     action = plain.table.vocabulary.action_columns[0]
     text = plain.table.vocabulary.actions[0][0]

@@ -36,6 +36,7 @@ def improved(seed):
     return surestep.improve(patients(clinic(), 600, seed), **TERMS)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("logs", [3, pytest.param(100, marks=pytest.mark.slow)])
 def test_a_gain_is_believed_where_cases_were_lost_at_random(logs):
     world, wrong, asked = clinic(), 0, 0
@@ -65,6 +66,7 @@ def test_the_page_says_how_many_were_lost_and_what_they_may_change():
     assert "settle it" not in words
 
 
+@pytest.mark.thorough
 def test_where_those_who_die_are_lost_the_numbers_show_the_danger():
     world, losing = clinic(cures=False), 0
     for seed in range(2):

@@ -54,6 +54,7 @@ def rows(**changes):
     return table | changes
 
 
+@pytest.mark.thorough
 def test_returns_ends_and_starts(result):
     log = {name: values for name, values in rows().items() if name != "truncated"}
     found = new_rows(result, log, arm="arm", time="begun").episodes

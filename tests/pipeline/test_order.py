@@ -67,6 +67,7 @@ def problem_of(log):
     return logged_problem(log, 0.0, (0.0, 1.0))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", [4, pytest.param(200, marks=pytest.mark.slow)])
 def test_a_logger_who_learns_from_concurrent_episodes_is_read_in_the_order_of_decisions(number):
     """At δ = 10 %, more failures than are allowed come once in 100 tests; of 200 logs, a claim that
@@ -176,6 +177,7 @@ def test_stacks_have_rows_in_the_order_of_decisions_and_no_start_that_is_none():
             replace(log, order=wrong)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("kind", ["trajectory", "trajectory:interval=bernstein"])
 def test_episodes_that_the_split_has_cut_are_no_truncated_ones(kind):
     """Every episode has ended; those that are under way at the split are left out on both sides."""
@@ -199,6 +201,7 @@ def test_episodes_that_the_split_has_cut_are_no_truncated_ones(kind):
     assert hcpi.table.changed.any()
 
 
+@pytest.mark.thorough
 def test_the_order_of_a_file_is_named_among_the_assumptions():
     def codes(table, **columns):
         made = surestep.improve(
@@ -264,6 +267,7 @@ def visits(number=80):
     }
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("number", [80, 300])
 def test_a_result_with_such_bins_is_made_again(number, tmp_path):
     log, asked = visits(number), {"discount": 0.9, "worlds": 0, "running": (0, 1), "ending": (0, 1)}

@@ -53,6 +53,7 @@ def judging(folder, log, kinds=()):
     return SavedPolicy.of(saved, source, kinds, {})
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("folder", ["estimated", "known", "declared"])
 def test_a_state_that_the_policy_does_not_know_is_refused(folder, home):
     rows = [*first_rows()[:3], (3, 0, "here", "bold", 2.0, False), (3, 1, "trap", "safe", -4, True)]
@@ -65,6 +66,7 @@ def test_a_state_that_the_policy_does_not_know_is_refused(folder, home):
     assert str(caught.value) == words
 
 
+@pytest.mark.thorough
 def test_a_state_in_which_the_policy_does_not_decide_is_refused(tmp_path):
     # In the first log episodes end in `late`; in the others somebody decides there, or it is new.
     first = [(i, 0, "here", "ab"[i % 2], float(i % 2), "late", True) for i in range(40)]
@@ -137,6 +139,7 @@ def by_label(pairs, values):
     return dict(zip(labels, values.tolist(), strict=True))
 
 
+@pytest.mark.thorough
 @given(drawn=LATER)
 @settings(max_examples=3, deadline=None)
 def test_pairs_are_found_by_their_labels_whatever_the_order_of_these(drawn, aged):

@@ -157,6 +157,7 @@ def test_its_claims_choose_n_wedge(problem):
     assert bounds[best] > min(bounds)
 
 
+@pytest.mark.thorough
 def test_a_kind_with_draws_of_its_own_chooses_by_other_ones_and_is_calibrated(problem):
     grid, kind = (1, 10, 1000), Drawing()
     auto = AutoNWedge(algorithm=SPIBB(n_wedge=1), certifier=kind, grid=grid)
@@ -201,6 +202,7 @@ def test_it_is_rehearsed_as_a_belief(problem):
     np.testing.assert_array_equal(found.belief, found.claim)
 
 
+@pytest.mark.thorough
 def test_improve_stands_by_it_but_never_calls_its_claim_proved(problem, tmp_path):
     result = improve(known_log(), discount=0.9, certificates=[Toy(), "robust"], worlds=1)
     claim = result.certificate
@@ -221,6 +223,7 @@ def test_improve_stands_by_it_but_never_calls_its_claim_proved(problem, tmp_path
     assert claim.kind == "toy"
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("kind", "verdict"),
     [
@@ -259,6 +262,7 @@ def test_at_most_it_is_believed(problem):
     assert tone_of(refused) == "grey"
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("kinds", "believed"),
     [

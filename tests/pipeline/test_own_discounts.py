@@ -44,6 +44,7 @@ def posed(frame, **words):
     return prepared(gather(open_source(description, given), Terms.of(description))).problem
 
 
+@pytest.mark.thorough
 def test_its_problem_is_that_of_a_log_with_that_discount():
     frame = patients(60)
     whole = posed(frame, signals={"score": SCORE, "deaths": DEATHS | {"discount": 1}})
@@ -176,6 +177,7 @@ def with_deaths(log, behavior, discount):
     return altered(first, signals=(signal,))
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     "kind", ["stitched:series=32", "robust:reward_low=-21,reward_high=10", "posterior"]
 )
@@ -244,6 +246,7 @@ def result():
     )
 
 
+@pytest.mark.thorough
 def test_deaths_are_shown_as_the_share_that_dies(result):
     """The discounted sum was shown for it: lower by what patients die later."""
     frame = patients(1200, 3)
@@ -273,6 +276,7 @@ def test_a_signal_alone_has_its_name_and_its_sign():
     assert "percentage points, probably −" in result.report
 
 
+@pytest.mark.thorough
 def test_unsafe_states_are_counted_beside_a_reward():
     """In per cent, and named by their condition; the unit says what a reward and a case are."""
     told = {"running": (-1, 0), "ending": (-21, 10), "unsafe": {"states": "state = 'severe'"}}

@@ -82,6 +82,7 @@ def answered(result, plan, rows, **more):
     return surestep.pilot(result, rows, plan=plan, today="2027-01-01", **more).answer
 
 
+@pytest.mark.thorough
 def test_a_plan_says_what_to_expect(result):
     made = surestep.pilot(result, log=table(400))
     forecast = made.forecast
@@ -98,6 +99,7 @@ def test_a_plan_says_what_to_expect(result):
         assert words in made.report.replace("\u202f", " ")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("pilots", [8, pytest.param(50, marks=pytest.mark.slow)])
 def test_planned_episodes_prove_about_as_often_as_forecast(result, pilots):
     made = surestep.pilot(result, log=table(400))
@@ -207,6 +209,7 @@ def test_a_ramp_up_has_its_chances(result, plan):
         answered(result, replace(plan, plan=without), rows)
 
 
+@pytest.mark.thorough
 def test_limits_of_other_signals_are_judged_as_well(with_signals):
     result = with_signals
     made = surestep.pilot(result, log=table(400), episodes=200)
@@ -221,6 +224,7 @@ def test_limits_of_other_signals_are_judged_as_well(with_signals):
     assert answered(result, made, rows).verdict == "stop: it is worse"
 
 
+@pytest.mark.thorough
 def test_a_limit_on_a_chance_of_its_own():
     result = improved(ending=(0, 1), unsafe={"states": "state = 'severe'", "at_most": 0.9})
     made = surestep.pilot(result, log=table(400), episodes=200)
@@ -234,6 +238,7 @@ def test_a_limit_on_a_chance_of_its_own():
     assert answer.measures[1].estimate == pytest.approx(-0.5, abs=0.15)
 
 
+@pytest.mark.thorough
 def test_a_past_control_is_believed_at_most_and_fails_with_drift(result):
     old = table(400)
     made = surestep.pilot(result, log=old, control="past", episodes=100)
@@ -248,6 +253,7 @@ def test_a_past_control_is_believed_at_most_and_fails_with_drift(result):
     assert "changed" in drifted.why
 
 
+@pytest.mark.thorough
 def test_no_check_of_new_rows_can_prove_a_past_control(result):
     # What was done before works as well now, so that nothing is gained. New rows cannot show it.
     old = table(400)
@@ -259,6 +265,7 @@ def test_no_check_of_new_rows_can_prove_a_past_control(result):
     assert answered(result, made, new, log=old).verdict == "believed better"
 
 
+@pytest.mark.thorough
 def test_new_rows_beside_a_past_control_are_since_the_plan(result):
     old = table(400)
     made = surestep.pilot(result, log=old, control="past", episodes=100, time="day")
@@ -267,6 +274,7 @@ def test_new_rows_beside_a_past_control_are_since_the_plan(result):
         answered(result, made, new, log=old)
 
 
+@pytest.mark.thorough
 def test_a_plan_judges_every_signal_of_the_result(plan, with_signals):
     two = with_signals
     made = surestep.pilot(two, log=table(400), episodes=80)
@@ -275,6 +283,7 @@ def test_a_plan_judges_every_signal_of_the_result(plan, with_signals):
         answered(two, replace(made, plan=fewer), table(60, 3, drawn_arms(60)))
 
 
+@pytest.mark.thorough
 def test_dates_need_a_column_of_times(result):
     old = {name: values for name, values in table(400).items() if name != "day"}
     with pytest.raises(InvalidLog, match="no column says when episodes began"):
@@ -288,6 +297,7 @@ def test_a_plan_of_another_result(result, plan):
         answered(other, plan, table(60, 3, drawn_arms(60)))
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -351,6 +361,7 @@ def with_names(text, names):
     return "\n".join([head, *(lot + name for lot, name in zip(lots, names, strict=False))])
 
 
+@pytest.mark.thorough
 def test_lots_show_failures_that_were_left_out(result):
     made = surestep.pilot(result, log=table(400), draw=200, episodes=80)
     assert made.files["lots.csv"] == made.lots.encode()
@@ -375,6 +386,7 @@ def test_lots_show_failures_that_were_left_out(result):
         surestep.pilot(result, rows, plan=replace(made, lots=text))
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -405,6 +417,7 @@ def test_a_green_answer_without_lots_has_a_caution(result, plan):
     assert "in the order of the rows, as no column says when they began" in undated.report
 
 
+@pytest.mark.thorough
 def test_another_old_log_has_to_be_called_so_and_the_plan_says_it(result):
     other = table(300, 9)
     for how in ({}, {"control": "past"}):
@@ -525,6 +538,7 @@ def test_damaged_plans(plan, tmp_path, toml, words):
         read_plan(tmp_path)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("key", "wrong", "words"),
     [

@@ -190,6 +190,7 @@ def test_declared_pairs_are_the_pairs(home, usual, tmp_path):
     assert result.certificate.lower > usual.certificate.lower
 
 
+@pytest.mark.thorough
 def test_a_behavior_table_says_already_what_is_possible(home, tmp_path):
     result = improved(home, tmp_path / "out")
     table = result.table
@@ -216,6 +217,7 @@ GIVEN = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("given", "files"), GIVEN, ids=str)
 def test_the_command_makes_it_again_and_verify_confirms(given, files, home, tmp_path, monkeypatch):
     monkeypatch.chdir(home)

@@ -43,6 +43,7 @@ def rows_of(seed, episodes=800):
     }
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("name", SELECTING)
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_query_that_leaves_out_bad_cases_proves_nothing(name, seed):
@@ -55,6 +56,7 @@ def test_a_query_that_leaves_out_bad_cases_proves_nothing(name, seed):
         )  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_an_honest_query_is_proved_better_and_is():
     known = {"known_before": ["state"]}  # what was given stands in last rows only
     result = surestep.improve(rows_of(0), query=HONEST, ending=(HARM, 1), columns=known, **TERMS)
@@ -64,6 +66,7 @@ def test_an_honest_query_is_proved_better_and_is():
     assert 0 < result.certificate.lower < truth
 
 
+@pytest.mark.thorough
 def test_declared_ranges_are_held_against_rows_that_a_query_leaves_out(monkeypatch):
     """Whoever says that no visit pays less than 0 is refuted by the rows of the other site."""
     monkeypatch.setattr(query, "CASES", 4)  # whether it looks ahead is not asked here
@@ -78,6 +81,7 @@ def test_declared_ranges_are_held_against_rows_that_a_query_leaves_out(monkeypat
         surestep.improve(rows, query=sql, **TERMS, **own)
 
 
+@pytest.mark.thorough
 def test_counts_say_that_rows_of_the_same_log_may_prove_what_they_cannot():
     """The robust bound of counts proves nothing here, where the rows prove a gain."""
     rows, words = rows_of(0), "Counts alone cannot show it; give rows of some episodes"

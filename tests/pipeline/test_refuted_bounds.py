@@ -40,6 +40,7 @@ def home(tmp_path_factory):
     return home
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("bounds", "words", "kind"),
     [  # every range and every kind; all kinds of each range by `make test-all`

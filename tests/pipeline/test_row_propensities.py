@@ -42,6 +42,7 @@ def codes(claim):
     return [each.code for each in claim.assumptions]
 
 
+@pytest.mark.thorough
 def test_each_kind_says_what_it_does_where_probabilities_vary_within_a_state(tmp_path):
     result = improved(log_of(0))
     assert result.record.parameters.behavior == "row-propensities"
@@ -93,6 +94,7 @@ def test_who_wants_probabilities_of_states_is_told_what_else_there_is():
         log_of(0, propensities=False).load(propensities=True)
 
 
+@pytest.mark.thorough
 def test_a_randomised_trial_is_known_without_a_table(tmp_path):
     """Half and half in every state; recorded, verified and certified as a table is."""
     source = log_of(0, vary=False, propensities=False)

@@ -90,6 +90,7 @@ def test_an_exception_has_the_reason_that_holds(result):
     assert "hardly tried" not in result.report + result.card
 
 
+@pytest.mark.thorough
 def test_what_is_not_allowed_is_called_so(tmp_path):
     """Fair cases of 65 and more must not wait, whatever they bring."""
     ages = ("< 35", "35 to < 50", "50 to < 65", ">= 65")
@@ -149,6 +150,7 @@ def test_numbers_of_rules_add_up(result):
         assert "contradicted" not in rule.evidence
 
 
+@pytest.mark.thorough
 def test_what_is_claimed_of_rules_is_claimed_of_the_table_they_expand_to(result):
     description, frame = given_as(clinic(), **TERMS)
     evidence = gather(open_source(description, frame), Terms.of(description))
@@ -166,6 +168,7 @@ def test_what_is_claimed_of_rules_is_claimed_of_the_table_they_expand_to(result)
         assert certify(question.problem, policy, certifier).lower == claim.lower
 
 
+@pytest.mark.thorough
 def test_rules_and_act_refuse_a_situation_that_the_log_never_had():
     """Both of its values were seen, but never together."""
     log = clinic()
@@ -187,6 +190,7 @@ def test_rules_and_act_refuse_a_situation_that_the_log_never_had():
     assert older.action(never) is not None
 
 
+@pytest.mark.thorough
 def test_rules_are_saved_and_verified(result, tmp_path):
     folder = tmp_path / "result"
     result.save(folder)
@@ -211,6 +215,7 @@ def test_a_card_has_the_rules_and_escapes_labels(result):
     assert "&lt;b&gt;failing or worn and the age is at least 50: treat</bdi>" in result.report
 
 
+@pytest.mark.thorough
 def test_a_card_of_what_is_not_proved_says_so():
     believed = surestep.improve(clinic(400, gain=0.2), least_visits=3, **TERMS)
     assert believed.rules is not None
@@ -218,12 +223,14 @@ def test_a_card_of_what_is_not_proved_says_so():
     assert "Draft, not for use" in believed.card or "Only for a pilot" in believed.card
 
 
+@pytest.mark.thorough
 def test_a_card_names_no_action_of_today_where_all_are_as_frequent():
     trial = surestep.improve(clinic(), behavior="uniform", **TERMS)
     table = trial.card.split("Today, mostly")[1]
     assert table.count("<td><bdi>no one action</bdi></td>") == table.count("<tr>") > 0
 
 
+@pytest.mark.thorough
 def test_nobody_asked_for_rules():
     none = surestep.improve(clinic(400), rules=0, **TERMS)
     assert none.rules is None
@@ -257,6 +264,7 @@ def test_the_first_rule_that_fits_decides():
     assert told == [("x",), None, ("y",)]
 
 
+@pytest.mark.thorough
 def test_the_pumps_have_their_rule():
     description, frame = given_as("examples/pumps.toml")
     evidence = gather(open_source(description, frame), Terms.of(description))
@@ -303,6 +311,7 @@ def test_where_nothing_can_be_gained_rules_are_seldom_proved():
     assert proved.count("proved better") <= 8  # 4 are expected at most; 9 have a chance of 2 %
 
 
+@pytest.mark.thorough
 def test_a_tree_has_no_other_data_than_the_part_that_chooses():
     """Rows that judge may be anything: the rules stay the same."""
     rows = 1_000
@@ -329,6 +338,7 @@ def two_signals(limit, rows=2_000):
     return surestep.improve(log, discount=0, signals=signals, worlds=0)
 
 
+@pytest.mark.thorough
 def test_with_signals_too_policies_that_people_can_follow_come_first():
     result = two_signals(limit=0.3)
     assert result.verdict == "proved better"

@@ -72,6 +72,7 @@ def files(tmp_path_factory):
     return folder
 
 
+@pytest.mark.thorough
 def test_log_pilot_adoption_drift_alarm_and_a_second_round(files):
     first = surestep.improve(files / "log.csv", columns=ROLES, behavior="uniform", **STAKES)
     assert first.verdict == "proved better"
@@ -99,6 +100,7 @@ def test_log_pilot_adoption_drift_alarm_and_a_second_round(files):
     assert worth(chances(again), AFTER) > worth(COIN, AFTER) > worth(chances(first), AFTER)
 
 
+@pytest.mark.thorough
 def test_old_and_new_rows_together_show_the_drift(files):
     """Who puts both into one log is told: the check of rewards over time fails."""
     both = [str(files / name) for name in ("log.csv", "since.csv")]
@@ -114,6 +116,7 @@ def test_old_rows_may_stand_beside_new_ones_where_nothing_drifted(files):
     assert chances(made)["severe"] > 0.5
 
 
+@pytest.mark.thorough
 def test_rows_are_chosen_by_the_start_of_their_case(files):
     """A case that began before the day counts whole, or not at all."""
     query = (

@@ -1,5 +1,7 @@
 """A section more of the report, made here, from `improve` to `verify`."""
 
+import pytest
+
 import surestep
 from support.labelled_worlds import COLUMNS, NAMES, world
 from support.log_tables import write_table
@@ -15,6 +17,7 @@ def busiest_section(findings):
     return Section("busiest", "Busiest", [words])
 
 
+@pytest.mark.thorough
 def test_a_section_of_ones_own_is_on_the_page_and_is_verified(tmp_path, monkeypatch):
     log = write_table(tmp_path / "log.csv", world(5, states=5, episodes=60).rows, NAMES)
     built_in = report.result_sections

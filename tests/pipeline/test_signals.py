@@ -100,6 +100,7 @@ def test_both_parts_of_the_log_have_all_signals():
     assert [names[s] for s in np.flatnonzero(chance.reach.states)] == ["c"]
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(("within", "chance"), [(1, 0), (2, 0), (3, 1), (4, 1), (None, 1)])
 def test_within_counts_decisions_and_not_states(within, chance):
     """The third decision leads into the ward that is not to be reached, the fourth state."""
@@ -165,6 +166,7 @@ def test_a_condition_marks_states(condition, holds):
     assert named == holds
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("said", "words"),
     [

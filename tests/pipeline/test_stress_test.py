@@ -73,6 +73,7 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", [pytest.param(0, marks=pytest.mark.slow), 3])
 def test_what_is_interrupted_is_whole_and_goes_on(number, made, whole, log, tmp_path):
     out = tmp_path / "out"
@@ -132,6 +133,7 @@ def test_a_kill_at_any_moment_of_the_end_leaves_a_whole_result(
         assert sorted(out.iterdir()) == sorted(out / name for name in whole)
 
 
+@pytest.mark.thorough
 def test_a_time_limit_is_recorded_with_the_number_reached(made, found, log, tmp_path, monkeypatch):
     blocks = len(found.rehearsal.family) + 2  # a round: all kinds, and all luck
     ticks = iter([0.0] * (1 + blocks) + [9.0] * 99)
@@ -176,6 +178,7 @@ def test_a_small_log_has_ten_worlds_or_what_delta_needs(log):
     assert (refused.worlds, refused.why_none) == (0, Asked.of(horizon).why_not_rehearsed)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("which", ["decisions", "situations"])
 def test_a_larger_log_is_tested_at_one_size_and_a_large_one_is_not(which, log, monkeypatch):
     asked = Terms.of(discount=0.9)
@@ -206,6 +209,7 @@ def test_a_larger_log_is_tested_at_one_size_and_a_large_one_is_not(which, log, m
     assert plan(log, certificates=kinds, worlds=30)[:2] == (30, OWN_SIZE)
 
 
+@pytest.mark.thorough
 def test_beyond_the_allowance_the_page_still_says_how_often_beliefs_are_wrong(
     log, tmp_path, monkeypatch
 ):
@@ -227,6 +231,7 @@ def test_beyond_the_allowance_the_page_still_says_how_often_beliefs_are_wrong(
     assert verify_result(out, log).confirmed
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("worlds", [None, 6])
 def test_a_policy_that_changed_nothing_is_not_stress_tested(worlds, log, tmp_path):
     source = surestep.read_log(log, columns=COLUMNS)

@@ -154,7 +154,7 @@ def result(plant, said):
 def test_rules_are_proved_below_their_true_gain(result):
     world = SysAdmin(4)
     better, before = (
-        world.sample(policy, 3000, rng=1, steps=200).returns(DISCOUNT).mean()
+        world.sample(policy, 1000, rng=1, steps=200).returns(DISCOUNT).mean()
         for policy in (result.rules.policy(world.structure()), world.first_failed(0.3))
     )
     assert result.verdict == "proved better"
@@ -174,6 +174,7 @@ def test_the_log_is_read_as_it_was_drawn(plant, result):
     assert result.structure.values[0] == ("failed", "works")
 
 
+@pytest.mark.thorough
 def test_a_result_is_saved_loaded_and_made_again(plant, result, tmp_path, capsys):
     folder = tmp_path / "result"
     result.save(folder)
@@ -225,6 +226,7 @@ def few(plant):
     return made
 
 
+@pytest.mark.thorough
 def test_what_is_not_proved_may_be_believed(few):
     """60 episodes prove nothing; their structure was tested too little to call it believed."""
     assert few.certificate.lower < 0 < few.believed_gain == few.belief.lower < 8.8
@@ -252,6 +254,7 @@ def test_a_stress_test_is_saved_and_undoes_beliefs(few, tmp_path):
     assert replace(few, rehearsal=wrong).believed_gain == 0 < few.believed_gain
 
 
+@pytest.mark.thorough
 def test_a_wrong_structure_proves_nothing(plant, tmp_path):
     """Who says that neighbours do not matter is contradicted by the log."""
     wrong = plant / "wrong.toml"
@@ -268,6 +271,7 @@ LEARNT_PLANT = (
 )
 
 
+@pytest.mark.thorough
 def test_a_learnt_structure_is_believed_until_somebody_confirms_it(plant, tmp_path, capsys):
     (plant / "learn.toml").write_text(LEARNT_PLANT)
     command = ["improve", str(plant / "learn.toml"), "-o", str(tmp_path / "result")]
@@ -322,6 +326,7 @@ def test_the_part_that_judges_teaches_no_structure(tmp_path, monkeypatch):
     assert learnt(~taught) == ("machine_*: always",)
 
 
+@pytest.mark.thorough
 def test_practice_that_nobody_wrote_down_is_compared_by_its_returns(tmp_path):
     rows = clinic_rows(1500, np.random.default_rng(3))
     write_table(tmp_path / "clinic.csv", rows, tuple(rows[0]))
@@ -342,11 +347,12 @@ def test_practice_that_nobody_wrote_down_is_compared_by_its_returns(tmp_path):
     [
         ("stakes.discount = 0.95", "", InvalidParameter, "stakes.discount is missing"),
         ("worlds = 0", "grid = 3", InvalidParameter, "method"),
-        (
+        pytest.param(
             'behavior.policy = "current.json"\nstakes.discount = 0.95\nmethod.worlds = 0',
             "stakes.discount = 0.95\nmethod.worlds = 3",
             InvalidParameter,
             "method.worlds is 3, but in the worlds the current policy acts",
+            marks=pytest.mark.thorough,
         ),
         ("works = 1.0", "works = 2.0", InvalidLog, "row 1 contradicts the structure: its reward"),
         ("current.json", "plant.toml", InvalidParameter, "expected rules as rules.json"),
@@ -387,6 +393,7 @@ def test_a_test_that_compared_nothing_is_saved_and_loaded(result, tmp_path):
     assert load_structured(tmp_path / "result").test == nothing
 
 
+@pytest.mark.thorough
 def test_other_verbs_say_that_they_do_not_take_it(plant, result, tmp_path, capsys):
     result.save(tmp_path / "result")
     with pytest.raises(InvalidResult, match="only verify and load_structured take it"):
@@ -419,6 +426,7 @@ def test_a_clock_that_nothing_supports_is_asked_about(tmp_path):
 # ---- declared returns ----------------------------------------------------------------------------
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("returns", "words"),
     [
@@ -556,6 +564,7 @@ def engine(folder, seed, *changes, episodes=800, explodes=0.0):
     return improve_structured(folder / "engine.toml")
 
 
+@pytest.mark.thorough
 def test_a_value_that_nobody_listed_leaves_a_question(tmp_path):
     """Pushing gains 0.15 on each of 4 days, if the engine only runs and stands."""
     open_one = engine(tmp_path, 1)
@@ -575,6 +584,7 @@ def test_a_value_that_nobody_listed_leaves_a_question(tmp_path):
     assert returns.verdict == "proved better"
 
 
+@pytest.mark.thorough
 def test_a_value_that_only_a_term_names_is_a_value(tmp_path):
     """Where an explosion may cost 10,000, the log is too small for a proof."""
     named = engine(tmp_path, 1, EXPLODES)
@@ -715,6 +725,7 @@ def test_a_table_may_name_few_columns(small, tmp_path):
     assert current.rules.is_whole
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
@@ -747,6 +758,7 @@ def test_tables_with_mistakes_are_refused_by_name(small, tmp_path, change, error
 RULES = json.dumps(CURRENT)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("old", "new", "error", "words"),
     [
@@ -779,6 +791,7 @@ def test_a_table_without_columns_of_the_state_is_refused(small, tmp_path):
         found_policy(path)
 
 
+@pytest.mark.thorough
 def test_an_estimate_is_made_from_the_part_that_chooses_and_named(small, monkeypatch):
     parts = []
 
@@ -828,6 +841,7 @@ def test_logged_probabilities_are_the_current_policy(small):
         assert known.mean() > 0.8
 
 
+@pytest.mark.thorough
 def test_probabilities_that_vary_are_no_policy(small):
     """Also where only the part that judges shows it: from row 2,400 on, of episode 80."""
 
@@ -845,6 +859,7 @@ def test_probabilities_that_vary_are_no_policy(small):
     assert found_policy(small())[0].source == "returns"
 
 
+@pytest.mark.thorough
 def test_a_trial_that_was_none_is_asked_about(tmp_path):
     """Whoever treated did so in half of the cases; declared are 9 in 10 at high pressure."""
     rows = clinic_rows(1_000, np.random.default_rng(3))

@@ -60,12 +60,14 @@ def of_log(home, tmp_path):
     return shutil.copytree(home / "of log", tmp_path / "out")
 
 
+@pytest.mark.thorough
 def test_the_same_log_gives_the_same_bytes(home, of_log):
     found = verify_result(of_log, home / "log.csv")
     assert (found, found.confirmed) == (Verification("same bytes"), True)
     assert verify_result(of_log, home / "log.csv", behavior="estimate").level == "same bytes"
 
 
+@pytest.mark.thorough
 def test_the_same_rows_in_another_file_give_the_same_values(home, tmp_path):
     shutil.copy(home / "log.csv", tmp_path / "renamed.csv")
     for other in (tmp_path / "renamed.csv", home / "log.parquet"):
@@ -76,6 +78,7 @@ def test_the_same_rows_in_another_file_give_the_same_values(home, tmp_path):
     assert verify_result(home / "of log", frame_of(ROWS, NAMES)).level == "same values"
 
 
+@pytest.mark.thorough
 def test_what_is_not_given_again_is_refused(home):
     log = home / "log.csv"
     for folder, name in (("of table", "behavior"), ("of list", "states")):
@@ -110,6 +113,7 @@ def shown(name, value):
     return f"<dt>{name}</dt><dd>{value}</dd>"
 
 
+@pytest.mark.thorough
 def test_with_other_versions_values_are_compared(home, of_log, drafted_once):
     elsewhere(of_log)
     found = verify_result(of_log, home / "log.csv")
@@ -240,6 +244,7 @@ def drafted_once(monkeypatch):
     monkeypatch.setattr(verify, "draft", draft_once)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     "here", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["here", "elsewhere"]
 )
@@ -310,6 +315,7 @@ def test_another_log_is_refused(home, of_log, tmp_path):
         verify_result(of_log, write_table(tmp_path / "named.csv", renamed, columns))
 
 
+@pytest.mark.thorough
 def test_another_behavior_is_refused(home, tmp_path):
     other = [dict(row) for row in TABLE]
     mixed = next(row for row in other if 0 < row["probability"] < 0.5)
@@ -418,6 +424,7 @@ def test_the_sign_of_a_signal_and_the_worlds_that_time_allowed_are_understood(ho
     assert verify.check_said(replace(record, parameters=limited), said) == ("method.worlds",)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("before", "after"),
     [("4006381333948", "4006381333949"), ("7.25", "7.2500000001")],
@@ -476,6 +483,7 @@ def measured(tmp_path_factory):
     return log
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "state", [["state", "condition"], pytest.param("condition", marks=pytest.mark.slow)]
 )
@@ -643,6 +651,7 @@ def is_refused_or_not_confirmed(home, folder):
     assert not found.confirmed or contents(folder) == contents(home / "result")
 
 
+@pytest.mark.thorough
 @given(data=st.data())
 def test_no_edit_is_confirmed(data, light, tmp_path_factory):
     folder = shutil.copytree(light / "result", tmp_path_factory.mktemp("edited") / "out")

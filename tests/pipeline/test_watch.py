@@ -105,6 +105,7 @@ def test_levels_are_lower_bounds_of_the_truth(result):
     assert (proved.delta, former.delta) == (0.2, 0.1)
 
 
+@pytest.mark.thorough
 def test_an_estimated_policy_has_no_proved_level_of_its_own():
     """The gain over an estimate of practice is none over practice: no level follows from it."""
     table = {name: values for name, values in OLD.items() if name != "chance"}
@@ -152,6 +153,7 @@ def cases(number, seed, harm):
     return table | {"harm": (rng.random(number) < harm).astype(float)}
 
 
+@pytest.mark.thorough
 def test_limits_of_further_signals_are_watched():
     signals = {
         "reward": {"column": "reward", "ending": (0, 1)},
@@ -183,6 +185,7 @@ def test_limits_of_further_signals_are_watched():
         surestep.watch(result, old | {"harm": np.full(500, -0.5)})
 
 
+@pytest.mark.thorough
 def test_a_limit_on_a_chance_is_its_own_level():
     told = {"states": "state = 'ill'", "at_most": 0.4}
     old = cases(500, 1, 0) | {"state": np.resize(["ill", "well", "well"], 500)}
@@ -235,6 +238,7 @@ def test_rows_may_come_in_any_order(result):
     assert all(days)
 
 
+@pytest.mark.thorough
 @settings(max_examples=settings.default.max_examples // 5)
 @given(seed=st.integers(0, 50), cut=st.integers(20, 300))
 def test_a_longer_file_goes_on_to_the_same_answer(result, seed, cut):
@@ -257,6 +261,7 @@ def test_how_far_it_is_followed_has_an_interval(result):
     assert rates["mild",].low < 0.9 < rates["mild",].high
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("taken", "followed", "words"),
     [
@@ -293,6 +298,7 @@ def test_an_alarm_without_followers_is_no_word_against_the_new_policy(result):
     assert "Not followed: hardly more than before" in few.report
 
 
+@pytest.mark.thorough
 def test_episodes_that_a_clock_cut_are_drawn_as_recorded():
     """Three steps of six earn 1 each; the rest may be worth up to 10 more, or nothing."""
     rng = np.random.default_rng(5)
@@ -362,6 +368,7 @@ def test_the_answer_as_json_has_all_but_the_page(result):
     assert [check["code"] for check in content["drift"]] == ["drift-next-state", "drift-reward"]
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("how", "error", "words"),
     [
@@ -381,6 +388,7 @@ def test_what_cannot_be_is_refused(result, how, error, words):
         surestep.watch(result, log(2, (50,), ADVICE, 1_000), **{"log": OLD} | how)
 
 
+@pytest.mark.thorough
 def test_a_return_above_the_declared_range_is_refused_one_below_is_not(result):
     new = log(2, (50,), ADVICE, 1_000)
     last = [i for i, over in enumerate(new["over"]) if over]

@@ -254,6 +254,7 @@ def test_all_methods_hold_the_exact_value_within_their_errors(data):
     assert largest_gap(found.value, exact) <= Fraction(found.error_bound)
 
 
+@pytest.mark.thorough
 def test_small_models_of_all_textures_reach_the_brute_force_optimum(every_size):
     for seed in range(2):
         for texture in TEXTURES:

@@ -163,6 +163,7 @@ def test_a_tolerance_below_what_doubles_can_prove_is_refused_with_the_bound_that
     assert 1e-12 < reached.error_bound < 1e-2
 
 
+@pytest.mark.thorough
 def test_a_loose_tolerance_is_kept_and_proven():
     mdp = random_mdp(2000, 2, 4, 0.99, seed=5)
     policy = Policy.uniform(mdp)

@@ -130,6 +130,7 @@ def test_ties_go_to_the_lowest_action_whatever_the_rounding():
     assert (plan.policy.dense().argmax(axis=1) == 0).all()
 
 
+@pytest.mark.thorough
 def test_the_answer_is_the_same_bit_for_bit_on_every_run():
     mdp = wide_model(9_000, seed=4)  # 108,000 transitions: large enough for all threads
     first, second = optimal(mdp), optimal(mdp)

@@ -402,6 +402,7 @@ def test_costs_until_an_end_avoid_a_trap():
             optimal(replace(mdp, initial=start), minimise=True)
 
 
+@pytest.mark.thorough
 @settings(max_examples=2 * settings.default.max_examples)
 @given(data=st.data())
 def test_least_costs_until_an_end_are_those_of_the_best_policy_from_each_state(data):

@@ -58,6 +58,7 @@ def interrupt_at(number):
     return tell
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("number", [0, 1, 7, BLOCKS - 1])
 def test_an_interrupted_rehearsal_goes_on_to_the_same_end(number, whole, tmp_path):
     kept = {"folder": tmp_path / "kept", "made_with": "these versions"}
@@ -144,6 +145,7 @@ def test_blocks_of_certificates_without_draws_are_kept_too(tmp_path):
     assert again.to_json() == first.to_json()
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("damage", [b"", b"PK\3\4 no archive", b"\x93NUMPY\1\0", None])
 def test_damaged_blocks_are_made_again(damage, whole, kept_blocks, tmp_path):
     folder = shutil.copytree(kept_blocks, tmp_path / "kept")
@@ -159,6 +161,7 @@ def clock_of(monkeypatch, blocks):
     monkeypatch.setattr(sys.modules[rehearse.__module__], "monotonic", lambda: next(ticks))
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(("blocks", "reached"), [(6, 5), (9, 5), (10, 10), (14, 10), (15, WORLDS)])
 def test_a_time_limit_leaves_a_rehearsal_of_the_worlds_reached(
     blocks, reached, whole, tmp_path, monkeypatch

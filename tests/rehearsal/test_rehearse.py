@@ -294,6 +294,7 @@ def test_a_refusal_in_a_world_is_no_claim():
     assert found.summary().median_claim is None
 
 
+@pytest.mark.thorough
 def test_whole_episodes_are_rehearsed_with_their_log():
     problem = bandit_problem(60)
     judge = Trajectory(reward_low=0.0, reward_high=1.0, train_share=0.5)
@@ -307,6 +308,7 @@ def test_whole_episodes_are_rehearsed_with_their_log():
     assert hcpi.gain.shape == (3, 1)
 
 
+@pytest.mark.thorough
 def test_a_prior_that_weighs_nothing_is_caught():
     """With next to no prior, what few episodes show is certain, and so is the gain."""
     problem = bandit_problem(24)

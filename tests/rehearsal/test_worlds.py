@@ -175,6 +175,7 @@ def test_no_completion_by_visited_states_is_beyond_the_extremes(problem):
             assert (between <= value["optimistic"] + 1e-6).all()
 
 
+@pytest.mark.thorough
 def test_drawn_worlds_have_the_mean_of_the_posterior():
     table = np.zeros((3, 2, 3), int)
     table[0, 0] = [3, 5, 0]
@@ -577,6 +578,7 @@ def test_completions_that_never_end_are_left_out():
     assert set(names) < set(discounted)
 
 
+@pytest.mark.thorough
 def test_a_rehearsal_without_a_discount_is_one_of_worlds_that_end():
     problem = ill()
     terms = {"rng": 0, "sizes": (1.0,)}

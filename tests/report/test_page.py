@@ -171,6 +171,7 @@ def grouped(findings):
     )
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("name", PAGES)
 def test_it_is_short_sound_and_asks_for_nothing(name):
     page = PAGES[name]()
@@ -200,6 +201,7 @@ def printed(sections, width=100, colour=None):
     return file.getvalue()
 
 
+@pytest.mark.thorough
 def test_the_answer_fits_on_a_screen(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     rng, rows = np.random.default_rng(3), ["state,action,reward"]

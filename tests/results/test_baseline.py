@@ -119,6 +119,7 @@ def baseline_by(log, problem, share):
     return baseline_of(log, GAMMA, value, performance(model, part.behavior), part.log.num_episodes)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(("horizon", "share"), [(1000, 0.3), (5, 0.3), (3, 1.0)])
 def test_a_model_that_is_right_is_hardly_ever_doubted(horizon, share):
     """At one false alarm in 1000, three or more in 100 logs have a chance of 2 in 10,000."""

@@ -48,6 +48,7 @@ def tiger_result(memory, episodes=3_000, **more):
     return table, surestep.improve(table, memory=memory, **terms, **more)
 
 
+@pytest.mark.thorough
 def test_an_episode_remembers_what_its_states_need(tmp_path):
     """With a memory of one sound: open the other door where two sounds in a row agree."""
     table, made = tiger_result(1, 1_200)
@@ -81,6 +82,7 @@ class Acting:
         return self.result.act(state, self.rng)
 
 
+@pytest.mark.thorough
 def test_what_was_done_instead_is_remembered():
     table = second_order(400, 3)
     table["reward"] = [  # it pays to do what was done before
@@ -103,6 +105,7 @@ def test_what_was_done_instead_is_remembered():
         episode.did("z")
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("lag", "asked", "enough"), [(1, 2, 1), (0, 1, 0), (2, 1, None), (2, 3, 2)]
 )

@@ -108,6 +108,7 @@ def clicks(seed, rows=4000, arms=30):
     return read_log(table)
 
 
+@pytest.mark.thorough
 def test_the_gain_is_that_of_rows_that_did_not_choose():
     """The best of 30 arms looks good in the part that chose it, and on average not in the rest."""
     terms = {"n_wedge": 5, "worlds": 0, "certificates": ["stitched:series=6"], "ending": (0, 1)}

@@ -85,6 +85,7 @@ def test_other_sentences_and_another_layout_leave_it_readable(saved, monkeypatch
     assert str(after.certificate.assumptions[0]).startswith("Now: ")
 
 
+@pytest.mark.thorough
 def test_values_are_compared_and_not_sentences_or_layout(tmp_path, saved, monkeypatch):
     given = {"columns": COLUMNS, "discount": 0.95, "n_wedge": 1, "certificates": ["a-priori"]}
     surestep.improve(saved / "log.csv", **given, worlds=0).save(tmp_path / "out")

@@ -235,6 +235,7 @@ TOGETHER = (
 )
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("steps", "known", "episodes", "changes"),
     [
@@ -302,6 +303,7 @@ def test_what_never_happened_in_60_cases_is_not_shown_as_impossible():
     assert total.change.low < 0 < total.change.high
 
 
+@pytest.mark.thorough
 def test_a_share_of_two_actions_is_covered_in_exact_binomial_sums():
     """Every pair of counts of 40 and 40 cases, weighted with its chance in truth."""
     seen = np.arange(41)

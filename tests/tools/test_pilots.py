@@ -16,6 +16,7 @@ def cases():
             yield pytest.param(name, 40, marks=pytest.mark.slow)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(("case", "runs"), [*cases()])
 def test_claims_are_wrong_within_delta(case, runs):
     """With a rate of at most 10 %, more wrong ones come once in 10,000 tests."""

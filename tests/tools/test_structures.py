@@ -29,6 +29,7 @@ def test_the_value_is_what_logs_return(world):
     assert abs(returns.mean() - structures.value(world, today)) <= slack
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seeds", [1, pytest.param(8, marks=pytest.mark.slow)])
 def test_claims_are_wrong_within_delta(seeds):
     """With a rate of at most 10 %, more wrong ones come once in 10,000 tests."""
@@ -42,11 +43,13 @@ def test_claims_are_wrong_within_delta(seeds):
     assert (np.sum(wrong, axis=0) <= most).all()
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("world", WRONG, ids=lambda w: w.name)
 def test_wrong_structures_are_caught(world):
     assert structures.claims((world, 0))[4]
 
 
+@pytest.mark.thorough
 def test_a_wrong_structure_can_make_a_false_proof_that_its_test_forbids():
     *_, control = WORLDS
     _, stitched, robust, _, fails, _ = structures.claims((control, 0))

@@ -89,6 +89,7 @@ def tool():
     return module
 
 
+@pytest.mark.thorough
 def test_a_log_goes_through_improve_as_a_user_would_give_it(tool, monkeypatch):
     benchmark, results = make("nearly-alike", effect=1), []
     improve = tool.surestep.improve
@@ -157,6 +158,7 @@ def small_run(tmp_path_factory):
     return run_with_certifiers(tmp_path_factory.mktemp("runs") / "small")
 
 
+@pytest.mark.thorough
 def test_the_page_keeps_what_stands_outside_of_the_marks(small_run, tmp_path):
     page = tmp_path / "page.md"
     page.write_text(f"# Above\n\n{BEGIN}\nold\n{END}\n\nBelow\n")

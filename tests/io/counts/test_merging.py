@@ -31,6 +31,7 @@ def bytes_of(counts, path):
     return path.read_bytes()
 
 
+@pytest.mark.thorough
 @settings(max_examples=3)
 @given(
     log=decision_logs(rewards=REWARDS),
@@ -292,6 +293,7 @@ def test_nothing_is_written_where_nothing_can_be(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("cut", [1, 3, 5])
 def test_an_episode_that_is_cut_between_two_files_is_noticed(cut, tmp_path):
     steps = [f"{e},{t},s{t % 2},a,1,{int(t == 3)}" for e in (1, 2) for t in range(4)]

@@ -45,6 +45,7 @@ TABLES = st.integers(0, 10**9).map(
 )
 
 
+@pytest.mark.thorough
 @given(TABLES, st.integers(0, 10**9), st.sampled_from([1.0, 1e-9, 1e90]))
 def test_a_tree_of_two_leaves_is_the_best_threshold_of_all(table, seed, scale):
     """For any scale of measurements and of returns."""

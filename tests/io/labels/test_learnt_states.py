@@ -190,6 +190,7 @@ def test_what_is_no_rule_is_refused(content, says):
         converted(content, LearntStates, "learnt states", InvalidParameter)
 
 
+@pytest.mark.thorough
 def test_the_largest_rules_run_in_the_database():
     rng = np.random.default_rng(0)
     rows = [*rng.normal(size=(5, 2)).tolist()]

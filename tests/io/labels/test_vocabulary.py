@@ -24,6 +24,7 @@ PATIENTS = Vocabulary(
 )
 
 
+@pytest.mark.thorough
 @given(states=LABELS, actions=LABELS)
 def test_a_label_is_found_in_every_form(states, actions):
     words = Vocabulary(("a", "b"), ("c", "d"), tuple(states), tuple(actions))

@@ -126,6 +126,7 @@ def test_labels_unknown_to_the_pairs_are_refused():
         found.to_counts(dataclasses.replace(pairs, state_labels=None))
 
 
+@pytest.mark.thorough
 @settings(max_examples=5)
 @given(log=decision_logs(rewards=CENTS))
 def test_a_memory_limit_changes_nothing(log):

@@ -89,6 +89,7 @@ MISSING = {
 }
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("kind", MISSING)
 def test_nothing_in_memory_is_nothing_in_a_file(kind, tmp_path):
     rows = [{**row, "next_state": None if row["truncated"] else row["next_state"]} for row in ROWS]

@@ -229,6 +229,7 @@ SEARCHES = (
 )
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("search", SEARCHES)
 @small
 @given(data=st.data())

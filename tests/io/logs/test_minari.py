@@ -114,6 +114,7 @@ def expected(histories, name):
 POLICIES = st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=STEPS), min_size=1, max_size=4)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("view", VIEWS)
 @settings(max_examples=3)
 @given(plans=POLICIES)
@@ -146,6 +147,7 @@ def _local_minari(tmp_path, monkeypatch):
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
 
 
+@pytest.mark.one_quick
 @pytest.mark.usefixtures("_local_minari")
 @pytest.mark.parametrize("view", VIEWS)
 def test_minari_counts_as_what_happened(view):

@@ -166,6 +166,7 @@ def test_lanes_meet_at_their_seams(rows, cuts, target, ends, tmp_path_factory):
         assert found_in(source.counts()) == tuple(by_hand)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("shuffled", [False, True])
 @pytest.mark.parametrize(
     ("change", "message"),
@@ -208,6 +209,7 @@ def test_what_is_wrong_is_told_with_its_place_in_any_order(change, message, shuf
         assert f"{path}, row " in str(refusal.value)
 
 
+@pytest.mark.thorough
 def test_a_scale_guessed_wrong_is_found_in_a_second_pass(tmp_path, monkeypatch):
     monkeypatch.setattr(log_roles, "SAMPLE", 1)
     for rewards in ([1.0, 0.25], [1.0, 1 / 3], [1e12, 0.001], [0.1, -(2.0**60)], [5.0, 1e-9]):

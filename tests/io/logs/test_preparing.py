@@ -46,6 +46,7 @@ def digest(source):
     return counts_digest(source.counts())
 
 
+@pytest.mark.thorough
 @few
 @given(EPISODES, st.randoms(use_true_random=False))
 def test_time_stamps_order_rows_as_numbers_do(episodes, random):

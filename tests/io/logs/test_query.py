@@ -360,11 +360,13 @@ UNFAIR = {
 }
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("name", FAIR)
 def test_a_query_that_looks_back_passes(name):
     assert looks_back_only(FAIR[name], workshop_of(cases=2, steps=5, more=[FURTHER]))
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("name", UNFAIR)
 def test_a_query_that_looks_ahead_or_at_other_cases_is_refused(name, fresh):
     assert not looks_back_only(UNFAIR[name], fresh)
@@ -398,6 +400,7 @@ KNOWING = {
 PRICES = "CREATE TABLE prices AS SELECT i AS n, i / 10 AS pays FROM range(9) AS t(i)"
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("name", [*HONEST, *KNOWING])
 def test_what_comes_after_a_decision_is_hidden_in_its_row(name):
     shop = workshop_of(2 if name in HONEST else 5, more=[PRICES])
@@ -406,6 +409,7 @@ def test_what_comes_after_a_decision_is_hidden_in_its_row(name):
     assert looks_back_only(sql, shop, KEYS._replace(after=after)) is (name in HONEST)
 
 
+@pytest.mark.thorough
 def test_a_column_with_the_name_of_a_reward_is_hidden_even_from_the_state():
     shop = workshop_of(more=["ALTER TABLE log RENAME x TO reward",
                              "ALTER TABLE log ADD COLUMN x DOUBLE"])  # fmt: skip
@@ -414,6 +418,7 @@ def test_a_column_with_the_name_of_a_reward_is_hidden_even_from_the_state():
         assert looks_back_only(sql, shop, KEYS._replace(after=("reward",))) is fair
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("where", "fair"), [("n > 1", True), ("x > -0.9", False), ("coalesce(x, 0) > -0.9", False)]
 )
@@ -423,6 +428,7 @@ def test_where_every_row_is_a_case_its_reward_is_hidden(where, fair):
     assert looks_back_only(sql, workshop_of(20, 20), keys, case=None, order=None) is fair
 
 
+@pytest.mark.thorough
 def test_what_somebody_says_was_known_before_may_choose_rows():
     sql = "SELECT row, n AS state, a, x * 2 AS reward FROM log WHERE x > -0.9"
     keys = Keys(None, None, ("state", "a"), ("reward",))
@@ -443,6 +449,7 @@ RARELY = """CREATE OR REPLACE TABLE log AS SELECT row_number() OVER () AS row, i
 FROM (SELECT i, i % 17 = 0 AS bold, i % 85 = 0 AS lost FROM range(1000) AS t(i))"""
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("where", "before", "fair"),
     [
@@ -467,6 +474,7 @@ def test_a_query_of_one_row_cases_leaves_out_none_by_what_comes_after(where, bef
     assert looks_back_only(sql, shop, keys, case=case, order=None) is fair
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("case", [0, 97, 194])
 def test_the_few_cases_of_which_rows_are_left_out_are_among_those_tried(case):
     """By chance alone, one of 300 would be among the 20 that are tried once in 15 times."""
@@ -493,6 +501,7 @@ def test_a_limit_is_refused(fresh):
         write_rows(other, sample, KEYS)
 
 
+@pytest.mark.thorough
 def test_without_cases_every_row_stands_for_itself(fresh):
     keys = Keys(None, None, ("state", "a"))
     for sql, fair in (
@@ -509,6 +518,7 @@ def test_a_query_must_say_of_which_row_its_rows_are(fresh):
         check_no_look_ahead(fresh, query, Keys("who", "step", ("state", "a")))
 
 
+@pytest.mark.thorough
 def test_cases_and_steps_of_any_type_are_tried():
     """Times with a zone are fetched as texts: Python has no such values without another package."""
     shop = workshop_of(more=["ALTER TABLE log ADD COLUMN began TIMESTAMPTZ",
@@ -544,6 +554,7 @@ def bound(offset):
     return f"{abs(offset)} {'PRECEDING' if offset < 0 else 'FOLLOWING'}"
 
 
+@pytest.mark.thorough
 @settings(max_examples=settings.default.max_examples // 2)
 @given(
     window=WINDOWS,
@@ -720,6 +731,7 @@ def test_values_are_of_the_types_of_the_log():
         prepared_case(Query(sql, "e", "s"), KEYS, TYPES, [rows[0], {"xx": 1}])
 
 
+@pytest.mark.thorough
 def test_states_of_all_types_are_called_in_act_as_in_the_log(tmp_path):
     values = (
         *("sum(i) OVER (ORDER BY i)", "i / 10::FLOAT", "i > 3", "i / 3", "[i]", "i::UBIGINT"),
@@ -740,6 +752,7 @@ def test_states_of_all_types_are_called_in_act_as_in_the_log(tmp_path):
         assert words.read("state", now)[2] in counts.states
 
 
+@pytest.mark.thorough
 def test_a_case_is_asked_for_where_rows_of_the_files_become_episodes(tmp_path):
     """Rows that are episodes of their own, or say what follows, need none."""
     path = tmp_path / "log.csv"

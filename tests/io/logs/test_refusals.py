@@ -49,6 +49,7 @@ def test_a_bad_row_is_named(lines, message, folder):
         counting(folder, *lines)
 
 
+@pytest.mark.thorough
 @settings(max_examples=settings.default.max_examples // 2)
 @given(steps=st.lists(st.integers(0, 130), min_size=1, max_size=140), first=st.integers(0, 70))
 def test_steps_are_accepted_exactly_when_each_is_there_once(steps, first):

@@ -91,6 +91,7 @@ def answers(made, query):
     return [dict(zip(names, row, strict=True)) for row in found]
 
 
+@pytest.mark.thorough
 def test_all_rows_give_the_claim_of_the_log_to_the_byte(engine, rows, log, tmp_path):
     mixed = np.random.default_rng(0).permutation(len(rows))  # a table has no order
     files = tables(engine([rows[i] for i in mixed]), log, tmp_path, 10_000)
@@ -101,6 +102,7 @@ def test_all_rows_give_the_claim_of_the_log_to_the_byte(engine, rows, log, tmp_p
     assert there.table.probability.tolist() == here.table.probability.tolist()
 
 
+@pytest.mark.one_quick
 def test_entries_are_the_first_of_every_stack(engine, rows, log, tmp_path):
     made = engine(rows)
     tables(made, log, tmp_path, 20)
@@ -152,6 +154,7 @@ def check_same_log(files, source):
     assert ours.order.tolist() == theirs.order.tolist()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ends", [None, "complete"])
 def test_what_is_said_of_ends_holds_in_the_warehouse(rows, tmp_path, ends):
     log = write_log(tmp_path, rows, but=["terminated", "truncated"] if ends else [])
@@ -159,6 +162,7 @@ def test_what_is_said_of_ends_holds_in_the_warehouse(rows, tmp_path, ends):
     check_same_log(files, surestep.read_log(log, columns=ROLES, ends=ends))
 
 
+@pytest.mark.thorough
 def test_next_states_may_have_columns_of_their_own(rows, tmp_path):
     log = write_log(tmp_path, rows, ahead=True)
     made = Duck(rows)
@@ -169,6 +173,7 @@ def test_next_states_may_have_columns_of_their_own(rows, tmp_path):
         read_tables(tables(made, log, tmp_path, 10_000))
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("spoilt", "odd"),
     [
@@ -189,6 +194,7 @@ def test_rows_that_cannot_be_used_are_told(rows, log, tmp_path, spoilt, odd):
         read_tables(tables(made, log, tmp_path, 10_000))
 
 
+@pytest.mark.thorough
 def test_first_entries_prove_without_whole_episodes(tmp_path):
     """The counts are those of all rows, so that all that rests on counts stays the same."""
     rows = rows_of(150, np.random.default_rng(3), between=False)  # numbered by the first entries
@@ -210,6 +216,7 @@ def test_first_entries_prove_without_whole_episodes(tmp_path):
     assert "Counts alone" not in there.report
 
 
+@pytest.mark.thorough
 def test_verify_makes_a_result_of_tables_again(rows, log, tmp_path):
     files = tables(Duck(rows), log, tmp_path, 30)
     result = improved(files)
@@ -219,6 +226,7 @@ def test_verify_makes_a_result_of_tables_again(rows, log, tmp_path):
     assert run_surestep("verify", tmp_path / "result", *other).exit_code != 0
 
 
+@pytest.mark.one_quick
 def test_a_sample_has_a_fifth_of_the_episodes_whole_and_is_the_same_everywhere(engine, log):
     """The query of `count --sql`: by a hash of the id, which no engine computes otherwise."""
     rows = [
@@ -291,6 +299,7 @@ def test_queries_are_said_in_other_dialects_without_a_doubt(log, dialect, caplog
     assert not caplog.records
 
 
+@pytest.mark.thorough
 def test_tables_that_do_not_fit_are_refused(rows, log, tmp_path):
     made = Duck(rows)
     counts, entries = tables(made, log, tmp_path, 30)
@@ -354,6 +363,7 @@ CONTRADICTIONS = (
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("most", [30, 10_000])
 def test_entries_that_contradict_the_counts_beside_them_are_refused(rows, log, tmp_path, most):
     """All entries, or the first of each pair, which have to fit into what the counts leave."""

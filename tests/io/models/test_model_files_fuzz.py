@@ -174,6 +174,7 @@ def as_it_is(rng, data):
 SPOIL = (lying_header, cut_off, edited, followed, any_bytes)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("count", [200, pytest.param(30_000, marks=pytest.mark.slow)])
 def test_archives_spoiled_in_every_way(tmp_path, count):
     rng = random.Random(count)

@@ -80,6 +80,7 @@ def spoiled_case(rng):
     return spoiled(rng, text), options | changed
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("count", [8, pytest.param(1000, marks=pytest.mark.slow)])
 def test_programs_with_a_few_changes(tmp_path, capfd, count):
     rng = random.Random(2)

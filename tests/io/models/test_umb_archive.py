@@ -180,6 +180,7 @@ def little_held():
         tracemalloc.stop()
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("name", BOMBS)
 def test_what_is_unpacked_is_limited_by_what_is_declared(tmp_path, name):
     change, words = BOMBS[name]
@@ -259,6 +260,7 @@ def test_a_file_that_stands_twice_in_the_archive_is_refused(tmp_path):
         read_mdp(path, 0.9)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("form", COMPRESSIONS)
 def test_an_archive_that_is_cut_off_anywhere_is_refused_or_lacks_nothing(tmp_path, form):
     index, files = umb([1], [[(0, 1.0)]])

@@ -56,6 +56,7 @@ def export(model, path, compression="NO_COMPRESSION", **settings):
     return path
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("compression", ["NO_COMPRESSION", "GZIP", "XZ", "DEFAULT"])
 def test_storms_exports_are_read(tmp_path, compression):
     storm = build(tmp_path)
