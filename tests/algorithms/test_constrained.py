@@ -101,6 +101,7 @@ def check_best(problem, slack=1e-7):
     return found
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("margin", [0.0, 0.3])
 @pytest.mark.parametrize("seed", range(6))
 def test_no_policy_within_the_limits_is_better(seed, margin):
@@ -150,6 +151,7 @@ def ward(gamma=0.9):
     return Problem(counts=counts, behavior=behavior, discount=gamma, value_bounds=(-5.0, 5.0))
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("gamma", [0.5, 0.9, 1.0])
 @pytest.mark.parametrize("within", [None, 1, 7])
 def test_a_chance_may_be_as_large_as_allowed(gamma, within):

@@ -53,6 +53,7 @@ def test_flow_and_limits_hold(problem, rounds):
     assert (d <= problem.behavior.probability * total[pairs.state] + scale)[still].all()
 
 
+@pytest.mark.thorough
 @given(problem=problems(max_states=3, max_actions=2), rounds=ROUNDS, seed=st.integers(0, 99))
 def test_no_policy_within_the_limits_is_worth_more(problem, rounds, seed):
     program = Program.of(problem, 1.0)

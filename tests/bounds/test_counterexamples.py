@@ -179,6 +179,7 @@ def test_unseen_pairs_break_the_bound_of_spibb(seed):
     assert verdict.broken
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (1, 2))])
 def test_lucky_successors_break_2s_and_beta(seed):
     verdict = cases.lucky_successors("2s", seed=seed)

@@ -135,6 +135,7 @@ def ever_missed(outcomes, weights, mean, horizon, delta):
     return missed
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("chance", [0.02, 0.3, 0.5, 0.9])
 def test_strict_intervals_fail_at_most_as_often_over_all_times_together(chance):
     missed = ever_missed((0, 2), (1 - chance, chance), chance, 150, 0.2)

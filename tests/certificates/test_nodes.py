@@ -184,6 +184,7 @@ def test_rollouts_on_shared_nodes_have_the_law_of_their_policy(steps, rounds, de
             assert found == exact
 
 
+@pytest.mark.thorough
 def test_rollouts_with_ends_and_parents_in_the_next_step_have_the_law_of_their_policy():
     structure, laws, ours, theirs = with_ends()
     problem = problem_of(structure, theirs, (1, 1), 2)

@@ -96,6 +96,7 @@ ROWS = {
 }
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("name", ROWS)
 def test_rows_have_the_moments_of_a_dirichlet(name):
     rows, singly = drawn_rows(name)

@@ -141,6 +141,7 @@ RETURNS = {
 }
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("episodes", [8, 60, pytest.param(400, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", RETURNS)
 def test_means_of_what_was_done_are_seldom_above_their_bound(name, episodes):
@@ -320,6 +321,7 @@ def failures(number, world, certifier=LEARNS):
     return wrong
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("name", ["luckiest of 20", "contrary", "cut short", "lost"])
 def test_it_keeps_its_promise_in_worlds_made_to_break_it(name, always):
     assert failures(12, WORLDS[name]) <= allowed_failures(12)

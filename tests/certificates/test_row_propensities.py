@@ -121,6 +121,7 @@ CERTIFIER = Trajectory(
 )
 
 
+@pytest.mark.thorough
 def test_claims_are_wrong_no_more_often_than_stated_and_by_means_they_are():
     """150 logs: a rate of δ = 0.2 shows more than 0.2 + 3 · 0.033 with a chance of 0.2 %."""
     rng = np.random.default_rng(16)

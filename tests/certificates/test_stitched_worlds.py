@@ -100,6 +100,7 @@ def test_the_capital_against_the_truth_has_the_mean_1():
     assert abs(np.mean(capital) - 1) < 4.5 * error
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("world", "episodes", "n_wedge"),
     [("gridworld", 300, 10), pytest.param("resource-gathering", 1000, 10, marks=pytest.mark.slow)],
@@ -117,6 +118,7 @@ def test_another_seed_moves_the_claim_by_less_than_a_tenth_of_its_distance(
     assert np.ptp(lower) < min(claim.figures["estimate"] - lower.mean() for claim in claims) / 10
 
 
+@pytest.mark.thorough
 def test_of_exchangeable_series_some_first_ones_seldom_reach_the_goal():
     # Fair bets, the series of a set all alike but for noise: one in ten may win against the truth.
     rng, number, delta = np.random.default_rng(0), 1000, 0.1
@@ -247,6 +249,7 @@ def paid_beside(world):
     return paid
 
 
+@pytest.mark.thorough
 def test_a_log_sorted_by_outcome_is_no_log_in_the_order_of_decisions():
     world = paid_beside(sorted_by_outcome)
     assert failures(12, world, replace(ADAPTIVE, train_share=0.4)) >= 9
@@ -302,6 +305,7 @@ def told_of(problem, certifier):
     return arm(train.pairs, int(told.argmax()))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("logger", [pytest.param("fixed", marks=pytest.mark.slow), "adaptive"])
 def test_the_log_of_a_logger_who_learns_is_split_in_time_only(logger):
     wrong, number = 0, 12

@@ -90,6 +90,7 @@ def shapes_of(problem, prior, weight=5.0):
     return shapes
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("prior", "weight"),
     [("weight", 5.0), ("weight", 0.02), ("uniform", 5.0), ("jeffreys", 5.0), ("own", 5.0)],

@@ -60,6 +60,7 @@ def test_single_rows_are_copies_where_a_measurement_is_equal():
     assert checked(without, **told) is None  # which chance explains
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("seed", range(5))
 def test_values_at_the_ends_of_a_scale_are_no_copies(seed):
     rng = np.random.default_rng(seed)

@@ -49,6 +49,7 @@ def test_markov_logs_give_false_alarms_at_most_as_stated(quick, episodes):
     assert max(failed.values()) <= most
 
 
+@pytest.mark.thorough
 def test_a_learning_logger_gives_no_false_alarm_about_the_process(quick):
     benchmark = adaptive(effect=1.0)
     failed, most = rates(benchmark.sample(100, np.random.default_rng(i)) for i in range(25))
@@ -189,6 +190,7 @@ def test_practice_that_changed_is_noticed(quick):
     assert found[0].figures == {"gain": 0.5, "has_gain": 1.0}
 
 
+@pytest.mark.thorough
 def test_merged_states_are_seen():
     log = coarse().sample(150, np.random.default_rng(0))
     assert outcomes(log)["markov-next-state"] == "failed"

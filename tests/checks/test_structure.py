@@ -287,6 +287,7 @@ def test_draws_after_the_first_one_that_nobody_saw_do_not_count():
     assert kept.worst.rows + kept.worst.others == 10
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("kind", [*RING["KINDS"]])
 def test_wrong_structures_are_noticed(kind):
     effect = {"nothing": 0.0, "parent": 0.05}.get(kind, 0.04)

@@ -53,6 +53,7 @@ def share_of_result(home):
     return json.loads((home / "out" / "run.json").read_text())["parameters"]["train_share"]
 
 
+@pytest.mark.thorough
 def test_claims_are_kept_in_the_same_bytes(home, tmp_path):
     kinds = ("--kind", "robust", "--kind", "posterior:draws=99,prior=jeffreys")
     for name in ("claims.json", "again.json"):

@@ -204,6 +204,7 @@ NAMES = st.lists(
 )  # fmt: skip
 
 
+@pytest.mark.thorough
 @given(names=NAMES)
 def test_whatever_columns_are_called_the_file_says_nothing_else(names, tmp_path_factory):
     home = tmp_path_factory.mktemp("names")
@@ -245,6 +246,7 @@ def test_a_line_end_in_the_name_of_a_file_breaks_no_line(tmp_path):
     assert words.stdout == str(log.with_suffix(".toml"))
 
 
+@pytest.mark.thorough
 def test_a_table_of_too_many_columns_is_refused_in_one_line(tmp_path):
     lines = [",".join(f"c{i}" for i in range(5_001)), ",".join(["0"] * 5_001)]
     done = run_surestep("describe", write_lines(tmp_path / "wide.csv", lines))

@@ -54,6 +54,7 @@ def test_it_prints_what_it_understood_took_for_granted_and_found(logs, tmp_path)
     )
 
 
+@pytest.mark.thorough
 def test_programs_get_json_and_nothing_else(logs, tmp_path):
     terms = ("--kind", "robust", "--set", "method.n_wedge=20", *UNTESTED)
     result = run_surestep(

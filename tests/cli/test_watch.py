@@ -59,6 +59,7 @@ def test_an_alarm_ends_with_1(folder):
     assert "go back to that" in " ".join(done.output.split())
 
 
+@pytest.mark.thorough
 def test_json_is_the_whole_answer_and_the_page_is_written_too(folder):
     done = run(folder, "result", "falls.csv", "--json", "-o", "json.html")
     assert done.exit_code == 1
@@ -79,6 +80,7 @@ def test_the_same_command_writes_the_same_bytes(folder):
         assert hashlib.sha256((folder / name).read_bytes()).hexdigest().encode() in pages[0]
 
 
+@pytest.mark.thorough
 def test_the_old_log_is_found_beside_the_result_or_named(folder, tmp_path):
     (folder / "log.csv").rename(tmp_path / "log.csv")
     try:
@@ -92,6 +94,7 @@ def test_the_old_log_is_found_beside_the_result_or_named(folder, tmp_path):
         (tmp_path / "log.csv").rename(folder / "log.csv")
 
 
+@pytest.mark.thorough
 def test_without_any_level_it_is_no_watch(folder, tmp_path):
     """The result believes and proves nothing, and its log is gone: the exit code is 2, not 0."""
     words = shlex.split("--episode case --ends complete --discount 0 --ending 0 1 --worlds 0")

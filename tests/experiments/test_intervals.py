@@ -138,6 +138,7 @@ def test_three_values_hold_by_counting_all_outcomes():
     assert missed <= 1 - CONFIDENCE
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("tail", TAILS)
 @pytest.mark.parametrize("size", [10, 100, 1000])
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
@@ -182,6 +183,7 @@ def test_tiny_cases_of_means_hold_by_counting_all_outcomes(chance):
         assert wrong <= 1 - CONFIDENCE
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("size", [5, 40])
 @pytest.mark.parametrize("name", OF_MEANS)
 def test_intervals_of_means_hold_the_truth_as_often_as_they_say(name, size):

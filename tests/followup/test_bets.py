@@ -139,6 +139,7 @@ WORLDS = {
 }  # fmt: skip
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("share", ["1:1", "1:4", "ramp-up", "adaptive"])
 def test_a_pilot_without_gain_is_wrong_within_delta(world, share):
@@ -212,6 +213,7 @@ def test_past_control_by_cells_is_what_every_point_says():
     assert below == 0 < above
 
 
+@pytest.mark.thorough
 def test_past_control_without_gain():
     rng = np.random.default_rng(4)
     wager = HALF._replace(planned=50)

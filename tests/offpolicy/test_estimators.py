@@ -114,6 +114,7 @@ def test_estimates_are_what_the_textbook_says(log, discount, data):
             assert found.values.shape == (log.num_episodes,)
 
 
+@pytest.mark.thorough
 @settings(max_examples=40)
 @given(
     mdp=episodic_mdps(max_states=3, max_actions=2),
@@ -278,6 +279,7 @@ def test_estimators_say_what_they_need():
         MeanEstimate([])
 
 
+@pytest.mark.thorough
 @settings(max_examples=40)
 @given(
     mdp=episodic_mdps(max_states=3, max_actions=2),

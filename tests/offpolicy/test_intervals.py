@@ -306,6 +306,7 @@ PROVED = {
 }
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("size", [2, pytest.param(8, marks=pytest.mark.slow), 60])
 @pytest.mark.parametrize("kind", DISTRIBUTIONS)
 @pytest.mark.parametrize("name", PROVED)

@@ -113,6 +113,7 @@ def test_rows_without_episodes_need_a_discount_of_nothing():
     assert improved(log, discount=0.0).record.parameters.discount == 0
 
 
+@pytest.mark.thorough
 def test_a_death_counts_whatever_another_row_did_there():
     table = one_went_on(1, 600)
     unsafe = {"states": "state = 'dead'", "within": 5, "at_most": 0.1}

@@ -29,6 +29,7 @@ def test_counts_alone_say_what_cannot_be_checked(labelled_log):
     assert "without whole episodes the previous step" in result.report
 
 
+@pytest.mark.thorough
 def test_a_log_is_checked_also_where_claims_need_only_counts(labelled_log):
     source = read_log(labelled_log, columns=COLUMNS)
     found = found_in(surestep.improve(source, **TERMS).record.checks)
@@ -129,6 +130,7 @@ def practice_rows(changed, states="ab"):
     }
 
 
+@pytest.mark.thorough
 def test_a_proof_about_practice_that_is_over_says_so():
     source = read_log(practice_rows(changed=True))
     result = surestep.improve(source, train_share=0.3, **PRACTICE)

@@ -226,6 +226,7 @@ def test_least_and_greatest_rewards_of_rows_left_out_add_up(tmp_path):
         assert ends == (-7.25, 0.1)
 
 
+@pytest.mark.thorough
 def test_another_log_is_judged_with_what_the_log_of_the_result_showed(log, tmp_path):
     improve(log(["9,0,sick,wait,-7,false,bad", "9,1,bad,treat,3,true,home", *SURVIVAL])).save(
         tmp_path / "out"

@@ -92,6 +92,7 @@ def test_where_all_that_breaks_is_left_out_a_loss_is_proved_a_gain():
     assert failures(lost) == (12, 12)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("share", "number"),
     [(1.0, 80), *(pytest.param(share, LOGS, marks=pytest.mark.slow) for share in (1.0, 0.5))],
@@ -106,6 +107,7 @@ def test_ends_that_nobody_recorded_break_no_claim(share, number):
     assert better == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", [80, pytest.param(LOGS, marks=pytest.mark.slow)])
 def test_a_recording_that_stops_for_what_comes_next_breaks_no_claim(number):
     # On a day of rest nobody writes anything, and so the row before it is often the last one.

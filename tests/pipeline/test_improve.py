@@ -133,6 +133,7 @@ def improved_as_by_hand(
     return result, problem
 
 
+@pytest.mark.thorough
 @settings(max_examples=settings.default.max_examples // 5)
 @given(each=ENDING, discount=DISCOUNTS, n_wedge=N_WEDGES, unseen=RULES, rng=st.randoms())
 def test_with_a_behavior_table_states_and_actions_are_its_rows(

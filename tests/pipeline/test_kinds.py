@@ -94,6 +94,7 @@ def test_an_estimated_behavior_policy_is_that_of_the_training_part():
     assert training != estimate_behavior(question.problem.counts)
 
 
+@pytest.mark.thorough
 def test_a_logger_who_has_not_learnt_leaves_the_split_to_chance():
     """The seed of the split is the digest of the data, and all kinds have the same one."""
     question = made(Terms.of(discount=0.9, logger="fixed", train_share=0.5)).question
@@ -301,6 +302,7 @@ def test_where_nothing_can_be_gained_nothing_is_proved_and_beliefs_are_told_apar
     assert '<section id="answer" class="good">\n<h1>Adopt it</h1>' in found.report
 
 
+@pytest.mark.thorough
 def test_a_forged_stress_test_is_refused(tmp_path):
     table = treatment_table(0, [0.2, 0.8])
     terms = {"worlds": 1, "n_wedge": 5, "certificates": ["robust"]}

@@ -73,6 +73,7 @@ def test_returns_ends_and_starts(result):
     ]
 
 
+@pytest.mark.thorough
 def test_what_a_clock_cut_lies_between_two_numbers(result):
     log = rows(truncated=[0, 0, 0, 0, 1, 0], over=[0, 1, 1, 0, 0, 1])
     surestep_result = surestep.improve(

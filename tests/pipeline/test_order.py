@@ -114,6 +114,7 @@ def loaded(table):
         return None
 
 
+@pytest.mark.thorough
 @settings(max_examples=settings.default.max_examples // 2)
 @given(interleaved(), st.floats(0, 1))
 def test_a_split_in_time_leaves_every_row_on_its_side(table, share):

@@ -186,6 +186,7 @@ def test_bins_of_a_later_log_are_those_of_the_result(tmp_path):
     assert made.problem.counts.visits.tolist() == [10] * 8
 
 
+@pytest.mark.thorough
 def test_a_log_of_another_behavior_policy_is_refused(tmp_path):
     names = (*NAMES, "behavior_prob")
     first = [(*row, 0.5) for row in first_rows()]

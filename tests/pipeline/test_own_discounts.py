@@ -265,6 +265,7 @@ def test_deaths_are_shown_as_the_share_that_dies(result):
     assert said in result.report.replace("\u202f", " ").replace("&#39;", "'")
 
 
+@pytest.mark.thorough
 def test_a_signal_alone_has_its_name_and_its_sign():
     alone = {name: value for name, value in DEATHS.items() if name != "not_worse_by"}
     told = {"signals": {"deaths": alone}, "certificates": ["posterior"]}

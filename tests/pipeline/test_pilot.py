@@ -111,6 +111,7 @@ def test_planned_episodes_prove_about_as_often_as_forecast(result, pilots):
     assert proved >= scipy.stats.binom.ppf(1e-3, pilots, 0.8)  # fewer: once in 1,000 tests
 
 
+@pytest.mark.thorough
 def test_a_plan_is_the_same_when_it_is_read_again(result, plan, tmp_path):
     (tmp_path / "pilot.toml").write_text(plan.toml)
     assert read_plan(tmp_path).plan == plan.plan
@@ -142,6 +143,7 @@ def test_the_answer_is_that_of_the_bets(result, plan):
     assert answer.followed == (1.0, pytest.approx(0.5, abs=0.15))
 
 
+@pytest.mark.thorough
 def test_the_first_pending_outcome_stops_the_count(result, plan):
     arm = drawn_arms(60)
     over = np.ones(60, bool)
@@ -192,6 +194,7 @@ def test_another_share_of_arms_than_planned(result, plan):
     assert not answer.measures
 
 
+@pytest.mark.thorough
 def test_a_ramp_up_has_its_chances(result, plan):
     steps = [("2026-01-01", 0.2), ("2026-04-01", 0.8)]
     fixed = msgspec.structs.replace(plan.plan, share=steps)

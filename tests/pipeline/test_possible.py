@@ -64,6 +64,7 @@ def chances(table, state):
     return dict(zip(names, table.probability[run].tolist(), strict=True))
 
 
+@pytest.mark.thorough
 def test_the_best_that_is_allowed_is_recommended(home, usual, tmp_path):
     assert chances(usual.table, "a")["up"] > 0.9
     given = ("--set", "method.n_wedge=5", "--set", f"limits.allowed={home / 'allowed.csv'}")
@@ -236,6 +237,7 @@ def test_the_command_makes_it_again_and_verify_confirms(given, files, home, tmp_
     assert again.exit_code == 0, again.output
 
 
+@pytest.mark.thorough
 def test_other_limits_are_no_confirmation(home, tmp_path):
     improved(home, tmp_path / "out", "--set", f"limits.allowed={home / 'allowed.csv'}")
     other = write_lines(tmp_path / "allowed.csv", pairs({"a": ("left",), "b": ("left",)}))

@@ -74,6 +74,7 @@ def test_each_kind_says_what_it_does_where_probabilities_vary_within_a_state(tmp
     assert [codes(claim).count("acted-on-more") for claim in later] == [1, 1]
 
 
+@pytest.mark.thorough
 def test_where_probabilities_are_those_of_states_nothing_is_estimated():
     result = improved(log_of(0, vary=False))
     assert result.record.parameters.behavior == "propensities"

@@ -109,6 +109,7 @@ def test_old_and_new_rows_together_show_the_drift(files):
     assert made.verdict != "proved better"
 
 
+@pytest.mark.thorough
 def test_old_rows_may_stand_beside_new_ones_where_nothing_drifted(files):
     both = [str(files / name) for name in ("log.csv", "good.csv")]
     made = surestep.improve(both, columns=ROLES, certificates=["stitched"], **STAKES)

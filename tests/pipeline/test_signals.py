@@ -237,6 +237,7 @@ def test_what_a_claim_assumes_of_further_signals_is_said():
     assert claim.assumes(WITHIN_SEEN)
 
 
+@pytest.mark.thorough
 def test_what_further_signals_earn_is_tested_too():
     """The checks of a result have a line of each, by its name; chances have none."""
     unsafe = {"states": "ward = 'c'", "within": 2}

@@ -97,6 +97,7 @@ def test_what_is_interrupted_is_whole_and_goes_on(number, made, whole, log, tmp_
     assert verify_result(out, log).confirmed
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("moves", range(8))
 def test_a_kill_at_any_moment_of_the_end_leaves_a_whole_result(
     moves, made, whole, tmp_path, monkeypatch

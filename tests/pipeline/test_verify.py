@@ -530,6 +530,7 @@ def test_states_are_not_learnt_from_the_returns_that_judge_them(measured):
         )
 
 
+@pytest.mark.thorough
 def test_a_table_in_memory_stands_above_the_file_of_a_description(measured, tmp_path):
     (tmp_path / "log.toml").write_text(
         f'files = "{measured}"\nbehavior.policy = "uniform"\nstakes.discount = 0.9\n'

@@ -130,6 +130,7 @@ def test_without_the_old_log_there_is_no_level_and_no_alarm(result):
     assert "Not tested: the old log is not there" in watched.report
 
 
+@pytest.mark.thorough
 def test_a_holdout_needs_no_level_and_no_old_log(result):
     falls = log(4, (400, 2_200), ADVICE, 1_000, held=0.4)
     watched = surestep.watch(result, falls, holdout=("arm", "before"))
@@ -225,6 +226,7 @@ def test_the_first_pending_episode_stops_the_count(result):
     assert "the outcome of 1100 (2027-01-26) is pending" in watched.report
 
 
+@pytest.mark.thorough
 def test_rows_may_come_in_any_order(result):
     new = log(3, (200, 300), ADVICE, 1_000)
     mixed = np.random.default_rng(0).permutation(len(new["case"]))
@@ -287,6 +289,7 @@ def test_a_policy_that_nobody_follows_is_not_called_fine(result, taken, followed
     assert watched.content()["is_followed"] == followed
 
 
+@pytest.mark.thorough
 def test_an_alarm_without_followers_is_no_word_against_the_new_policy(result):
     """The coin returns less than was proved of the new policy, which nobody follows."""
     watched = surestep.watch(result, log(3, (400,), COIN, 1_000), log=OLD)
@@ -415,6 +418,7 @@ def one_step_log(rng, size, chance):
     )
 
 
+@pytest.mark.thorough
 def test_a_change_of_rewards_is_told_from_luck():
     """40 pairs of logs each: without a change none fails but in 1 of 200, with one nearly all."""
     rng = np.random.default_rng(8)

@@ -166,6 +166,7 @@ def test_the_most_and_the_least_are_those_of_all_deterministic_policies(world, g
     assert_bounds(found, exact, tolerance_of(mdp))
 
 
+@pytest.mark.thorough
 @settings(max_examples=5 * settings.default.max_examples)
 @given(data=st.data())
 def test_the_chance_of_a_policy_is_that_of_its_chain(data):

@@ -67,6 +67,7 @@ def test_the_number_of_workers_decides_nothing():
     assert one.to_json() == two.to_json()
 
 
+@pytest.mark.thorough
 def test_a_seed_decides_everything():
     problem, terms = bandit_problem(30), {"family": FAMILY, "worlds": 10, "sizes": (1.0,)}
     found = run(problem, POSTERIOR, **terms)
@@ -166,6 +167,7 @@ def test_beliefs_are_those_of_the_data_that_chose_no_policy(certifier):
     assert changed
 
 
+@pytest.mark.thorough
 def test_where_nothing_is_held_out_a_belief_beside_changes_nothing():
     problem = bandit_problem(30)
     alone, beside = (

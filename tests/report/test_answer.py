@@ -331,6 +331,7 @@ ONE_STEP = {
 }
 
 
+@pytest.mark.thorough
 def test_the_page_says_which_log_it_is_about():
     about = {"title": "Ward <3>", "population": "patients", "period": "2024"}
     asked = {"discount": 0, "ending": (0, 1), "worlds": 0}

@@ -43,6 +43,7 @@ def shown(inspection):
     return [" ".join(text.split()) for text in ("".join(body.itertext()), file.getvalue())]
 
 
+@pytest.mark.thorough
 def test_all_that_was_found_is_said_in_both_places():
     found = inspected([9, 21, 30] * 9, ends=False)
     loose = read_log({"state": ["a", "b"], "action": ["x", "x"], "reward": [0, "?"],

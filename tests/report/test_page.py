@@ -89,6 +89,7 @@ def words(node, unfolded=False):
     return found
 
 
+@pytest.mark.thorough
 @settings(max_examples=settings.default.max_examples)
 @given(
     st.lists(LABELS, min_size=6, max_size=6, unique=True),

@@ -103,6 +103,7 @@ def altered(result, tmp_path_factory):
     return folder
 
 
+@pytest.mark.thorough
 @settings(max_examples=100)
 @given(place=st.integers(0, 10**6), value=st.sampled_from([None, *NONSENSE]))
 def test_any_change_of_the_record_is_read_or_refused(place, value, altered):

@@ -118,6 +118,7 @@ def packed(path, name, header, size):
         file.write(bytes(size))
 
 
+@pytest.mark.thorough
 def test_a_block_unpacks_to_no_more_than_anybody_packed(tmp_path):
     blocks, size = BlockFolder(tmp_path), 2**26 + 1
     blocks.write("fine", "made by", {"x": np.zeros(2**22)})  # in some 33 kB

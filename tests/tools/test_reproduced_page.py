@@ -83,6 +83,7 @@ def only_numbers(run, path):
     }
 
 
+@pytest.mark.thorough
 def test_made_up_runs_are_drawn_and_do_not_agree(tmp_path, capsys, monkeypatch):
     """The quick form: other numbers, of which few agree with the paper, make another page."""
     monkeypatch.setattr(reproduced_page, "draw_run", only_numbers)

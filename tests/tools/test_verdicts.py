@@ -121,6 +121,7 @@ def test_a_user_declares_ranges_where_the_world_has_them_and_nothing_where_nobod
     assert tool.declared_in(make("bandit")) == {"returns": (0.0, 1.0)}
 
 
+@pytest.mark.thorough
 def test_careless_logs_are_families_and_refused_ones_claim_nothing(tool, tmp_path):
     cells = {(family, size) for family, _, size in tool.careless_cells()}
     missing = tool.missing_cases(tmp_path / "verdicts.csv", 1, 0)

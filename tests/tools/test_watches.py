@@ -10,6 +10,7 @@ from watches import ALPHA, DELTA, RUNS, N
 KEPT = [name for name in RUNS if "mean of" not in name and not name.endswith(("0.1", "0.2"))]
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("name", KEPT)
 def test_false_alarms_are_as_rare_as_promised(name, monkeypatch):
     """α, and δ of the level; 30 runs of 1,000 episodes, the test errs in 1 of 1,000."""

@@ -267,6 +267,7 @@ def test_a_manifest_that_is_damaged_says_what_is_and_what_to_do(tmp_path, monkey
         read_counts(path)
 
 
+@pytest.mark.thorough
 @settings(max_examples=4)
 @given(
     rewards=st.lists(st.sampled_from(["0", "4", "0.5", "2", "-1e-3"]), min_size=1, max_size=6),

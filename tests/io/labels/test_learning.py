@@ -88,6 +88,7 @@ def test_clusters_are_found_whatever_the_units():
         assert found.indices(values).tolist() == place[truth].tolist()
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("kind", ["tree", "kmeans"])
 def test_what_teaches_again_finds_the_same_and_last_bits_change_nothing(kind):
     values, returns, episode = ward(60)

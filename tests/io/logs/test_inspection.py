@@ -36,6 +36,7 @@ def found_in(facts):
     return +times
 
 
+@pytest.mark.thorough
 @settings(max_examples=3)
 @given(
     log=decision_logs(rewards=CENTS),

@@ -261,6 +261,7 @@ with tables.connected(log) as database:
 """
 
 
+@pytest.mark.thorough
 def test_an_interrupt_stops_a_scan_and_leaves_nothing(tmp_path):
     child = subprocess.run(
         [sys.executable, "-c", INTERRUPTED],

@@ -244,6 +244,7 @@ def test_rows_that_are_made_while_they_are_fetched_are_stopped_too(workshop):
         database.execute(f"SELECT 1 UNION ALL ({ENDLESS})").fetchall()
 
 
+@pytest.mark.thorough
 def test_memory_and_what_is_spilled_have_limits(workshop, monkeypatch):
     room = "too little room"
     assert room in refused("SELECT list(i) FROM range(1000000000000) AS t(i)", workshop,
@@ -536,6 +537,7 @@ def test_cases_and_steps_of_any_type_are_tried():
         write_rows(shop, query, keys)
 
 
+@pytest.mark.thorough
 def test_rows_without_a_case_are_not_tried_and_those_of_long_cases_by_their_first(monkeypatch):
     shop = workshop_of(cases=2, steps=60, more=["UPDATE log SET e = NULL WHERE e = 0"])
     monkeypatch.setattr(module.so_far, "__defaults__", (10, ()))
@@ -602,6 +604,7 @@ def test_only_last_bits_may_differ(one, other, same):
 # ---- keys, and the rows as a file -------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_rows_come_in_their_order_with_a_digest_of_them_all(fresh):
     import duckdb
 

@@ -162,6 +162,7 @@ def test_files_of_different_attributes_are_one_log(folder):
         source.counts()
 
 
+@pytest.mark.thorough
 def test_a_result_of_events_is_made_again_and_leaves_nothing_behind(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     path = tmp_path / "log.xes"
