@@ -432,6 +432,7 @@ def test_what_the_test_could_have_missed_is_more_than_a_false_gain(effect, episo
     assert missed > lower
 
 
+@pytest.mark.thorough
 def test_less_is_missed_in_a_long_log_and_nothing_where_nothing_was_learnt():
     world = SysAdmin(4)
     table = {**STRUCTURE, "machine_*": {**STRUCTURE["machine_*"], "learnt": True}}

@@ -67,8 +67,12 @@ def test_the_promises_are_those_of_the_contract(algorithm):
 
 
 @every(CASES)
-def test_settings_survive_repr_and_json(algorithm):
-    assert eval(repr(algorithm), vars(surestep.algorithms)) == algorithm  # noqa: S307
+def test_settings_are_frozen_and_survive_repr_and_json(algorithm):
+    for setting in (*algorithm.__slots__, "anything"):
+        with pytest.raises((AttributeError, TypeError)):
+            setattr(algorithm, setting, 1)
+    again = eval(repr(algorithm), vars(surestep.algorithms))  # noqa: S307
+    assert (again, hash(again)) == (algorithm, hash(algorithm))
     loaded = algorithm_of(json.loads(json.dumps(settings_of(algorithm))))
     assert loaded == algorithm
     assert type(loaded) is type(algorithm)

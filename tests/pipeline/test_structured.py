@@ -240,6 +240,7 @@ def test_what_is_not_proved_may_be_believed(few):
     assert [key.name for key in title.keys][:2] == ["Gain, at least", "Believed, at least"]
 
 
+@pytest.mark.thorough
 def test_a_stress_test_is_saved_and_undoes_beliefs(few, tmp_path):
     tested = few.rehearsal
     assert 5 < tested.gain[0, 0] < 11  # rules that 60 episodes choose gain about 8.8
