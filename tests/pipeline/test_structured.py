@@ -327,7 +327,6 @@ def test_the_part_that_judges_teaches_no_structure(tmp_path, monkeypatch):
     assert learnt(~taught) == ("machine_*: always",)
 
 
-@pytest.mark.thorough
 def test_practice_that_nobody_wrote_down_is_compared_by_its_returns(tmp_path):
     rows = clinic_rows(1500, np.random.default_rng(3))
     write_table(tmp_path / "clinic.csv", rows, tuple(rows[0]))
