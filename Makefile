@@ -62,7 +62,7 @@ test: | .cache/tmp ## format, lint, types, layers, budgets, quick tests and doct
 	$(TESTS)
 
 test-thorough: KIND = thorough and not slow
-test-thorough: | .cache/tmp ## the tests that take a second or more each
+test-thorough: | .cache/tmp ## the tests that take about a second or more each
 	@"$(PYTHON)" tools/environment.py test
 	$(TESTS)
 

@@ -8,7 +8,7 @@ from _pytest.doctest import DoctestItem
 
 ONCE = {"worlds": 0}
 
-# They take a second or more, and what they show is tested in `tests` as well.
+# Pages and docstrings of about a second or more; README and the first pages stay quick.
 THOROUGH = (
     *("docs/bounds.md", "docs/checks.md", "docs/experiments.md", "docs/rehearsal.md"),
     *("docs/structure.md", "docs/verifying.md", "src/surestep/algorithms/node_rules.py"),
