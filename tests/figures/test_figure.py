@@ -102,7 +102,6 @@ def test_parts_that_are_not_there_are_refused(tmp_path):
             draw("made", tmp_path / "made", tmp_path / "f.png", Request(selection=wrong))
 
 
-@pytest.mark.thorough
 def test_a_run_with_certifiers_is_drawn_with_its_table(tmp_path):
     small_run = run_with_certifiers(tmp_path / "small")
     picture, beside = draw("small", small_run, tmp_path / "f.svg")

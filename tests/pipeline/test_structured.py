@@ -826,7 +826,6 @@ def test_an_estimate_is_made_from_the_part_that_chooses_and_named(small, monkeyp
     assert "an estimate of the current policy. It looks at machine_0" in result.report
 
 
-@pytest.mark.thorough
 def test_logged_probabilities_are_the_current_policy(small):
     for words in ("", 'behavior.policy = "propensities"'):
         current, log = found_policy(small(words, logged=True))
