@@ -57,6 +57,7 @@ OTHERS = {
     ),
 }
 OF_RESULT = ("certify_result",)  # where nothing is said, these take what the result was made with
+OF_ITS_OWN = {"verify_result": ("worlds",)}  # these mean something else there
 LONGEST = 100  # columns
 FAR = 1e9  # a bound beyond this is none for readers
 
@@ -149,6 +150,8 @@ def rewritten(text: str, verb: str) -> str:
     start += len("    Parameters\n    ----------\n")
     end = re.compile(r"^ *\n(?= {4}\S.*\n {4}-+$)", re.MULTILINE).search(text, start).start()
     written, known = arguments_in(text[start:end]), shared(of_result=verb in OF_RESULT)
+    for name in OF_ITS_OWN.get(verb, ()):
+        del known[name]
     lines = [entry(name, *known[name]) if name in known else written[name] for name in names]
     return text[:start] + "\n".join(lines) + "\n" + text[end:]
 

@@ -11,6 +11,8 @@ import pytest
 import surestep
 from support.labelled_worlds import COLUMNS, NAMES, world
 from support.log_tables import write_table
+from support.pump_commands import run_surestep
+from surestep._files import write_folder
 from surestep.certificates.registry import Asked
 from surestep.errors import ResultMismatch
 from surestep.pipeline import Effort, explain, verify_result
@@ -230,6 +232,41 @@ def test_beyond_the_allowance_the_page_still_says_how_often_beliefs_are_wrong(
     assert f"wrong there in {wrong.happened:,} of 10 worlds" in saved.report
     assert "Only worlds without any benefit were simulated" in saved.report
     assert verify_result(out, log).confirmed
+
+
+def test_verify_repeats_all_but_the_stress_test_where_that_is_asked(
+    whole, log, tmp_path, monkeypatch
+):
+    def no_worlds(*given):
+        raise AssertionError("a stress test was run")
+
+    monkeypatch.setattr(sys.modules[draft.__module__], "rehearsal_of", no_worlds)
+    out = tmp_path / "out"
+    write_folder(out, whole)
+    found = verify_result(out, log, worlds=0)
+    assert (found.level, found.difference, found.confirmed) == ("same bytes", "", True)
+    told = run_surestep("verify", out, log, "--worlds", "0")
+    assert told.exit_code == 0, told.output
+    but = "all but the stress test, which was not repeated"
+    assert found.repeated == but
+    assert told.stdout.startswith(f"confirmed: the same bytes in {but}\n")
+    with pytest.raises(AssertionError, match="a stress test was run"):
+        verify_result(out, log)
+    told = run_surestep("verify", out, log, "--worlds", "5")
+    assert told.exit_code == 2
+    assert "Error: --worlds is 5, expected 0, to leave the stress test out, or" in told.stderr
+    record = json.loads(whole["run.json"])
+    record["estimates"]["policy"] = 99.0
+    (out / "run.json").write_text(json.dumps(record))
+    told = run_surestep("verify", out, log, "--worlds", "0")
+    assert told.exit_code == 1
+    assert told.stdout.startswith("refuted\nrun.json: estimates: policy was 99.0, is ")
+
+
+def test_without_a_stress_test_every_file_is_repeated(log, tmp_path):
+    given = {"columns": COLUMNS, "discount": 0.9, "certificates": ["robust"], "worlds": 0}
+    surestep.improve(log, **given).save(tmp_path / "out")
+    assert verify_result(tmp_path / "out", log, worlds=0).repeated == "every file"
 
 
 @pytest.mark.one_quick

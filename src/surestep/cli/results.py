@@ -25,10 +25,13 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="The old log of a watch, or of a pilot with a past control.  [default: found]",
 )
+@click.option(
+    "--worlds", type=int, metavar="0", help="Repeat all but the stress test.  [default: all]"
+)
 @options.allow_query
 @options.device
 def verify_command(
-    output: Path, description: Description, old_log: Path | None, **how: Any
+    output: Path, description: Description, old_log: Path | None, worlds: int | None, **how: Any
 ) -> None:
     """Make the result in OUTPUT again from LOG, and refuse it where anything is different.
 
@@ -60,14 +63,17 @@ def verify_command(
         elif output.suffix == ".json":
             verification = verify_watch(output, description, old_log=old_log, **how)
         else:
-            verification = verify_result(output, description, progress=progress, **how)
+            verification = verify_result(
+                output, description, worlds=worlds, progress=progress, **how
+            )
     agreed = f"what you gave agrees with it: {', '.join(verification.compared)}"
     if verification.confirmed:
-        say("confirmed: the same bytes in every file", fg="green", bold=True)
+        say(f"confirmed: the same bytes in {verification.repeated}", fg="green", bold=True)
         say(f"{agreed}; all else is as its run.json says")
         return
     values = verification.level == "same values"
-    outcome = "not confirmed: the same values, but not the same bytes" if values else "refuted"
+    same = f"not confirmed: the same values in {verification.repeated}, but not the same bytes"
+    outcome = same if values else "refuted"
     say(outcome, fg="yellow" if values else "red", bold=True)
     say(verification.difference, agreed if values else None)
     raise SystemExit(1)

@@ -48,6 +48,7 @@ from surestep.pipeline.stress_test import ALONE, Assignment, Effort, planned, re
 from surestep.pipeline.terms import Terms, certified, splitting, with_algorithm
 from surestep.planning import evaluate, performance
 from surestep.planning.ends import refuse_endless
+from surestep.rehearsal import Rehearsal
 from surestep.report.result import result_page
 from surestep.report.rules import card_page
 from surestep.results import PolicyTable, Result
@@ -313,16 +314,21 @@ class Draft:
     record: Callable[[Rehearsed], Record]
     least_worlds: int
 
-    def finished(self, progress: Progress, effort: Effort = ALONE) -> Findings:
+    def finished(
+        self, progress: Progress, effort: Effort = ALONE, kept: Rehearsal | None = None
+    ) -> Findings:
         """Runs the stress test, or goes on with its finished parts; returns the findings with it.
 
-        If a time limit leaves too few worlds, the findings are returned without a stress test.
+        One that is `kept` is taken as it is. If a time limit leaves too few worlds, the findings
+        are returned without a stress test.
         """
         if not self.how.sizes:
             return self.findings
         try:
-            rehearsal, how = rehearsal_of(
-                self.question, self.how, effort, progress, self.least_worlds
+            rehearsal, how = (
+                (kept, self.how)
+                if kept is not None
+                else rehearsal_of(self.question, self.how, effort, progress, self.least_worlds)
             )
         except OutOfTime:
             return self.findings

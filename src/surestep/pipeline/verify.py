@@ -59,6 +59,8 @@ class Verification:
         The first one: its file and place, what was there, and what is there now.
     compared : tuple of str
         The keys of the description given, which agree with the result.
+    repeated : str, default "every file"
+        What was made again.
 
     Examples
     --------
@@ -70,10 +72,11 @@ class Verification:
     level: Literal["same bytes", "same values", "refuted"]
     difference: str = ""
     compared: tuple[str, ...] = field(default=(), compare=False)
+    repeated: str = "every file"
 
     @property
     def confirmed(self) -> bool:
-        """Tells whether every byte in the folder has been made again."""
+        """Tells whether all that was repeated has the same bytes."""
         return self.level == "same bytes"
 
 
@@ -86,6 +89,7 @@ def verify_result(
     actions: object = None,
     possible: object = None,
     allowed: object = None,
+    worlds: int | None = None,
     allow_query: bool = False,
     memory_limit: str | None = None,
     progress: Progress | bool | None = None,
@@ -114,6 +118,8 @@ def verify_result(
         action with all pairs that there are.
     allowed : path or table, optional
         A table of state, action: no other is taken more often than before.
+    worlds : int, optional
+        0: take the stress test as it is, instead of repeating it, which takes the most time.
     allow_query : bool, default False
         Run the query that the result was made by, which is not in a description of yours.
     memory_limit : str, optional
@@ -144,6 +150,11 @@ def verify_result(
     ...     verify_result(f"{folder}/result", table).level
     'same bytes'
     """
+    if worlds not in (0, None):
+        raise InvalidParameter(
+            f"{said('worlds', '--worlds')} is {worlds!r}, expected 0, to leave the stress test "
+            "out, or nothing, to repeat it in the worlds of the result"
+        )
     folder = read_path(directory)
     if (folder / RUN).is_file():  # else `load` says that there is no result
         check_nothing_else(folder)
@@ -168,13 +179,16 @@ def verify_result(
         evidence = gather(source, terms_of(record), objects)
         check_same_rows(record, evidence)
         evidence = replace(evidence, description=keys.described(record.description))
-        findings = draft(evidence, tell, time_limit=record.parameters.time_limit).finished(tell)
+        kept = None if worlds is None else saved.rehearsal
+        again = draft(evidence, tell, time_limit=record.parameters.time_limit)
+        findings = again.finished(tell, kept=kept)
         made = result_of(replace(findings, record=as_if_there(findings.record, record)))
     then, now = ({name: asdict(x)[name] for name in MADE_WITH} for x in (record, findings.record))
     verification = comparison(folder, saved, made, difference(RUN, then, now))
     if verification.level == "refuted":
         check_same_files(record, evidence)
-    return replace(verification, compared=compared)
+    repeated = "every file" if kept is None else "all but the stress test, which was not repeated"
+    return replace(verification, compared=compared, repeated=repeated)
 
 
 def as_if_there(here: Record, there: Record) -> Record:
