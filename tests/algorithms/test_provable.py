@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -154,7 +155,7 @@ def test_what_it_cannot_solve_is_refused(monkeypatch):
     class Failed:
         status, message = 4, "numbers"
 
-    monkeypatch.setattr(module, "linprog", lambda *given, **settings: Failed)
+    monkeypatch.setattr(scipy.optimize, "linprog", lambda *given, **settings: Failed)
     with pytest.raises(NotConverged, match=r"was not solved: numbers"):
         Provable().improve(problem)
 

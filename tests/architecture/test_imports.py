@@ -16,13 +16,14 @@ HEAVY = {"numpy", "scipy", "numba", "llvmlite", "pandas", "rich", "gymnasium", "
 SOURCE = Path(surestep.__file__)
 
 
-def modules_after(code):
-    """The top-level modules that are loaded once a new interpreter has run the code."""
+def modules_after(code, *, whole=False):
+    """The modules, top-level or whole, that are loaded once an interpreter has run the code."""
     script = f"{code}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)), file=sys.stderr)"
     result = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
     )
-    return {name.partition(".")[0] for name in json.loads(result.stderr.splitlines()[-1])}
+    names = json.loads(result.stderr.splitlines()[-1])
+    return set(names) if whole else {name.partition(".")[0] for name in names}
 
 
 def command(option):
@@ -47,6 +48,12 @@ def test_the_nouns_need_no_compiler():
     loaded = modules_after("from surestep import Counts, FiniteMDP, Policy, Problem, estimate_mdp")
     assert "numpy" in loaded
     assert not loaded & (HEAVY - {"numpy"})
+
+
+def test_linear_programs_and_sparse_matrices_are_loaded_when_they_are_solved():
+    loaded = modules_after("import surestep.pipeline", whole=True)
+    assert "surestep.algorithms.provable" in loaded
+    assert not loaded & {"scipy.optimize", "scipy.sparse", "scipy.linalg"}
 
 
 @pytest.mark.parametrize("name", surestep.__all__)

@@ -31,9 +31,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+import scipy  # loads its parts when they are needed
 from msgspec import Meta
-from scipy.optimize import linprog
-from scipy.sparse import csr_array
 
 import surestep._arrays as arrays
 from surestep._settings import Settings
@@ -127,8 +126,8 @@ class Program:
     value: arrays.FloatArray  # V of π_b [S]
     visits: arrays.FloatArray  # d of π_b [K]
     cost: arrays.FloatArray
-    above: csr_array  # d_k − u_k − π_b(k) Σ_a d(s,a) ≤ 0
-    flow: csr_array  # the definition of Σ_a d, and the flow
+    above: "scipy.sparse.csr_array"  # d_k − u_k − π_b(k) Σ_a d(s,a) ≤ 0
+    flow: "scipy.sparse.csr_array"  # the definition of Σ_a d, and the flow
     most_above: arrays.FloatArray  # the limit of u [K]
     rows: arrays.FloatArray  # [J, K]
     scale: arrays.FloatArray  # the largest magnitude of each row [J]; 1 where there are only zeros
@@ -239,7 +238,7 @@ class Program:
         inflow = np.pad(self.estimate.initial, (states, self.flow.shape[0] - 2 * states))
         most = np.concatenate([limits, self.most_above, np.full(states, np.inf)])
         for method in ("highs-ipm", "highs-ds"):  # the first is by far the faster one
-            solution = linprog(
+            solution = scipy.optimize.linprog(
                 self.cost,
                 A_ub=self.above[used],
                 b_ub=enough[used],
@@ -272,10 +271,12 @@ def check_program_size(problem: Problem, name: str) -> None:
         )
 
 
-def matrix(parts: Sequence[tuple[Any, Any, Any]], shape: tuple[int, int]) -> csr_array:
+def matrix(
+    parts: Sequence[tuple[Any, Any, Any]], shape: tuple[int, int]
+) -> "scipy.sparse.csr_array":
     """Returns the sparse matrix of parts, each of numbers, their rows and their columns."""
     numbers, row, column = (np.concatenate(each) for each in zip(*parts, strict=True))
-    return csr_array((numbers, (row, column)), shape=shape)
+    return scipy.sparse.csr_array((numbers, (row, column)), shape=shape)
 
 
 def free_pairs(problem: Problem) -> arrays.BoolArray:

@@ -8,7 +8,7 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+import scipy  # loads its parts when they are needed
 from scipy.special import gammaln
 
 import surestep._arrays as arrays
@@ -206,7 +206,7 @@ def rolled_out(
     decided = range(structure.target.size)
     shift = np.repeat(np.arange(len(laws)) * laws.shape[1], len(starts) // len(laws))
     rng, acting = np.random.default_rng([seed, 0]), np.random.default_rng([seed, 1])
-    draws = csr_array((len(starts), laws[0].size), dtype=np.int32)
+    draws = scipy.sparse.csr_array((len(starts), laws[0].size), dtype=np.int32)
     total, row = np.zeros(len(starts)), np.arange(len(starts))
     state: arrays.IntArray = starts.astype(np.int64)
     weight, horizon = 1.0, problem.horizon or math.inf
@@ -221,7 +221,7 @@ def rolled_out(
         _, of_row = learnt = np.nonzero(structure.known[nodes] < 0)
         places = (nodes * laws.shape[2] + values.T[columns + structure.target])[learnt]
         ones = np.ones(places.size, np.int32)
-        draws += csr_array((ones, (row[of_row], places)), shape=draws.shape)
+        draws += scipy.sparse.csr_array((ones, (row[of_row], places)), shape=draws.shape)
         lasting = values[:, 2 * columns] == 0
         if weight * discount > LEFT_OVER:
             weight *= discount

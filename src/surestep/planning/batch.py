@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
+import scipy  # loads its parts when they are needed
 
 import surestep._arrays as arrays
 from surestep.errors import InvalidPolicy, NeverEnds, NotConverged
@@ -80,15 +81,12 @@ def minimum_degree(
     size: int, source: arrays.IndexArray, target: arrays.IndexArray
 ) -> arrays.IntArray:
     """Returns the place of each state [S] in an order that leads to little fill."""
-    from scipy.sparse import coo_array, eye_array
-    from scipy.sparse.linalg import splu
-
     # The order follows from the pattern; entries so small let the diagonal dominate.
-    edges = coo_array(
+    edges = scipy.sparse.coo_array(
         (np.full(source.size, SMALLEST_NORMAL), (source, target)), (size, size)
     ).tocsr()
-    dominant = (edges + edges.T + eye_array(size)).tocsc()
-    factors = splu(dominant, "MMD_AT_PLUS_A", options={"SymmetricMode": True})
+    dominant = (edges + edges.T + scipy.sparse.eye_array(size)).tocsc()
+    factors = scipy.sparse.linalg.splu(dominant, "MMD_AT_PLUS_A", options={"SymmetricMode": True})
     place: arrays.IntArray = factors.perm_c.astype(np.int64)
     return place
 

@@ -11,9 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from scipy.sparse import csr_array, identity
-from scipy.sparse.csgraph import reverse_cuthill_mckee
-from scipy.sparse.linalg import bicgstab, splu
+import scipy  # loads its parts when they are needed
 
 from surestep._arrays import (
     FloatArray,
@@ -66,18 +64,20 @@ class Chain:
         chain_step(self.offsets, self.successor, self.weight, self.reward, value, result)
         return result
 
-    def matrix(self) -> csr_array:
+    def matrix(self) -> "scipy.sparse.csr_array":
         """Returns W as a SciPy matrix in canonical form (copied: SciPy sorts in place)."""
         size = self.reward.size
-        matrix = csr_array(
+        matrix = scipy.sparse.csr_array(
             (self.weight, self.successor, self.offsets), shape=(size, size), copy=True
         )
         matrix.sum_duplicates()
         return matrix
 
-    def system(self) -> csr_array:
+    def system(self) -> "scipy.sparse.csr_array":
         """Returns I − W as a SciPy matrix."""
-        return csr_array(identity(self.reward.size, format="csr") - self.matrix())
+        return scipy.sparse.csr_array(
+            scipy.sparse.identity(self.reward.size, format="csr") - self.matrix()
+        )
 
     def part(self, states: IndexArray, value: FloatArray) -> "Chain":
         """Returns the chain among `states`, given the values of all other states."""
@@ -142,7 +142,7 @@ def solve_dense(chain: Chain) -> FloatArray:
 
 def solve_sparse(chain: Chain) -> FloatArray:
     """Solves by SuperLU: exact; time and memory grow with the fill."""
-    solution: FloatArray = splu(chain.system().tocsc()).solve(chain.reward)
+    solution: FloatArray = scipy.sparse.linalg.splu(chain.system().tocsc()).solve(chain.reward)
     return solution
 
 
@@ -160,7 +160,9 @@ def solve_krylov(
         with np.errstate(all="ignore"):  # a breakdown divides by 0, and shows in the residual
             change = (chain.step(value) - value) / smallest
             atol = target / smallest
-            correction, _ = bicgstab(system, change, rtol=0.0, atol=atol, maxiter=limit)
+            correction, _ = scipy.sparse.linalg.bicgstab(
+                system, change, rtol=0.0, atol=atol, maxiter=limit
+            )
             solution = value + smallest * correction
         reached = largest(change_range(chain, solution))
         if not reached < smallest / 2:  # also true for NaN
@@ -218,7 +220,7 @@ def predicted_fill(chain: Chain) -> int:
     size = chain.reward.size
     matrix = chain.matrix()
     pattern = (matrix + matrix.T).tocsr()
-    place = np.argsort(reverse_cuthill_mckee(pattern, symmetric_mode=True))
+    place = np.argsort(scipy.sparse.csgraph.reverse_cuthill_mckee(pattern, symmetric_mode=True))
     row = place[run_owners(pattern.indptr.astype(np.int64))]
     reach = np.zeros(size, np.int64)
     np.maximum.at(reach, row, row - place[pattern.indices])

@@ -16,8 +16,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order
+import scipy  # loads its parts when they are needed
 
 from surestep._arrays import (
     BoolArray,
@@ -286,8 +285,9 @@ def breadth_first(
     state from which it was reached first: the start itself for the start, −1 if it is unreachable.
     """
     size = offsets.size - 1
-    order, parent = breadth_first_order(
-        csr_array((np.ones(successor.size), successor, offsets), shape=(size, size)), start
+    order, parent = scipy.sparse.csgraph.breadth_first_order(
+        scipy.sparse.csr_array((np.ones(successor.size), successor, offsets), shape=(size, size)),
+        start,
     )
     parent = np.maximum(parent, -1).astype(np.int64)  # SciPy has −9999 for unreachable states
     parent[start] = start
