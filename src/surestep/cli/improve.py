@@ -54,7 +54,7 @@ def improve_command(
     surestep improve log.toml -o result
     surestep improve log.csv --behavior policy.csv --discount 0.95 -o result
     """
-    compile_first()
+    compile_first("improve by a structure" if description.structure else "improve")
     if description.structure:
         improve_by_structure(description, output, memory_limit, as_json=as_json)
         return
@@ -245,6 +245,7 @@ def rehearse_command(
     surestep rehearse log.toml -o rehearsal
     surestep rehearse log.csv --discount 0.95 --kind robust --sizes 1,10,100
     """
+    compile_first("improve")
     with task_progress() as progress:
         progress("reading the log", 0, 1)  # before anything that takes its time to be loaded
         from surestep.pipeline import rehearse_log

@@ -123,9 +123,11 @@ def named_files(but: Path, description: keys.Description | None) -> Iterator[Pat
                 folders.append(str(word))
     for name in folders:
         yield from map(Path, glob.iglob(name, recursive=True))
-        results = (RUN, REHEARSAL, *FILES)
-        inside = Path(name).rglob("*")
-        yield from (file for file in inside if has_format(file) or file.name in results)
+        yield from (
+            file
+            for file in Path(name).rglob("*")
+            if has_format(file) or file.name in (RUN, REHEARSAL, *FILES)
+        )
 
 
 def run_choice(command: Command) -> Command:

@@ -8,7 +8,7 @@ import click
 
 from surestep._progress import task_progress
 from surestep.cli import options
-from surestep.cli.terminal import say, say_json, say_wrote, show
+from surestep.cli.terminal import compile_first, say, say_json, say_wrote, show
 from surestep.description import Description, description_of, several
 from surestep.sections import Column, Section, Table, numbers
 
@@ -59,10 +59,12 @@ def verify_command(
         if is_pilot:
             verification = verify_pilot(output, description, old_log=old_log, **how)
         elif is_structured(output):
+            compile_first("improve by a structure")
             verification = verify_structured(output, description, memory_limit=how["memory_limit"])
         elif output.suffix == ".json":
             verification = verify_watch(output, description, old_log=old_log, **how)
         else:
+            compile_first("improve")
             verification = verify_result(
                 output, description, worlds=worlds, progress=progress, **how
             )
@@ -72,8 +74,11 @@ def verify_command(
         say(f"{agreed}; all else is as its run.json says")
         return
     values = verification.level == "same values"
-    same = f"not confirmed: the same values in {verification.repeated}, but not the same bytes"
-    outcome = same if values else "refuted"
+    outcome = (
+        f"not confirmed: the same values in {verification.repeated}, but not the same bytes"
+        if values
+        else "refuted"
+    )
     say(outcome, fg="yellow" if values else "red", bold=True)
     say(verification.difference, agreed if values else None)
     raise SystemExit(1)

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from shutil import get_terminal_size
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -40,11 +40,11 @@ def say(*texts: object, err: bool = False, **style: Any) -> None:
             )
 
 
-def compile_first() -> None:
-    """Lets all cores compile what an improvement needs, unless that is stored, and says so."""
-    from surestep.kernels.ahead import OF_IMPROVE, compile_ahead
+def compile_first(task: Literal["improve", "improve by a structure"]) -> None:
+    """Lets all cores compile what a task needs, unless that is stored, and says so."""
+    from surestep.kernels.ahead import NEEDED, compile_ahead
 
-    if note := compile_ahead(OF_IMPROVE):
+    if note := compile_ahead(NEEDED[task]):
         say(note, err=True)
 
 

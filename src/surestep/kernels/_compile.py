@@ -69,8 +69,7 @@ class Kernel(Generic[Arguments, Result]):
 
     def is_kept(self) -> bool:
         """Tells whether machine code for one thread is stored, or cannot be."""
-        made = self.dispatcher(False)
-        return is_kept(made, signature_of(self.function))
+        return is_kept(self.dispatcher(False), signature_of(self.function))
 
 
 @contextmanager

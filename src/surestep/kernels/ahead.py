@@ -19,31 +19,43 @@ from surestep import kernels
 from surestep.kernels._compile import Kernel
 
 SECONDS = 2.5  # to compile a kernel, about (`benchmarks/compilation.py`)
-# What `improve` needs of the usual log, in the order of need.
-OF_IMPROVE = (
-    "backup.expected_values",
-    "backup.chain_step",
-    "backup.pair_values",
-    "spibb.move_free_mass",
-    "components.leads_ahead",
-    "components.strong_components",
-    "robust.worst_interval_rows",
-    "stitched.coupled_chances",
-    "stitched.stitched_rounds",
-    "runs.discounted_returns",
-    "stitched.last_refuted_of",
-    "posterior.draw_models",
-    "drawn.solve_drawn",
-    "components.settle_components",
-    "backup.best_values",
-    "robust_batch.settle_intervals",
-    "shuffles.shuffled_information",
-    "shuffles.walk_trails",
-    "runs.running_sums",
-    "runs.simulate",
-    "elimination.evaluate_each",
-    "elimination.improve_each",
-)
+# The kernels that a task needs, in the order of need.
+NEEDED = {
+    "improve": (  # the usual log; also to verify and to rehearse that
+        "backup.expected_values",
+        "backup.chain_step",
+        "backup.pair_values",
+        "spibb.move_free_mass",
+        "components.leads_ahead",
+        "components.strong_components",
+        "robust.worst_interval_rows",
+        "stitched.coupled_chances",
+        "stitched.stitched_rounds",
+        "runs.discounted_returns",
+        "stitched.last_refuted_of",
+        "posterior.draw_models",
+        "drawn.solve_drawn",
+        "components.settle_components",
+        "backup.best_values",
+        "robust_batch.settle_intervals",
+        "shuffles.shuffled_information",
+        "shuffles.walk_trails",
+        "runs.running_sums",
+        "runs.simulate",
+        "elimination.evaluate_each",
+        "elimination.improve_each",
+    ),
+    "improve by a structure": (
+        "nodes.node_rounds",
+        "robust.worst_interval_rows",
+        "backup.expected_values",
+        "backup.chain_step",
+        "components.leads_ahead",
+        "components.strong_components",
+        "components.settle_components",
+        "stitched.last_refuted_of",
+    ),
+}
 
 
 def compile_ahead(names: Sequence[str]) -> str:

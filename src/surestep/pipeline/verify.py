@@ -180,15 +180,21 @@ def verify_result(
         check_same_rows(record, evidence)
         evidence = replace(evidence, description=keys.described(record.description))
         kept = None if worlds is None else saved.rehearsal
-        again = draft(evidence, tell, time_limit=record.parameters.time_limit)
-        findings = again.finished(tell, kept=kept)
+        findings = draft(evidence, tell, time_limit=record.parameters.time_limit).finished(
+            tell, kept=kept
+        )
         made = result_of(replace(findings, record=as_if_there(findings.record, record)))
     then, now = ({name: asdict(x)[name] for name in MADE_WITH} for x in (record, findings.record))
     verification = comparison(folder, saved, made, difference(RUN, then, now))
     if verification.level == "refuted":
         check_same_files(record, evidence)
-    repeated = "every file" if kept is None else "all but the stress test, which was not repeated"
-    return replace(verification, compared=compared, repeated=repeated)
+    return replace(
+        verification,
+        compared=compared,
+        repeated="every file"
+        if kept is None
+        else "all but the stress test, which was not repeated",
+    )
 
 
 def as_if_there(here: Record, there: Record) -> Record:
