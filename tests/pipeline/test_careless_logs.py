@@ -68,9 +68,11 @@ def test_a_fault_of_a_log_proves_nothing(check):
 
 @pytest.mark.thorough
 def test_what_is_paid_two_steps_later_is_noticed():
-    """The model believes in a gain where the truth is a loss: the page asks to find out first."""
+    """The model claims a gain where the truth is a loss: page and verdict ask to find out first."""
     faulty, result = case_of(two_steps_back, 0, 334)
     assert faulty.gain == pytest.approx(-0.8)
+    assert result.certificate.lower > 0
+    assert result.verdict == "not shown to be better"
     assert "markov-reward" in failed(result)
     assert answered(result).action == "First find out why a check failed"
     twin, result = case_of(two_steps_back, 0, 334, False)

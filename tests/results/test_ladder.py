@@ -8,7 +8,7 @@ import pytest
 from support.claims import SEEN, claim, failing, rehearsal_of
 from surestep.checks import CHECKS
 from surestep.model.statements import STOPPING, Statement
-from surestep.report.answer import verdict
+from surestep.report.answer import EXPLAIN, verdict
 from surestep.results.findings import belief_in, rung_of, undone
 
 PROOF, NO_PROOF = claim("proved", 0.2), claim("proved", 0.0)
@@ -139,13 +139,28 @@ def test_a_proof_is_green_only_where_the_log_speaks_against_nothing_that_it_assu
         if CHECKS[code].asks:  # before anything is believed
             assert found[:3] == ("not shown to be better", "bad", "Answer one question first")
             continue
-        assert found.rung == "proved better"  # as the certificate has it
         doubted = CHECKS[code].against == assumed
+        rung = rung_of([proof], changed=True, rehearsal=None, checks=checks)
+        assert found.rung == rung == ("not shown to be better" if doubted else "proved better")
         assert found.mood == ("bad" if doubted else "good")
         assert found.why.startswith("One check failed: ") == doubted
         twice = verdict([proof], changed=True, checks=2 * checks)
         assert twice.why.startswith("2 checks failed: ") == doubted
     assert verdict([NO_PROOF], changed=True, checks=checks).mood != "good"
+
+
+def test_a_belief_goes_with_its_assumptions():
+    checks = [failing("markov-reward")]
+    for assumed, rung in (("markov", "not shown to be better"), ("need-not-be-markov", "believed")):
+        claims = [NO_PROOF, replace(HELD_OUT, assumptions=(Statement(assumed, {}),))]
+        found = verdict(claims, changed=True, checks=checks)
+        assert rung_of(claims, changed=True, rehearsal=None, checks=checks) == found.rung
+        assert found.rung.startswith(rung)
+        assert (found.action == EXPLAIN) == (assumed == "markov")
+    doubted = replace(PROOF, assumptions=(Statement("markov", {}),))
+    trusted = replace(HELD_OUT, assumptions=(Statement("need-not-be-markov", {}),))
+    found = verdict([doubted, trusted], changed=True, checks=checks)
+    assert (found.rung, found.action) == ("believed better", "Pilot it")
 
 
 def test_a_claim_above_its_own_estimate_is_not_proved():

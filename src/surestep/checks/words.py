@@ -125,10 +125,17 @@ def failed(checks: Sequence[Check]) -> list[Check]:
     return [check for check in checks if check.outcome == "failed"]
 
 
-def forbids_proof(checks: Sequence[Check], certificate: Certificate) -> bool:
+def forbids_proof(checks: Sequence[Check], claim: Certificate) -> bool:
     """Tells whether a failed check means that a claim must not be called proved."""
     tests = ((CHECKS[check.code].forbids_proof, check) for check in failed(checks))
-    return any(forbids(check, certificate) for forbids, check in tests if forbids is not None)
+    return bool(speaking_against(checks, claim)) or any(
+        forbids(check, claim) for forbids, check in tests if forbids is not None
+    )
+
+
+def speaking_against(checks: Sequence[Check], claim: Certificate) -> list[Check]:
+    """Returns the failed checks that are evidence against something that a claim assumes."""
+    return [check for check in failed(checks) if claim.assumes(CHECKS[check.code].against or "")]
 
 
 def asked(checks: Sequence[Check]) -> str:

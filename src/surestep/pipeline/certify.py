@@ -15,7 +15,7 @@ from surestep.algorithms.registry import algorithm_of
 from surestep.certificates import Certifier, certify
 from surestep.certificates.episodes import holds_out, needs_episodes, split_of, training_for
 from surestep.certificates.registry import Asked
-from surestep.checks import CHECKS, Check, clock, declared_policy
+from surestep.checks import Check, clock, declared_policy
 from surestep.description import RANGES, described, given_as, in_words, merged
 from surestep.errors import CertificateRefused, InvalidParameter, ShapeMismatch
 from surestep.io.counts.labelled import LabelledCounts, counts_digest
@@ -217,13 +217,9 @@ def certify_result(
             made.check_may_judge(certifier)
             claims.append(certify(made.problem, made.policy, certifier))
         checks = saved.record.checks
-        if not made.same_log:  # checks that may forbid a proof
-            checks = tuple(
-                check for check in checks_of(source) if CHECKS[check.code].forbids_proof is not None
-            )
-            checks += declared_policy.check(
-                declared_policy.of_problem(made.problem, saved.record.parameters.behavior)
-            )
+        if not made.same_log:
+            given = declared_policy.of_problem(made.problem, saved.record.parameters.behavior)
+            checks = (*checks_of(source), *declared_policy.check(given))
     return Judged(
         certificates=tuple(claims),
         result=saved,

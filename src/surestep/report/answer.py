@@ -1,14 +1,15 @@
 """Writes the first section of a report: the advice, the numbers behind it, and the doubts."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import NamedTuple, get_args
 
 from surestep._words import about, counted, floored, listed, number, percent, signed
 from surestep.certificates.registry import BY_EXTENSION, standing_name, standing_of
-from surestep.checks import CHECKS, Check, failed, says, title
+from surestep.checks import Check, failed, says, title
 from surestep.checks.check import WHY
-from surestep.checks.words import asked, summary
+from surestep.checks.words import asked, speaking_against, summary
 from surestep.io.logs.loading import UNFINISHED
 from surestep.model.certificate import Certificate, Rung
 from surestep.model.statements import STOPPING, WITHIN_SEEN
@@ -27,7 +28,15 @@ from surestep.report.signals import (
     worst_words,
 )
 from surestep.report.totals import discount_words, discounted_unit, total_key
-from surestep.results.findings import Confirmation, Findings, belief_in, proves, rung_of, undone
+from surestep.results.findings import (
+    Confirmation,
+    Findings,
+    belief_in,
+    is_proved,
+    proves,
+    rung_of,
+    undone,
+)
 from surestep.results.record import Record
 from surestep.sections import Caption, Flag, Item, Key, Mood, Section, Strip, Strips
 
@@ -69,7 +78,7 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
         awaited=findings.awaits_stress_test,
         record=record,
     )
-    doubted = any(speaks_against(check, claims[0]) for check in failed(record.checks))
+    doubted = bool(speaking_against(record.checks, claims[0]))
     least = counted_on(claims, judged, record)
     if judged.action == EXPLAIN:
         least = least._replace(name="At least, if the failed check does no harm", mood="bad")
@@ -83,7 +92,7 @@ def answer_section(findings: Findings, most: int = MOST_MATTER) -> Section:
         mood="bad" if doubted else "plain",
     )
     parts = [against] if doubted else []  # doubts come first
-    shown = spoken_of(claims, judged.rung)
+    shown = spoken_of(claims, judged)
     if shown.signals:
         parts.append(
             signals_section(
@@ -158,15 +167,16 @@ def verdict(
     checks = checks if record is None else record.checks
     first = certificates[0]
     unit = PER_EPISODE if record is None else record.unit
-    rung = rung_of(
+    rung_with = partial(
+        rung_of,
         certificates,
         changed=changed,
         rehearsal=rehearsal,
         awaited=awaited,
         fresh=fresh,
-        checks=checks,
         groups=() if record is None else record.groups,
     )
+    rung = rung_with(checks=checks)
     claimed = claim_sentence(first, unit)
     if rung == "nothing changed":
         why = "The log shows nothing better: there is nothing, or it is too short to tell."
@@ -179,8 +189,8 @@ def verdict(
     belief = belief_in(certificates, fresh=fresh)
     proved = proves(first, checks)  # of all; a group may make it a belief
     believed = belief if rung == "believed better" and not proved else None
-    doubts = doubt_words(checks, believed or first)
-    if doubts and rung != "not shown to be better":
+    doubts = doubt_words(checks, first if is_proved(first) else belief or first)
+    if doubts and believed is None and rung != rung_with(checks=()):
         return Verdict(rung, "bad", EXPLAIN, f"{doubts} Until it is explained, keep what you do.")
     margin = "" if record is None else margin_words(record)
     if record is not None and any(group.spared is False for group in record.groups):
@@ -212,14 +222,9 @@ def verdict(
 
 def doubt_words(checks: Sequence[Check], claim: Certificate) -> str:
     """Returns which assumptions of a claim failed their test; empty where none did."""
-    doubts = [f"“{title(check)}”" for check in failed(checks) if speaks_against(check, claim)]
+    doubts = [f"“{title(check)}”" for check in speaking_against(checks, claim)]
     many = "One check" if len(doubts) == 1 else f"{len(doubts)} checks"
     return f"{many} failed: {', '.join(doubts)}." if doubts else ""
-
-
-def speaks_against(check: Check, claim: Certificate) -> bool:
-    """Tells whether a failed check is evidence against something that a claim assumes."""
-    return CHECKS[check.code].against in {assumption.code for assumption in claim.assumptions}
 
 
 def is_useless(claim: Certificate, record: Record | None) -> bool:
@@ -363,16 +368,18 @@ def proof_words(record: Record, claims: Sequence[Certificate]) -> str:
 # ---- the numbers --------------------------------------------------------------------------------
 
 
-def spoken_of(claims: Sequence[Certificate], rung: Rung) -> Certificate:
-    """Returns the belief if the verdict is a belief, else the first claim."""
-    return (belief_in(claims) if rung == "believed better" else None) or claims[0]
+def spoken_of(claims: Sequence[Certificate], judged: Verdict) -> Certificate:
+    """Returns the belief if it is the verdict, or would be but for a check; else the first."""
+    if judged.rung == "believed better" or (judged.action == EXPLAIN and not is_proved(claims[0])):
+        return belief_in(claims) or claims[0]
+    return claims[0]
 
 
 def counted_on(claims: Sequence[Certificate], judged: Verdict, record: Record | None = None) -> Key:
     """Returns the lower bound that readers may count on, with its confidence."""
     rung = judged.rung
     unit = PER_EPISODE if record is None else discounted_unit(record)
-    claim = spoken_of(claims, rung)
+    claim = spoken_of(claims, judged)
     if rung == "nothing changed":
         return Key("You may count on", "no change", "Nothing is gained and nothing lost.")
     if claim.lower is None or is_useless(claim, record):

@@ -10,7 +10,7 @@ import numpy as np
 from surestep._arrays import AnyArray, BoolArray, ByValue, FloatArray, IntArray, run_sums
 from surestep.certificates.registry import BY_EXTENSION, may_be_believed, standing_of
 from surestep.checks import Check
-from surestep.checks.words import asked, forbids_proof
+from surestep.checks.words import asked, forbids_proof, speaking_against
 from surestep.io.labels.vocabulary import Label, Vocabulary
 from surestep.model import Certificate, Pairs, Policy
 from surestep.model.certificate import Rung
@@ -252,8 +252,9 @@ def rung_of(
 
     `changed`: the policy differs from π_b. `awaited`: a stress test, which may undo a belief, is
     still to come. `fresh`: the policy was made without the data of the certificates. A failed check
-    may forbid a proof. While a failed check asks a question, or a group is not shown to be spared,
-    nothing is proved or believed. Where a group is only believed to be spared, so is the gain.
+    may forbid a proof; one of an assumption undoes every claim that makes it. While a failed check
+    asks a question, or a group is not shown to be spared, nothing is proved or believed. Where a
+    group is only believed to be spared, so is the gain.
     """
     if not changed:
         return "nothing changed"
@@ -266,7 +267,8 @@ def rung_of(
     belief = belief_in(certificates, fresh=fresh)
     if awaited or belief is None or (belief.lower or 0.0) <= 0 or undone(belief, rehearsal):
         return "not shown to be better"
-    return "believed better" if belief.none_worse else "not shown to be better"
+    undermined = speaking_against(checks, belief) or not belief.none_worse
+    return "not shown to be better" if undermined else "believed better"
 
 
 def proves(certificate: Certificate, checks: Sequence[Check]) -> bool:
