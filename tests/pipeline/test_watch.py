@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 import surestep
 from surestep._words import number
-from surestep.errors import InvalidLog, InvalidParameter
+from surestep.errors import InvalidLog, InvalidParameter, ResultMismatch
 from surestep.followup.watching import detect, lowest_season
 from surestep.offpolicy import betting
 from surestep.pipeline.followup import drifted
@@ -154,6 +154,22 @@ def cases(number, seed, harm):
     return table | {"harm": (rng.random(number) < harm).astype(float)}
 
 
+def test_exchanged_dates_are_another_log():
+    old = cases(500, 1, 0.0)
+    days = (np.datetime64("2025-01-01") + np.arange(500)).astype(str)
+    roles = {"terminated": "over", "time": "day"}
+    result = surestep.improve(
+        old | {"day": days}, columns=roles, discount=0, ending=(0, 1), **PROOF
+    )
+    later = (np.datetime64("2027-01-01") + np.arange(300)).astype(str)
+    new = cases(300, 2, 0.0) | {"day": later}
+    order = np.random.default_rng(0).permutation(500)
+    same = {name: column[order] for name, column in (old | {"day": days}).items()}
+    assert not surestep.watch(result, new, log=same).alarm  # the order of rows is nothing
+    with pytest.raises(ResultMismatch, match="has other times or further signals than those"):
+        surestep.watch(result, new, log=old | {"day": days[order]})
+
+
 @pytest.mark.thorough
 def test_limits_of_further_signals_are_watched():
     signals = {
@@ -165,6 +181,9 @@ def test_limits_of_further_signals_are_watched():
     result = surestep.improve(old, columns=roles, discount=0, signals=signals, **PROOF)
     quiet = surestep.watch(result, cases(300, 2, 0.2), log=old)
     assert not quiet.alarm
+    # With ill harm of all, whose counts of states, actions and rewards are the same: a lower limit.
+    with pytest.raises(ResultMismatch, match=r"other times or further signals.*another_log=…"):
+        surestep.watch(result, cases(300, 2, 0.2), log=old | {"harm": np.ones(500)})
     bound = lowest_season(-old["harm"], 1, -1.0, 0.1) - 0.1
     assert quiet.levels[2].name == "the limit of harm"
     assert quiet.levels[2].value == pytest.approx(bound, abs=1e-12)

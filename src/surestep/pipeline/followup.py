@@ -250,7 +250,8 @@ def old_rows(
 ) -> NewRows | None:
     """Reads the log that a result was made from, or `another`; returns None where there is none.
 
-    Refuses a `log` whose counts are not those of the result (or of `digest`, if it is given).
+    Refuses a `log` whose counts are not those of the result (or of `digest`, if it is given), or
+    with other times or further signals.
     """
     if log is not None and another is not None:
         raise InvalidParameter(
@@ -262,9 +263,14 @@ def old_rows(
     if there is None:
         return None
     rows = read(there)
-    if rows.counts_sha256 != (digest or saved.record.counts_sha256):
+    same = rows.counts_sha256 == (digest or saved.record.counts_sha256)
+    beside = saved.record.beside_counts if digest is None else None
+    if not same or beside not in (None, rows.source.beside_counts()):
+        what = (
+            "has other times or further signals than those" if same else "does not have the counts"
+        )
         raise ResultMismatch(
-            "the old log does not have the counts that the result was made from; expected the same "
+            f"the old log {what} that the result was made from; expected the same "
             f"log, or {said('another_log=…', '--another-log')} before it, which is then recorded"
             if digest is None
             else "the old log does not have the counts of the one that the plan was made with"

@@ -84,6 +84,7 @@ def record_of(
         None if evidence.log_source is None else evidence.log_source.query_facts,
         totals,
         groups,
+        None if evidence.log_source is None else evidence.log_source.beside_counts(),
     )
 
 

@@ -198,7 +198,7 @@ def verify_result(
 
 
 def as_if_there(here: Record, there: Record) -> Record:
-    """Returns a record with the versions, the machine and the files of another one."""
+    """Returns a record with the versions, machine and files of another one, and what it knew."""
 
     def in_order(own: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]:
         return {name: theirs[name] for name in (*own, *theirs) if name in theirs}
@@ -208,6 +208,7 @@ def as_if_there(here: Record, there: Record) -> Record:
         versions=in_order(here.versions, there.versions),
         machine=in_order(here.machine, there.machine),
         inputs=there.inputs,
+        beside_counts=there.beside_counts and here.beside_counts,
     )
 
 

@@ -213,6 +213,8 @@ class Record:
         Undiscounted totals and shares before and after, where the model of the data has them.
     groups : tuple of GroupGain
         What the new policy means for groups of episodes.
+    beside_counts : str, optional
+        A digest of the times and further signals of the rows, where the log has them.
 
     Examples
     --------
@@ -238,6 +240,7 @@ class Record:
     query: Mapping[str, Any] | None = None  # as QueryFacts
     totals: tuple[Total, ...] = ()
     groups: tuple[GroupGain, ...] = ()
+    beside_counts: str | None = None  # not in results of older releases
 
     @property
     def behavior_is_estimated(self) -> bool:

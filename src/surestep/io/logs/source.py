@@ -498,6 +498,30 @@ class LogSource:
             ).fetchone()
         return int(rows)
 
+    def beside_counts(self) -> str | None:
+        """Returns a digest of what counts leave out: which row has which time and further signals.
+
+        Returns
+        -------
+        str or None
+            The digest, which does not depend on the order of rows; None where there are neither.
+        """
+        stamps = self.columns.step if self.table.preparation.numbers_stamps else None
+        roles = replace(self.plain, mapping=replace(self.columns, time=self.columns.time or stamps))
+        further = [rule.column for rule in self.description.signals.values()][1:]
+        told = [number_sql(column, self.types[column]) for column in further]
+        told += [f"epoch({roles.time})"] * bool(roles.mapping.time)
+        if roles.episode is None or not told:
+            return None
+        texts = [
+            f"coalesce(CAST({x} AS VARCHAR), '')" for x in (roles.episode.sql, roles.step, *told)
+        ]
+        with tables.connected(self.table, self.memory_limit) as database:
+            (digest,) = database.execute(
+                f"SELECT bit_xor(md5_number(concat_ws(' ', {', '.join(texts)}))) FROM log"
+            ).fetchone()
+        return f"{digest:032x}"
+
     def contents(self) -> arrays.IntArray:
         """Returns digests of the episodes, in the order of `load`.
 
