@@ -1,5 +1,6 @@
 """The command `surestep`: what it answers, and how it refuses."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 import surestep
 from support.pump_commands import run_surestep
+from surestep.cli.main import Mistake, check_room
 
 
 def run(*command):
@@ -64,6 +66,18 @@ def test_help_loads_nothing_that_takes_its_time():
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.split() == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="only Unix has this limit")
+def test_many_cores_need_more_addresses(monkeypatch):
+    import resource
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (3_000_000_000, 3_000_000_000))
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    check_room()
+    monkeypatch.setattr(os, "cpu_count", lambda: 32)
+    with pytest.raises(Mistake, match=r"may have 3\.0 GB of addresses .*expected 5\.5 GB at least"):
+        check_room()
 
 
 @pytest.mark.one_quick

@@ -33,7 +33,9 @@ VERBS = {
 }
 
 
-ROOM = 2.5  # GB of addresses: `improve` of a small log takes 2.1 on two cores, and aborts at 1.2
+# GB of addresses: `improve` of a small log takes 2.1 on two cores, and aborts at 1.2. The threads
+# of every further core may reserve 64 MB and their stacks.
+ROOM, ROOM_OF_CORE = 2.3, 0.1
 
 
 class Mistake(click.ClickException):
@@ -102,11 +104,12 @@ def check_room() -> None:
     import resource
 
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit != resource.RLIM_INFINITY and limit < ROOM * 1e9:
+    room = ROOM + ROOM_OF_CORE * (os.cpu_count() or 1)
+    if limit != resource.RLIM_INFINITY and limit < room * 1e9:
         raise Mistake(
             f"this process may have {floored(limit / 1e9, 3)} GB of addresses (ulimit -v), "
-            f"expected {ROOM} GB at least: with less, libraries end it without a word; to limit "
-            "memory, give --memory-limit"
+            f"expected {room:.1f} GB at least: with less, libraries end it without a word; to "
+            "limit memory, give --memory-limit"
         )
 
 
