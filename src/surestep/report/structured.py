@@ -53,10 +53,11 @@ def structured_sections(result: StructuredResult) -> list[Section]:
     if record.checks:
         least = "nothing"
         sure = f"one assumption of the claim failed: {title(record.checks[0])}"
+    over = than_estimated(result.belief or result.certificate)
     keys = [
         Key("Gain, at least", least, sure),
         *believed_key(result),
-        Key("Best guess", signed(result.estimated_gain, DIGITS), unit),
+        Key("Best guess", signed(result.estimated_gain, DIGITS), f"{unit}{over}"),
         Key("Episodes", f"{record.data['episodes']:,}", f"{record.data['rows']:,} decisions"),
     ]
     rules = [Item("", text, sign=f"{i}.") for i, text in enumerate(result.rules.texts(), 1)]
