@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import surestep
+from careless_structures import WORLDS as STRUCTURED_WORLDS
 from surestep import Result
 
 
@@ -30,6 +32,15 @@ class Careless(NamedTuple):
     def gain(self) -> float:
         """Returns what taking it everywhere truly gains."""
         return self.worth(1.0) - self.worth(self.today)
+
+    @property
+    def before(self) -> float:
+        """Returns what is earned today."""
+        return self.worth(self.today)
+
+    def improved(self, worlds: int) -> Result:
+        """Returns what is made of the log."""
+        return surestep.improve(self.table, worlds=worlds, **self.told)
 
     def gain_of(self, result: Result) -> float:
         """Returns what the policy of a result truly gains; 0 where it is what was done."""
@@ -53,12 +64,13 @@ def outcome_in_state(seed, episodes, fault=True):
     """The week's status is written when the week is over, and stands among the state.
 
     Up to 8 weeks. Each week one patient in ten goes home. The drug is worth 1 a week, and kills one
-    in five weeks, which costs 10; in the honest twin it does not kill, and the status is that at
-    the beginning of the week.
+    in five weeks, which costs 10; in the honest twin it does not kill, the status is that at the
+    beginning of the week, and hardly anybody stays to the last of 100 weeks.
     """
-    rng, rows, deadly = np.random.default_rng(seed), [], 0.2 if fault else 0.0
+    rng, rows = np.random.default_rng(seed), []
+    deadly, weeks = (0.2, 8) if fault else (0.0, 100)
     for episode in range(episodes):
-        for step in range(8):
+        for step in range(weeks):
             drug, pain = rng.random() < 0.5, rng.random() < 0.5
             died, home = drug and rng.random() < deadly, rng.random() < 0.1
             over = died or home
@@ -71,7 +83,7 @@ def outcome_in_state(seed, episodes, fault=True):
                     "status": after if fault else "in care",
                     "action": "drug" if drug else "none",
                     "reward": -10.0 * died + drug * (not died),
-                    "terminated": over or step == 7,
+                    "terminated": over or step == weeks - 1,
                 }
             )
             if over:
@@ -81,7 +93,7 @@ def outcome_in_state(seed, episodes, fault=True):
 
     def worth(share):
         value = 0.0
-        for _ in range(8):
+        for _ in range(weeks):
             dies = share * deadly
             value = -10 * dies + (share - dies) + 0.95 * (1 - dies) * 0.9 * value
         return value
@@ -279,6 +291,22 @@ def not_as_declared(seed, cases, fault=True):
     return Careless(table, told, "new", today, lambda share: 0.2 + 0.6 * share, states)
 
 
+def unseen_group(seed, cases, fault=True):
+    """The new drug gains 0.15, but loses 0.015 in the 5 % of site B, which no state tells.
+
+    No group may lose more than 0.005. The truth is that of site B; in the honest twin it gains too.
+    """
+    rng = np.random.default_rng(seed)
+    harmed, new = rng.random(cases) < 0.05, rng.random(cases) < 0.5
+    there = -0.015 if fault else 0.15
+    earned = rng.random(cases) < 0.5 + new * np.where(harmed, there, 0.15)
+    table = {"state": np.full(cases, "ill"), "action": np.where(new, "new", "old")}
+    table |= {"reward": earned.astype(float), "site": np.where(harmed, "B", "A")}
+    told = {"discount": 0.0, "ending": (0, 1), "behavior": "uniform"}
+    told |= {"groups": {"columns": ["site"], "not_worse_by": 0.005}}
+    return Careless(table, told, "new", 0.5, lambda share: 0.5 + there * share, (("ill",),))
+
+
 WORLDS = {  # with the sizes of their logs
     "outcome in the state": (outcome_in_state, (300, 1000)),
     "an end of some": (end_of_some, (300, 1000)),
@@ -289,4 +317,7 @@ WORLDS = {  # with the sizes of their logs
     "copied rows": (copied_rows, (100, 300)),
     "estimated practice": (estimated_practice, (1000,)),
     "not as declared": (not_as_declared, (300, 1000)),
+    "two steps back": (two_steps_back, (300, 1000, 2000)),
+    "a group that no state tells": (unseen_group, (3000,)),
+    **STRUCTURED_WORLDS,
 }

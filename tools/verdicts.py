@@ -10,7 +10,8 @@ test, which can only undo beliefs, never proofs: by default there is none, since
 the time. Logs are judged by `--workers` processes, or on a Ray cluster, as `surestep run` does it.
 
 Beside the families of `surestep run coverage` there are careless logs (`careless_logs.py`): what is
-wrong with them is in their tables and descriptions, which only `improve` reads.
+wrong with them is in their tables and descriptions, which only `improve` reads, also those of a
+structure (`careless_structures.py`).
 """
 
 import argparse
@@ -31,6 +32,7 @@ from surestep.errors import InvalidLog, SurestepError
 from surestep.experiments.cell import data_seed, made
 from surestep.experiments.experiment import EnvironmentSpec, read_experiments
 from surestep.parallel import ENGINES, available_cores, map_as_done
+from surestep.results.structured import StructuredResult
 
 SEED = 2024
 FILE = "verdicts.csv"
@@ -63,9 +65,9 @@ def verdict_of(benchmark: Benchmark, log: DecisionLog, worlds: int) -> dict[str,
 def verdict_of_careless(name: str, episodes: int, seed: int, worlds: int) -> dict[str, object]:
     """Gives a careless log to `improve`; what is refused claims nothing, and gains nothing."""
     log = careless_logs.WORLDS[name][0](seed, episodes)
-    about = {"behavior_performance": log.worth(log.today)}
+    about = {"behavior_performance": log.before}
     try:
-        result = surestep.improve(log.table, worlds=worlds, **log.told)
+        result = log.improved(worlds)
     except InvalidLog:
         return about | {
             "verdict": "refused",
@@ -76,12 +78,20 @@ def verdict_of_careless(name: str, episodes: int, seed: int, worlds: int) -> dic
     return about | said_in(result) | {"gain": log.gain_of(result)}
 
 
-def said_in(result: surestep.Result) -> dict[str, object]:
-    """What stands at the top of a result, and what it rests on."""
-    beliefs = [each.lower for each in result.certificates if each.kind == "posterior"]
+def said_in(result: surestep.Result | StructuredResult) -> dict[str, object]:
+    """What stands at the top of a result, and what it rests on.
+
+    Beside a structure, a claim that may not prove is a belief, too.
+    """
+    if isinstance(result, StructuredResult):
+        certificates = [one for one in (result.certificate, result.belief) if one is not None]
+        beliefs = [max(number(one.lower) for one in certificates)]
+    else:
+        certificates = [*result.certificates]
+        beliefs = [one.lower for one in certificates if one.kind == "posterior"]
     return {
         "verdict": result.verdict,
-        "lower": number(result.certificates[0].lower),
+        "lower": number(certificates[0].lower),
         "belief": number(beliefs[0] if beliefs else None),
     }
 

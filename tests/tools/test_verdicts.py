@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import careless_structures
 from coverage_page import write_coverage_page, write_verdicts
 from judged_results import (
     JudgedResult,
@@ -132,6 +133,29 @@ def test_careless_logs_are_families_and_refused_ones_claim_nothing(tool, tmp_pat
     copied = tool.judged(tool.Case("copied rows", 100, 1, 0))
     assert copied.verdict in ("not shown to be better", "nothing changed")
     assert copied.gain == 0
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        careless_structures.rare_losses,
+        careless_structures.practice_by_parity,
+        careless_structures.declared_trial,
+    ],
+)
+def test_logs_with_a_structure_earn_what_their_laws_say(world):
+    """The mean of 2,000 episodes, within 5 standard errors."""
+    log = world(0, 2_000)
+    returns = np.bincount(log.table["episode"], log.table["reward"])
+    assert abs(returns.mean() - log.before) <= 5 * returns.std() / np.sqrt(2_000)
+
+
+def test_a_structure_beside_a_false_policy_is_a_family_too(tool):
+    found = tool.judged(tool.Case("[structure] not as declared", 1000, 0, 0))
+    assert found.gain == pytest.approx(4 * 0.1 * 0.3)  # nine in ten went
+    assert found.lower > found.gain
+    assert found.verdict == "not shown to be better"
+    assert not found.wrong
 
 
 def test_a_run_goes_on_where_it_stopped(tool, monkeypatch, tmp_path):
