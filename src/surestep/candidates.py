@@ -100,11 +100,11 @@ def new_trees(
 ) -> list[Tried]:
     """Grows trees for a candidate's policy within its N∧; leaves out trees already known."""
     inside = problem.within(problem.counts.visits <= (n_wedge_of(source.algorithm) or 0))
-    policies = [one.policy for one in known if one.tree]
+    policies = {one.policy.probability.tobytes() for one in known if one.tree}
     return [
         source._replace(policy=policy, size=size, tree=tree, left_out=None)
         for tree, policy, size in grow(inside, source.policy, columns, most)
-        if policy not in policies
+        if policy.probability.tobytes() not in policies
     ]
 
 

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from surestep.algorithms import SPIBB
 from surestep.algorithms.provable import free_pairs
 from surestep.algorithms.trees import (
-    Leaf,
     StateColumn,
     best_split,
     followed,
     gains,
     grow,
+    leaf_of,
     number_of_rules,
     trees_of,
 )
@@ -81,7 +81,7 @@ def worlds(draw):
 def test_the_first_split_is_the_best_of_all(world):
     gain, columns = world
     values = [set(column.code.tolist()) for column in columns]
-    root = Leaf(np.ones(len(gain), bool), int(gain.sum(axis=0).argmax()))
+    root = leaf_of(gain, columns, np.ones(len(gain), bool))
     _, _, sides = best_split(gain, columns, root)
     assert worth(gain, sides or [root]) == best_tree(gain, columns, values, 2)
 
@@ -136,7 +136,7 @@ def test_a_rule_of_two_columns_is_found():
     tree = trees_of(gain, columns, 12)[-1]
     assert number_of_rules(tree) == 2
     (leaf,) = [leaf for leaf in tree if leaf.action == 1]
-    assert leaf.values(columns) == [{2, 3}, {0, 3}]
+    assert leaf.values == [{2, 3}, {0, 3}]
 
 
 def test_the_policy_of_a_tree_takes_only_free_pairs():

@@ -274,7 +274,7 @@ def test_the_pumps_have_their_rule():
     choice = question.algorithm.choose(question.training)
     told = [
         {
-            frozenset(columns[0].texts[v] for v in leaf.values(columns)[0]): leaf.action
+            frozenset(columns[0].texts[v] for v in leaf.values[0]): leaf.action
             and words.actions[leaf.action - 1][0]
             for leaf in candidate.tried.tree
         }

@@ -24,6 +24,7 @@ have a say, as in `provable`.
 from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
+from operator import ne
 from typing import NamedTuple
 
 import numpy as np
@@ -53,10 +54,7 @@ class Leaf(NamedTuple):
 
     states: BoolArray
     action: int
-
-    def values(self, columns: Sequence[StateColumn]) -> list[set[int]]:
-        """Returns the set of values that the leaf's states have in each column."""
-        return [set(column.code[self.states].tolist()) for column in columns]
+    values: list[set[int]]  # that its states have in each column
 
 
 Tree = Sequence[Leaf]
@@ -112,14 +110,13 @@ def gains(problem: Problem, table: Policy, free: BoolArray) -> FloatArray:
 
 def trees_of(gain: FloatArray, columns: Sequence[StateColumn], most: int) -> list[Tree]:
     """Returns trees for gains [S, 1 + A], each grown from the one before."""
-    root = Leaf(np.asarray(gain.any(axis=1)), int(gain.sum(axis=0).argmax()))
-    splits = [best_split(gain, columns, root)]
+    splits = [best_split(gain, columns, leaf_of(gain, columns, np.asarray(gain.any(axis=1))))]
     trees = list[Tree]()
     while len(splits) < MOST_LEAVES:
         splits.sort(key=lambda split: split[0])
         _, _, sides = splits.pop()
         splits += [best_split(gain, columns, side) for side in sides]
-        tree = merged([leaf for _, leaf, _ in splits], columns)
+        tree = merged([leaf for _, leaf, _ in splits])
         if len(sides) < 2 or number_of_rules(tree) > most:
             break
         trees.append(tree)
@@ -150,9 +147,14 @@ def best_split(
         if added[i] > best[0]:
             first = np.arange(values.size) <= i if column.ordered else sets[i]
             sides = [leaf.states & np.isin(column.code, values[x]) for x in (first, ~first)]
-            actions = [int(gain[side].sum(axis=0).argmax()) for side in sides]
-            best = (float(added[i]), leaf, list(map(Leaf, sides, actions)))
+            best = (float(added[i]), leaf, [leaf_of(gain, columns, side) for side in sides])
     return best
+
+
+def leaf_of(gain: FloatArray, columns: Sequence[StateColumn], states: BoolArray) -> Leaf:
+    """Returns the leaf of some states [S], with the action that gains the most there."""
+    action = int(gain[states].sum(axis=0).argmax())
+    return Leaf(states, action, [set(column.code[states].tolist()) for column in columns])
 
 
 def merit(worth: FloatArray) -> FloatArray:
@@ -172,14 +174,20 @@ def sets_of(worth: FloatArray) -> BoolArray:
     return np.asarray(sets[sets.any(axis=1) & ~sets.all(axis=1)])
 
 
-def merged(tree: Tree, columns: Sequence[StateColumn]) -> Tree:
+def merged(tree: Tree) -> Tree:
     """Joins leaves with the same action that differ in the values of one column."""
     for one, other in combinations(tree, 2):
-        both = zip(one.values(columns), other.values(columns), strict=True)
-        if one.action == other.action and sum(mine != yours for mine, yours in both) == 1:
+        if one.action == other.action and sum(map(ne, one.values, other.values)) == 1:
             left = [leaf for leaf in tree if leaf is not one and leaf is not other]
-            return merged([Leaf(one.states | other.states, one.action), *left], columns)
+            return merged([joined((one, other), one.action), *left])
     return tree
+
+
+def joined(leaves: Sequence[Leaf], action: int) -> Leaf:
+    """Returns one leaf of the states of all."""
+    states, _, values = zip(*leaves, strict=True)
+    several = [set[int]().union(*each) for each in zip(*values, strict=True)]
+    return Leaf(np.any(states, axis=0), action, several)
 
 
 def followed(problem: Problem, tree: Tree, free: BoolArray) -> tuple[Policy, int]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from surestep._arrays import BoolArray, freeze
 from surestep._words import counted, harmless, listed
-from surestep.algorithms.trees import Leaf, StateColumn, Tree
+from surestep.algorithms.trees import Leaf, StateColumn, Tree, joined
 from surestep.io.labels.binning import DECIMAL, Binning
 from surestep.io.labels.vocabulary import Vocabulary, called, in_order
 from surestep.results.findings import Findings, PolicyTable
@@ -60,7 +60,7 @@ def rules_of(findings: Findings, tree: Tree, columns: Sequence[StateColumn]) -> 
     table = findings.table
     leaves = Counter(leaf.action for leaf in tree)
     last = max(tree, key=lambda x: (leaves[x.action], table.all_decisions[x.states].sum())).action
-    whole = Leaf(np.any([leaf.states for leaf in tree], axis=0), last)
+    whole = joined(tree, last)
     words = table.vocabulary
     written = [rule_of(x, whole, columns, words) for x in tree if x.action != last]
     rules = Rules(
@@ -81,7 +81,7 @@ def rule_of(leaf: Leaf, whole: Leaf, columns: Sequence[StateColumn], words: Voca
     when = dict[str, tuple[str, ...]]()
     said = []
     for name, column, values, known in zip(
-        words.state_columns, columns, leaf.values(columns), whole.values(columns), strict=True
+        words.state_columns, columns, leaf.values, whole.values, strict=True
     ):
         if values != known:
             when[name] = tuple(column.texts[value] for value in sorted(values))
