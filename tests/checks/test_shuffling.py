@@ -27,6 +27,9 @@ LABEL = np.array([0, 0, 2, 2, 2, 1, 0, 0, 1, 1, 1, 1, 1])
 NUMBER = np.array([1.0, 2, 2, 7, 7, 7, 0, 0, 1, 2, 4, 4, 4])
 
 
+ALWAYS = 10**9  # shuffles as large as the log, before which none of these tests stops
+
+
 def information(group, past, outcome):
     """Σ n ln n over (group, past, outcome) − over (group, outcome), counted one by one."""
 
@@ -57,7 +60,8 @@ def all_orders(rows):
 
 
 @pytest.mark.parametrize(("outcome", "statistic"), [(LABEL, information), (NUMBER, between)])
-def test_p_values_are_those_of_all_permutations(outcome, statistic):
+def test_p_values_are_those_of_all_permutations(outcome, statistic, monkeypatch):
+    monkeypatch.setattr(shuffling, "ENOUGH", ALWAYS)
     # The third group has a run of one row and says nothing.
     kept = slice(0, 10)
     group, past, own = GROUP[kept], PAST[kept], outcome[kept]
@@ -68,6 +72,51 @@ def test_p_values_are_those_of_all_permutations(outcome, statistic):
     assert found.rows == 10
     # 999 shuffles: five standard errors, a chance below 1e-6
     assert abs(found.p_value - exact) < 5 * np.sqrt(exact / 999) + 0.001
+
+
+def p_value_in(order, level=0.5):
+    """The p-value of the first number, where the others are the statistics of shuffles."""
+    drawn = np.array(order, float)
+
+    def draws(number, effect, batch):
+        shuffled = np.zeros(number) if effect else drawn[batch : batch + number]
+        return np.append(drawn[0], shuffled)
+
+    return shuffling.tested(arranged(GROUP, PAST, LABEL), draws, level).p_value
+
+
+@pytest.mark.parametrize("values", ["012345", "001233", "011112", "000011", "111111"])
+@pytest.mark.parametrize("enough", [1, 2, 6])
+@pytest.mark.parametrize("batch", [1, 5])
+def test_a_test_that_stops_is_exact_for_every_level(values, enough, batch, monkeypatch):
+    """All orders of six numbers: log and shuffles, as likely as each other if nothing matters."""
+    monkeypatch.setattr(shuffling, "ENOUGH", enough)
+    monkeypatch.setattr(shuffling, "BATCH", batch)
+    monkeypatch.setattr(shuffling, "MANY", 5)
+    monkeypatch.setattr(shuffling, "TRIES", 1)
+    monkeypatch.setattr(shuffling, "EFFECTS", (0.1,))
+    orders = sorted(set(permutations(values)))  # equally likely
+    found = np.sort([p_value_in(order) for order in orders])
+    chance = np.searchsorted(found, found, side="right") / found.size
+    assert (chance <= found + 1e-12).all()
+    if len(set(values)) == len(values):  # no ties: every level that can be reached is used up
+        np.testing.assert_allclose(chance, found, atol=1e-12)
+
+
+def test_the_tenth_shuffle_as_large_as_the_log_settles_the_verdict(monkeypatch):
+    """What fails with all shuffles fails, and nothing else: the shuffles begin alike."""
+    logs = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        group, past, own = rng.integers(0, 3, (3, 300))
+        logs.append((group, past, np.where(rng.random(300) < seed / 150, past, own)))
+    few = [shuffle_test(*log, seed=i, level=0.005) for i, log in enumerate(logs)]
+    monkeypatch.setattr(shuffling, "ENOUGH", ALWAYS)
+    every = [shuffle_test(*log, seed=i, level=0.005) for i, log in enumerate(logs)]
+    assert [x.p_value <= 0.005 for x in few] == [x.p_value <= 0.005 for x in every]
+    assert {len(x.shuffles) for x in every} == {999}
+    assert min(len(x.shuffles) for x in few) == shuffling.BATCH
+    assert 0 < sum(x.p_value <= 0.005 for x in few) < 60
 
 
 def test_kernels_have_the_statistics_of_plain_formulas():
@@ -151,7 +200,7 @@ def test_beyond_the_critical_value_the_p_value_is_at_most_the_level(values, obse
 
 
 def test_what_would_be_noticed_is_the_smallest_effect_that_most_made_up_logs_show():
-    def draws(number, effect):
+    def draws(number, effect, batch):
         return np.full(number + 1, effect)
 
     assert least_noticed(draws, 0.06) == 0.07
@@ -173,7 +222,7 @@ def test_seeds_and_threads_decide_nothing_else(monkeypatch):
     columns = [rng.integers(0, 3, 400) for _ in range(3)]
     first = shuffle_test(*columns, seed=9, level=0.01)
     assert first == shuffle_test(*columns, seed=9, level=0.01)
-    monkeypatch.setattr(shuffling, "MANY", 99)
+    monkeypatch.setattr(shuffling, "BATCH", 99)
     assert set(shuffle_test(*columns, seed=9, level=0.01).shuffles) != set(first.shuffles)
 
 

@@ -2,8 +2,21 @@
 
 Rows with the same present (the group g) and the same past (the run x) are compared: if the past
 does not matter, then outcomes are exchangeable among the rows of a group, and shuffled they tell
-as much about their runs as they do in the log. The statistic is added up over all groups. With n
-shuffles the p-value is (1 + #{shuffled ≥ observed}) / (1 + n).
+as much about their runs as they do in the log. The statistic is added up over all groups.
+
+**When shuffling stops** (Besag and Clifford 1991): at the h-th shuffle that is at least as large as
+the log, or after n. If the h-th is shuffle l, then p = h/l; if only g < h of n are as large, then
+p = (1 + g) / (1 + n). With T₀ of the log and T₁, T₂, … of the shuffles, P(p ≤ α) ≤ α for every α:
+
+1. If the past does not matter, T₀, …, T_m are exchangeable for every m. So at most k of these m + 1
+   have less than k others that are as large, and P(less than k of T₁, …, T_m ≥ T₀) ≤ k / (m + 1).
+2. p ≤ h/l for an l ≤ n, if and only if the h-th comes at l or later or never: less than h of
+   T₁, …, T_{l−1} are as large. By 1 with k = h and m = l − 1, this has at most the chance h/l.
+3. p ≤ (1 + g) / (1 + n) for a g < h, if and only if less than 1 + g of T₁, …, T_n are as large:
+   every p by 2 is greater, at least h/n. By 1 the chance is at most (1 + g) / (1 + n).
+4. p has no other values, and between two of them P(p ≤ α) is that of the lower one.
+
+Shuffles beyond the h-th, of the same batch, do not count for p.
 
 **Which rows.** Of every episode at most one row a group (all rows of a log of less than 100
 episodes): the j-th visit, where j was drawn before looking, with P(j ≥ i) = 1/(2i − 1). So the rows
@@ -26,10 +39,11 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import chdtri
 
 from surestep._arrays import (
     AnyArray,
@@ -44,9 +58,11 @@ from surestep.checks.check import Check, GivenLog, Mark
 from surestep.kernels.shuffles import room_to_shuffle, shuffled_information, shuffled_spread
 from surestep.model.log import DecisionLog
 
-MANY, FEW = 999, 299  # numbers of shuffles
-LARGE = 20_000  # rows from which on FEW shuffles are drawn
-SCREEN, SCREENED = 99, 0.05  # shuffles that come first, and the p-value that asks for more
+MANY, FEW = 999, 299  # the most shuffles
+LARGE = 20_000  # rows from which on FEW shuffles are drawn at most
+ENOUGH = 10  # h: shuffles as large as the log, after which no more are drawn
+BATCH = 40  # shuffles that come first; from then on each batch doubles them
+APART = 2**40  # between the seeds of batches
 FEW_EPISODES = 100
 ROWS_A_RUN = 10  # on average; with fewer, a coarser past is taken
 TRIES = 20  # simulated logs with an effect, to learn whether the test notices it
@@ -59,8 +75,8 @@ EDGES = tuple(0.5 * i for i in range(-8, 9))  # standard deviations, of the bars
 SAME = 1e-9  # relative; numbers this close differ by rounding only
 
 DrawStatistics = Callable[
-    [int, float], FloatArray
-]  # (number, effect) → the statistic of the log, then of its shuffles
+    [int, float, int], FloatArray
+]  # (number, effect, batch) → the statistic of the log, then of its shuffles
 
 
 class Arrangement(NamedTuple):
@@ -180,12 +196,11 @@ def shuffle_test(
         kernel = shuffled_information
         beside = (many * np.log(np.maximum(many, 1.0)),)
 
-    def draws(scale: Arrangement, number: int, effect: float) -> FloatArray:
+    def draws(scale: Arrangement, number: int, effect: float, batch: int) -> FloatArray:
         statistic = np.empty(number + 1)
         runs = scale.groups, scale.runs
-        kernel.all(
-            number + 1, room_to_shuffle(*runs), seed, effect, *runs, values, *beside, statistic
-        )
+        given = seed + APART * batch, effect, *runs, values, *beside
+        kernel.all(number + 1, room_to_shuffle(*runs), *given, statistic)
         return statistic
 
     return tested(placed, largest_statistic(placed, finer, draws), level)
@@ -194,61 +209,62 @@ def shuffle_test(
 def largest_statistic(
     placed: Arrangement,
     finer: Sequence[IntArray],
-    draws: Callable[[Arrangement, int, float], FloatArray],
+    draws: Callable[[Arrangement, int, float, int], FloatArray],
 ) -> DrawStatistics:
     """Returns the statistic of the past, or the largest one of all if there are `finer` pasts.
 
     Every past sees the same shuffles. Its statistic is measured in standard deviations from its
-    mean, both over the shuffles and the log. So all draws are treated alike, and the p-value of
-    the largest is as exact as that of one. Effects are simulated for the coarsest past alone.
+    mean, both over a batch of shuffles that does nothing else. Given that batch, the log and all
+    other shuffles are treated alike, and the p-value of the largest is as exact as that of one.
+    Effects are simulated for the coarsest past alone.
     """
     scales = [placed, *map(placed.with_runs, finer)]
     if len(scales) == 1:
-        return lambda number, effect: draws(placed, number, effect)
-    every = np.stack([draws(scale, shuffles_of(placed.order.size), 0.0) for scale in scales])
-    mean = every.mean(axis=1)
-    deviation = np.maximum(every.std(axis=1), slack_of(every.max()))
-    observed: FloatArray = ((every - mean[:, None]) / deviation[:, None]).max(axis=0)
+        return partial(draws, placed)
+    every = np.stack([draws(scale, BATCH, 0.0, 0)[1:] for scale in scales])
+    mean = every.mean(axis=1, keepdims=True)
+    deviation = np.maximum(every.std(axis=1, keepdims=True), slack_of(every.max()))
 
-    def of_all(number: int, effect: float) -> FloatArray:
-        if effect == 0:
-            return observed
-        return np.asarray((draws(placed, number, effect) - mean[0]) / deviation[0])
+    def of_all(number: int, effect: float, batch: int) -> FloatArray:
+        some = scales if effect == 0 else scales[:1]
+        found = np.stack([draws(scale, number, effect, batch) for scale in some])
+        return np.asarray(((found - mean[: len(some)]) / deviation[: len(some)]).max(axis=0))
 
     return of_all
 
 
 def tested(placed: Arrangement, draws: DrawStatistics, level: float) -> Shuffled:
-    """Tests the observed statistic against the shuffles at a level.
+    """Tests the observed statistic against shuffles at a level, until p is settled.
 
-    For a level that these shuffles cannot reach, SCREEN of them come first; what passes them has
-    passed, so that the test fails no more often than with all.
+    What would be noticed is above a quantile of χ² with the moments of the shuffles.
     """
-    number = shuffles_of(placed.order.size)
-    if level * (1 + number) < 1:
-        number = SCREEN
-    statistic = draws(number, 0.0)
-    if number == SCREEN and p_value_of(statistic[0], statistic[1:]) <= SCREENED:
-        statistic = draws(math.ceil(1 / level), 0.0)
+    most = max(shuffles_of(placed.order.size), math.ceil(1 / level))
+    statistic = draws(0, 0.0, 0)
     observed = float(statistic[0])
-    shuffled = np.sort(statistic[1:])
     slack = slack_of(observed)
+    as_large: IntArray = np.empty(0, np.int64)  # the numbers of shuffles
+    while statistic.size <= most and as_large.size < ENOUGH:
+        number = min(max(statistic.size - 1, BATCH), most + 1 - statistic.size)
+        statistic = np.append(statistic, draws(number, 0.0, statistic.size)[1:])
+        as_large = np.flatnonzero(statistic >= observed - slack)[1:]
+    shuffled = np.sort(statistic[1:])
     mean = float(shuffled.mean())
     deviation = max(float(shuffled.std()), slack)
-    critical = critical_value(shuffled, level)
-    if math.isinf(critical):  # too few shuffles to tell, so that it is about this
-        critical = mean + float(ndtri(1 - level)) * deviation
+    freedom = placed.runs.size - placed.groups.size
+    critical = float(chdtri(freedom, level) - freedom) / math.sqrt(2 * freedom)
     return Shuffled(
         rows=placed.order.size,
         statistic=(observed - mean) / deviation,
-        p_value=p_value_of(observed, shuffled),
+        p_value=ENOUGH / int(as_large[ENOUGH - 1])
+        if as_large.size >= ENOUGH
+        else p_value_of(observed, shuffled),
         shuffles=tuple(((shuffled - mean) / deviation).tolist()),
-        noticed=least_noticed(draws, critical + slack),
+        noticed=least_noticed(draws, mean + critical * deviation + slack),
     )
 
 
 def shuffles_of(rows: int) -> int:
-    """Returns the number of shuffles for a number of rows."""
+    """Returns the most shuffles for a number of rows."""
     return MANY if rows < LARGE else FEW
 
 
@@ -278,7 +294,7 @@ def least_noticed(draws: DrawStatistics, critical: float) -> float | None:
     """Returns the smallest of EFFECTS that most simulated logs show; None if none is shown."""
 
     def is_noticed(effect: float) -> bool:
-        return bool(np.mean(draws(TRIES, effect)[1:] > critical) >= POWER)
+        return bool(np.mean(draws(TRIES, effect, 0)[1:] > critical) >= POWER)
 
     place = bisect_left(EFFECTS, True, key=is_noticed)
     return EFFECTS[place] if place < len(EFFECTS) else None
