@@ -3,7 +3,8 @@
 The logs are those of `logs.py`: episodes of 20 steps, 4 actions, a state that follows from the one
 before by a small move, and rewards in cents. Counting gets neither next states nor flags, but the
 word `ends = "complete"`; the bare query beside it takes `lead()` and checks nothing. `improve` has
-no stress test, but for the pumps of `examples/pumps.toml`, as the command line does it.
+no stress test, but for the pumps of `examples/pumps.toml`, as the command line does it. `shuffling`
+is `improve` whose checks draw all shuffles, and do not stop once their verdict is settled.
 
 Every line runs in a process of its own: once on a small log, which loads what was compiled, then
 on its own. CPU seconds are of all threads together; where other processes run, they are inflated.
@@ -20,12 +21,14 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import patch
 
 import duckdb
 from logs import AHEAD, DISCOUNT, GROUPED, write_log
 from rich.console import Console
 from rich.table import Table
 
+from surestep.checks import shuffling
 from surestep.io import read_log
 from surestep.pipeline import improve
 from surestep.pipeline.inspect import inspect
@@ -43,11 +46,18 @@ def bare(path: Path) -> None:
         database.execute(query).fetchnumpy()
 
 
+def shuffling_on(path: Path) -> None:
+    """Improves with tests that never stop early."""
+    with patch.object(shuffling, "ENOUGH", 10**9):
+        WORK["improve"](path)
+
+
 WORK: dict[str, Callable[[Path], object]] = {
     "bare": bare,
     "count": lambda path: read_log(path, ends="complete").counts(),
     "inspect": lambda path: inspect(read_log(path, ends="complete")),
     "improve": lambda path: improve(path, discount=DISCOUNT, ends="complete", worlds=0),
+    "shuffling": shuffling_on,
     "pumps": lambda path: improve(PUMPS),
 }
 
@@ -112,7 +122,7 @@ def main() -> None:
                         f"{counted / max(by_query, 1e-3):.1f}",
                     )
                     table.add_row(f"count, {kind}", f"{rows:,}", f"{states:,}", *figures)
-                for work in ("inspect", "improve"):
+                for work in ("inspect", "improve", "shuffling"):
                     spent = measure(work, paths["parquet"], small["parquet"], arguments.repeat)
                     table.add_row(work, f"{rows:,}", f"{states:,}", f"{spent:.1f}")
         if arguments.pumps:

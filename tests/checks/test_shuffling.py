@@ -4,8 +4,6 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from support.remembering_worlds import remembering_log
 from surestep import DecisionLog, Pairs
@@ -14,7 +12,6 @@ from surestep.checks.check import GivenLog
 from surestep.checks.markov import next_state_by_past as next_state_check
 from surestep.checks.shuffling import (
     arranged,
-    critical_value,
     drawn_visits,
     least_noticed,
     shuffle_test,
@@ -186,17 +183,6 @@ def test_what_changes_while_one_stays_is_seen():
         state[:, 1:].ravel(), np.zeros(2400, bool), last, 8 * np.arange(301),
     )  # fmt: skip
     assert next_state_check(GivenLog(log, 1, 0.01)).outcome == "failed"
-
-
-@given(
-    st.lists(st.integers(0, 9), min_size=1, max_size=60),
-    st.integers(0, 10),
-    st.sampled_from([0.01, 0.05, 0.1, 0.3]),
-)
-def test_beyond_the_critical_value_the_p_value_is_at_most_the_level(values, observed, level):
-    shuffled = np.sort(np.array(values, float))
-    p_value = (1 + np.count_nonzero(shuffled >= observed)) / (1 + shuffled.size)
-    assert (observed > critical_value(shuffled, level)) == (p_value <= level)
 
 
 def test_what_would_be_noticed_is_the_smallest_effect_that_most_made_up_logs_show():

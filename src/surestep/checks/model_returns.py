@@ -26,7 +26,7 @@ import numpy as np
 
 import surestep._arrays as arrays
 from surestep.checks.check import Check, CheckKind, GivenLog, Mark
-from surestep.checks.shuffling import SAME, critical_value, p_value_of, shuffles_of, slack_of
+from surestep.checks.shuffling import SAME, shuffles_of, slack_of
 from surestep.errors import NeverEnds, NotConverged
 from surestep.kernels.shuffles import Trail, room_to_walk, walk_trails
 from surestep.model import DecisionLog, estimate_behavior, estimate_mdp
@@ -69,8 +69,10 @@ def check(given: GivenLog) -> Check:
     ratio = np.abs(excess) / np.where(deviation > 0, deviation, np.inf)
     observed = float(ratio[0].max())
     shuffled = np.sort(ratio[1:].max(axis=1))
-    p_value = p_value_of(observed, shuffled)
-    radius = (critical_value(shuffled, given.level) + slack_of(observed)) * deviation[0]
+    at_least = np.count_nonzero(shuffled >= observed - slack_of(observed))
+    p_value = (1 + at_least) / (1 + shuffled.size)
+    failing = max(int(given.level * (1 + shuffled.size)), 1)  # from this shuffle on: p ≤ level
+    radius = (shuffled[-failing] + slack_of(observed)) * deviation[0]
     return Check(
         code=KIND.code,
         outcome="failed" if p_value <= given.level else "passed",

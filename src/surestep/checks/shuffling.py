@@ -257,7 +257,7 @@ def tested(placed: Arrangement, draws: DrawStatistics, level: float) -> Shuffled
         statistic=(observed - mean) / deviation,
         p_value=ENOUGH / int(as_large[ENOUGH - 1])
         if as_large.size >= ENOUGH
-        else p_value_of(observed, shuffled),
+        else (1 + as_large.size) / statistic.size,
         shuffles=tuple(((shuffled - mean) / deviation).tolist()),
         noticed=least_noticed(draws, mean + critical * deviation + slack),
     )
@@ -269,25 +269,8 @@ def shuffles_of(rows: int) -> int:
 
 
 def slack_of(observed: float) -> float:
-    """Returns a bound on the rounding error of sums in another order."""
+    """Returns a bound on the rounding error of sums in another order: so close counts as equal."""
     return SAME * (abs(observed) + 1.0)
-
-
-def p_value_of(observed: float, shuffled: FloatArray) -> float:
-    """Returns (1 + #{shuffled ≥ observed}) / (1 + n); values within rounding count as equal."""
-    at_least = np.count_nonzero(shuffled >= observed - slack_of(observed))
-    return float((1 + at_least) / (1 + shuffled.size))
-
-
-def critical_value(shuffled: FloatArray, level: float) -> float:
-    """Returns the value above which the p-value is at most the level; ∞ if there is none.
-
-    `shuffled` [n] rises. p = (1 + #{shuffled ≥ observed}) / (1 + n).
-    """
-    allowed = math.floor(level * (1 + shuffled.size)) - 1  # shuffles that may be as large
-    if allowed < 0:
-        return math.inf
-    return float(shuffled[-1 - allowed])
 
 
 def least_noticed(draws: DrawStatistics, critical: float) -> float | None:
