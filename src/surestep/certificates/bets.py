@@ -84,7 +84,7 @@ PLANNING, CERTIFYING = 1, 2  # streams of random numbers, never shared
 PLANNING_SEED = 0  # of all plans: near ties are decided alike, whatever seed certifies
 PLANNING_RUNS = 8  # runs on fold 1 for each policy among which one is chosen
 READ_BY_ALL = 2**15  # entries of fold 1 up to which all runs are made
-MOST_READ = 2**18  # entries: of a larger fold 1 so many are read, by fewer runs
+MOST_READ = 2**17  # entries: of a larger fold 1 so many are read, by fewer runs
 SERIES_A_RUN = (
     16  # for the certified policy, a run for each so many series, and no fewer than these
 )
