@@ -15,6 +15,7 @@ import surestep._arrays as arrays
 from support.log_tables import write_table
 from surestep import improve, load
 from surestep.certificates.refuting import check_node_returns
+from surestep.checks import failed
 from surestep.cli.main import main
 from surestep.environments.sysadmin import DISCOUNT, STRUCTURE, SysAdmin
 from surestep.errors import (
@@ -27,12 +28,20 @@ from surestep.errors import (
     ResultMismatch,
 )
 from surestep.model import FactoredLog, FactoredProblem, Structure
+from surestep.pipeline import (
+    certify_result,
+    explain,
+    improve_structured,
+    pilot,
+    structured,
+    verify_result,
+    watch,
+)
 from surestep.pipeline import current_policy as policies
-from surestep.pipeline import improve_structured, structured, verify_structured
 from surestep.pipeline.evidence import open_source
 from surestep.report.structured import structured_sections
-from surestep.results import load_structured
 
+NOTHING = "not shown to be better"
 CURRENT = {
     "format": "surestep column rules",
     "group": "machine_*",
@@ -148,7 +157,7 @@ def said(plant):
 
 @pytest.fixture(scope="module")
 def result(plant, said):
-    return load_structured(plant / "result")
+    return load(plant / "result")
 
 
 def test_rules_are_proved_below_their_true_gain(result):
@@ -178,7 +187,7 @@ def test_the_log_is_read_as_it_was_drawn(plant, result):
 def test_a_result_is_saved_loaded_and_made_again(plant, result, tmp_path, capsys):
     folder = tmp_path / "result"
     result.save(folder)
-    loaded = load_structured(folder)
+    loaded = load(folder)
     assert loaded.files() == result.files()
     assert (loaded.verdict, loaded.estimated_gain) == (result.verdict, result.estimated_gain)
     with pytest.raises(SystemExit) as stop:
@@ -188,15 +197,15 @@ def test_a_result_is_saved_loaded_and_made_again(plant, result, tmp_path, capsys
     other = plant / "other.toml"
     other.write_text(PLANT.replace("0.95", "0.9"))
     with pytest.raises(ResultMismatch, match="stakes: your description says another thing"):
-        verify_structured(folder, other)
+        verify_result(folder, other)
     (folder / "notes.txt").write_text("mine")
     with pytest.raises(ResultMismatch, match=r"holds \['notes.txt'\], expected only files of"):
-        verify_structured(folder, plant / "plant.toml")
+        verify_result(folder, plant / "plant.toml")
     (folder / "notes.txt").unlink()
     belief = (folder / "belief.json").read_bytes()
     (folder / "belief.json").unlink()
     with pytest.raises(FileFailure, match=r"belief\.json cannot be read: No such file"):
-        verify_structured(folder, plant / "plant.toml")
+        verify_result(folder, plant / "plant.toml")
     (folder / "belief.json").write_bytes(belief)
     page = (folder / "report.html").read_text()
     assert "Not stress tested: none was asked for." in page
@@ -204,7 +213,7 @@ def test_a_result_is_saved_loaded_and_made_again(plant, result, tmp_path, capsys
     assert "If people decided by what the log does not record" in page
     (folder / "rules.json").write_text(json.dumps(CURRENT))
     with pytest.raises(InvalidResult, match=r"rules.json was changed"):
-        load_structured(folder)
+        load(folder)
 
 
 def test_the_command_prints_the_answer_as_json(said, result):
@@ -229,15 +238,17 @@ def few(plant):
 @pytest.mark.thorough
 def test_what_is_not_proved_may_be_believed(few):
     """60 episodes prove nothing; their structure was tested too little to call it believed."""
-    assert few.certificate.lower < 0 < few.believed_gain == few.belief.lower < 8.8
+    assert few.certificate.lower < 0 < few.belief.lower < 8.8
     assert few.test.is_blind
     assert few.verdict == "not shown to be better"
-    assert "Pilot it: it goes where the log has not been" in few.report
+    assert [check.code for check in failed(few.checks)] == ["blind-structure"]
+    assert "The log has hardly been where the policies go" in few.report
     seen = replace(few, test=replace(few.test, blind=0.0))
     assert seen.verdict == "believed better"
     title, *_ = structured_sections(seen)
-    assert (title.title, title.mood) == ("Pilot it: a gain is believed, not proved", "caution")
-    assert [key.name for key in title.keys][:2] == ["Gain, at least", "Believed, at least"]
+    assert (title.title, title.mood) == ("Pilot it", "caution")
+    assert "In 0 of 1 simulated world it believed in more than was true" in title.sentences[0]
+    assert [key.name for key in title.keys][:2] == ["Believed, at least", "Best guess"]
 
 
 @pytest.mark.thorough
@@ -247,12 +258,19 @@ def test_a_stress_test_is_saved_and_undoes_beliefs(few, tmp_path):
     assert tested.claim[0, 0] < tested.belief[0, 0] < tested.gain[0, 0]
     assert 0 < tested.tolerance < 1
     few.save(tmp_path / "result")
-    assert load_structured(tmp_path / "result").files() == few.files()
+    assert load(tmp_path / "result").files() == few.files()
     assert "In 1 simulated world" in few.report
     assert "Not stress tested" not in few.report
     zeros, ones = np.zeros((40, 1)), np.ones((40, 1))
-    wrong = arrays.altered(tested, gain=zeros, belief=ones, claim=zeros)
-    assert replace(few, rehearsal=wrong).believed_gain == 0 < few.believed_gain
+    none = np.zeros((40, 1), np.bool_)
+    wrong = arrays.altered(
+        tested, gain=zeros, belief=ones, claim=zeros, member=np.zeros(40, np.int64), outside=none
+    )
+    seen = replace(few, test=replace(few.test, blind=0.0))
+    assert (seen.verdict, replace(seen, rehearsal=wrong).verdict) == ("believed better", NOTHING)
+    title, *_ = structured_sections(replace(seen, rehearsal=wrong))
+    assert title.title == "Keep what you do"
+    assert "the stress test undoes it" in title.sentences[0]
 
 
 @pytest.mark.thorough
@@ -262,8 +280,21 @@ def test_a_wrong_structure_proves_nothing(plant, tmp_path):
     wrong.write_text(PLANT.replace('["@", "@left + @right"]', '["@"]'))
     result = improve_structured(wrong)
     assert result.test.failed
-    assert result.verdict == "not shown to be better"
-    assert "the log contradicts the structure" in result.report
+    assert result.verdict == NOTHING
+    (check,) = failed(result.checks)
+    assert (check.code, check.signal) == (
+        "structure",
+        "machine_*: @ works, action other leads to failed where @right = failed",
+    )
+    title, *_ = structured_sections(result)
+    assert (title.title, title.mood) == ("Answer one question first", "bad")
+    assert "The log contradicts the structure (machine_*: @ works" in title.sentences[0]
+    assert "Add the missing parent" in title.sentences[0]
+    assert "The log contradicts the structure" in result.report
+
+
+def proof_of(claim):
+    return arrays.altered(claim, standing="proved")
 
 
 LEARN = 'parents = "learn"\naction = "learn"\n\n'
@@ -280,21 +311,22 @@ def test_a_learnt_structure_is_believed_until_somebody_confirms_it(plant, tmp_pa
         main(command)
     assert stop.value.code == 0
     screen = capsys.readouterr().out
-    assert "Pilot it: a gain is believed, not proved" in screen
+    assert screen.lstrip().startswith("Pilot it\n") or "\nPilot it\n" in screen
+    assert "All claims rest on the learnt structure: is it true?" in screen
     lines = ['parents = ["@", "@left + @right"]', 'action = { "reboot_@" = "reboot_@" }']
     assert all(f'[structure."machine_*"]: {line}' in screen for line in lines)
-    result = load_structured(tmp_path / "result")
+    result = load(tmp_path / "result")
     assert (result.verdict, result.certificate.standing) == ("believed better", "believed")
     assert result.certificate.assumes("structure-learnt")
     assert result.structure.learnt == ("machine_*",)
     assert "The learnt structure" in result.report
-    assert verify_structured(tmp_path / "result", plant / "learn.toml").confirmed
+    assert verify_result(tmp_path / "result", plant / "learn.toml").confirmed
     # Who writes these lines in place of "learn" has the same structure, without the mark.
     confirmed = tomllib.loads(LEARNT_PLANT.replace(LEARN, "\n".join([*lines, ""])))["structure"]
     assert confirmed["machine_*"].items() >= result.record.learnt["machine_*"].items()
     structure = Structure.read(result.record.columns, result.record.actions, confirmed)
     assert structure == replace(result.structure, learnt=())
-    assert replace(result, structure=structure).verdict == "proved better"
+    assert replace(result, certificate=proof_of(result.certificate)).verdict == "proved better"
 
 
 def test_the_part_that_judges_teaches_no_structure(tmp_path, monkeypatch):
@@ -390,14 +422,27 @@ def test_a_test_that_compared_nothing_is_saved_and_loaded(result, tmp_path):
     record = msgspec.structs.replace(result.record, test=msgspec.to_builtins(nothing))
     made = replace(result, test=nothing, record=record)
     made.save(tmp_path / "result")
-    assert load_structured(tmp_path / "result").test == nothing
+    assert load(tmp_path / "result").test == nothing
 
 
-@pytest.mark.thorough
-def test_other_verbs_say_that_they_do_not_take_it(plant, result, tmp_path, capsys):
+@pytest.mark.parametrize(
+    "verb",
+    [
+        lambda result: explain(result, "works"),
+        lambda result: certify_result(result, "log.csv", ["robust"]),
+        lambda result: pilot(result, episodes=50),
+        lambda result: watch(result, "log.csv", within=50),
+    ],
+)
+def test_verbs_that_need_a_table_of_situations_say_so(result, tmp_path, verb):
     result.save(tmp_path / "result")
-    with pytest.raises(InvalidResult, match="only verify and load_structured take it"):
-        load(tmp_path / "result")
+    for given in (result, tmp_path / "result"):
+        with pytest.raises(InvalidResult, match="rules over columns, and no table of situations"):
+            verb(given)
+
+
+def test_notebooks_show_the_page_and_inspect_reads_the_log(plant, result):
+    assert "srcdoc=" in result._repr_html_()
     with pytest.raises(SystemExit) as stop:
         main(["inspect", str(plant / "plant.toml")])
     assert stop.value.code == 0
@@ -483,7 +528,7 @@ def test_returns_are_compared_from_every_step_on_until_the_horizon():
 
 
 def test_a_claim_clearly_above_the_best_guess_is_withheld(result):
-    assert result.too_much is None
+    assert failed(result.checks) == []
     estimates = dict(result.record.estimates)
     assert 0 < estimates["error"] < 0.2
     estimates["policy"] = estimates["behavior"] + result.certificate.lower
@@ -491,14 +536,13 @@ def test_a_claim_clearly_above_the_best_guess_is_withheld(result):
     assert replace(result, record=record).verdict == "proved better"  # within the error
     estimates["policy"] -= 4 * estimates["error"]
     doubted = replace(result, record=record)
-    assert doubted.too_much.figures["claim"] == result.certificate.lower
-    assert doubted.verdict == "not shown to be better"
+    (check,) = failed(doubted.checks)
+    assert (check.code, check.figures["claim"]) == ("claim-above-guess", result.certificate.lower)
+    assert doubted.verdict == NOTHING
     line, _, against = structured_sections(doubted)
-    assert (line.title, line.mood) == (
-        "Do not act on it: more is claimed than the best guess",
-        "bad",
-    )
-    assert against.items[0].title == "A claimed gain exceeds the estimated one"
+    assert (line.title, line.mood) == ("Answer one question first", "bad")
+    assert line.sentences[0].startswith("The claim is clearly above the best guess. A gain of")
+    assert "The claim is clearly above the best guess" in [item.title for item in against.items]
 
 
 # ---- values that the log lacks -------------------------------------------------------------------
@@ -577,7 +621,7 @@ def test_a_value_that_nobody_listed_leaves_a_question(tmp_path):
     assert "Answer one question first" in open_one.report
     assert "Can “engine” ever have a value that this log does not show?" in open_one.report
     open_one.save(tmp_path / "result")
-    assert load_structured(tmp_path / "result").verdict == WITHIN
+    assert load(tmp_path / "result").verdict == WITHIN
     listed = engine(tmp_path, 1, (LISTED[0], LISTED[1].replace('"exploded", ', "")))
     assert (listed.verdict, listed.certificate.lower) == ("proved better", claim.lower)
     returns = engine(tmp_path, 1, ("horizon = 4", "horizon = 4, returns = [0, 4]"))
@@ -704,8 +748,8 @@ def test_a_result_is_made_again_with_its_current_policy(small, tmp_path, policy)
     roles = [one.role for one in result.record.inputs]
     assert roles == ["log 1", "behavior"][: 1 + is_table]
     result.save(tmp_path / "result")
-    assert load_structured(tmp_path / "result").record.current == result.record.current
-    assert verify_structured(tmp_path / "result", path).level == "same bytes"
+    assert load(tmp_path / "result").record.current == result.record.current
+    assert verify_result(tmp_path / "result", path).level == "same bytes"
 
 
 def test_a_table_may_name_few_columns(small, tmp_path):
@@ -820,9 +864,10 @@ def test_an_estimate_is_made_from_the_part_that_chooses_and_named(small, monkeyp
         gaining = replace(seen, **{claim: higher})
         assert gaining.verdict == "believed better"
         title, *_ = structured_sections(gaining)
-        assert (title.title, title.mood) == ("Pilot it: a gain is believed, not proved", "caution")
-        assert "Write that policy down (behavior.policy)" in title.sentences[0]
-        assert all(key.meaning.startswith("more than an estimate of") for key in title.keys[:2])
+        assert (title.title, title.mood) == ("Pilot it", "caution")
+        assert "Write that policy down (behavior.policy)" in title.sentences[1]
+        assert "more than an estimate of what is done now" in title.sentences[0]
+        assert "more than an estimate of what is done now" in title.keys[0].meaning
     assert "an estimate of the current policy. It looks at machine_0" in result.report
 
 
@@ -886,5 +931,5 @@ def test_a_trial_that_was_none_is_asked_about(tmp_path):
     assert false.verdict == "not shown to be better"
     assert structured_sections(false)[0].title == "Answer one question first"
     false.save(tmp_path / "false")
-    assert load_structured(tmp_path / "false").record.checks == false.record.checks
-    assert verify_structured(tmp_path / "false", tmp_path / "clinic.toml").confirmed
+    assert load(tmp_path / "false").record.checks == false.record.checks
+    assert verify_result(tmp_path / "false", tmp_path / "clinic.toml").confirmed

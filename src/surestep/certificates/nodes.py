@@ -313,12 +313,15 @@ class NodeStitched(common.WithRanges):
         check_rounds(plan.way, rounds, world.course)
         (lower,) = limits_of([plan.bet(rounds, None)])
         low, high = problem.return_bounds
+        figures = figures_of(plan.way, rounds)
         compared: dict[str, Scalar] = {}
         if plan.fold.baseline is not None:
             returns = paid_node_returns(second)
             _, level = levels_of(self, robust=plan.fold.robust, returns=True)
             upper = min(plan.fold.baseline.upper(returns, returns.size, level), high)
-            compared = {"policy_lower": lower, "practice_upper": upper}
+            rolled = figures["estimate"]
+            gain = rolled - float(returns.mean()) if isinstance(rolled, float) else None
+            compared = {"estimate": gain, "policy_lower": lower, "practice_upper": upper}
             lower -= upper
         believed = problem.structure.learnt or (is_estimated(problem) and not compared)
         return Certificate(
@@ -340,7 +343,7 @@ class NodeStitched(common.WithRanges):
                 "expected": plan.score,
                 "return_low": low,
                 "return_high": high,
-                **figures_of(plan.way, rounds),
+                **figures,
                 **compared,
             },
         )

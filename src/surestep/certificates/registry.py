@@ -95,7 +95,7 @@ SHELF: Shelf[type[Any]] = Shelf("certificates", CERTIFIERS, (*MEMBERS, "told"))
 
 def only_believed(kind: str) -> bool:
     """Tells whether the claims of a kind are beliefs: those of a posterior, and of plug-ins."""
-    return kind not in BUILT_IN or kind == Posterior.name
+    return kind not in BUILT_IN or kind in (Posterior.name, NodePosterior.name)
 
 
 def may_be_believed(place: int, kind: str, *, apart: bool) -> bool:

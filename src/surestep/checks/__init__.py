@@ -16,6 +16,7 @@ from surestep.checks import (
     practice_changed,
     stock,
     stops,
+    structure,
     ties,
 )  # fmt: skip
 from surestep.checks.check import CHECKS, Check
@@ -49,6 +50,7 @@ IN_ORDER = (  # of the page
     behavior_memory.KIND,
     practice_changed.KIND,
     declared_policy.KIND,
+    *structure.KINDS,
     hidden_causes.KIND,
     enough_data.KIND,
     stock.KIND,

@@ -41,7 +41,7 @@ The blocks of the log double, as parts of its length would not be known before i
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -50,6 +50,7 @@ import numpy as np
 from scipy.special import xlogy
 
 import surestep._arrays as arrays
+from surestep._words import number, percent
 from surestep.certificates.node_law import (
     LEFT_OVER,
     before_stops,
@@ -59,6 +60,7 @@ from surestep.certificates.node_law import (
     rolled_out,
     sampled_log,
 )
+from surestep.checks.check import Check, CheckKind
 from surestep.model.factored import ColumnRules, FactoredLog, FactoredProblem
 from surestep.model.structure import ACTION, END, HERE, LEFT, NEXT, REWARD, RIGHT, Structure
 
@@ -74,6 +76,7 @@ POWER = 0.84  # standard deviations below the mean that four of five logs exceed
 FINE = 1001  # how many changes of a chance are tried
 ROLLOUTS = 300
 MOST_STEPS = 1000  # of a rollout
+ERRORS = 3  # standard errors of rollouts by which a claim may exceed the best guess
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -605,3 +608,101 @@ def blind_share_of(
             for variable, table in few:
                 blind |= drawn & table[place, variable.at(i, values, made.action) + 1]
     return float(weight @ blind / weight.sum())
+
+
+# ---- as lines of a page -------------------------------------------------------------------------
+
+
+def checks_of(
+    test: StructureTest, lower: float | None, estimates: Mapping[str, float]
+) -> list[Check]:
+    """Returns the checks of a result that rests on a structure, whose gain was estimated."""
+    worst = test.worst if test.failed else None
+    compared = {"tests": float(test.tests)}
+    if worst is not None:
+        compared = {name: float(getattr(worst, name)) for name in KINDS[0].figures}
+    before = {} if test.blind_before is None else {"before": test.blind_before}
+    gain = estimates["policy"] - estimates["behavior"]
+    above = max(gain, 0.0) + ERRORS * estimates.get("error", 0.0)
+    shown = [
+        Check(
+            code="structure",
+            outcome="failed" if test.failed else "passed",
+            figures=compared,
+            noticed=test.notices,
+            signal=None
+            if worst is None
+            else f"{worst.node} leads to {worst.drawn} where {worst.variable} = {worst.value}",
+        ),
+        Check(
+            code="blind-structure",
+            outcome="failed" if test.is_blind else "passed",
+            figures={"new": test.blind or 0.0, **before},
+        ),
+        Check.failing(
+            "claim-above-guess", (lower or 0.0) > above, claim=lower or 0.0, estimate=gain
+        ),
+    ]
+    return [*filter(None, shown)]
+
+
+def compared_words(check: Check) -> str:
+    """Says how much was compared, and which effect the test would have noticed."""
+    power = (
+        "The log is too small for a test that would notice much."
+        if check.noticed is None
+        else f"The test would notice a chance that changes by {number(check.noticed, 2)} or more, "
+        f"in four of five logs, where {FEW} rows have that value."
+    )
+    return f"{int(check.figures['tests']):,} comparisons found no further dependence. {power}"
+
+
+def blind_words(check: Check) -> str:
+    """Says how often the policies go where nothing can be tested."""
+    before = check.figures.get("before")
+    current = (
+        f"In {percent(before)} of its steps the current policy meets a part of the world that the "
+        f"log shows fewer than {FEW} times. "
+        if before
+        else ""
+    )
+    return (
+        f"In {percent(check.figures['new'])} of its steps the new policy meets a combination that "
+        f"the log shows fewer than {FEW} times: a missing parent would go unnoticed there. "
+        f"{current}More than {percent(MOST_BLIND)} is neither called proved nor believed. A pilot "
+        "needs no structure."
+    )
+
+
+KINDS = (
+    CheckKind(
+        code="structure",
+        title="What depends on what is as the structure says",
+        broken="The log contradicts the structure",
+        passed=compared_words,
+        failed="That was so in {chance:%} of {rows:row}, and in {elsewhere:%} of {others:row} with "
+        "another value there: it depends on more than its parents. Add the missing parent, or "
+        "split what is shared, and run the command again.",
+        figures=("chance", "rows", "elsewhere", "others"),
+        figures_also=(("tests",),),
+        against="structure-true",
+        asks=True,
+    ),
+    CheckKind(
+        code="blind-structure",
+        title="The log has been where the policies go",
+        broken="The log has hardly been where the policies go",
+        failed=blind_words,
+        figures=("new",),
+        figures_also=(("new", "before"),),
+        asks=True,
+    ),
+    CheckKind(
+        code="claim-above-guess",
+        title="The claim is clearly above the best guess",
+        failed="A gain of at least {claim} is claimed, but only {estimate} is estimated: the "
+        "structure, the data or stakes.returns may be wrong. Find out which.",
+        figures=("claim", "estimate"),
+        asks=True,
+    ),
+)

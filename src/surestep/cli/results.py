@@ -48,9 +48,9 @@ def verify_command(
     surestep verify pilot new.csv
     surestep verify watch.json new.csv
     """
-    from surestep.pipeline import verify_pilot, verify_result, verify_structured
+    from surestep.pipeline import verify_pilot, verify_result
     from surestep.pipeline.followup import verify_watch
-    from surestep.results.structured import is_structured
+    from surestep.results.unfinished import record_in
 
     is_pilot = (output / "answer.json").is_file()
     if old_log is not None and not is_pilot and output.suffix != ".json":
@@ -58,13 +58,11 @@ def verify_command(
     with task_progress() as progress:
         if is_pilot:
             verification = verify_pilot(output, description, old_log=old_log, **how)
-        elif is_structured(output):
-            compile_first("improve by a structure")
-            verification = verify_structured(output, description, memory_limit=how["memory_limit"])
         elif output.suffix == ".json":
             verification = verify_watch(output, description, old_log=old_log, **how)
         else:
-            compile_first("improve")
+            by_structure = "structure" in record_in(output).get("description", {})
+            compile_first("improve by a structure" if by_structure else "improve")
             verification = verify_result(
                 output, description, worlds=worlds, progress=progress, **how
             )
@@ -99,9 +97,9 @@ def explain_command(output: Path, given: tuple[str, ...], as_json: bool) -> None
     surestep explain result --state ward=3 --state age=47
     """
     from surestep.pipeline import explain
-    from surestep.results import load
+    from surestep.results.result import with_table
 
-    result = load(output)
+    result = with_table(output)
     explanation = explain(result, state_of(given, result.table.vocabulary.state_columns))
     if as_json:
         actions = [  # nothing is kept by a signal where there are no further ones

@@ -8,7 +8,7 @@ from surestep.pipeline.followup import pilot, verify_pilot, watch
 from surestep.pipeline.improve import improve
 from surestep.pipeline.rehearse import RehearsedLog, rehearse_log
 from surestep.pipeline.stress_test import Effort
-from surestep.pipeline.structured import improve_structured, verify_structured
+from surestep.pipeline.structured import improve_structured
 from surestep.pipeline.verify import Verification, verify_result
 
 __all__ = [
@@ -31,6 +31,5 @@ __all__ = [
     "rehearse_log",
     "verify_pilot",
     "verify_result",
-    "verify_structured",
     "watch",
 ]

@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 
 from surestep._arrays import IntArray, first_where
-from surestep._files import read_path
 from surestep._progress import Progress, telling
 from surestep.algorithms.registry import algorithm_of
 from surestep.certificates import Certifier, certify
@@ -49,7 +48,7 @@ from surestep.pipeline.verify import check_said, open_again
 from surestep.report.answer import Verdict, verdict
 from surestep.results.findings import belief_in
 from surestep.results.record import ROW_PROPENSITIES, InputFile
-from surestep.results.result import POLICY, Result, load
+from surestep.results.result import POLICY, Result, with_table
 
 SAME_CHANCE = 1e-6
 
@@ -202,7 +201,7 @@ def certify_result(
     declared = in_words(running=running, ending=ending, returns=returns)
     with telling(progress) as tell:
         tell("reading the log", 0, 1)
-        saved = load(read_path(directory))
+        saved = with_table(directory)
         source = log_again(
             saved,
             log,

@@ -16,7 +16,7 @@ from surestep.io.labels.label_tables import read_pairs, table_in
 from surestep.io.labels.vocabulary import joined
 from surestep.io.logs.columns import ColumnMapping, naming
 from surestep.io.logs.formats import has_format
-from surestep.io.logs.tables import connected, matching, types_of
+from surestep.io.logs.tables import connected, types_of
 from surestep.model import ColumnRules, FactoredLog, Statement, Structure
 from surestep.model.behavior_tree import estimated_behavior, logged_behavior
 from surestep.model.factored import action_of
@@ -48,12 +48,6 @@ def looked_at(rules: ColumnRules, structure: Structure) -> list[str]:
     """Returns the columns that rules look at."""
     slots = np.unique(rules.slots) if rules.num_rules else ()
     return [structure.columns[c] for c in slots if c >= 0]
-
-
-def check_there(given: str | None) -> None:
-    """Refuses a file of the current policy that is not there, before a log is read."""
-    if given not in WORDS:
-        matching(read_path(given))
 
 
 def current_policy(

@@ -8,7 +8,7 @@ from surestep._words import counted, listed, number
 from surestep.algorithms.registry import kind_of
 from surestep.description import SEEN
 from surestep.io.labels.vocabulary import Label
-from surestep.results.result import Result
+from surestep.results.result import Result, with_table
 
 KEEPS_SCARCE = ("spibb", "spibb-2s", "spibb-beta")  # π = π_b wherever data is scarce
 MOST_NAMED = 6  # actions in a sentence
@@ -135,7 +135,7 @@ def explain(result: Result, state: object) -> Explanation:
     >>> explain(surestep.improve(table, discount=0, worlds=0), "mild").algorithm
     'spibb'
     """
-    table = result.table
+    table = with_table(result).table
     words = table.vocabulary
     s = words.index("state", state)
     run = range(int(table.pairs.offsets[s]), int(table.pairs.offsets[s + 1]))

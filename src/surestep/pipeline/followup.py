@@ -63,7 +63,7 @@ from surestep.report.followup import answer_sections, plan_sections, watch_secti
 from surestep.report.page import page
 from surestep.results.findings import UNCHANGED, is_proved
 from surestep.results.record import InputFile, Record, digests_of
-from surestep.results.result import Result, load
+from surestep.results.result import Result, with_table
 from surestep.results.unfinished import RUN
 
 WORLDS, PILOTS, DRAWN = 40, 5, 1_000  # worlds, pilots in each, and episodes that they draw from
@@ -170,7 +170,7 @@ def pilot(
     >>> surestep.pilot(result, rows, plan=plan).answer.verdict
     'proved better'
     """
-    saved = result if isinstance(result, Result) else load(read_path(result))
+    saved = with_table(result)
     read = partial(new_rows, saved, allow_query=allow_query, memory_limit=memory_limit)
     in_memory = isinstance(result, Result)
     run = saved.files()[RUN] if in_memory else read_whole(read_path(result) / RUN)
@@ -536,7 +536,7 @@ def watch(
     >>> surestep.watch(result, new, log=table, within=500).alarm
     False
     """
-    saved = result if isinstance(result, Result) else load(read_path(result))
+    saved = with_table(result)
     read = partial(new_rows, saved, allow_query=allow_query, memory_limit=memory_limit)
     arm, value = holdout or (None, "")
     rows = read(frame, arm=arm, pending=pending, time=time)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -26,18 +25,18 @@ from surestep.certificates.refuting import check_node_returns
 from surestep.checks import clock, declared_policy
 from surestep.checks.structure import check_structure, could_miss
 from surestep.checks.words import asked
-from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter, ResultMismatch
+from surestep.errors import CertificateRefused, InvalidLog, InvalidParameter
 from surestep.io.labels.binning import Binning
 from surestep.io.logs.source import LogSource
+from surestep.io.logs.tables import matching
 from surestep.model import Certificate, ColumnRules, FactoredLog, FactoredProblem, Structure
 from surestep.model.known import Ranges, with_zero
 from surestep.model.log import UNKNOWN
 from surestep.model.structure import HERE, LEARN, named_values
-from surestep.pipeline.current_policy import WORDS, check_there, current_policy
+from surestep.pipeline.current_policy import WORDS, current_policy
 from surestep.pipeline.evidence import open_source
 from surestep.pipeline.rules import values_in_order
 from surestep.pipeline.terms import usual_train_share
-from surestep.pipeline.verify import Verification, check_only, same_files
 from surestep.rehearsal import rehearse_nodes
 from surestep.report.structured import structured_page
 from surestep.results.record import InputFile
@@ -46,9 +45,7 @@ from surestep.results.structured import (
     StructuredRecord,
     StructuredResult,
     WrittenRules,
-    load_structured,
 )
-from surestep.results.unfinished import RUN
 
 USED = (  # keys that mean something beside [structure]
     *(
@@ -108,7 +105,9 @@ def improve_structured(
     """
     description, frame = keys.given_as(source)
     check_keys(description)
-    check_there(description.behavior.policy)
+    named = description.behavior.policy
+    if named not in WORDS:
+        matching(read_path(named))  # is it there?
     said = description.given()["structure"]
     with telling(progress) as tell:
         tell("reading the log", 0, 1)
@@ -139,7 +138,6 @@ def improve_structured(
         log = replace(log, structure=structure)
         choosing = replace(choosing, structure=structure)
         tell("looking for rules, and certifying", 0, 1)
-        named = description.behavior.policy
         current = current_policy(named, log, choosing, log_source.columns, binnings)
         seen = Ranges(structure.reward_range, structure.reward_range).statement(declared=False)
         problem = replace(
@@ -358,43 +356,3 @@ def inputs_of(description: keys.Description, source: LogSource) -> list[InputFil
     if policy not in WORDS:
         files.append(InputFile.of("behavior", read_path(policy)))
     return files
-
-
-def verify_structured(
-    directory: str | Path, log: object, *, memory_limit: str | None = None
-) -> Verification:
-    """Makes a saved result about a log with a structure again, and compares all bytes.
-
-    Parameters
-    ----------
-    directory : str or path
-        The folder of the result.
-    log : path or Description
-        The description that it was made by.
-    memory_limit : str, optional
-        Such as "2GB"; the rest spills to disk.
-
-    Returns
-    -------
-    Verification
-        Whether all bytes are the same; else the first file that differs.
-
-    Raises
-    ------
-    ResultMismatch
-        The description says another thing than the result was made with.
-
-    Examples
-    --------
-    See docs/structure.md.
-    """
-    folder = read_path(directory)
-    saved = load_structured(folder)
-    check_only(folder, {RUN, *saved.record.outputs})
-    description, _ = keys.given_as(log)
-    own = keys.without_folders(description).given()
-    for name in sorted({*own, *saved.record.description}):
-        if own.get(name) != saved.record.description.get(name):
-            raise ResultMismatch(f"{name}: your description says another thing than the result")
-    made = improve_structured(description, memory_limit=memory_limit)
-    return same_files(folder, made.files(), tuple(own))

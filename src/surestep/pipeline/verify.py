@@ -25,25 +25,25 @@ from surestep.model.certificate import VERDICT
 from surestep.pipeline.evidence import SOURCES, CountsSource, Evidence, gather, open_source
 from surestep.pipeline.improve import draft, result_of
 from surestep.pipeline.recording import made_from_log, terms_of
-from surestep.results import Record, Result, load
+from surestep.pipeline.structured import improve_structured
+from surestep.results import Record, Result, StructuredResult, load
 from surestep.results.policy_files import policy_parquet_rows, policy_rows
 from surestep.results.result import (
     CARD,
-    CERTIFICATE,
     FILES,
     FOR_STAFF,
     PARQUET,
     POLICY,
-    REPORT,
-    RULES,
 )
-from surestep.results.unfinished import REHEARSAL, RUN, STRESS_TEST
+from surestep.results.structured import BELIEF
+from surestep.results.unfinished import CERTIFICATE, REHEARSAL, REPORT, RULES, RUN, STRESS_TEST
 
 CLOSE = 1e-9  # the largest difference of numbers, relative or absolute
 # Where the page has a number in full, to sort by; all others it shows rounded.
 IN_FULL = re.compile(r'data-key="(-?[0-9.]+(?:e[+-]?[0-9]+)?)"')
 PAGES = (CARD, REPORT)
 MADE_WITH = ("versions", "machine", "inputs")
+SOME = (*FILES, *FOR_STAFF, BELIEF, REHEARSAL)  # files that some result has
 SHOWN = 60  # letters of a value in a message
 
 
@@ -96,7 +96,9 @@ def verify_result(
 ) -> Verification:
     """Makes a saved result again from its log, and compares all bytes, or all values.
 
-    Tables that were given when it was made are given again, where the description names none.
+    Tables that were given when it was made are given again, where the description names none. A
+    result for a log with a structure needs the description that it was made by, and is compared
+    byte by byte.
 
     Parameters
     ----------
@@ -160,8 +162,20 @@ def verify_result(
         check_nothing_else(folder)
     saved = load(folder)
     check_nothing_else(folder, saved)
-    record = saved.record
     own, frame = keys.given_as(log)
+    if isinstance(saved, StructuredResult):
+        if worlds is not None:
+            raise InvalidParameter(
+                f"{said('worlds', '--worlds')} is {worlds!r}, but beside a structure the stress "
+                "test is repeated, too; leave it out"
+            )
+        mine, theirs = keys.without_folders(own).given(), saved.record.description
+        for name in sorted({*mine, *theirs}):
+            if mine.get(name) != theirs.get(name):
+                raise ResultMismatch(f"{name}: your description says another thing than the result")
+        again = improve_structured(own, memory_limit=memory_limit, progress=progress)
+        return same_files(folder, again.files(), tuple(mine))
+    record = saved.record
     compared = check_said(record, own)
     source = open_again(record, own, frame, memory_limit, allow_query=allow_query)
     beside = {
@@ -248,16 +262,15 @@ def same_files(folder: Path, files: Mapping[str, bytes], compared: tuple[str, ..
     return Verification("same bytes", compared=compared)
 
 
-def check_nothing_else(folder: Path, saved: Result | None = None) -> None:
+def check_nothing_else(folder: Path, saved: Result | StructuredResult | None = None) -> None:
     """Refuses an unfinished stress test, and files that do not belong to the result.
 
     This is also called before anything is loaded, since finished parts may be anybody's files.
     """
-    tested = saved is None or saved.rehearsal is not None
-    known = {RUN, *FILES, REHEARSAL} if tested else {RUN, *FILES}
-    known |= {*FOR_STAFF} if saved is None or saved.rules is not None else set()
+    known = {RUN, *(SOME if saved is None else saved.contents())}
     others = further_files(folder, known)
-    if STRESS_TEST in others or (saved is not None and saved.awaits_stress_test):
+    awaited = isinstance(saved, Result) and saved.awaits_stress_test
+    if STRESS_TEST in others or awaited:
         raise ResultMismatch(
             f"{folder} is not finished: its stress test is still to come, or left the folder "
             f"{STRESS_TEST} behind; run the command that made it again"

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import NamedTuple, get_args
 
 from surestep._words import about, counted, floored, listed, number, percent, signed
+from surestep.certificates.node_posterior import NodePosterior
 from surestep.certificates.registry import BY_EXTENSION, standing_name, standing_of
 from surestep.checks import Check, failed, says, title
 from surestep.checks.check import WHY
@@ -32,6 +33,7 @@ from surestep.results.findings import (
     Confirmation,
     Findings,
     belief_in,
+    exceeding,
     is_proved,
     proves,
     rung_of,
@@ -156,6 +158,7 @@ def verdict(
     named: bool = True,
     record: Record | None = None,
     checks: Sequence[Check] = (),
+    unit: str = PER_EPISODE,
 ) -> Verdict:
     """Returns the line to act on, and the reason for it.
 
@@ -166,7 +169,7 @@ def verdict(
     """
     checks = checks if record is None else record.checks
     first = certificates[0]
-    unit = PER_EPISODE if record is None else record.unit
+    unit = unit if record is None else record.unit
     rung_with = partial(
         rung_of,
         certificates,
@@ -187,8 +190,9 @@ def verdict(
         why = "it was not settled on before: who keeps the best of several has proved nothing."
         return Verdict("not shown to be better", "caution", KEEP, f"{claimed} But {why}")
     belief = belief_in(certificates, fresh=fresh)
-    proved = proves(first, checks)  # of all; a group may make it a belief
-    believed = belief if rung == "believed better" and not proved else None
+    # A group may make a proof of all a belief; what is not confirmed is no belief by a model.
+    own = proves(first, checks) or (belief is first and first.standing == "believed")
+    believed = belief if rung == "believed better" and not own else None
     doubts = doubt_words(checks, first if is_proved(first) else belief or first)
     if doubts and believed is None and rung != rung_with(checks=()):
         return Verdict(rung, "bad", EXPLAIN, f"{doubts} Until it is explained, keep what you do.")
@@ -291,12 +295,17 @@ def belief_words(belief: Certificate, rehearsal: Rehearsal | None, unit: str) ->
     if wrong is not None:
         worlds = counted(wrong.total, "simulated world")
         measured = f"In {wrong.happened:,} of {worlds} with nothing to gain it wrongly saw a gain."
+    elif rehearsal is not None and belief.kind == NodePosterior.name:
+        wrong = exceeding(rehearsal)
+        worlds = counted(wrong.total, "simulated world")
+        measured = f"In {wrong.happened:,} of {worlds} it believed in more than was true."
     kind = "" if standing_of(belief) == "posterior" else f" ({standing_name(belief)})"
     if belief.assumes(STOPPING.code):
         measured = f"It takes the lost cases for like the others in the same situation. {measured}"
     return (
         f"Believed{kind}, not proved: a model puts the chance of gaining at least "
-        f"{amount(belief.lower or 0.0)} {unit} at {percent(1 - belief.delta)}. {measured}"
+        f"{amount(belief.lower or 0.0)} {unit}{than_estimated(belief)} at "
+        f"{percent(1 - belief.delta)}. {measured}"
     )
 
 
@@ -375,10 +384,15 @@ def spoken_of(claims: Sequence[Certificate], judged: Verdict) -> Certificate:
     return claims[0]
 
 
-def counted_on(claims: Sequence[Certificate], judged: Verdict, record: Record | None = None) -> Key:
+def counted_on(
+    claims: Sequence[Certificate],
+    judged: Verdict,
+    record: Record | None = None,
+    unit: str = PER_EPISODE,
+) -> Key:
     """Returns the lower bound that readers may count on, with its confidence."""
     rung = judged.rung
-    unit = PER_EPISODE if record is None else discounted_unit(record)
+    unit = unit if record is None else discounted_unit(record)
     claim = spoken_of(claims, judged)
     if rung == "nothing changed":
         return Key("You may count on", "no change", "Nothing is gained and nothing lost.")
@@ -394,7 +408,9 @@ def counted_on(claims: Sequence[Certificate], judged: Verdict, record: Record | 
         return Key(
             "Believed, at least",
             signed(floored(claim.lower, DIGITS), DIGITS),
-            f"{unit}, {sure} by a model; no proof",
+            f"{unit}{than_estimated(claim)}, {sure} by a model; no proof"
+            if claim.standing != "believed"
+            else f"{unit}{than_estimated(claim)}, with {sure} confidence; no proof",
         )
     sort = "belief" if standing_of(claim) == "posterior" else "confidence"
     standing = "" if standing_of(claim) == "proved" else f" ({standing_name(claim)})"

@@ -9,6 +9,7 @@ from surestep.model import Certificate
 from surestep.report.answer import STANDINGS
 from surestep.results.findings import Findings
 from surestep.results.plots import claims_picture
+from surestep.results.structured import StructuredResult
 from surestep.sections import Amount, Cell, Column, Item, Section, Table, numbers
 
 MAIN_SETTINGS = {  # that certificates of a kind are told apart by
@@ -19,7 +20,7 @@ MAIN_SETTINGS = {  # that certificates of a kind are told apart by
 }
 
 
-def certificates_section(findings: Findings) -> Section:
+def certificates_section(findings: Findings | StructuredResult) -> Section:
     """Returns every claim about the policy, with its assumptions."""
     claims = findings.certificates
     names = [certificate_name(claim) for claim in claims]
@@ -123,7 +124,9 @@ def refusal_reason(refused: Certificate) -> str:
     return str(refused.parameters.get("refusal") or noted)
 
 
-def claims_table(findings: Findings, claims: Sequence[Certificate], names: Sequence[str]) -> Table:
+def claims_table(
+    findings: Findings | StructuredResult, claims: Sequence[Certificate], names: Sequence[str]
+) -> Table:
     """Returns the numbers of all claims."""
     rows: list[list[Cell]] = []
     for claim, name in zip(claims, names, strict=True):

@@ -5,7 +5,7 @@ from surestep.results.findings import PolicyTable
 from surestep.results.groups import GroupGain
 from surestep.results.record import Record
 from surestep.results.result import Decision, Default, Result, load
-from surestep.results.structured import StructuredResult, load_structured
+from surestep.results.structured import StructuredResult
 
 __all__ = [
     "Decision",
@@ -17,5 +17,4 @@ __all__ = [
     "Result",
     "StructuredResult",
     "load",
-    "load_structured",
 ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from surestep._arrays import AnyArray, BoolArray, ByValue, FloatArray, IntArray, run_sums
+from surestep.certificates.node_posterior import NodePosterior
 from surestep.certificates.registry import BY_EXTENSION, may_be_believed, standing_of
 from surestep.checks import Check
 from surestep.checks.words import asked, forbids_proof, speaking_against
@@ -16,7 +17,7 @@ from surestep.model import Certificate, Pairs, Policy
 from surestep.model.certificate import Rung
 from surestep.model.noun import noun
 from surestep.model.statements import STOPPING, WITHIN_SEEN
-from surestep.rehearsal import Rehearsal
+from surestep.rehearsal import Rate, Rehearsal
 from surestep.results.groups import GroupGain
 from surestep.results.record import Record
 from surestep.results.rules import Rules
@@ -300,6 +301,8 @@ def belief_in(certificates: Sequence[Certificate], *, fresh: bool = False) -> Ce
     one. It may assume that lost cases are like others in the same situation; a proof may not.
     """
     for place, certificate in enumerate(certificates):
+        if certificate.standing == "believed" and (certificate.lower or 0.0) > 0:
+            return certificate
         share = certificate.parameters.get("train_share")  # the part that chose the policy
         held_out = isinstance(share, float | int) and share > 0
         if may_be_believed(place, certificate.kind, apart=fresh or held_out):
@@ -308,10 +311,17 @@ def belief_in(certificates: Sequence[Certificate], *, fresh: bool = False) -> Ce
     return None
 
 
+def exceeding(rehearsal: Rehearsal) -> Rate:
+    """Returns how often a belief was above the true gain in simulated worlds."""
+    return Rate.of((rehearsal.belief > rehearsal.gain + rehearsal.tolerance).ravel())
+
+
 def undone(belief: Certificate, rehearsal: Rehearsal | None) -> bool:
     """Tells whether the stress test undoes a belief: luck claims as much, or calibration fails."""
     if rehearsal is None or belief.lower is None:
         return False
+    if belief.kind == NodePosterior.name:  # its worlds have gains, too, and none without any
+        return exceeding(rehearsal).low > rehearsal.delta
     luck = rehearsal.luck_bound_of_beliefs(belief.delta)
     if luck is not None and belief.lower <= luck:
         return True

@@ -11,7 +11,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from html import escape
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -19,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 import surestep._arrays as arrays
-from surestep._files import read_path, write_folder
+from surestep._files import read_path
 from surestep._json import converted, typed
 from surestep._reprs import frame_of, short_repr
 from surestep._version import __version__
@@ -42,18 +41,21 @@ from surestep.results.groups import GroupGain
 from surestep.results.plots import changes_figure
 from surestep.results.policy_files import columns_of, policy_csv, policy_parquet, read_policy_csv
 from surestep.results.record import Record, Total, digests_of
-from surestep.results.rules import Rules
-from surestep.results.unfinished import REHEARSAL, RUN, read_file
-
-POLICY, PARQUET, CERTIFICATE, CERTIFICATES, REPORT = FILES = (
-    "policy.csv",
-    "policy.parquet",
-    "certificate.json",
-    "certificates.json",
-    "report.html",
+from surestep.results.rules import Rules, read_as
+from surestep.results.structured import (
+    BELIEF,
+    FILES_OF_RULES,
+    STRUCTURED,
+    StructuredRecord,
+    StructuredResult,
+    structured_result,
 )
-RULES, CARD = FOR_STAFF = ("rules.json", "card.html")
-STRUCTURED = '"format": "surestep structured result"'  # in the record of another kind of result
+from surestep.results.unfinished import CERTIFICATE, REHEARSAL, REPORT, RULES, RUN, Saved, read_file
+
+POLICY, PARQUET, CERTIFICATES = ("policy.csv", "policy.parquet", "certificates.json")
+FILES = (POLICY, PARQUET, CERTIFICATE, CERTIFICATES, REPORT)
+CARD = "card.html"
+FOR_STAFF = (RULES, CARD)
 
 
 Action = str | tuple[str, ...]
@@ -105,7 +107,7 @@ class Decision(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Result(Conclusion):
+class Result(Conclusion, Saved):
     """The answer of `improve`, which `load` reads again.
 
     Parameters
@@ -170,10 +172,6 @@ class Result(Conclusion):
         known = any(group.spared for group in self.groups) and self.verdict.startswith("proved")
         spared = f", and in no group worse by more than {number(most)}" if known else ""
         return f"{self.verdict}{spared}: a {least} {unit} with {confidence}; {estimate}"
-
-    def _repr_html_(self) -> str:
-        """Returns the report in a frame, for notebooks."""
-        return f'<iframe srcdoc="{escape(self.report)}" width="100%" height="700"></iframe>'
 
     @property
     def totals(self) -> tuple[Total, ...]:
@@ -358,37 +356,19 @@ class Result(Conclusion):
                 raise InvalidParameter(f"there is no column {name!r}; {closest(name, there)}")
         return rows_in(frame, [*columns])
 
-    def files(self) -> dict[str, bytes]:
-        """Returns the files of a saved result; equal results have equal bytes.
-
-        Returns
-        -------
-        dict of str to bytes
-            The content of each file by its name.
-        """
-        contents = {
+    def contents(self) -> dict[str, bytes]:
+        """Returns all files but the record."""
+        tested, ruled = self.rehearsal, self.rules
+        return {
             POLICY: policy_csv(self.table),
             PARQUET: policy_parquet(self.table),
             CERTIFICATE: f"{self.certificate.to_json(self.verdict)}\n".encode(),
             CERTIFICATES: f"{certificates_to_json(self.certificates)}\n".encode(),
             REPORT: self.report.encode(),
+            **({} if tested is None else {REHEARSAL: f"{tested.to_json()}\n".encode()}),
+            **({} if ruled is None else {RULES: f"{ruled.to_json()}\n".encode()}),
+            **({} if ruled is None else {CARD: self.card.encode()}),
         }
-        if self.rehearsal is not None:
-            contents[REHEARSAL] = f"{self.rehearsal.to_json()}\n".encode()
-        if self.rules is not None:
-            contents[RULES] = f"{self.rules.to_json()}\n".encode()
-            contents[CARD] = self.card.encode()
-        return contents | {RUN: self.record.to_json(digests_of(contents)).encode()}
-
-    def save(self, directory: str | Path) -> None:
-        """Writes a new folder, whole or not at all.
-
-        Parameters
-        ----------
-        directory : str or path
-            The folder, which must not be there.
-        """
-        write_folder(read_path(directory), self.files())
 
 
 def as_action(label: Label) -> Action:
@@ -402,8 +382,8 @@ def rows_in(frame: object, columns: Sequence[str]) -> list[dict[str, object]]:
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-def load(directory: str | Path, *, allow_query: bool = False) -> Result:
-    """Loads a result that `Result.save` wrote.
+def load(directory: str | Path, *, allow_query: bool = False) -> Any:
+    """Loads a result that `save` wrote.
 
     Parameters
     ----------
@@ -414,8 +394,8 @@ def load(directory: str | Path, *, allow_query: bool = False) -> Result:
 
     Returns
     -------
-    Result
-        The result.
+    Result or StructuredResult
+        The result; one for a log with a structure is a `StructuredResult`.
 
     Raises
     ------
@@ -437,22 +417,12 @@ def load(directory: str | Path, *, allow_query: bool = False) -> Result:
     try:
         text = text_of(folder, RUN)
         if STRUCTURED in text:
-            raise InvalidResult(
-                "the result rests on a [structure]; only verify and load_structured take it"
-            )
+            structured = read_as(StructuredRecord, RUN, text)
+            check_files(folder, structured.outputs, FILES_OF_RULES, (BELIEF, REHEARSAL))
+            return structured_result(structured, partial(text_of, folder))
         record, digests = Record.from_json(text)
         with_rules = RULES in digests
-        expected = {*FILES, *(FOR_STAFF if with_rules else ())}
-        if set(digests) - {REHEARSAL} != expected:
-            raise InvalidResult(
-                f"{RUN} lists the files {', '.join(digests)}, expected {', '.join(FILES)}"
-            )
-        for name, digest in digests_of({name: read_file(folder, name) for name in digests}).items():
-            if digest != digests[name]:
-                raise InvalidResult(
-                    f"{name} was changed after it was written: its digest is not that of {RUN}; "
-                    "expected the files as `surestep improve` wrote them"
-                )
+        check_files(folder, digests, (*FILES, *(FOR_STAFF if with_rules else ())), (REHEARSAL,))
         result = Result(
             read_table(folder, record),
             certificates_from_json(text_of(folder, CERTIFICATES)),
@@ -475,6 +445,33 @@ def load(directory: str | Path, *, allow_query: bool = False) -> Result:
         return result
     except SurestepError as problem:
         raise type(problem)(f"{folder}: {problem}") from None
+
+
+def check_files(
+    folder: Path, digests: Mapping[str, str], needed: Sequence[str], known: Sequence[str]
+) -> None:
+    """Refuses a record that lists other files, and files that were changed."""
+    if {*digests} - {*known} != {*needed}:
+        raise InvalidResult(
+            f"{RUN} lists the files {', '.join(digests)}, expected {', '.join(needed)}"
+        )
+    for name, digest in digests_of({name: read_file(folder, name) for name in digests}).items():
+        if digest != digests[name]:
+            raise InvalidResult(
+                f"{name} was changed after it was written: its digest is not that of {RUN}; "
+                "expected the files as `surestep improve` wrote them"
+            )
+
+
+def with_table(result: object) -> Result:
+    """Returns a result, loaded if a folder is given; refuses one without a table of situations."""
+    given = result if isinstance(result, Result | StructuredResult) else load(read_path(result))
+    if not isinstance(given, Result):
+        raise InvalidResult(
+            "the result rests on a [structure]: it has rules over columns, and no table of "
+            "situations, which this needs; load, verify and act take it"
+        )
+    return given
 
 
 def certificates_to_json(certificates: Sequence[Certificate]) -> str:

@@ -4,13 +4,15 @@ The file rules.json holds them. The first rule that fits a situation decides; th
 every situation.
 """
 
-from typing import Literal, Self
+from typing import Literal, Self, TypeVar
 
 import msgspec
 
 from surestep._json import read_json, typed
 from surestep.errors import InvalidParameter, InvalidResult
 from surestep.io.labels.vocabulary import Label
+
+Thing = TypeVar("Thing")
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,7 +148,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
         str
             The rules as JSON.
         """
-        return msgspec.json.format(msgspec.json.encode(self), indent=2).decode()
+        return pretty(self)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -167,9 +169,17 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
         InvalidResult
             The text is no file of rules.
         """
-        try:
-            return typed(read_json(text), cls)
-        except ValueError as problem:
-            raise InvalidResult(
-                f"rules.json is not what `surestep improve` writes: {problem}"
-            ) from None
+        return read_as(cls, "rules.json", text)
+
+
+def pretty(content: msgspec.Struct) -> str:
+    """Returns a struct as indented JSON."""
+    return msgspec.json.format(msgspec.json.encode(content), indent=2).decode()
+
+
+def read_as(kind: type[Thing], name: str, text: str) -> Thing:
+    """Reads a JSON file of a result as an instance of `kind`."""
+    try:
+        return typed(read_json(text), kind)
+    except ValueError as problem:
+        raise InvalidResult(f"{name} is not what `surestep improve` writes: {problem}") from None

@@ -5,32 +5,30 @@ description and the digests of the others.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 import numpy as np
 
 from surestep._arrays import generator
-from surestep._files import read_path, read_whole, write_folder
-from surestep._json import converted, read_json
+from surestep._json import converted
 from surestep._reprs import short_repr
 from surestep._words import listed
 from surestep.checks import Check
-from surestep.checks.structure import StructureTest
+from surestep.checks.structure import StructureTest, checks_of
 from surestep.errors import InvalidParameter, InvalidResult
 from surestep.model import Certificate, ColumnRules, Structure
 from surestep.model.certificate import Rung
-from surestep.model.statements import WITHIN_SEEN
-from surestep.rehearsal import Rate, Rehearsal, rehearsal_from_json
-from surestep.results.record import InputFile, digests_of
-from surestep.results.result import STRUCTURED, text_of
-from surestep.results.unfinished import REHEARSAL, RUN
+from surestep.rehearsal import Rehearsal, rehearsal_from_json
+from surestep.results.findings import rung_of
+from surestep.results.record import InputFile
+from surestep.results.rules import pretty, read_as
+from surestep.results.unfinished import CERTIFICATE, REHEARSAL, REPORT, RULES, RUN, Saved
 
-RULES, CERTIFICATE, REPORT = FILES = ("rules.json", "certificate.json", "report.html")
-ERRORS = 3  # standard errors of rollouts by which a claim may exceed the best guess
+STRUCTURED = '"format": "surestep structured result"'  # in the record of such a result
+FILES_OF_RULES = (RULES, CERTIFICATE, REPORT)
 BELIEF = "belief.json"  # not in results of older releases
 Ends = tuple[str, str]  # the first and the last value of a column with which a rule holds
 
@@ -99,10 +97,14 @@ class StructuredRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     checks: tuple[Check, ...] = ()  # of what else the claim assumes; only those that failed
     outputs: dict[str, str] = {}
 
+    def to_json(self, outputs: dict[str, str]) -> str:
+        """Returns the content of run.json, with the digests of the other files."""
+        return f"{pretty(msgspec.structs.replace(self, outputs=outputs))}\n"
+
 
 @dataclass(frozen=True, slots=True)
-class StructuredResult:
-    """The answer of `improve_structured`, which `load_structured` reads again.
+class StructuredResult(Saved):
+    """The answer of `improve_structured`, which `load` reads again.
 
     Parameters
     ----------
@@ -140,45 +142,27 @@ class StructuredResult:
     __repr__ = short_repr("certificate.kind", "certificate.lower", "certificate.delta")
 
     @property
+    def certificates(self) -> tuple[Certificate, ...]:
+        """Returns the claim, and the belief if there is one."""
+        return (self.certificate, *([] if self.belief is None else [self.belief]))
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """Returns the checks of what the claim assumes."""
+        tested = checks_of(self.test, self.certificate.lower, self.record.estimates)
+        return (*tested, *self.record.checks)
+
+    @property
     def verdict(self) -> Rung:
         """Returns the verdict on the result; where a check failed, nothing is shown."""
-        wrong = self.test.failed or self.test.is_blind or self.too_much is not None
-        if wrong or self.record.checks:
-            return "not shown to be better"
-        proved = (self.certificate.lower or 0.0) > 0
-        if proved and self.may_prove:
-            seen = self.certificate.assumes(WITHIN_SEEN)
-            return "proved within the rewards seen" if seen else "proved better"
-        return "believed better" if proved or self.believed_gain else "not shown to be better"
-
-    @property
-    def may_prove(self) -> bool:
-        """Tells whether the claim is a proof: not with a learnt structure, nor over an estimate."""
-        estimated = self.certificate.assumes("behavior-estimated-apart")
-        return not (self.structure.learnt or estimated)
-
-    @property
-    def believed_gain(self) -> float:
-        """Returns the gain that is believed; 0 if the stress test refutes beliefs, or for none."""
-        lower = 0.0 if self.belief is None else self.belief.lower or 0.0
-        if self.rehearsal is not None:
-            gain, tolerance = self.rehearsal.gain, self.rehearsal.tolerance
-            wrong = Rate.of((self.rehearsal.belief > gain + tolerance).ravel())
-            lower *= wrong.low <= self.rehearsal.delta
-        return max(lower, 0.0)
+        return rung_of(
+            self.certificates, changed=True, rehearsal=self.rehearsal, checks=self.checks
+        )
 
     @property
     def estimated_gain(self) -> float:
         """Returns the estimated return of the new policy less that of the current one."""
         return self.record.estimates["policy"] - self.record.estimates["behavior"]
-
-    @property
-    def too_much(self) -> Check | None:
-        """Returns the failed check if clearly more is claimed than the best guess; else None."""
-        claim, gain = self.certificate.lower or 0.0, self.estimated_gain
-        slack = ERRORS * self.record.estimates.get("error", 0.0)
-        fails = claim > max(gain, 0.0) + slack
-        return Check.failing("claim-above-estimate", fails, claim=claim, estimate=gain)
 
     @property
     def policy(self) -> ColumnRules:
@@ -214,77 +198,19 @@ class StructuredResult:
         source = None if rng is None else generator(rng)
         return self.structure.actions[int(self.policy.act(np.array([state]), source)[0])]
 
-    def files(self) -> dict[str, bytes]:
-        """Returns the files of a saved result; equal results have equal bytes.
-
-        Returns
-        -------
-        dict of str to bytes
-            The content of each file by its name.
-        """
-        contents = {
-            RULES: pretty(self.rules),
+    def contents(self) -> dict[str, bytes]:
+        """Returns all files but the record."""
+        further = {BELIEF: self.belief, REHEARSAL: self.rehearsal}
+        return {
+            RULES: f"{pretty(self.rules)}\n".encode(),
             CERTIFICATE: f"{self.certificate.to_json(self.verdict)}\n".encode(),
             REPORT: self.report.encode(),
-        }
-        if self.belief is not None:
-            contents[BELIEF] = f"{self.belief.to_json()}\n".encode()
-        if self.rehearsal is not None:
-            contents[REHEARSAL] = f"{self.rehearsal.to_json()}\n".encode()
-        return contents | {
-            RUN: pretty(msgspec.structs.replace(self.record, outputs=digests_of(contents)))
+            **{name: f"{x.to_json()}\n".encode() for name, x in further.items() if x is not None},
         }
 
-    def save(self, directory: str | Path) -> None:
-        """Writes a new folder, whole or not at all.
 
-        Parameters
-        ----------
-        directory : str or path
-            The folder, which must not be there.
-        """
-        write_folder(read_path(directory), self.files())
-
-
-def pretty(content: msgspec.Struct) -> bytes:
-    """Returns a struct as indented JSON."""
-    return msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
-
-
-def is_structured(folder: Path) -> bool:
-    """Tells whether a folder holds a result for a log with a structure."""
-    path = folder / RUN
-    return path.is_file() and STRUCTURED.encode() in read_whole(path)
-
-
-def load_structured(directory: str | Path) -> StructuredResult:
-    """Loads a result that `StructuredResult.save` wrote.
-
-    Parameters
-    ----------
-    directory : str or path
-        The folder.
-
-    Returns
-    -------
-    StructuredResult
-        The result.
-
-    Raises
-    ------
-    InvalidResult
-        The folder holds no such result, or its files were changed.
-
-    Examples
-    --------
-    See docs/structure.md.
-    """
-    folder = read_path(directory)
-    record = read_as(folder, RUN, StructuredRecord)
-    names = (*FILES, *({BELIEF, REHEARSAL} & record.outputs.keys()))
-    for name, digest in digests_of({name: read_whole(folder / name) for name in names}).items():
-        if digest != record.outputs.get(name):
-            raise InvalidResult(f"{folder / name} was changed after it was written")
+def structured_result(record: StructuredRecord, text: Callable[[str], str]) -> StructuredResult:
+    """Returns the result with this record; `text` reads its files, which are as it lists them."""
     tables = {
         name: table | (record.learnt[name] | {"learnt": True} if name in record.learnt else {})
         for name, table in record.description["structure"].items()
@@ -296,22 +222,12 @@ def load_structured(directory: str | Path) -> StructuredResult:
         for name, x in record.test.items()
     }
     return StructuredResult(
-        rules=read_as(folder, RULES, WrittenRules),
-        certificate=Certificate.from_json(text_of(folder, CERTIFICATE)),
+        rules=read_as(WrittenRules, RULES, text(RULES)),
+        certificate=Certificate.from_json(text(CERTIFICATE)),
         record=record,
         structure=structure,
         test=converted(test, StructureTest, RUN, InvalidResult),
-        report=text_of(folder, REPORT),
-        belief=Certificate.from_json(text_of(folder, BELIEF)) if BELIEF in record.outputs else None,
-        rehearsal=rehearsal_from_json(text_of(folder, REHEARSAL))
-        if REHEARSAL in record.outputs
-        else None,
+        report=text(REPORT),
+        belief=Certificate.from_json(text(BELIEF)) if BELIEF in record.outputs else None,
+        rehearsal=rehearsal_from_json(text(REHEARSAL)) if REHEARSAL in record.outputs else None,
     )
-
-
-def read_as(folder: Path, name: str, kind: type[Any]) -> Any:
-    """Reads a JSON file of a folder as an instance of `kind`."""
-    try:
-        return converted(read_json(read_whole(folder / name)), kind, name, InvalidResult)
-    except ValueError as problem:
-        raise InvalidResult(f"{folder / name}: {problem}") from None

@@ -1,26 +1,76 @@
-"""Saves a result before its stress test, and completes the folder after it; a crash loses nothing.
+"""Saves results; before a stress test, too, and completes the folder after it.
 
-Everything else is saved first. Finished blocks of the stress test go into a folder inside. At the
-end all new files are written there as one more block, whole or not at all. From then on they are
-read from that block, until they are copied to their place and the blocks are deleted.
+A crash loses nothing. Everything else is saved first. Finished blocks of the stress test go into a
+folder inside. At the end all new files are written there as one more block, whole or not at all.
+From then on they are read from that block, until they are copied to their place and the blocks are
+deleted.
 """
 
 import json
 import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from surestep._blocks import BlockFolder, code_here
-from surestep._files import check_new_folder, failing_to_write, read_whole, write_folder
+from surestep._files import (
+    check_new_folder,
+    failing_to_write,
+    read_path,
+    read_whole,
+    write_folder,
+)
 from surestep.errors import FileFailure, SurestepError
+from surestep.results.record import digests_of
 
 RUN = "run.json"
 REHEARSAL = "rehearsal.json"
+RULES = "rules.json"
+CERTIFICATE = "certificate.json"
+REPORT = "report.html"
 STRESS_TEST = "stress-test"  # the folder of finished blocks
 FINISHED = "finished"  # the block with all new files, until they are copied
+
+
+class Saved(ABC):
+    """A result of any kind: a folder holds its files, and the record with their digests."""
+
+    __slots__ = ()
+    record: Any
+    report: str
+
+    def _repr_html_(self) -> str:
+        """Returns the report in a frame, for notebooks."""
+        return f'<iframe srcdoc="{escape(self.report)}" width="100%" height="700"></iframe>'
+
+    @abstractmethod
+    def contents(self) -> dict[str, bytes]:
+        """Returns all files but the record."""
+
+    def files(self) -> dict[str, bytes]:
+        """Returns the files of a saved result; equal results have equal bytes.
+
+        Returns
+        -------
+        dict of str to bytes
+            The content of each file by its name.
+        """
+        contents = self.contents()
+        return contents | {RUN: self.record.to_json(digests_of(contents)).encode()}
+
+    def save(self, directory: str | Path) -> None:
+        """Writes a new folder, whole or not at all.
+
+        Parameters
+        ----------
+        directory : str or path
+            The folder, which must not be there.
+        """
+        write_folder(read_path(directory), self.files())
 
 
 def finished_files(folder: Path) -> dict[str, bytes]:
