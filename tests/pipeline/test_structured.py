@@ -368,6 +368,8 @@ def test_practice_that_nobody_wrote_down_is_compared_by_its_returns(tmp_path):
     for claim in (result.certificate, result.belief):
         assert "practice-as-recorded" in [said.code for said in claim.assumptions]
     assert result.certificate.lower < result.belief.lower < result.estimated_gain
+    assert result.verdict == "proved better"
+    assert result.certificate.figures["estimate"] == pytest.approx(result.estimated_gain, abs=0.02)
     assert "in the worlds the current policy acts, and nobody knows all of it" in result.report
     # Of those who begin high, wait has 0.8 and treat 0.1 to go on so, and a death takes 0.3.
     assert 0 < result.certificate.lower < result.estimated_gain < 0.4
