@@ -89,13 +89,17 @@ def ruled_report():
     ).report
 
 
+# These only caution, or are of logs with a structure, whose page has other parts.
+NEVER_FAIL = ("tied-times", "running-cases", "structure", "blind-structure", "claim-above-guess")
+
+
 def alarming_findings():
-    """Findings in which every check fails, and states of many columns."""
+    """Findings in which every check fails that can, and states of many columns."""
     findings = with_checks(with_many_columns(gridworld_findings()), "a state of a long name, " * 5)
     others = tuple(
         failing(code)
         for code in CHECKS
-        if code not in {check.code for check in findings.record.checks}
+        if code not in {*NEVER_FAIL, *(check.code for check in findings.record.checks)}
     )
     return replace(
         findings, record=replace(findings.record, checks=(*findings.record.checks, *others))

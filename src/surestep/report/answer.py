@@ -513,7 +513,7 @@ def opposed(findings: Findings) -> Iterator[Item]:
         text = (
             "The guarantee compares with what episodes returned, all else with an estimate."
             if findings.certificates[0].assumes("practice-as-recorded")
-            else "Gains compare with what the log shows was done, which is only an estimate of it."
+            else "Gains compare with what the log shows was done, an estimate of it."
         )
         yield Item("The current policy was estimated", text, sign="!", mood="caution")
 

@@ -96,10 +96,8 @@ def sentences(record: Record) -> list[str]:
             one.name for one in groups if one.gains
         ],
         **{text: [x.name for x in groups if x.untold == why] for why, text in UNTOLD.items()},
-        "Of {} this holds if actions do there what they do elsewhere in the same situation. A test "
-        "found no difference, which proves nothing.": [
-            x.name for x in groups if not x.by_state and x.gain is not None
-        ],
+        "Of {} this holds if actions do there what they do elsewhere. A test found no difference, "
+        "which proves nothing.": [x.name for x in groups if not x.by_state and x.gain is not None],
         "{}: it changes within some episodes, and its first value counts.": [
             *dict.fromkeys(one.column for one in groups if one.changing)
         ],

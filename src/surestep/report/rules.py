@@ -67,7 +67,7 @@ def rule_item(findings: Findings, rule: Rule) -> Item:
         aside.append(f"{'costs' if rule.gain < 0 else 'brings'} {part} of the estimated gain")
     if rule.evidence:
         counts = listed([f"{many:,} {word}" for word, many in rule.evidence.items()])
-        aside.append(f"situations by rows set aside: {counts}")
+        aside.append(f"held-out data: {counts}")
     judged = (word for word in ("contradicted", "confirmed") if word in rule.evidence)
     return Item(
         rule.text.removesuffix("."),

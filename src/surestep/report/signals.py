@@ -48,7 +48,7 @@ def signals_section(
         for place, part in enumerate(claim.signals)
     ]
     sort = "belief" if standing_of(claim) == "posterior" else "confidence"
-    holds = f"All that is claimed holds at once, with {percent(1 - claim.delta)} {sort}"
+    holds = f"All claims hold at once, with {percent(1 - claim.delta)} {sort}"
     columns = [Column(heading, number=heading in both) for heading in headings]
     said = [f"{part.name}: {part.refusal}" for part in claim.signals if part.refusal]
     if within is not None:
