@@ -357,7 +357,13 @@ class Result(Conclusion, Saved):
         return rows_in(frame, [*columns])
 
     def contents(self) -> dict[str, bytes]:
-        """Returns all files but the record."""
+        """Returns all files but the record.
+
+        Returns
+        -------
+        dict of str to bytes
+            The content of each file by its name.
+        """
         tested, ruled = self.rehearsal, self.rules
         return {
             POLICY: policy_csv(self.table),

@@ -199,7 +199,13 @@ class StructuredResult(Saved):
         return self.structure.actions[int(self.policy.act(np.array([state]), source)[0])]
 
     def contents(self) -> dict[str, bytes]:
-        """Returns all files but the record."""
+        """Returns all files but the record.
+
+        Returns
+        -------
+        dict of str to bytes
+            The content of each file by its name.
+        """
         further = {BELIEF: self.belief, REHEARSAL: self.rehearsal}
         return {
             RULES: f"{pretty(self.rules)}\n".encode(),

@@ -49,7 +49,13 @@ class Saved(ABC):
 
     @abstractmethod
     def contents(self) -> dict[str, bytes]:
-        """Returns all files but the record."""
+        """Returns all files but the record.
+
+        Returns
+        -------
+        dict of str to bytes
+            The content of each file by its name.
+        """
 
     def files(self) -> dict[str, bytes]:
         """Returns the files of a saved result; equal results have equal bytes.
