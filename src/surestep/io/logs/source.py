@@ -505,12 +505,13 @@ class LogSource:
         -------
         str or None
             The digest, which does not depend on the order of rows; None where there are neither.
+            Steps that are time stamps count by their numbers.
         """
-        stamps = self.columns.step if self.table.preparation.numbers_stamps else None
-        roles = replace(self.plain, mapping=replace(self.columns, time=self.columns.time or stamps))
+        roles = self.plain
         further = [rule.column for rule in self.description.signals.values()][1:]
         told = [number_sql(column, self.types[column]) for column in further]
-        told += [f"epoch({roles.time})"] * bool(roles.mapping.time)
+        if self.columns.time not in (None, self.columns.step):
+            told.append(f"epoch({roles.time})")
         if roles.episode is None or not told:
             return None
         texts = [
