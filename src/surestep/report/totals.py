@@ -30,12 +30,12 @@ def total_key(total: Total, record: Record) -> Key:
         if record.parameters.train_share is None
         else ""
     )
-    undiscounted = "Not discounted; a" if record.parameters.discount else "A"
     return Key(
         total_name(total, record),
         f"{written(total.before.value)} → {written(total.after.value)}",
         f"{change}{' percentage points' if points else ''}, probably {low} to {high} (before "
-        f"{before}, after {after}). {undiscounted}n estimate{flattered}: do not promise it.",
+        f"{before}, after {after}). {'Not discounted; a' if record.parameters.discount else 'A'}n "
+        f"estimate{flattered}: do not promise it.",
     )
 
 
