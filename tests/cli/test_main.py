@@ -1,6 +1,7 @@
 """The command `surestep`: what it answers, and how it refuses."""
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -86,7 +87,7 @@ def test_many_cores_need_more_addresses(monkeypatch):
     ("arguments", "code"), [("inspect log.csv", 2), ("algorithms", 2), ("--help", 0)]
 )
 def test_a_limit_at_which_libraries_abort_is_told_in_one_line(arguments, code):
-    limited = f"ulimit -v 900000; exec {sys.executable} -m surestep {arguments}"
+    limited = f"ulimit -v 900000; exec {shlex.quote(sys.executable)} -m surestep {arguments}"
     done = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, check=False)
     assert done.returncode == code
     if code:

@@ -223,7 +223,7 @@ def test_packages_above_their_budget_are_named():
 def test_packages_come_by_uv_or_where_it_fails_by_pip(works, tmp_path, monkeypatch):
     said = tmp_path / "said"
     for name, result in (("uv", 0 if works else 2), ("python", 0)):
-        (tmp_path / name).write_text(f'#!/bin/sh\necho {name} "$@" >> {said}\nexit {result}\n')
+        (tmp_path / name).write_text(f'#!/bin/sh\necho {name} "$@" >> "{said}"\nexit {result}\n')
         (tmp_path / name).chmod(0o755)
     monkeypatch.setattr(environment, "UV", tmp_path / "uv")
     monkeypatch.setattr(environment, "hold_uv", lambda: None)
