@@ -395,7 +395,7 @@ class MethodKeys(Part, frozen=True):
 
 
 class NodeKeys(Part, frozen=True):
-    """What the next value of a column, the end or the reward depends on: a table of a structure."""
+    """Says what the next value of a column, the end or the reward depends on, as a table."""
 
     parents: Several | None = None
     action: str | dict[str, Several] | None = None

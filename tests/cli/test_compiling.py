@@ -5,13 +5,15 @@ import os
 import shutil
 import subprocess
 import sys
+from queue import SimpleQueue
+from threading import Event
 
 import numpy as np
 import pytest
 
 from support.pump_commands import EXAMPLES, LINES, write_lines
 from surestep.environments.sysadmin import SysAdmin
-from surestep.kernels.ahead import NEEDED, all_kernels
+from surestep.kernels.ahead import NEEDED, all_kernels, hand_out
 
 TOLD = "compiling for this machine, once: about "
 # Runs a verb, and prints the kernels that it has called.
@@ -116,3 +118,13 @@ def test_without_stored_code_a_verb_says_so_and_leaves_the_same_bytes(plant, tmp
     assert [line.startswith(TOLD) for line in cold[:1]] == [not alone]
     assert files_in(tmp_path / "cold") == files_in(tmp_path / "warm")
     assert len([*(tmp_path / "empty").rglob("*.nbi")]) >= len(NEEDED["improve by a structure"])
+
+
+@pytest.mark.parametrize("program", ["no/such/python", "/bin/false"])
+def test_what_no_process_compiles_is_not_waited_for(program, monkeypatch):
+    monkeypatch.setattr(sys, "executable", program)
+    waiting, ready = SimpleQueue(), [Event() for _ in range(3)]
+    for one in ready:
+        waiting.put(("runs.running_sums", one))
+    hand_out(waiting)
+    assert all(one.is_set() for one in ready)

@@ -197,7 +197,7 @@ class GivenCauses(NamedTuple):
 
 
 class GivenStock(NamedTuple):
-    """Where episodes began, and where those are that were not over when the log ended."""
+    """Holds where episodes began, and where those are that were not over at the log's end."""
 
     first: IntArray  # [S]: episodes that began there
     last: IntArray  # [S]: episodes that go on there

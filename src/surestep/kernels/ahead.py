@@ -6,13 +6,13 @@ while it is being compiled waits for that (`Kernel.ready`).
 """
 
 import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from pkgutil import iter_modules
 from queue import Empty, SimpleQueue
+from subprocess import DEVNULL, PIPE, Popen
 from threading import Event, Thread
 
 from surestep import kernels
@@ -80,21 +80,25 @@ def compile_ahead(names: Sequence[str]) -> str:
 def hand_out(waiting: "SimpleQueue[tuple[str, Event]]") -> None:
     """Has kernels compiled by a process of its own, one after the other, until none waits.
 
-    If that process ends early, whoever calls a kernel compiles it.
+    What a process leaves that cannot begin, or ends early, is compiled by whoever calls it.
     """
     command = [sys.executable, "-c", "from surestep.kernels.ahead import serve; serve()"]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
+    with (
+        suppress(Empty, OSError),
+        Popen(command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, text=True) as process,
+    ):
         assert process.stdin is not None
         assert process.stdout is not None
-        with suppress(Empty):
-            while True:
-                name, ready = waiting.get_nowait()
-                with suppress(OSError):
-                    print(name, file=process.stdin, flush=True)
-                    process.stdout.readline()
+        while True:
+            name, ready = waiting.get_nowait()
+            try:
+                print(name, file=process.stdin, flush=True)
+                process.stdout.readline()
+            finally:
                 ready.set()
+    with suppress(Empty):
+        while True:
+            waiting.get_nowait()[1].set()
 
 
 def serve() -> None:
